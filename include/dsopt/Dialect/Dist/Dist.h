@@ -1,0 +1,34 @@
+//===- Dist.h - the dist dialect: where state lives -------------*- C++ -*-===//
+//
+// The one header of the dialect. See DistOps.td for what it means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_DIST_DIST_H
+#define DSOPT_DIALECT_DIST_DIST_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dsopt::dist {
+/// On a block's functions: the pipeline stage (i64) that runs the block.
+inline constexpr llvm::StringLiteral kStageAttr = "dist.stage";
+/// Slices, parameter offsets and thread ranges are multiples of this many
+/// elements (DESIGN 2.1 rule 3).
+inline constexpr int64_t kGranule = 64;
+} // namespace dsopt::dist
+
+#include "dsopt/Dialect/Dist/DistDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Dist/DistAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dsopt/Dialect/Dist/DistOps.h.inc"
+
+#endif // DSOPT_DIALECT_DIST_DIST_H

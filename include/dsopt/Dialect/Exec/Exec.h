@@ -1,0 +1,39 @@
+//===- Exec.h - the exec dialect: when it runs ------------------*- C++ -*-===//
+//
+// The one header of the dialect. See ExecOps.td for what it means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_EXEC_EXEC_H
+#define DSOPT_DIALECT_EXEC_EXEC_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dsopt::exec {
+/// On a function: it is a segment; its arguments are buffers.
+inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
+/// On a segment: bytes of scratch it needs (i64).
+inline constexpr llvm::StringLiteral kTempAttr = "exec.temp_bytes";
+/// On a segment's argument: "read", "write" or "update" (read and written).
+inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
+} // namespace dsopt::exec
+
+#include "dsopt/Dialect/Exec/ExecDialect.h.inc"
+#include "dsopt/Dialect/Exec/ExecEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dsopt/Dialect/Exec/ExecTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Exec/ExecAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dsopt/Dialect/Exec/ExecOps.h.inc"
+
+#endif // DSOPT_DIALECT_EXEC_EXEC_H

@@ -1,0 +1,230 @@
+//===- ExecOps.td - the exec dialect: when it runs --------------*- tablegen -*-===//
+//
+// Programs (buffers with slots at arena offsets, a schedule of actions on
+// streams) and the operations inside segments, which become machine code.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_EXEC_EXECOPS
+#define DSOPT_DIALECT_EXEC_EXECOPS
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::dsopt::exec";
+  let summary = "when it runs: actions on streams, every byte placed";
+  let description = [{
+    One `exec.program` for each pipeline position: all its data-parallel ranks
+    run the same list of actions. A stream runs its actions in order, one at a
+    time; order across streams exists only through `exec.wait`. Segments are
+    functions with the attribute `exec.segment`; their arguments are buffers.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+def Exec_Event : TypeDef<Exec_Dialect, "Event"> {
+  let mnemonic = "event";
+  let summary = "the completion of an action";
+}
+
+def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
+    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Comm", 1, "comm">,
+    I32EnumAttrCase<"Send", 2, "send">, I32EnumAttrCase<"Recv", 3, "recv">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
+  let mnemonic = "ref";
+  let summary = "an address: a buffer's slot, bytes from its start, bytes more for each data-parallel rank";
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$buffer, DefaultValuedParameter<"int64_t", "0">:$slot,
+      DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$per_rank);
+  let assemblyFormat = "`<` $buffer (`slot` $slot^)? (`offset` $offset^)? (`per_rank` $per_rank^)? `>`";
+}
+def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, SingleBlock, NoRegionArguments]> {
+  let summary = "what the ranks of one pipeline position do in a step";
+  let description = [{
+    `arena` is the bytes of a rank's arena (absent until memory is planned),
+    `bound` the largest sum of live bytes. Blocks `[first, last)` live here.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$position, DenseI64ArrayAttr:$blocks,
+                       OptionalAttr<I64Attr>:$arena, OptionalAttr<I64Attr>:$bound);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `position` $position `blocks` $blocks (`arena` $arena^ `bound` $bound)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
+  let summary = "bytes in the arena: `slots` copies of a type, `stride` bytes apart";
+  let description = [{
+    `kind` is the plan's: parameters, gradients, optimizer, activations,
+    buffers, reduction, tied, constants. `persistent` buffers live through every
+    step. A `constants` buffer lies in the program's own image under `symbol`.
+    `offset` is absent until memory is planned; slots start at multiples of 64.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrAttr:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
+      I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol);
+  let assemblyFormat = [{
+    $sym_name (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
+    (`symbol` $symbol^)? attr-dict
+  }];
+}
+
+def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionArguments, HasParent<"ProgramOp">]> {
+  let summary = "the actions of a step in the order of their issue";
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+class Exec_Action<string mnemonic, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">], traits)> {
+  let results = (outs Exec_Event:$event);
+}
+
+def Exec_WaitOp : Exec_Op<"wait", [HasParent<"ScheduleOp">]> {
+  let summary = "later actions of `stream` start after `event`";
+  let arguments = (ins Exec_Event:$event, Exec_Stream:$stream);
+  let assemblyFormat = "$event `on` $stream attr-dict";
+}
+def Exec_InputOp : Exec_Action<"input"> {
+  let summary = "reads a micro-batch of a graph input into a buffer";
+  let description = [{`micro_batch` is the position in this rank's run order, here and below.}];
+  let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, Exec_Stream:$stream);
+  let assemblyFormat = "$input `to` $target `micro_batch` $micro_batch `on` $stream attr-dict";
+}
+def Exec_RunOp : Exec_Action<"run"> {
+  let summary = "runs a segment on buffers";
+  let description = [{
+    `temp` is the segment's scratch. With `accumulate` the segment adds to its
+    gradients, without it stores them.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, Exec_RefArrayAttr:$buffers, OptionalAttr<Exec_RefAttr>:$temp,
+      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $segment $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
+  }];
+}
+def Exec_GatherOp : Exec_Action<"gather"> {
+  let summary = "all-gather over the data-parallel ranks: `slice` of each, `bytes` long, in order into `target`";
+  let description = [{
+    `slice` may be this rank's part of `target` itself. `order` counts the
+    collectives of a program; `traffic` names the traffic (all_gather or tied).
+  }];
+  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, StrAttr:$traffic,
+                       I64Attr:$order, Exec_Stream:$stream);
+  let assemblyFormat = "$slice `to` $target `bytes` $bytes $traffic `order` $order `on` $stream attr-dict";
+}
+def Exec_ReduceOp : Exec_Action<"reduce"> {
+  let summary = "reduce-scatter over the data-parallel ranks along the canonical tree";
+  let description = [{
+    `whole` holds `ranks * elements` values, of which the owner's `elements` are
+    stored to (or, with `accumulate`, added to) `target`.
+  }];
+  let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
+                       UnitAttr:$accumulate, I64Attr:$order, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $whole `to` $target `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order `on` $stream attr-dict
+  }];
+}
+def Exec_AddOp : Exec_Action<"add"> {
+  let summary = "target += source, elementwise in fp32: one edge of a reduction tree on this rank";
+  let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, Exec_Stream:$stream);
+  let assemblyFormat = "$target `,` $source `elements` $elements `:` $type `on` $stream attr-dict";
+}
+def Exec_SendOp : Exec_Action<"send"> {
+  let summary = "sends bytes to the rank of the same data-parallel index at another position (rendezvous)";
+  let description = [{`tag` names the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.}];
+  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
+  let assemblyFormat = "$source `bytes` $bytes `to` $peer `tag` $tag $traffic `on` $stream attr-dict";
+}
+def Exec_RecvOp : Exec_Action<"recv"> {
+  let summary = "receives what the peer sends under the same tag";
+  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
+  let assemblyFormat = "$target `bytes` $bytes `from` $peer `tag` $tag $traffic `on` $stream attr-dict";
+}
+def Exec_AgreeOp : Exec_Action<"agree"> {
+  let summary = "the step's one exact exchange over all ranks, then the decision";
+  let description = [{
+    Sums the squares of `gradients` (this rank's slices, reduced, one for each
+    bucket in `buckets`) exactly, exchanges them with non-finite flags, the stop
+    request and the losses in `losses` (one f32 slot a micro-batch; empty on
+    positions without the loss), and writes the step's scalars.
+  }];
+  let arguments = (ins Exec_RefArrayAttr:$gradients, ArrayAttr:$buckets, Exec_RefArrayAttr:$losses,
+                       I64Attr:$order, Exec_Stream:$stream);
+  let assemblyFormat = "$gradients `of` $buckets `losses` $losses `order` $order `on` $stream attr-dict";
+}
+def Exec_UpdateOp : Exec_Action<"update"> {
+  let summary = "runs a flat update kernel over a bucket's slice or the whole of it";
+  let description = [{
+    `buffers` are the parameter, its gradient and the optimizer's states, all
+    starting at the same element of the bucket: 0, or with `sliced` this rank's
+    first. `elements` is how many there are.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
+                       I64Attr:$elements, UnitAttr:$sliced, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $kernel `of` $bucket $buffers `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Inside segments: functions with the attribute exec.segment over memrefs
+//===----------------------------------------------------------------------===//
+
+def Exec_TempOp : Exec_Op<"temp", [Pure]> {
+  let summary = "a temporary at a fixed offset of the segment's scratch";
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "`at` $offset attr-dict `:` type($result)";
+}
+def Exec_ViewOp : Exec_Op<"view", [Pure]> {
+  let summary = "the same bytes under another shape";
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+}
+def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "runs a kernel over its range, split over threads at multiples of `grain`";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
+                       I64Attr:$range, I64Attr:$grain);
+  let assemblyFormat = [{
+    $kernel `range` $range `grain` $grain `(` $inputs `)` `->` `(` $outputs `)` attr-dict
+    `:` type($inputs) `->` type($outputs)
+  }];
+}
+def Exec_GemmOp : Exec_Op<"gemm"> {
+  let summary = "matrix product by library tiles; `into_gradient` obeys the run's accumulate flag";
+  let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs, AnyMemRef:$result,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient);
+  let assemblyFormat = "$lhs `,` $rhs `->` $result attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
+  let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
+  let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, UnitAttr:$into_gradient);
+  let assemblyFormat = "$rows `,` $indices `->` $result attr-dict `:` type($rows) `,` type($indices) `->` type($result)";
+}
+def Exec_AccumulateOp : Exec_Op<"accumulate"> {
+  let summary = "stores a value to a gradient, or adds it where the run accumulates";
+  let arguments = (ins AnyMemRef:$value, AnyMemRef:$gradient);
+  let assemblyFormat = "$value `->` $gradient attr-dict `:` type($value) `->` type($gradient)";
+}
+
+#endif // DSOPT_DIALECT_EXEC_EXECOPS

@@ -1,0 +1,63 @@
+//===- Graph.h - the graph dialect: what is computed ------------*- C++ -*-===//
+//
+// The one header of the dialect. See GraphBase.td for what it means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_GRAPH_H
+#define DSOPT_DIALECT_GRAPH_GRAPH_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dsopt::graph {
+/// What graph.read, graph.accumulate and graph.write have effects on.
+struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
+  llvm::StringRef getName() final { return "graph state"; }
+};
+
+/// Attributes that stages leave on operations and functions.
+/// The block (i64) an operation or function belongs to.
+inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
+/// "F", "B" or "W".
+inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
+/// On a kernel function: "rows" or "columns".
+inline constexpr llvm::StringLiteral kIterateAttr = "graph.iterate";
+/// On a kernel function: the extents of the dimensions the loop runs over.
+inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
+/// On an argument or result of a function: its name in the model.
+inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
+
+/// Elements of a type of static shape.
+inline int64_t numElements(mlir::Type type) {
+  return llvm::cast<mlir::ShapedType>(type).getNumElements();
+}
+/// Bytes an element takes in memory: i1 takes one.
+inline int64_t elementBytes(mlir::Type elementType) {
+  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
+}
+/// Bytes of a value of static shape.
+inline int64_t numBytes(mlir::Type type) {
+  auto shaped = llvm::cast<mlir::ShapedType>(type);
+  return shaped.getNumElements() * elementBytes(shaped.getElementType());
+}
+/// The shape two operands broadcast to, or failure (numpy's rule).
+llvm::FailureOr<llvm::SmallVector<int64_t>>
+broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+} // namespace dsopt::graph
+
+#include "dsopt/Dialect/Graph/GraphDialect.h.inc"
+#define GET_OP_CLASSES
+#include "dsopt/Dialect/Graph/GraphOps.h.inc"
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPH_H

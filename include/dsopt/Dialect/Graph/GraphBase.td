@@ -1,0 +1,59 @@
+//===- GraphBase.td - the graph dialect: what is computed ------*- tablegen -*-===//
+//
+// The dialect, its type constraints and the base classes of its operations.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_GRAPHBASE
+#define DSOPT_DIALECT_GRAPH_GRAPHBASE
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Graph_Dialect : Dialect {
+  let name = "graph";
+  let cppNamespace = "::dsopt::graph";
+  let summary = "what is computed: tensor operations with ONNX's meaning";
+  let description = [{
+    Operations on tensors of static shape with ONNX's meaning (implicit
+    broadcasting included), and the named state that a training step reads and
+    writes. One function computes one micro-batch, one performs the update.
+    Pure operations may be folded, merged and moved; `graph.read`,
+    `graph.accumulate` and `graph.write` have effects on the state they name.
+  }];
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+/// Any tensor of static shape.
+def Graph_Tensor : StaticShapeTensorOf<[AnyFloat, AnyInteger]>;
+/// A floating-point tensor of static shape.
+def Graph_FloatTensor : StaticShapeTensorOf<[AnyFloat]>;
+/// An integer tensor of static shape (i1 is ONNX's bool).
+def Graph_IntTensor : StaticShapeTensorOf<[AnyInteger]>;
+/// A bool tensor of static shape.
+def Graph_BoolTensor : StaticShapeTensorOf<[I1]>;
+
+class Graph_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Graph_Dialect, mnemonic, traits>;
+
+/// A pure operation whose result types follow from operands and attributes.
+class Graph_PureOp<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, !listconcat([Pure, InferTypeOpAdaptor], traits)> {
+  let hasFolder = 1;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+/// A pure operation whose result shape is a choice of its builder (a reshape,
+/// a broadcast); its verifier compares it with the operands.
+class Graph_ShapedOp<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, !listconcat([Pure], traits)> {
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPHBASE

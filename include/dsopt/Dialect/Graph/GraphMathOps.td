@@ -1,0 +1,209 @@
+//===- GraphMathOps.td - elementwise, products, reductions, shapes ----------===//
+//
+// The primitive operations: what decompositions and gradients are made of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_GRAPHMATHOPS
+#define DSOPT_DIALECT_GRAPH_GRAPHMATHOPS
+
+include "dsopt/Dialect/Graph/GraphBase.td"
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
+    AllTypesMatch<["value", "result"]>]> {
+  let summary = "a tensor known at compile time";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$value attr-dict";
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise: operands broadcast as in ONNX (numpy)
+//===----------------------------------------------------------------------===//
+
+class Graph_Unary<string mnemonic, string what>
+    : Graph_PureOp<mnemonic, [Elementwise]> {
+  let summary = what;
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+class Graph_Binary<string mnemonic, string what>
+    : Graph_PureOp<mnemonic> {
+  let summary = what;
+  let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let results = (outs Graph_Tensor:$result);
+}
+class Graph_Compare<string mnemonic, string what>
+    : Graph_PureOp<mnemonic> {
+  let summary = what;
+  let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let results = (outs Graph_BoolTensor:$result);
+}
+
+def Graph_NegOp : Graph_Unary<"neg", "-x">;
+def Graph_AbsOp : Graph_Unary<"abs", "|x|">;
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1 by the sign of x">;
+def Graph_ExpOp : Graph_Unary<"exp", "e to the x">;
+def Graph_LogOp : Graph_Unary<"log", "natural logarithm">;
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
+def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x">;
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent">;
+def Graph_ErfOp : Graph_Unary<"erf", "error function">;
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))">;
+def Graph_ReluOp : Graph_Unary<"relu", "max(x, 0)">;
+def Graph_NotOp : Graph_Unary<"not", "logical negation of a bool">;
+def Graph_IsNaNOp : Graph_PureOp<"isnan"> {
+  let summary = "true where x is not a number";
+  let arguments = (ins Graph_FloatTensor:$input);
+  let results = (outs Graph_BoolTensor:$result);
+}
+
+def Graph_AddOp : Graph_Binary<"add", "x + y">;
+def Graph_SubOp : Graph_Binary<"sub", "x - y">;
+def Graph_MulOp : Graph_Binary<"mul", "x * y">;
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate towards zero">;
+def Graph_PowOp : Graph_Binary<"pow", "x to the y">;
+def Graph_MinOp : Graph_Binary<"min", "the smaller; NaN if either is">;
+def Graph_MaxOp : Graph_Binary<"max", "the larger; NaN if either is">;
+def Graph_AndOp : Graph_Binary<"and", "logical and of bools">;
+def Graph_OrOp : Graph_Binary<"or", "logical or of bools">;
+def Graph_EqualOp : Graph_Compare<"equal", "x == y">;
+def Graph_LessOp : Graph_Compare<"less", "x < y">;
+def Graph_LessEqualOp : Graph_Compare<"less_equal", "x <= y">;
+def Graph_GreaterOp : Graph_Compare<"greater", "x > y">;
+def Graph_GreaterEqualOp : Graph_Compare<"greater_equal", "x >= y">;
+
+def Graph_WhereOp : Graph_PureOp<"where"> {
+  let summary = "lhs where the condition holds, rhs elsewhere";
+  let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_CastOp : Graph_ShapedOp<"cast", [SameOperandsAndResultShape]> {
+  let summary = "the same values in the result's element type";
+  let description = [{
+    Float to integer truncates towards zero; anything to bool is `x != 0`.
+  }];
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+
+//===----------------------------------------------------------------------===//
+// Products and reductions
+//===----------------------------------------------------------------------===//
+
+def Graph_MatMulOp : Graph_PureOp<"matmul"> {
+  let summary = "matrix product, batched over equal leading dimensions";
+  let description = [{
+    `[batch..., M, K] x [batch..., K, N] -> [batch..., M, N]`. Both operands
+    have the same rank (at least 2) and the same leading dimensions: the
+    importer folds or expands what ONNX broadcasts. `transpose_a` (`_b`) reads
+    the operand's last two dimensions swapped.
+  }];
+  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
+class Graph_Reduce<string mnemonic, string what> : Graph_PureOp<mnemonic> {
+  let summary = what;
+  let description = [{
+    `axes` are ascending, non-negative and may be empty (then nothing is
+    reduced). Reduced dimensions have size 1 with `keepdims` and vanish without.
+  }];
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over axes">;
+def Graph_ReduceMeanOp : Graph_Reduce<"reduce_mean", "mean over axes">;
+def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "maximum over axes">;
+def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "minimum over axes">;
+
+def Graph_CumSumOp : Graph_PureOp<"cumsum"> {
+  let summary = "running sum along an axis";
+  let arguments = (ins Graph_Tensor:$input, I64Attr:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
+  let results = (outs Graph_Tensor:$result);
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and data movement
+//===----------------------------------------------------------------------===//
+
+def Graph_ReshapeOp : Graph_ShapedOp<"reshape"> {
+  let summary = "the same elements in row-major order under another shape; a view";
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_ExpandOp : Graph_ShapedOp<"expand"> {
+  let summary = "broadcasts to the result's shape (numpy rules, one way)";
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_TransposeOp : Graph_PureOp<"transpose"> {
+  let summary = "result dimension i is input dimension perm[i]";
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$perm);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_ConcatOp : Graph_PureOp<"concat"> {
+  let summary = "operands one after the other along an axis (non-negative)";
+  let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_SliceOp : Graph_PureOp<"slice"> {
+  let summary = "result[i] = input[starts + i * steps], one entry a dimension";
+  let description = [{
+    All three lists have one entry for each dimension; `sizes` is the result's
+    shape and steps may be negative. Every element read lies inside the input.
+  }];
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$starts,
+                       DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_SliceGradOp : Graph_ShapedOp<"slice_grad"> {
+  let summary = "zeros with result[starts + i * steps] = input[i]; the adjoint of slice";
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_PadOp : Graph_PureOp<"pad"> {
+  let summary = "the input between `lows` and `highs` elements of a constant; negative counts crop";
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$lows,
+                       DenseI64ArrayAttr:$highs, TypedAttrInterface:$value);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_GatherOp : Graph_PureOp<"gather"> {
+  let summary = "slices of data along an axis, chosen by indices (negative ones count from the end)";
+  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_GatherGradOp : Graph_ShapedOp<"gather_grad"> {
+  let summary = "zeros with each slice of grad added at its index; the adjoint of gather";
+  let description = [{
+    Slices with equal indices are added in the order of the indices.
+  }];
+  let arguments = (ins Graph_FloatTensor:$grad, Graph_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Graph_FloatTensor:$result);
+}
+def Graph_GatherElementsOp : Graph_PureOp<"gather_elements"> {
+  let summary = "result[i..., j, k...] = data[i..., indices[i..., j, k...], k...]";
+  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_GatherNDOp : Graph_PureOp<"gather_nd"> {
+  let summary = "ONNX GatherND";
+  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$batch_dims);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_OneHotOp : Graph_PureOp<"one_hot"> {
+  let summary = "appends a dimension of `depth`: 1.0 at the index, 0.0 elsewhere (f32)";
+  let description = [{
+    An index outside `[0, depth)` gives a row of zeros.
+  }];
+  let arguments = (ins Graph_IntTensor:$indices, I64Attr:$depth);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPHMATHOPS

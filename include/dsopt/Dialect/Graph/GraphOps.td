@@ -1,0 +1,9 @@
+//===- GraphOps.td - every operation of the graph dialect -------*- tablegen -*-===//
+#ifndef DSOPT_DIALECT_GRAPH_GRAPHOPS
+#define DSOPT_DIALECT_GRAPH_GRAPHOPS
+
+include "dsopt/Dialect/Graph/GraphMathOps.td"
+include "dsopt/Dialect/Graph/GraphNNOps.td"
+include "dsopt/Dialect/Graph/GraphStateOps.td"
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPHOPS

@@ -1,0 +1,119 @@
+//===- GraphStateOps.td - parameters, state, kernels, updates ---------------===//
+//
+// Named state and the operations with effects on it; the outlined kernels and
+// blocks of stage 3; the optimizers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS
+#define DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS
+
+include "dsopt/Dialect/Graph/GraphBase.td"
+include "mlir/Interfaces/CallInterfaces.td"
+
+/// The resource behind every named state.
+def Graph_State : Resource<"::dsopt::graph::StateResource">;
+
+def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
+  let summary = "a named weight: its type and where its bytes are";
+  let description = [{
+    The symbol is the model's own name. `file` is relative to the model's
+    folder; the bytes are `bytes` long from `offset`, little-endian, row-major.
+    `file_bytes` and `chunks` (XXH3-64 of each 1 MiB chunk of the parameter)
+    recognize a file that changed; without them the source is unverified.
+    `frozen` parameters are read but not trained; `why` says what made one
+    frozen ("scalar", "buffer", "integer", "-freeze", ...).
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
+      StrAttr:$file, I64Attr:$offset, I64Attr:$bytes,
+      OptionalAttr<I64Attr>:$file_bytes, OptionalAttr<DenseI64ArrayAttr>:$chunks,
+      UnitAttr:$frozen, OptionalAttr<StrAttr>:$why);
+  let assemblyFormat = [{
+    $sym_name `:` $type `from` $file `at` $offset `bytes` $bytes (`frozen` $frozen^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_StateOp : Graph_Op<"state", [Symbol]> {
+  let summary = "named state of a parameter: a gradient accumulator or optimizer state";
+  let description = [{
+    `role` is `grad` (one for each block that uses the parameter; `block` says
+    which) or the optimizer's name for it (`m`, `v`, `momentum`).
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
+      StrAttr:$role, FlatSymbolRefAttr:$parameter, OptionalAttr<I64Attr>:$block);
+  let assemblyFormat = [{
+    $sym_name `:` $type $role `of` $parameter (`block` $block^)? attr-dict
+  }];
+}
+
+def Graph_ReadOp : Graph_Op<"read", [MemoryEffects<[MemRead<Graph_State>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the present value of a parameter or state";
+  let arguments = (ins FlatSymbolRefAttr:$state);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$state attr-dict `:` type($result)";
+}
+def Graph_AccumulateOp : Graph_Op<"accumulate", [MemoryEffects<[MemRead<Graph_State>, MemWrite<Graph_State>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "adds a micro-batch's gradient to an accumulator (the first is stored)";
+  let arguments = (ins FlatSymbolRefAttr:$state, Graph_Tensor:$value);
+  let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
+}
+def Graph_WriteOp : Graph_Op<"write", [MemoryEffects<[MemWrite<Graph_State>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "replaces the value of a parameter or state";
+  let arguments = (ins FlatSymbolRefAttr:$state, Graph_Tensor:$value);
+  let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels and blocks (stage 3)
+//===----------------------------------------------------------------------===//
+
+def Graph_KernelOp : Graph_Op<"kernel", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "calls an outlined kernel: a function of graph operations that becomes one loop";
+  let description = [{
+    The callee is a private function with the attribute `graph.iterate`
+    (`rows` or `columns`): its loop's range is `range` (see Fuse/Passes.td).
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Graph_Tensor>:$inputs);
+  let results = (outs Variadic<Graph_Tensor>:$outputs);
+  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+def Graph_RunOp : Graph_Op<"run", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    MemoryEffects<[MemRead<Graph_State>, MemWrite<Graph_State>]>]> {
+  let summary = "runs one phase of one block on one micro-batch";
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Graph_Tensor>:$inputs);
+  let results = (outs Variadic<Graph_Tensor>:$outputs);
+  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizers: elementwise on any slice of a parameter. `scalars` is the f32
+// table of include/dsopt/Runtime/Scalars.h.
+//===----------------------------------------------------------------------===//
+
+class Graph_Optimizer<string mnemonic, string what> : Graph_Op<mnemonic, [Pure]> {
+  let summary = what;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+def Graph_SgdOp : Graph_Optimizer<"sgd", "p - lr * g"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
+def Graph_MomentumOp : Graph_Optimizer<"momentum", "SGD with momentum as in PyTorch, dampening 0"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_momentum);
+}
+def Graph_AdamOp : Graph_Optimizer<"adam", "Adam; with `decoupled`, AdamW (Loshchilov and Hutter, algorithm 2)"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars,
+                       UnitAttr:$decoupled);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
+                      Graph_FloatTensor:$new_v);
+}
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS

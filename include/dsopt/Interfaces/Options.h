@@ -1,0 +1,48 @@
+//===- Options.h - the options that live in the module ----------*- C++ -*-===//
+//
+// Compile options are a dictionary attribute `dsopt.options` of the module, so
+// that a stage can be continued by hand or by another tool. Keys are the command
+// line's names with underscores; values are integers (i64), strings, bools,
+// arrays of strings. The driver writes it once; passes read it here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_INTERFACES_OPTIONS_H
+#define DSOPT_INTERFACES_OPTIONS_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace dsopt {
+inline constexpr llvm::StringLiteral kOptionsAttr = "dsopt.options";
+
+/// The option's attribute, null if it is not given.
+inline mlir::Attribute getOption(mlir::ModuleOp module, llvm::StringRef name) {
+  auto options = module->getAttrOfType<mlir::DictionaryAttr>(kOptionsAttr);
+  return options ? options.get(name) : mlir::Attribute();
+}
+inline int64_t getOption(mlir::ModuleOp module, llvm::StringRef name, int64_t byDefault) {
+  auto value = llvm::dyn_cast_or_null<mlir::IntegerAttr>(getOption(module, name));
+  return value ? value.getInt() : byDefault;
+}
+inline llvm::StringRef getOption(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef byDefault) {
+  auto value = llvm::dyn_cast_or_null<mlir::StringAttr>(getOption(module, name));
+  return value ? value.getValue() : byDefault;
+}
+/// The strings of an array option.
+inline llvm::SmallVector<llvm::StringRef> getOptionList(mlir::ModuleOp module, llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef> strings;
+  if (auto array = llvm::dyn_cast_or_null<mlir::ArrayAttr>(getOption(module, name)))
+    for (mlir::Attribute entry : array)
+      strings.push_back(llvm::cast<mlir::StringAttr>(entry).getValue());
+  return strings;
+}
+/// Sets one option.
+inline void setOption(mlir::ModuleOp module, llvm::StringRef name, mlir::Attribute value) {
+  mlir::NamedAttrList list(module->getAttrOfType<mlir::DictionaryAttr>(kOptionsAttr));
+  list.set(name, value);
+  module->setAttr(kOptionsAttr, list.getDictionary(module.getContext()));
+}
+} // namespace dsopt
+
+#endif // DSOPT_INTERFACES_OPTIONS_H

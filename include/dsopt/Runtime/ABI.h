@@ -1,0 +1,65 @@
+//===- ABI.h - what generated code and the runtime call of each other -*- C -*-===//
+//
+// The C interface between a compiled program (one shared object) and the
+// runtime that loads it. The object exports
+//   dsopt_program        the program table, JSON text (see Program.h), and
+//   dsopt_program_bytes  its length (uint64_t),
+//   dsopt_model, dsopt_model_bytes   the model's protobuf without its parameters,
+//   one function for each segment and each update kernel, named in the table,
+//   one symbol for each constant, named in the table.
+// It imports the dsopt_rt_* functions below. No C++ type crosses it.
+//
+// Threads: a segment is called by the thread that executes the schedule; kernels
+// are called by any thread of the pool on disjoint ranges.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_RUNTIME_ABI_H
+#define DSOPT_RUNTIME_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Raised with every change of this file or of the program table.
+#define DSOPT_ABI_VERSION 1
+
+/// The calling rank's runtime; opaque to generated code.
+typedef struct dsopt_rt dsopt_rt;
+
+/// A kernel over `[begin, end)` of its range. `args` are its inputs, then its
+/// outputs, as pointers; an update kernel's last argument is its scalars table.
+typedef void (*dsopt_kernel)(int64_t begin, int64_t end, void *const *args);
+
+/// A segment. `buffers` are its arguments, `temp` its scratch. `accumulate` is 0
+/// where gradients are stored and 1 where they are added to.
+typedef void (*dsopt_segment)(dsopt_rt *rt, void *const *buffers, char *temp, int64_t accumulate);
+
+/// Runs a kernel over `[0, range)`, cut over the rank's threads at multiples of
+/// `grain`. Returns when all of it is done.
+void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
+
+/// `batch` products of contiguous row-major fp32 matrices,
+/// `c[m, n] = (accumulate ? c : 0) + op(a)[m, k] * op(b)[k, n]`, where op(a) is
+/// a `[m, k]` (transpose_a: `[k, m]`) and op(b) a `[k, n]` (transpose_b: `[n, k]`)
+/// matrix. Cut into tiles by bounds that depend on the shape alone (DESIGN 2.1 rule 2).
+void dsopt_rt_gemm_f32(dsopt_rt *rt, int64_t batch, int64_t m, int64_t n, int64_t k, int transpose_a,
+                       int transpose_b, const float *a, const float *b, float *c, int64_t accumulate);
+
+/// `result[indices[i], :] += rows[i, :]` for i in order, over `count` rows of
+/// `width`; first fills `result` (`size` rows) with zeros unless `accumulate`.
+/// `index_bytes` is 4 or 8; negative indices count from the end.
+void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const float *rows,
+                              const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
+
+/// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store.
+void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
+                             int64_t accumulate);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // DSOPT_RUNTIME_ABI_H

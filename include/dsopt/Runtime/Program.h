@@ -1,0 +1,150 @@
+//===- Program.h - the program table: what a compiled program says of itself -===//
+//
+// The compiler writes this table as one JSON document into the object
+// (lib/Target/EmitProgram.cpp); the runtime reads it once (lib/Runtime/Core/
+// Program.cpp). JSON keys are the members' names; what is absent has the default
+// given here. Sizes and offsets are bytes unless named otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_RUNTIME_PROGRAM_H
+#define DSOPT_RUNTIME_PROGRAM_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dsopt::runtime {
+
+/// Element types are spelled as in MLIR: f32, i64, i32, i1 (one byte) ...
+struct Input {
+  std::string name, type;
+  std::vector<int64_t> shape;   ///< of one micro-batch
+  bool label = false;           ///< feeds the loss: a micro-batch of only `ignore_index` is an error
+  int64_t ignore_index = -100;
+};
+
+struct Parameter {
+  std::string name, type;
+  std::vector<int64_t> shape;
+  bool trainable = true;
+  std::string file;             ///< relative to `model_folder`
+  int64_t offset = 0, bytes = 0;
+  int64_t file_bytes = 0;       ///< the whole file's size when it was compiled
+  std::vector<uint64_t> chunks; ///< XXH3-64 of each 1 MiB chunk of the parameter
+  int64_t bucket = 0;           ///< index into Program::buckets
+  int64_t bucket_offset = 0;    ///< first element in the bucket, a multiple of 64
+};
+
+/// Elements [begin, end) of a bucket that share learning rate scale and decay.
+struct Group {
+  int64_t begin = 0, end = 0;
+  double lr_scale = 1.0;
+  bool decay = true;            ///< false: weight decay 0
+};
+
+struct Bucket {
+  std::string name, type;
+  int64_t elements = 0;         ///< end of the last parameter, rounded up to 64
+  int64_t padded = 0;           ///< elements of the whole with padding; slice = padded / dp
+  bool trainable = true, tied = false;
+  int64_t owner = 0;            ///< the position that owns (updates) it
+  std::vector<Group> groups;
+};
+
+struct Buffer {
+  std::string name;
+  std::string kind;             ///< the plan's class: parameters, gradients, ...
+  int64_t offset = 0;           ///< in the arena
+  int64_t bytes = 0;            ///< of one slot, without padding
+  int64_t slots = 1, stride = 0;
+  bool persistent = false;
+  std::string symbol;           ///< constants: where they lie in the object
+};
+
+/// An address: slot `slot` of a buffer plus `offset` plus `per_rank` times the
+/// rank's data-parallel index.
+struct Ref {
+  int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0;   ///< JSON: an array of these four
+};
+
+enum class Stream { Compute, Comm, Send, Recv };
+enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Agree, Update };
+
+/// One entry of the schedule. JSON: `kind` and `stream` by lower-case name.
+struct Action {
+  ActionKind kind = ActionKind::Run;
+  Stream stream = Stream::Compute;
+  std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
+  std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
+  std::vector<Ref> refs;        ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce: whole, target; Add: target, source; Send, Recv: the value; Agree: gradients, then losses; Update: parameter, gradient, states
+  Ref temp;                     ///< Run: scratch, if any
+  std::string symbol;           ///< Run: the segment; Update: the kernel
+  int64_t micro_batch = 0;      ///< Input, Run: position in the rank's run order
+  bool accumulate = false;      ///< Run, Reduce
+  int64_t bytes = 0;            ///< Gather: of one slice; Send, Recv: of the value
+  int64_t elements = 0;         ///< Reduce: of one slice; Add; Update
+  std::string type;             ///< Reduce, Add: element type
+  int64_t input = 0;            ///< Input: index into Program::inputs
+  int64_t peer = 0;             ///< Send, Recv: position
+  std::string tag;              ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic;          ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1;          ///< Gather, Reduce, Update: index into Program::buckets
+  std::vector<int64_t> buckets; ///< Agree: the bucket of each gradient
+  bool sliced = false;          ///< Update: elements start at this rank's slice
+};
+
+/// Traffic of one rank in one step by logical class, in bytes sent.
+struct Traffic {
+  int64_t all_gather = 0, reduce_scatter = 0, all_reduce = 0, send_recv = 0, all_to_all = 0, tied = 0;
+};
+
+/// What the ranks of one pipeline position do.
+struct Position {
+  int64_t arena = 0;
+  std::vector<int64_t> blocks;  ///< half-open range
+  std::map<std::string, int64_t> memory; ///< the plan's classes at the peak, and total
+  Traffic traffic;
+  std::vector<Buffer> buffers;
+  std::vector<Action> actions;  ///< in order of issue; agree is one of the last
+  /// Parameter values each rank loads before step 0: bucket index, where its
+  /// whole (`sliced` false) or this rank's slice of it lies.
+  struct Load { int64_t bucket = 0; Ref target; bool sliced = false; };
+  std::vector<Load> loads;
+};
+
+struct Program {
+  int64_t version = 0;          ///< DSOPT_ABI_VERSION
+  std::string dsopt;            ///< version of the compiler
+  std::string command;          ///< the compiler's command line
+  std::string model, model_folder;
+  std::string arch;             ///< resolved: znver4, x86-64-v3 ...
+  std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
+  int64_t dp = 1, pp = 1, zero = 0, threads = 1;
+  int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
+  int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
+  std::string accumulate;       ///< local or sharded
+  std::string schedule, precision, gradient_type, optimizer;
+  bool clip = false;            ///< clipping is compiled in
+  int64_t flops = 0;            ///< of one step over all ranks
+  double bubble = 0;
+  std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
+  std::vector<Input> inputs;
+  std::vector<Parameter> parameters;   ///< in the model's order
+  std::vector<Bucket> buckets;
+  std::vector<Position> positions;
+};
+
+/// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at
+/// position `p` of its run order (DESIGN 2.1 rule 4).
+inline int64_t microBatchIndex(const Program &program, int64_t dpRank, int64_t p) {
+  int64_t q = program.V / program.dp;
+  if (program.accumulate == "local")
+    return dpRank * program.M + p;
+  return dpRank * program.M + (p % q) * (program.K / program.V) + p / q;
+}
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_RUNTIME_PROGRAM_H

@@ -1,0 +1,61 @@
+//===- ExecDialect.cpp - the exec dialect: registration and verifiers -----===//
+
+#include "dsopt/Dialect/Exec/Exec.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dsopt::exec;
+
+#include "dsopt/Dialect/Exec/ExecDialect.cpp.inc"
+#include "dsopt/Dialect/Exec/ExecEnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dsopt/Dialect/Exec/ExecTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Exec/ExecAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dsopt/Dialect/Exec/ExecOps.cpp.inc"
+
+void ExecDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dsopt/Dialect/Exec/ExecTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dsopt/Dialect/Exec/ExecAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Exec/ExecOps.cpp.inc"
+      >();
+}
+
+LogicalResult ProgramOp::verify() {
+  int64_t schedules = 0;
+  for (Operation &op : getBody().front()) {
+    if (!isa<BufferOp, ScheduleOp>(op))
+      return op.emitOpError("in a program, expected a buffer or the schedule");
+    schedules += isa<ScheduleOp>(op);
+  }
+  if (schedules > 1)
+    return emitOpError("has ") << schedules << " schedules, expected one";
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  auto a = cast<MemRefType>(getLhs().getType()), b = cast<MemRefType>(getRhs().getType()),
+       c = cast<MemRefType>(getResult().getType());
+  int64_t rank = c.getRank();
+  if (rank < 2 || a.getRank() != rank || b.getRank() != rank)
+    return emitOpError("has operands of rank ") << a.getRank() << " and " << b.getRank() << " and a result of rank "
+                                                << rank << ", expected equal ranks of at least 2";
+  int64_t m = a.getDimSize(rank - (getTransposeA() ? 1 : 2)), k = a.getDimSize(rank - (getTransposeA() ? 2 : 1));
+  int64_t kb = b.getDimSize(rank - (getTransposeB() ? 1 : 2)), n = b.getDimSize(rank - (getTransposeB() ? 2 : 1));
+  if (k != kb)
+    return emitOpError("contracts ") << k << " with " << kb << " elements, expected equal sizes";
+  if (c.getDimSize(rank - 2) != m || c.getDimSize(rank - 1) != n)
+    return emitOpError("has a result of type ") << c << ", expected " << m << "x" << n << " matrices";
+  return success();
+}
