@@ -1,0 +1,147 @@
+//===- Engine.h - what ranks say to each other ------------------*- C++ -*-===//
+//
+// The interface between the executor and what carries bytes between ranks.
+// Operations are nonblocking state machines in slots, at most one in a slot (the
+// executor uses a slot for each stream); `poll` drives one on. An operation is
+// complete when its result is there and no peer reads its buffers any more.
+// Matching: collectives of one slot come in the same order on all members of
+// their group; a send meets the receive of the same tag.
+//
+// Two engines: ranks of one machine in shared memory (SharedGroup), and MPI.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_RUNTIME_ENGINE_H
+#define DSOPT_RUNTIME_ENGINE_H
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dsopt::runtime {
+
+class ThreadPool;
+
+/// Classes of traffic that are counted, in the order of `Traffic`; `Control` is
+/// what agreements and saving move.
+enum class TrafficClass { AllGather, ReduceScatter, AllReduce, SendRecv, AllToAll, Tied, Control };
+inline constexpr int kTrafficClasses = 7;
+using SentBytes = std::array<int64_t, kTrafficClasses>;
+
+/// The class named as in the program table ("all_gather", ...); throws on others.
+TrafficClass trafficClass(const std::string &name);
+
+/// `count` neighbouring ranks from `first` on: the data-parallel ranks of a position.
+struct Group {
+  int first = 0, count = 1;
+};
+
+class Engine {
+public:
+  static constexpr int kSlots = 4;
+  virtual ~Engine() = default;
+
+  int rank() const { return thisRank; }
+  int size() const { return worldSize; }
+  virtual const char *name() const = 0;
+
+  /// Threads that copy and add; without one the caller does all of it.
+  virtual void setPool(ThreadPool *) {}
+  /// Scratch for engines that cannot read their peers' memory (the program's buffer "staging").
+  virtual void setStaging(char *, int64_t) {}
+  virtual bool needsStaging() const { return false; }
+
+  /// `bytes` of every member's `slice`, in order of rank, into `target`. `slice` may be this rank's
+  /// part of `target`. In shared memory `slice` has to lie in the rank's arena, as do `whole` and a
+  /// sent value below.
+  virtual void startGather(int slot, Group, const void *slice, void *target, int64_t bytes, TrafficClass) = 0;
+  /// `whole` holds `count * elements` floats; the sum over the members of this rank's part goes (or with
+  /// `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
+  virtual void startReduce(int slot, Group, const float *whole, float *target, int64_t elements,
+                           bool accumulate) = 0;
+  virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass) = 0;
+  virtual void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
+  /// `bytes` of every rank's `record`, in order of rank, into `all`. Any memory will do.
+  virtual void startExchange(int slot, const void *record, int64_t bytes, void *all) = 0;
+
+  /// Drives the slot's operation on; true when it is complete (or there is none).
+  /// Throws Error when a peer has failed.
+  virtual bool poll(int slot) = 0;
+  /// True if the last poll of `slot` moved bytes though it is not complete.
+  bool progressed(int slot) const { return moved[slot]; }
+
+  /// A number that changes when a peer did something; read it, poll, then sleep on it.
+  virtual uint32_t doorbell() = 0;
+  /// Returns when the doorbell is no longer `seen`, or after a while.
+  virtual void sleep(uint32_t seen) = 0;
+
+  /// Where this rank is, for the message of whoever finds it dead.
+  virtual void publish(int64_t step, int64_t action) {}
+  /// This rank ends with `status`: tells its peers, so that none waits for it.
+  virtual void fail(int status) {}
+  /// This rank is done and nobody waits for it (collective under MPI).
+  virtual void finish() {}
+
+  const SentBytes &sent() const { return sentBytes; }
+
+  /// Blocking forms.
+  void complete(int slot);
+  void exchange(const void *record, int64_t bytes, void *all);
+  void barrier();
+
+protected:
+  int thisRank = 0, worldSize = 1;
+  SentBytes sentBytes{};
+  std::array<bool, kSlots> moved{};
+  void count(TrafficClass kind, int64_t bytes) { sentBytes[static_cast<int>(kind)] += bytes; }
+};
+
+/// The memory that the ranks of one machine share: all arenas, at the same
+/// address in every process, and what they tell each other. Made by the launcher
+/// before it forks; the launcher keeps it to mark ranks that died.
+class SharedGroup {
+public:
+  /// One arena of `arenaBytes[r]` bytes, zeroed, for each rank r.
+  static std::unique_ptr<SharedGroup> create(const std::vector<int64_t> &arenaBytes);
+  ~SharedGroup();
+
+  int size() const { return worldSize; }
+  /// Multiple of 4096.
+  char *arena(int rank) const;
+
+  /// In rank `rank`'s process: the engine.
+  std::unique_ptr<Engine> join(int rank);
+
+  /// In the launcher: `rank` ended with `waitStatus` (of waitpid). If that is not a clean end, wakes
+  /// all others, whose next poll throws a quiet Error of the status to end with.
+  void markEnded(int rank, int waitStatus);
+  /// The first rank that failed, or -1, and the status all end with.
+  int failedRank() const;
+  int failureStatus() const;
+  /// Where a rank is or was: step and action index, -1 before the first or between steps.
+  int64_t stepOf(int rank) const;
+  int64_t actionOf(int rank) const;
+
+private:
+  SharedGroup() = default;
+  void *mapping = nullptr;
+  int64_t mappedBytes = 0;
+  int worldSize = 0;
+  std::vector<char *> arenas;
+};
+
+/// An engine of one rank alone.
+std::unique_ptr<Engine> makeSingleEngine();
+
+/// Opens libmpi, initializes it and joins; `libmpi` unloadable is an Error of status 1. Rank and size
+/// are MPI's.
+std::unique_ptr<Engine> joinMpi();
+
+/// Zeroed memory for the arena of a rank that shares none.
+char *allocateArena(int64_t bytes);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_RUNTIME_ENGINE_H

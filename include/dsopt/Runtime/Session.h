@@ -1,0 +1,140 @@
+//===- Session.h - one rank's training run, seen from main() ----*- C++ -*-===//
+//
+// What tools/dsopt-run needs of the runtime's core: options of a run, a session
+// that loads parameters and runs steps, and a way to see the trained parameters.
+// Every method throws dsopt::runtime::Error. Methods named collective are called
+// by all ranks in the same order.
+//
+// A rank's life:
+//   Program program = parseProgram(json, bytes);
+//   launcher: SharedGroup::create({program.positions[r / dp].arena for each r}), fork
+//   rank:     auto engine = group->join(rank);           // or joinMpi(), or makeSingleEngine()
+//             Session session(program, resolve, *engine, arena, options, inputs);
+//             session.loadParameters(); session.step() ...; session.visitParameters(...)
+//             engine->finish();      // on an Error: engine->fail(error.status), print unless quiet
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_RUNTIME_SESSION_H
+#define DSOPT_RUNTIME_SESSION_H
+
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Program.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dsopt::runtime {
+
+/// Reads the program table; an Error of status 1 names what is wrong with it.
+Program parseProgram(const char *json, size_t bytes);
+
+/// An Error of status 1 if this machine lacks a CPU feature the program needs.
+void checkMachine(const Program &program);
+
+/// The address of a symbol of the program's object, or null.
+using SymbolResolver = std::function<void *(const std::string &)>;
+
+/// Ranks are numbered position by position: rank = position * dp + dpRank.
+struct RankInfo {
+  int rank = 0, position = 0, dpRank = 0;
+};
+RankInfo rankInfo(const Program &program, int rank);
+
+enum class LrSchedule { Constant, Linear, Cosine };
+
+/// Options of a run, resolved (defaults are PyTorch's; the caller sets the
+/// optimizer's: weight decay 0.01 for adamw, else 0).
+struct RunOptions {
+  int64_t steps = 1;
+  double lr = 1e-3;
+  LrSchedule schedule = LrSchedule::Constant;
+  int64_t warmupSteps = 0;
+  int64_t decaySteps = 0;       ///< 0: steps
+  double minLr = 0;
+  double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
+  double gradClip = 0;          ///< read where the program has clipping compiled in
+  int64_t seed = 0;
+  int64_t threads = 1;          ///< at most the program's
+  bool logNorms = false;        ///< fill gradNorms and paramNorms
+};
+
+/// The learning rate of a step (CONTRACT section 2), before group scales.
+double learningRate(const RunOptions &options, int64_t step);
+
+/// Where micro-batches come from.
+class InputSource {
+public:
+  virtual ~InputSource() = default;
+  /// Writes graph input `input` (index into Program::inputs) of micro-batch `microBatch` (0 <= m < K)
+  /// of step `step` to `target`, the program's type and shape. Called between and during steps: must
+  /// not allocate.
+  virtual void fill(int64_t step, int64_t microBatch, int64_t input, void *target) = 0;
+};
+
+/// Milliseconds of this rank in one step.
+struct Breakdown {
+  double forward = 0, backward = 0, communication = 0, update = 0, waiting = 0;
+};
+
+struct StepResult {
+  int64_t step = 0;
+  float loss = 0;               ///< mean over the K micro-batches, equal on all ranks
+  float gradNorm = 0;           ///< before clipping, equal on all ranks
+  double lr = 0;
+  double ms = 0;                ///< this rank's
+  bool skipped = false;
+  bool stop = false;            ///< all ranks agreed to stop after this step
+  Breakdown breakdown;
+  SentBytes sent{};             ///< by this rank in this step
+  std::vector<int64_t> sentByRank; ///< model traffic of a step (all classes but Control), one a rank
+  /// With logNorms, on all ranks: by parameter (index into Program::parameters), trainable ones only;
+  /// others are -1. Gradient norms are before clipping, parameter norms after the update.
+  std::vector<float> gradNorms, paramNorms;
+};
+
+class SessionState;
+
+class Session {
+public:
+  /// `arena` has the position's arena bytes, zeroed, 64-aligned. All references must outlive the session.
+  Session(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
+          const RunOptions &options, InputSource &inputs);
+  ~Session();
+
+  const RankInfo &rankInfo() const;
+
+  /// Reads this rank's parameters from their files. `folder` replaces the program's model folder unless
+  /// empty. Checks each file's size and the hashes of the chunks it reads.
+  void loadParameters(const std::string &folder = "");
+
+  /// Runs the next step (collective).
+  StepResult step();
+  int64_t stepsDone() const;
+
+  /// Asks for a stop at the step all ranks agree on; may be called from a signal handler.
+  void requestStop();
+
+  /// Collective: on rank 0 calls `visit` with each parameter in order of name and its whole value,
+  /// `bytes` long; elsewhere hands the slices over.
+  void visitParameters(const std::function<void(const Parameter &, const char *value)> &visit);
+
+  /// Collective: `bytes` of every rank's `record` in order of rank.
+  void exchange(const void *record, int64_t bytes, void *all);
+
+private:
+  std::unique_ptr<SessionState> state;
+};
+
+/// "rank 3 (stage 1, data-parallel rank 1)" and "gather b2": for messages about a failed rank.
+std::string describeRank(const Program &program, int rank);
+std::string describeAction(const Program &program, int rank, int64_t action);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_RUNTIME_SESSION_H
