@@ -1,0 +1,89 @@
+//===- GraphState.cpp - verifiers of state, kernels and blocks ------------===//
+
+#include "GraphSupport.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::graph;
+
+/// Bytes of a parameter that one entry of `chunks` covers.
+static constexpr int64_t kChunkBytes = 1 << 20;
+
+LogicalResult ParameterOp::verify() {
+  int64_t bytes = getBytes(), offset = getOffset();
+  if (bytes != numBytes(getType()))
+    return emitOpError("has ") << bytes << " bytes, expected " << numBytes(getType()) << " for " << getType();
+  if (offset < 0)
+    return emitOpError("is at offset ") << offset << ", expected at least 0";
+  if (auto fileBytes = getFileBytes(); fileBytes && offset + bytes > (int64_t)*fileBytes)
+    return emitOpError("ends at byte ") << offset + bytes << " of a file of " << *fileBytes << " bytes";
+  if (auto chunks = getChunks(); chunks && chunks->size() != (uint64_t)llvm::divideCeil(bytes, kChunkBytes))
+    return emitOpError("has ") << chunks->size() << " chunk hashes, expected "
+                               << llvm::divideCeil(bytes, kChunkBytes) << " for " << bytes << " bytes";
+  return success();
+}
+
+/// Checks that `op` names a state (or a parameter, where `parameters` holds)
+/// whose type is `type`.
+static LogicalResult verifyState(Operation *op, FlatSymbolRefAttr name, Type type, bool parameters,
+                                 SymbolTableCollection &symbols) {
+  Operation *symbol = symbols.lookupNearestSymbolFrom(op, name);
+  Type expected;
+  if (auto state = dyn_cast_or_null<StateOp>(symbol))
+    expected = state.getType();
+  else if (auto parameter = dyn_cast_or_null<ParameterOp>(symbol); parameter && parameters)
+    expected = parameter.getType();
+  else
+    return op->emitOpError("names ") << name << ", which is no " << (parameters ? "parameter or state" : "state")
+                                     << " of this module";
+  if (type != expected)
+    return op->emitOpError("has type ") << type << ", expected " << expected << ", the type of " << name;
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyState(*this, getStateAttr(), getType(), true, symbols);
+}
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyState(*this, getStateAttr(), getValue().getType(), false, symbols);
+}
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyState(*this, getStateAttr(), getValue().getType(), true, symbols);
+}
+
+/// Compares one side of a call with the callee's types. A flat kernel's types
+/// are nominal: it runs on ranges of tensors of any shape.
+static LogicalResult verifyCallTypes(Operation *op, StringRef what, TypeRange got, TypeRange expected, bool flat) {
+  if (got.size() != expected.size())
+    return op->emitOpError("has ") << got.size() << " " << what << "s, expected " << expected.size();
+  for (auto [i, a, b] : llvm::enumerate(got, expected))
+    if (flat ? getElementTypeOrSelf(a) != getElementTypeOrSelf(b) : a != b)
+      return op->emitOpError("has ") << what << " " << i << " of type " << a << ", expected " << b;
+  return success();
+}
+
+LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee)
+    return emitOpError("calls ") << getCalleeAttr() << ", which is no function of this module";
+  auto iterate = callee->getAttrOfType<StringAttr>(kIterateAttr);
+  if (!iterate)
+    return emitOpError("calls ") << getCalleeAttr() << ", which is no kernel (it has no attribute "
+                                 << kIterateAttr << ")";
+  bool flat = iterate.getValue() == "flat";
+  if (failed(verifyCallTypes(*this, "operand", getInputs().getTypes(), callee.getArgumentTypes(), flat)))
+    return failure();
+  return verifyCallTypes(*this, "result", getOutputs().getTypes(), callee.getResultTypes(), flat);
+}
+
+LogicalResult RunOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee)
+    return emitOpError("runs ") << getCalleeAttr() << ", which is no function of this module";
+  // A segment takes buffers: its types say nothing about values any more.
+  if (callee->hasAttr("exec.segment"))
+    return success();
+  if (failed(verifyCallTypes(*this, "operand", getInputs().getTypes(), callee.getArgumentTypes(), false)))
+    return failure();
+  return verifyCallTypes(*this, "result", getOutputs().getTypes(), callee.getResultTypes(), false);
+}

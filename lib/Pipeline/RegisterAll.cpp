@@ -1,0 +1,30 @@
+//===- RegisterAll.cpp - everything a tool can name -----------------------===//
+//
+// One line for each stage: its external models in registerAllDialects, its
+// passes in registerAllPasses.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Pipeline/RegisterAll.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void dsopt::registerAllDialects(DialectRegistry &registry) {
+  registry.insert<graph::GraphDialect, dist::DistDialect, exec::ExecDialect>();
+  registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
+                  tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
+}
+
+void dsopt::registerAllPasses() { registerTransformsPasses(); }
