@@ -1,0 +1,79 @@
+//===- Passes.td - stage 4: where everything lives --------------*- tablegen -*-===//
+
+#ifndef DSOPT_TRANSFORMS_PARALLEL_PASSES
+#define DSOPT_TRANSFORMS_PARALLEL_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
+  let summary = "cut the blocks into pipeline stages of balanced cost";
+  let description = [{
+    Input: block functions (`graph.block`, `graph.phase`). Output: the same with
+    `dist.stage`. Stages are runs of blocks; the largest cost of a stage is
+    minimal, where a block's cost is its share of all flops plus its share of all
+    parameter bytes. An equal cost is cut as early as possible. The number of
+    stages is the option, else `pp` of `dsopt.options`.
+
+    ```mlir
+    func.func private @block1.F(...) attributes {graph.block = 1, graph.phase = "F"}
+    // becomes, with two stages of three blocks
+    func.func private @block1.F(...) attributes {dist.stage = 0, graph.block = 1, graph.phase = "F"}
+    ```
+  }];
+  let options = [Option<"stages", "stages", "int64_t", "0", "number of stages (0: as dsopt.options says)">];
+  let dependentDialects = ["::dsopt::dist::DistDialect"];
+}
+
+def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
+  let summary = "put parameters and their state into buckets, cut into one slice a rank";
+  let description = [{
+    Input: block functions that read parameters, `graph.state`s. Output: one
+    `dist.bucket` for the trainable and one for the frozen parameters of each
+    block, and one for each parameter that several blocks share. Parameters keep
+    the model's order and start at multiples of 64 elements, at places that do
+    not depend on the number of ranks; only the padding at the end does
+    (Rajbhandari et al., ZeRO, section 5: stage 1 slices optimizer state, 2
+    gradients too, 3 parameters too). One rank is stage 0.
+
+    ```mlir
+    graph.parameter @w : tensor<10x10xf32> from "model.onnx" at 0 bytes 400
+    // becomes, with stage=3 ranks=2
+    dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>] elements 128 padded 128 ranks 2 zero 3
+    ```
+  }];
+  let options = [
+    Option<"stage", "stage", "int64_t", "-1", "ZeRO stage 0 to 3 (-1: as dsopt.options says)">,
+    Option<"ranks", "ranks", "int64_t", "0", "data-parallel ranks (0: as dsopt.options says)">];
+  let dependentDialects = ["::dsopt::dist::DistDialect"];
+}
+
+def PlaceCollectives : Pass<"place-collectives", "::mlir::ModuleOp"> {
+  let summary = "gather what a block reads, release it, reduce its gradients";
+  let description = [{
+    Input: `dist.bucket`s and block functions. Output: each function starts with a
+    `dist.gather` of every bucket that it reads, in order of the first read, and
+    ends with a `dist.reduce` of every bucket whose gradient it accumulates and
+    the matching `dist.release`s.
+
+    ```mlir
+    func.func private @block0.W(%x: tensor<8x64xf32>, %dy: tensor<8x10xf32>) {
+      %dw = graph.matmul %x, %dy {transpose_a} : ...
+      graph.accumulate @w.grad.0, %dw : tensor<64x10xf32>
+      dist.reduce @b0 use 0           // new
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::dsopt::dist::DistDialect"];
+}
+
+def VerifyDist : Pass<"verify-dist", "::mlir::ModuleOp"> {
+  let summary = "what holds after stage 4";
+  let description = [{
+    Every block function has a stage, stages ascend with blocks; every parameter
+    that a block reads lies in exactly one bucket that lists the block; every
+    gather has a release in its function; every accumulated gradient is reduced.
+  }];
+}
+
+#endif // DSOPT_TRANSFORMS_PARALLEL_PASSES

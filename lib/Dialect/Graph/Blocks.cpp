@@ -1,0 +1,58 @@
+//===- Blocks.cpp - the outlined blocks of a module -----------------------===//
+
+#include "dsopt/Dialect/Graph/Blocks.h"
+
+using namespace mlir;
+using namespace dsopt::graph;
+
+SmallVector<func::FuncOp, 3> dsopt::graph::Block::functions() const {
+  SmallVector<func::FuncOp, 3> all;
+  for (func::FuncOp function : {forward, backward, weights})
+    if (function)
+      all.push_back(function);
+  return all;
+}
+
+FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp module) {
+  SmallVector<Block> blocks;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto number = function->getAttrOfType<IntegerAttr>(kBlockAttr);
+    if (!number)
+      continue;
+    auto phase = function->getAttrOfType<StringAttr>(kPhaseAttr);
+    StringRef name = phase ? phase.getValue() : "";
+    if (number.getInt() < 0 || (name != "F" && name != "B" && name != "W"))
+      return function.emitError("has block ") << number.getInt() << " and phase '" << name
+                                              << "', expected a block from 0 on and phase F, B or W";
+    if (blocks.size() <= (size_t)number.getInt())
+      blocks.resize(number.getInt() + 1);
+    Block &block = blocks[number.getInt()];
+    func::FuncOp &slot = name == "F" ? block.forward : name == "B" ? block.backward : block.weights;
+    if (slot) {
+      InFlightDiagnostic diag = function.emitError("is a second phase ") << name << " of block " << number.getInt();
+      diag.attachNote(slot.getLoc()) << "the first is here";
+      return diag;
+    }
+    slot = function;
+  }
+  for (auto [number, block] : llvm::enumerate(blocks))
+    if (!block.forward)
+      return module.emitError("block ") << number << " has no forward function, but there are " << blocks.size()
+                                        << " blocks";
+  return blocks;
+}
+
+llvm::SetVector<StringAttr> dsopt::graph::readParameters(func::FuncOp function, SymbolTable &symbols) {
+  llvm::SetVector<StringAttr> names;
+  function.walk([&](ReadOp read) {
+    if (symbols.lookup<ParameterOp>(read.getStateAttr().getAttr()))
+      names.insert(read.getStateAttr().getAttr());
+  });
+  return names;
+}
+
+llvm::SetVector<StringAttr> dsopt::graph::accumulatedStates(func::FuncOp function) {
+  llvm::SetVector<StringAttr> names;
+  function.walk([&](AccumulateOp op) { names.insert(op.getStateAttr().getAttr()); });
+  return names;
+}

@@ -1,0 +1,118 @@
+//===- PartitionZero.cpp - parameters and their state into sliced buckets -===//
+
+#include "dsopt/Dialect/Graph/Blocks.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Parallel/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_PARTITIONZERO
+#include "dsopt/Transforms/Parallel/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// A bucket while it is filled.
+struct Bucket {
+  SmallVector<int64_t> blocks;
+  SmallVector<graph::ParameterOp> parameters;
+  bool frozen = false;
+};
+
+struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
+  using PartitionZeroBase::PartitionZeroBase;
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Which blocks read each parameter, ascending.
+static llvm::MapVector<StringAttr, SmallVector<int64_t>> findReaders(ArrayRef<graph::Block> blocks,
+                                                                     SymbolTable &symbols) {
+  llvm::MapVector<StringAttr, SmallVector<int64_t>> readers;
+  for (auto [number, block] : llvm::enumerate(blocks))
+    for (func::FuncOp function : block.functions())
+      for (StringAttr name : graph::readParameters(function, symbols))
+        if (auto &list = readers[name]; list.empty() || list.back() != (int64_t)number)
+          list.push_back(number);
+  return readers;
+}
+
+void PartitionZeroPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  auto blocks = graph::collectBlocks(module);
+  if (failed(blocks))
+    return signalPassFailure();
+  int64_t dp = ranks ? ranks.getValue() : getOption(module, "dp", 1);
+  int64_t zero = stage >= 0 ? stage.getValue() : getOption(module, "zero", 0);
+  if (dp < 1 || zero > 3) {
+    module.emitError("cannot partition by ZeRO stage ") << zero << " over " << dp
+                                                        << " ranks: expected a stage of 0 to 3 and a rank or more";
+    return signalPassFailure();
+  }
+  if (dp == 1)
+    zero = 0;
+
+  SymbolTable symbols(module);
+  auto readers = findReaders(*blocks, symbols);
+  llvm::MapVector<StringAttr, Bucket> buckets;
+  Builder attributes(module.getContext());
+  for (auto parameter : module.getOps<graph::ParameterOp>()) {
+    auto reader = readers.find(parameter.getSymNameAttr());
+    if (reader == readers.end())
+      continue;
+    Type element = cast<ShapedType>(parameter.getType()).getElementType();
+    if (!element.isF32() && !parameter.getFrozen()) {
+      parameter.emitError("parameter has elements of type ") << element << ", only f32 is trained yet";
+      return signalPassFailure();
+    }
+    bool shared = reader->second.size() > 1;
+    SmallString<32> name;
+    if (shared)
+      (llvm::Twine(parameter.getFrozen() ? "frozen." : "tied.") + parameter.getSymName()).toVector(name);
+    else
+      (llvm::Twine("b") + llvm::Twine(reader->second.front())).toVector(name);
+    if (parameter.getFrozen() && !shared)
+      name += ".frozen";
+    if (parameter.getFrozen() && !element.isF32()) {
+      name += '.';
+      llvm::raw_svector_ostream(name) << element;
+    }
+    Bucket &bucket = buckets[attributes.getStringAttr(name)];
+    bucket.blocks = reader->second;
+    bucket.frozen = parameter.getFrozen();
+    bucket.parameters.push_back(parameter);
+  }
+
+  llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
+  for (auto state : module.getOps<graph::StateOp>())
+    if (state.getRole() != "grad")
+      states[state.getParameterAttr().getAttr()].push_back(state.getRoleAttr());
+
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  for (Operation &op : *module.getBody())
+    if (isa<graph::ParameterOp, graph::StateOp>(op))
+      builder.setInsertionPointAfter(&op);
+  for (auto &[name, bucket] : buckets) {
+    SmallVector<Attribute> ranges;
+    int64_t end = 0;
+    for (graph::ParameterOp parameter : bucket.parameters) {
+      int64_t elements = graph::numElements(parameter.getType());
+      ranges.push_back(dist::RangeAttr::get(module.getContext(), FlatSymbolRefAttr::get(parameter), end, elements));
+      end = llvm::alignTo(end + elements, dist::kGranule);
+    }
+    graph::ParameterOp first = bucket.parameters.front();
+    auto roles = states.find(first.getSymNameAttr());
+    ArrayAttr stateNames;
+    if (!bucket.frozen && roles != states.end())
+      stateNames = builder.getArrayAttr(roles->second);
+    dist::BucketOp::create(builder, first.getLoc(), name,
+                           TypeAttr::get(cast<ShapedType>(first.getType()).getElementType()),
+                           builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
+                           builder.getI64IntegerAttr(end),
+                           builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
+                           builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
+                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
+  }
+}

@@ -1,0 +1,113 @@
+//===- SplitStages.cpp - cut the blocks into stages of balanced cost ------===//
+
+#include "dsopt/Dialect/Graph/Blocks.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Parallel/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_SPLITSTAGES
+#include "dsopt/Transforms/Parallel/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Flops of functions, each kernel counted once.
+class FlopCounter {
+public:
+  explicit FlopCounter(ModuleOp module) : symbols(module) {}
+
+  double count(func::FuncOp function) {
+    auto [entry, inserted] = known.try_emplace(function, 0);
+    if (!inserted)
+      return entry->second;
+    double flops = 0;
+    function.walk([&](Operation *op) {
+      if (auto kernel = dyn_cast<graph::KernelOp>(op))
+        flops += count(symbols.lookup<func::FuncOp>(kernel.getCallee()));
+      else if (auto costed = dyn_cast<CostedOpInterface>(op))
+        flops += costed.getFlops();
+      else if (!op->hasTrait<OpTrait::ConstantLike>() && !isa<graph::ReadOp, func::FuncOp>(op))
+        for (Type type : op->getResultTypes())
+          flops += graph::numElements(type);
+    });
+    return known[function] = flops;
+  }
+
+private:
+  SymbolTable symbols;
+  DenseMap<func::FuncOp, double> known;
+};
+
+struct SplitStagesPass : dsopt::impl::SplitStagesBase<SplitStagesPass> {
+  using SplitStagesBase::SplitStagesBase;
+  void runOnOperation() override;
+};
+} // namespace
+
+/// The first block of each stage such that the largest sum of costs of a stage
+/// is minimal (linear partition by dynamic programming, O(blocks^2 stages)).
+static SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
+  int64_t n = costs.size();
+  SmallVector<double> sum(n + 1, 0);
+  for (int64_t i = 0; i < n; ++i)
+    sum[i + 1] = sum[i] + costs[i];
+  // best[s][i]: the least largest cost of the first i blocks in s + 1 stages.
+  std::vector<std::vector<double>> best(stages, std::vector<double>(n + 1, sum[n] + 1));
+  std::vector<std::vector<int64_t>> cut(stages, std::vector<int64_t>(n + 1, 0));
+  for (int64_t i = 1; i <= n; ++i)
+    best[0][i] = sum[i];
+  for (int64_t s = 1; s < stages; ++s)
+    for (int64_t i = s + 1; i <= n; ++i)
+      for (int64_t j = s; j < i; ++j)
+        if (double worst = std::max(best[s - 1][j], sum[i] - sum[j]); worst < best[s][i]) {
+          best[s][i] = worst;
+          cut[s][i] = j;
+        }
+  SmallVector<int64_t> first(stages, 0);
+  for (int64_t s = stages - 1, end = n; s > 0; --s)
+    first[s] = end = cut[s][end];
+  return first;
+}
+
+void SplitStagesPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  auto blocks = graph::collectBlocks(module);
+  if (failed(blocks))
+    return signalPassFailure();
+  int64_t count = stages ? stages.getValue() : getOption(module, "pp", 1);
+  int64_t total = blocks->size();
+  if (count < 1 || count > total) {
+    module.emitError("cannot cut ") << total << " blocks into " << count << " pipeline stages: -pp is at most "
+                                    << total << " for this model";
+    return signalPassFailure();
+  }
+
+  SymbolTable symbols(module);
+  FlopCounter counter(module);
+  SmallVector<double> flops, bytes;
+  double allFlops = 0, allBytes = 0;
+  for (graph::Block &block : *blocks) {
+    double blockFlops = 0, blockBytes = 0;
+    for (func::FuncOp function : block.functions())
+      blockFlops += counter.count(function);
+    for (StringAttr name : graph::readParameters(block.forward, symbols))
+      blockBytes += symbols.lookup<graph::ParameterOp>(name).getBytes();
+    flops.push_back(blockFlops);
+    bytes.push_back(blockBytes);
+    allFlops += blockFlops;
+    allBytes += blockBytes;
+  }
+  SmallVector<double> costs;
+  for (int64_t i = 0; i < total; ++i)
+    costs.push_back(flops[i] / std::max(allFlops, 1.0) + bytes[i] / std::max(allBytes, 1.0));
+
+  Builder builder(module.getContext());
+  SmallVector<int64_t> first = balance(costs, count);
+  for (int64_t stage = 0; stage < count; ++stage)
+    for (int64_t i = first[stage], end = stage + 1 < count ? first[stage + 1] : total; i < end; ++i)
+      for (func::FuncOp function : (*blocks)[i].functions())
+        function->setAttr(dist::kStageAttr, builder.getI64IntegerAttr(stage));
+}
