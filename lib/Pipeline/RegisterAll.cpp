@@ -9,6 +9,7 @@
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Transforms/Parallel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -27,4 +28,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
                   tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
 }
 
-void dsopt::registerAllPasses() { registerTransformsPasses(); }
+void dsopt::registerAllPasses() {
+  registerTransformsPasses();
+  registerParallelPasses();
+}
