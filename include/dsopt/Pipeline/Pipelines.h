@@ -1,0 +1,50 @@
+//===- Pipelines.h - flags to passes, top to bottom -------------*- C++ -*-===//
+//
+// The compiler's table of contents: which passes each stage runs, as text that
+// dsopt-opt's -pass-pipeline accepts. Passes read their settings from the
+// module's dsopt.options.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_PIPELINE_PIPELINES_H
+#define DSOPT_PIPELINE_PIPELINES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+#include <string>
+#include <vector>
+
+namespace dsopt {
+
+/// How far a module has come. Each is a form that can be printed, read back and
+/// continued.
+enum class Stage {
+  Graph, ///< imported: parameters and @forward
+  Dist,  ///< blocks of kernels, buckets, collectives
+  Exec,  ///< programs with every byte placed
+  LLVM,  ///< kernels and segments as LLVM functions
+};
+
+/// "graph", "dist", "exec" or "llvm".
+llvm::StringRef stageName(Stage stage);
+
+/// The stage a module is at, from what it holds.
+Stage findStage(mlir::ModuleOp module);
+
+/// The passes that take a module from one stage to a later one, in order.
+std::vector<std::string> stagePasses(Stage from, Stage to);
+
+/// Inserts passes: each request is "after:PASS:PASS-WITH-OPTIONS" or "before:...".
+/// Returns an error text, empty on success.
+std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::string> requests);
+
+/// The passes as one pipeline text: builtin.module(a,b,c).
+std::string pipelineText(llvm::ArrayRef<std::string> passes);
+
+/// Runs a pipeline text on a module; messages go to the module's context.
+llvm::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef text);
+
+} // namespace dsopt
+
+#endif // DSOPT_PIPELINE_PIPELINES_H

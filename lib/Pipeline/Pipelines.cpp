@@ -1,0 +1,97 @@
+//===- Pipelines.cpp - flags to passes, top to bottom ---------------------===//
+
+#include "dsopt/Pipeline/Pipelines.h"
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace dsopt {
+
+/// Graph to dist: what is trained, as which kernels, and where it lives.
+static const char *const kToDist[] = {
+    // stage 2: autodiff
+    "canonicalize", "cse", "find-blocks", "build-backward", "append-optimizer", "verify-graph",
+    // stage 3: kernels
+    "decompose-composites", "canonicalize", "cse", "form-kernels", "form-blocks",
+    // stage 4: parallelize
+    "split-stages", "partition-zero", "place-collectives", "verify-dist"};
+
+/// Dist to exec: when everything runs and where every byte is.
+static const char *const kToExec[] = {
+    // stages 5 and 6: memory and schedule
+    "blocks-to-segments", "build-programs", "dedupe-segments", "plan-memory", "verify-exec"};
+
+/// Exec to LLVM: kernels and segments become functions; programs stay data.
+static const char *const kToLLVM[] = {"lower-kernels", "segments-to-llvm"};
+
+llvm::StringRef stageName(Stage stage) {
+  switch (stage) {
+  case Stage::Graph:
+    return "graph";
+  case Stage::Dist:
+    return "dist";
+  case Stage::Exec:
+    return "exec";
+  case Stage::LLVM:
+    return "llvm";
+  }
+  llvm_unreachable("not a stage");
+}
+
+Stage findStage(ModuleOp module) {
+  if (!module.getOps<exec::ProgramOp>().empty())
+    return module.getOps<LLVM::LLVMFuncOp>().empty() ? Stage::Exec : Stage::LLVM;
+  return module.getOps<dist::BucketOp>().empty() ? Stage::Graph : Stage::Dist;
+}
+
+std::vector<std::string> stagePasses(Stage from, Stage to) {
+  std::vector<std::string> passes;
+  auto append = [&](Stage end, llvm::ArrayRef<const char *> names) {
+    if (from < end && end <= to)
+      passes.insert(passes.end(), names.begin(), names.end());
+  };
+  append(Stage::Dist, kToDist);
+  append(Stage::Exec, kToExec);
+  append(Stage::LLVM, kToLLVM);
+  return passes;
+}
+
+std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::string> requests) {
+  for (llvm::StringRef request : requests) {
+    auto [where, rest] = request.split(':');
+    auto [anchor, inserted] = rest.split(':');
+    if ((where != "after" && where != "before") || anchor.empty() || inserted.empty())
+      return ("-insert-pass got '" + request + "', expected after:PASS:NEW-PASS or before:PASS:NEW-PASS").str();
+    auto matches = [&, name = anchor](llvm::StringRef pass) { return pass.split('{').first == name; };
+    // The last of several equal passes, so that nothing of its kind follows.
+    auto last = std::find_if(passes.rbegin(), passes.rend(), matches);
+    if (last == passes.rend())
+      return ("-insert-pass names '" + anchor + "', which is no pass of this pipeline (-print-pipeline shows it)").str();
+    auto place = where == "after" ? last.base() : std::prev(last.base());
+    passes.insert(place, inserted.str());
+  }
+  return "";
+}
+
+std::string pipelineText(llvm::ArrayRef<std::string> passes) {
+  return "builtin.module(" + llvm::join(passes, ",") + ")";
+}
+
+LogicalResult runPipeline(ModuleOp module, llvm::StringRef text) {
+  PassManager manager(module.getContext());
+  manager.enableVerifier(true);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  FailureOr<OpPassManager> parsed = parsePassPipeline(text, stream);
+  if (failed(parsed))
+    return module.emitError("cannot use the pass pipeline: ") << message;
+  static_cast<OpPassManager &>(manager) = std::move(*parsed);
+  return manager.run(module);
+}
+
+} // namespace dsopt
