@@ -113,8 +113,8 @@ public:
   /// empty. Checks each file's size and the hashes of the chunks it reads.
   void loadParameters(const std::string &folder = "");
 
-  /// Runs the next step (collective).
-  StepResult step();
+  /// Runs the next step (collective). The result is the session's, overwritten by the next step.
+  const StepResult &step();
   int64_t stepsDone() const;
 
   /// Asks for a stop at the step all ranks agree on; may be called from a signal handler.

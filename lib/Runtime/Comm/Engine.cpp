@@ -1,0 +1,51 @@
+//===- Engine.cpp - what all engines share ---------------------------------===//
+
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Error.h"
+
+#include <cstring>
+#include <sys/mman.h>
+#include <vector>
+
+namespace dsopt::runtime {
+
+TrafficClass trafficClass(const std::string &name) {
+  static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv", "all_to_all",
+                                      "tied",       "control"};
+  for (int i = 0; i < kTrafficClasses; ++i)
+    if (name == names[i])
+      return static_cast<TrafficClass>(i);
+  throw Error(StatusInput, "program table: unknown traffic class '" + name + "'");
+}
+
+void Engine::complete(int slot) {
+  while (true) {
+    uint32_t seen = doorbell();
+    if (poll(slot))
+      return;
+    if (!progressed(slot))
+      sleep(seen);
+  }
+}
+
+void Engine::exchange(const void *record, int64_t bytes, void *all) {
+  startExchange(0, record, bytes, all);
+  complete(0);
+}
+
+void Engine::barrier() {
+  char mine = 0;
+  std::vector<char> all(size());
+  exchange(&mine, 1, all.data());
+}
+
+char *allocateArena(int64_t bytes) {
+  void *memory = mmap(nullptr, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(StatusFailure, "cannot map " + std::to_string(bytes) + " bytes for the arena: " + strerror(errno));
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  return static_cast<char *>(memory);
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,252 @@
+//===- MPI.cpp - ranks joined by Open MPI ----------------------------------===//
+//
+// libmpi is opened only here and only when asked: types come from <mpi.h>,
+// functions and predefined handles by name. Reductions exchange a chunk of each
+// slice all-to-all through the program's staging buffer and add it at the owner
+// along the canonical tree, so bits and counted bytes are those of shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core/Futex.h"
+#include "Kernels/CPU/Elementwise.h"
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+namespace dsopt::runtime {
+namespace {
+
+/// The functions of libmpi that are used.
+struct Library {
+  decltype(&MPI_Initialized) initialized;
+  decltype(&MPI_Init_thread) init;
+  decltype(&MPI_Finalize) finalize;
+  decltype(&MPI_Comm_rank) commRank;
+  decltype(&MPI_Comm_size) commSize;
+  decltype(&MPI_Isend) isend;
+  decltype(&MPI_Irecv) irecv;
+  decltype(&MPI_Testall) testall;
+  decltype(&MPI_Abort) abort;
+  MPI_Comm world;
+  MPI_Datatype byte;
+};
+
+Library openLibrary() {
+  const char *file = "libmpi.so.40";
+  void *handle = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+  if (!handle)
+    throw Error(StatusInput, std::string("started under MPI, but Open MPI's ") + file + " cannot be loaded: " +
+                                 dlerror());
+  auto symbol = [&](const char *name) {
+    void *address = dlsym(handle, name);
+    if (!address)
+      throw Error(StatusInput, std::string(file) + " has no " + name + ": expected Open MPI 4.1");
+    return address;
+  };
+  Library mpi;
+  auto load = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(symbol(name));
+  };
+  load(mpi.initialized, "MPI_Initialized");
+  load(mpi.init, "MPI_Init_thread");
+  load(mpi.finalize, "MPI_Finalize");
+  load(mpi.commRank, "MPI_Comm_rank");
+  load(mpi.commSize, "MPI_Comm_size");
+  load(mpi.isend, "MPI_Isend");
+  load(mpi.irecv, "MPI_Irecv");
+  load(mpi.testall, "MPI_Testall");
+  load(mpi.abort, "MPI_Abort");
+  mpi.world = reinterpret_cast<MPI_Comm>(symbol("ompi_mpi_comm_world"));
+  mpi.byte = reinterpret_cast<MPI_Datatype>(symbol("ompi_mpi_byte"));
+  return mpi;
+}
+
+constexpr int64_t kMessage = 64 << 20; ///< bytes of one message at most
+enum Tag : int { GatherTag = 0, ReduceTag = 4, ExchangeTag = 8, ValueTag = 16 };
+
+class MpiEngine final : public Engine {
+public:
+  explicit MpiEngine(const Library &library) : mpi(library) {
+    int done = 0, provided = 0;
+    mpi.initialized(&done);
+    if (!done && mpi.init(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+      throw Error(StatusFailure, "MPI_Init_thread failed");
+    mpi.commRank(mpi.world, &thisRank);
+    mpi.commSize(mpi.world, &worldSize);
+    for (Operation &op : operations)
+      op.requests.resize(2 * worldSize);
+    parts.resize(worldSize);
+  }
+  const char *name() const override { return "MPI"; }
+  bool needsStaging() const override { return true; }
+  void setStaging(char *memory, int64_t bytes) override {
+    staging = memory;
+    stagingBytes = bytes;
+  }
+
+  void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
+                   TrafficClass kind) override {
+    Operation &op = begin(slot, Kind::Gather, group, bytes);
+    op.source = static_cast<const char *>(slice);
+    op.target = static_cast<char *>(target);
+    op.chunk = kMessage;
+    char *own = op.target + (thisRank - group.first) * bytes;
+    if (own != slice)
+      std::memmove(own, slice, bytes);
+    count(kind, bytes * (group.count - 1));
+    issue(op, slot);
+  }
+  void startReduce(int slot, RankGroup group, const float *whole, float *target, int64_t elements,
+                   bool accumulate) override {
+    Operation &op = begin(slot, Kind::Reduce, group, elements * sizeof(float));
+    op.source = reinterpret_cast<const char *>(whole);
+    op.target = reinterpret_cast<char *>(target);
+    op.accumulate = accumulate;
+    op.chunk = std::min(kMessage, stagingBytes / std::max(group.count, 1) / 64 * 64);
+    if (group.count > 1 && op.chunk == 0)
+      throw Error(StatusFailure, "the program has no staging buffer for MPI's reductions");
+    if (group.count == 1)
+      op.chunk = kMessage;
+    count(TrafficClass::ReduceScatter, op.bytes * (group.count - 1));
+    issue(op, slot);
+  }
+  void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, {0, worldSize}, bytes);
+    op.source = static_cast<const char *>(record);
+    op.target = static_cast<char *>(all);
+    op.chunk = kMessage;
+    std::memcpy(op.target + thisRank * bytes, record, bytes);
+    count(TrafficClass::Control, bytes * (worldSize - 1));
+    issue(op, slot);
+  }
+  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) override {
+    Operation &op = begin(slot, Kind::Send, {peer, 1}, bytes);
+    op.source = static_cast<const char *>(value);
+    op.chunk = kMessage;
+    op.tag = tag;
+    count(kind, bytes);
+    issue(op, slot);
+  }
+  void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
+    Operation &op = begin(slot, Kind::Recv, {peer, 1}, bytes);
+    op.target = static_cast<char *>(value);
+    op.chunk = kMessage;
+    op.tag = tag;
+    issue(op, slot);
+  }
+
+  bool poll(int slot) override {
+    Operation &op = operations[slot];
+    moved[slot] = false;
+    while (op.kind != Kind::None) {
+      if (op.active) {
+        int complete = 0;
+        mpi.testall(op.active, op.requests.data(), &complete, MPI_STATUSES_IGNORE);
+        if (!complete)
+          return false;
+        op.active = 0;
+        moved[slot] = true;
+      }
+      if (op.kind == Kind::Reduce)
+        addChunk(op);
+      op.offset += std::min(op.chunk, op.bytes - op.offset);
+      if (op.offset >= op.bytes)
+        op.kind = Kind::None;
+      else
+        issue(op, slot);
+      idle = 0;
+    }
+    return true;
+  }
+
+  // MPI has no doorbell: whoever waits polls, at growing distances.
+  uint32_t doorbell() override { return 0; }
+  void sleep(uint32_t) override {
+    if (++idle < 2000)
+      sched_yield();
+    else
+      usleep(50);
+  }
+  void fail(int status) override { mpi.abort(mpi.world, status); }
+  void finish() override { mpi.finalize(); }
+
+private:
+  enum class Kind { None, Gather, Reduce, Exchange, Send, Recv };
+  struct Operation {
+    Kind kind = Kind::None;
+    RankGroup group;
+    const char *source = nullptr;
+    char *target = nullptr;
+    int64_t bytes = 0, offset = 0, chunk = 0;
+    bool accumulate = false;
+    uint64_t tag = 0;
+    int active = 0; ///< requests in flight
+    std::vector<MPI_Request> requests;
+  };
+
+  Operation &begin(int slot, Kind kind, RankGroup group, int64_t bytes) {
+    Operation &op = operations[slot];
+    op.kind = kind;
+    op.group = group;
+    op.bytes = bytes;
+    op.offset = 0;
+    op.active = 0;
+    return op;
+  }
+  static int valueTag(const Operation &op) {
+    return ValueTag + static_cast<int>((op.tag ^ op.tag >> 32) & 0x3fffffff);
+  }
+  void send(Operation &op, const char *from, int64_t size, int peer, int tag) {
+    mpi.isend(from, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
+  }
+  void receive(Operation &op, char *to, int64_t size, int peer, int tag) {
+    mpi.irecv(to, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
+  }
+  /// Starts the messages of the chunk at `offset`.
+  void issue(Operation &op, int slot) {
+    int64_t size = std::min(op.chunk, op.bytes - op.offset);
+    if (op.kind == Kind::Send)
+      return send(op, op.source + op.offset, size, op.group.first, valueTag(op));
+    if (op.kind == Kind::Recv)
+      return receive(op, op.target + op.offset, size, op.group.first, valueTag(op));
+    for (int i = 1; i < op.group.count; ++i) {
+      int self = thisRank - op.group.first;
+      int to = (self + i) % op.group.count, from = (self + op.group.count - i) % op.group.count;
+      if (op.kind == Kind::Reduce) {
+        receive(op, staging + from * op.chunk, size, op.group.first + from, ReduceTag + slot);
+        send(op, op.source + to * op.bytes + op.offset, size, op.group.first + to, ReduceTag + slot);
+      } else {
+        int tag = (op.kind == Kind::Gather ? GatherTag : ExchangeTag) + slot;
+        receive(op, op.target + from * op.bytes + op.offset, size, op.group.first + from, tag);
+        send(op, op.source + op.offset, size, op.group.first + to, tag);
+      }
+    }
+  }
+  void addChunk(Operation &op) {
+    int64_t size = std::min(op.chunk, op.bytes - op.offset);
+    int self = thisRank - op.group.first;
+    for (int i = 0; i < op.group.count; ++i)
+      parts[i] = reinterpret_cast<const float *>(i == self ? op.source + i * op.bytes + op.offset
+                                                           : staging + i * op.chunk);
+    treeSum(parts.data(), op.group.count, reinterpret_cast<float *>(op.target + op.offset), size / 4,
+            op.accumulate);
+  }
+
+  Library mpi;
+  char *staging = nullptr;
+  int64_t stagingBytes = 0;
+  int idle = 0;
+  Operation operations[kSlots];
+  std::vector<const float *> parts;
+};
+
+} // namespace
+
+std::unique_ptr<Engine> joinMpi() { return std::make_unique<MpiEngine>(openLibrary()); }
+
+} // namespace dsopt::runtime

@@ -1,0 +1,421 @@
+//===- SharedMemory.cpp - ranks of one machine -----------------------------===//
+//
+// One anonymous shared mapping, made before the fork, holds all arenas and a
+// block of control words a rank. Peers' arenas are read directly: a gather copies
+// from the peers' slices, a reduction adds from the peers' whole buffers. A rank
+// posts where its buffer is, reads what its peers posted, says that it is done
+// reading, and is complete when all others are done too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core/Futex.h"
+#include "Core/ThreadPool.h"
+#include "Kernels/CPU/Elementwise.h"
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+namespace dsopt::runtime {
+namespace {
+
+constexpr int64_t kRecordBytes = 16 << 10;
+constexpr int kSleepMilliseconds = 50;
+enum State : int { Running, Finished };
+
+/// A sequence of collectives. `posted` of them have their buffer at `pointer`;
+/// this rank has read all it needs of its peers for `done` of them.
+struct alignas(64) Channel {
+  std::atomic<uint64_t> posted, done;
+  const void *pointer;
+  int64_t bytes;
+};
+
+/// What one slot of a rank sends: `posted` values, of which `taken` have been read.
+struct alignas(64) Outbox {
+  std::atomic<uint64_t> posted, taken;
+  const void *pointer;
+  int64_t bytes;
+  std::atomic<uint64_t> tag;
+  std::atomic<int> peer;
+};
+
+struct alignas(64) RankBlock {
+  std::atomic<uint32_t> doorbell, sleeping;
+  std::atomic<int> state;
+  std::atomic<int64_t> step, action;
+  Channel group[Engine::kSlots], world[Engine::kSlots];
+  Outbox outbox[Engine::kSlots];
+  char record[kRecordBytes];
+};
+
+struct alignas(64) Control {
+  std::atomic<int> failed, status;
+  RankBlock ranks[1];
+};
+
+int64_t roundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
+
+void ring(RankBlock &rank) {
+  rank.doorbell.fetch_add(1);
+  if (rank.sleeping.load())
+    futexWake(rank.doorbell, 1, true);
+}
+
+void markFailed(Control &control, int size, int rank, int status) {
+  int none = -1;
+  if (!control.failed.compare_exchange_strong(none, rank))
+    return;
+  control.status = status;
+  for (int other = 0; other < size; ++other)
+    ring(control.ranks[other]);
+}
+
+class SharedEngine final : public Engine {
+public:
+  SharedEngine(Control *control, int rank, int size) : control(control), me(control->ranks[rank]) {
+    thisRank = rank;
+    worldSize = size;
+    spin = size <= usableCpus() ? 2000 : 0;
+    parts.resize(size);
+    read.resize(size * kSlots);
+  }
+  const char *name() const override { return "shared memory"; }
+  void setPool(ThreadPool *newPool) override { pool = newPool; }
+
+  void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
+                   TrafficClass kind) override {
+    Operation &op = begin(slot, Kind::Gather, group, me.group);
+    op.target = static_cast<char *>(target);
+    op.bytes = bytes;
+    char *own = op.target + (thisRank - group.first) * bytes;
+    if (own != slice)
+      copy(own, slice, bytes);
+    count(kind, bytes * (group.count - 1));
+    post(op, slice, bytes);
+  }
+  void startReduce(int slot, RankGroup group, const float *whole, float *target, int64_t elements,
+                   bool accumulate) override {
+    Operation &op = begin(slot, Kind::Reduce, group, me.group);
+    op.target = reinterpret_cast<char *>(target);
+    op.bytes = elements * sizeof(float);
+    op.accumulate = accumulate;
+    count(TrafficClass::ReduceScatter, op.bytes * (group.count - 1));
+    post(op, whole, op.bytes);
+  }
+  void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, {0, worldSize}, me.world);
+    op.source = static_cast<const char *>(record);
+    op.target = static_cast<char *>(all);
+    op.bytes = bytes;
+    op.offset = 0;
+    count(TrafficClass::Control, bytes * (worldSize - 1));
+    postRecord(op);
+  }
+  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) override {
+    operations[slot].kind = Kind::Send;
+    Outbox &box = me.outbox[slot];
+    box.pointer = value;
+    box.bytes = bytes;
+    box.tag = tag;
+    box.peer = peer;
+    count(kind, bytes);
+    box.posted.store(box.posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    ring(control->ranks[peer]);
+  }
+  void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
+    Operation &op = operations[slot];
+    op.kind = Kind::Recv;
+    op.peer = peer;
+    op.target = static_cast<char *>(value);
+    op.bytes = bytes;
+    op.tag = tag;
+  }
+
+  bool poll(int slot) override {
+    int failed = control->failed.load(std::memory_order_relaxed);
+    if (failed >= 0)
+      throw Error(control->status.load(), "rank " + std::to_string(failed) + " failed", /*quiet=*/true);
+    Operation &op = operations[slot];
+    moved[slot] = false;
+    bool complete = false;
+    switch (op.kind) {
+    case Kind::None: return true;
+    case Kind::Gather: complete = pollGather(op, slot); break;
+    case Kind::Reduce: complete = pollReduce(op, slot); break;
+    case Kind::Exchange: complete = pollExchange(op, slot); break;
+    case Kind::Send: {
+      Outbox &box = me.outbox[slot];
+      complete = box.taken.load(std::memory_order_acquire) == box.posted.load(std::memory_order_relaxed);
+      break;
+    }
+    case Kind::Recv: complete = pollRecv(op, slot); break;
+    }
+    if (complete)
+      op.kind = Kind::None;
+    return complete;
+  }
+
+  uint32_t doorbell() override { return me.doorbell.load(); }
+  void sleep(uint32_t seen) override {
+    for (int i = 0; i < spin; ++i) {
+      if (me.doorbell.load(std::memory_order_relaxed) != seen)
+        return;
+      pause();
+    }
+    me.sleeping.store(1);
+    if (me.doorbell.load() == seen)
+      futexWait(me.doorbell, seen, true, kSleepMilliseconds);
+    me.sleeping.store(0);
+  }
+
+  void publish(int64_t step, int64_t action) override {
+    me.step.store(step, std::memory_order_relaxed);
+    me.action.store(action, std::memory_order_relaxed);
+  }
+  void fail(int status) override { markFailed(*control, worldSize, thisRank, status); }
+  void finish() override {
+    publish(-1, -1);
+    me.state = Finished;
+  }
+
+private:
+  enum class Kind { None, Gather, Reduce, Exchange, Send, Recv };
+  struct Operation {
+    Kind kind = Kind::None;
+    RankGroup group;
+    Channel *channel = nullptr;
+    uint64_t sequence = 0;
+    int left = 0; ///< peers not read yet; -1: waiting for the peers to be done reading
+    const char *source = nullptr;
+    char *target = nullptr;
+    int64_t bytes = 0, offset = 0;
+    bool accumulate = false;
+    int peer = 0;
+    uint64_t tag = 0;
+  };
+
+  Operation &begin(int slot, Kind kind, RankGroup group, Channel *channels) {
+    Operation &op = operations[slot];
+    op.kind = kind;
+    op.group = group;
+    op.channel = &channels[slot];
+    return op;
+  }
+  /// The peer's end of the channel that `op` uses.
+  Channel &at(const Operation &op, int peer) {
+    auto offset = reinterpret_cast<char *>(op.channel) - reinterpret_cast<char *>(&me);
+    return *reinterpret_cast<Channel *>(reinterpret_cast<char *>(&control->ranks[peer]) + offset);
+  }
+  void ringGroup(RankGroup group) {
+    for (int peer = group.first; peer < group.first + group.count; ++peer)
+      if (peer != thisRank)
+        ring(control->ranks[peer]);
+  }
+  void post(Operation &op, const void *pointer, int64_t bytes) {
+    Channel &channel = *op.channel;
+    channel.pointer = pointer;
+    channel.bytes = bytes;
+    op.sequence = channel.posted.load(std::memory_order_relaxed) + 1;
+    op.left = op.group.count - 1;
+    std::fill_n(readOf(op), worldSize, 0);
+    channel.posted.store(op.sequence, std::memory_order_release);
+    ringGroup(op.group);
+  }
+  char *readOf(const Operation &op) { return read.data() + (&op - operations) * worldSize; }
+  void postRecord(Operation &op) {
+    int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
+    std::memcpy(me.record, op.source + op.offset, size);
+    std::memcpy(op.target + thisRank * op.bytes + op.offset, me.record, size);
+    post(op, me.record, op.bytes);
+  }
+  /// The peer's channel once it has posted this collective, else null.
+  Channel *posted(Operation &op, int peer) {
+    Channel &channel = at(op, peer);
+    if (channel.posted.load(std::memory_order_acquire) < op.sequence)
+      return nullptr;
+    if (channel.bytes != op.bytes)
+      throw Error(StatusFailure, "collectives do not match: rank " + std::to_string(peer) + " has " +
+                                     std::to_string(channel.bytes) + " bytes, rank " + std::to_string(thisRank) +
+                                     " expected " + std::to_string(op.bytes));
+    return &channel;
+  }
+  /// Says that all peers are read; true once all peers say so.
+  bool finishReading(Operation &op) {
+    if (op.left == 0) {
+      op.left = -1;
+      op.channel->done.store(op.sequence, std::memory_order_release);
+      ringGroup(op.group);
+    }
+    for (int peer = op.group.first; peer < op.group.first + op.group.count; ++peer)
+      if (peer != thisRank && at(op, peer).done.load(std::memory_order_acquire) < op.sequence)
+        return false;
+    return true;
+  }
+  /// Reads each peer that has posted and is not read yet.
+  template <typename Body>
+  void readPeers(Operation &op, int slot, Body body) {
+    char *seen = readOf(op);
+    for (int i = 1; i < op.group.count && op.left > 0; ++i) {
+      // Each rank starts with its right neighbour, so that not all read the same memory.
+      int peer = op.group.first + (thisRank - op.group.first + i) % op.group.count;
+      if (seen[peer])
+        continue;
+      if (Channel *channel = posted(op, peer)) {
+        body(peer, *channel);
+        seen[peer] = 1;
+        --op.left;
+        moved[slot] = true;
+      }
+    }
+  }
+
+  bool pollGather(Operation &op, int slot) {
+    if (op.left > 0)
+      readPeers(op, slot, [&](int peer, Channel &channel) {
+        copy(op.target + (peer - op.group.first) * op.bytes, channel.pointer, op.bytes);
+      });
+    return op.left <= 0 && finishReading(op);
+  }
+  bool pollReduce(Operation &op, int slot) {
+    if (op.left >= 0) {
+      int64_t index = thisRank - op.group.first;
+      for (int i = 0; i < op.group.count; ++i) {
+        int peer = op.group.first + i;
+        Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
+        if (!channel)
+          return false;
+        parts[i] = reinterpret_cast<const float *>(static_cast<const char *>(channel->pointer) + index * op.bytes);
+      }
+      float *target = reinterpret_cast<float *>(op.target);
+      divide(op.bytes / 4, 16 << 10, [&](int64_t begin, int64_t end) {
+        constexpr int kMost = 64;
+        const float *some[kMost];
+        if (op.group.count <= kMost) {
+          for (int i = 0; i < op.group.count; ++i)
+            some[i] = parts[i] + begin;
+          treeSum(some, op.group.count, target + begin, end - begin, op.accumulate);
+        } else {
+          std::vector<const float *> many(parts.begin(), parts.begin() + op.group.count);
+          for (const float *&part : many)
+            part += begin;
+          treeSum(many.data(), op.group.count, target + begin, end - begin, op.accumulate);
+        }
+      });
+      op.left = 0;
+      moved[slot] = true;
+    }
+    return finishReading(op);
+  }
+  bool pollExchange(Operation &op, int slot) {
+    int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
+    if (op.left > 0)
+      readPeers(op, slot, [&](int peer, Channel &channel) {
+        std::memcpy(op.target + peer * op.bytes + op.offset, channel.pointer, size);
+      });
+    if (op.left > 0 || !finishReading(op))
+      return false;
+    op.offset += size;
+    if (op.offset >= op.bytes)
+      return true;
+    moved[slot] = true;
+    postRecord(op);
+    return false;
+  }
+  bool pollRecv(Operation &op, int slot) {
+    for (Outbox &box : control->ranks[op.peer].outbox) {
+      // The sender writes the box anew only once it is taken: what is read while it is not is of `posted`.
+      uint64_t posted = box.posted.load();
+      if (box.taken.load() == posted || box.peer.load() != thisRank || box.tag.load() != op.tag ||
+          box.taken.load() + 1 != posted)
+        continue;
+      if (box.bytes != op.bytes)
+        throw Error(StatusFailure, "rank " + std::to_string(op.peer) + " sends " + std::to_string(box.bytes) +
+                                       " bytes, rank " + std::to_string(thisRank) + " expected " +
+                                       std::to_string(op.bytes));
+      copy(op.target, box.pointer, op.bytes);
+      box.taken.store(posted, std::memory_order_release);
+      ring(control->ranks[op.peer]);
+      moved[slot] = true;
+      return true;
+    }
+    return false;
+  }
+
+  template <typename Body>
+  void divide(int64_t elements, int64_t grain, Body body) {
+    if (pool)
+      pool->split(0, elements, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+    else
+      body(0, elements);
+  }
+  void copy(void *target, const void *source, int64_t bytes) {
+    divide(bytes, 256 << 10, [&](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<char *>(target) + begin, static_cast<const char *>(source) + begin, end - begin);
+    });
+  }
+
+  Control *control;
+  RankBlock &me;
+  int spin = 0;
+  ThreadPool *pool = nullptr;
+  Operation operations[kSlots];
+  std::vector<const float *> parts;
+  std::vector<char> read;
+};
+
+} // namespace
+
+std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &arenaBytes) {
+  std::unique_ptr<SharedGroup> group(new SharedGroup());
+  int size = group->worldSize = static_cast<int>(arenaBytes.size());
+  int64_t offset = roundUp(sizeof(Control) + (size - 1) * sizeof(RankBlock), 2 << 20);
+  std::vector<int64_t> offsets;
+  for (int64_t bytes : arenaBytes) {
+    offsets.push_back(offset);
+    offset += roundUp(bytes, 2 << 20);
+  }
+  group->mappedBytes = offset;
+  void *memory = mmap(nullptr, offset, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
+                                   std::to_string(size) + " ranks: " + strerror(errno));
+  madvise(memory, offset, MADV_HUGEPAGE);
+  group->mapping = memory;
+  for (int64_t start : offsets)
+    group->arenas.push_back(static_cast<char *>(memory) + start);
+  auto *control = static_cast<Control *>(memory);
+  control->failed = -1;
+  for (int rank = 0; rank < size; ++rank)
+    control->ranks[rank].step = control->ranks[rank].action = -1;
+  return group;
+}
+
+SharedGroup::~SharedGroup() {
+  if (mapping)
+    munmap(mapping, mappedBytes);
+}
+
+char *SharedGroup::arena(int rank) const { return arenas[rank]; }
+
+std::unique_ptr<Engine> SharedGroup::join(int rank) {
+  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize);
+}
+
+void SharedGroup::markEnded(int rank, int waitStatus) {
+  auto &control = *static_cast<Control *>(mapping);
+  if (WIFEXITED(waitStatus) && control.ranks[rank].state == Finished)
+    return;
+  int status = WIFEXITED(waitStatus) && WEXITSTATUS(waitStatus) ? WEXITSTATUS(waitStatus) : int(StatusFailure);
+  markFailed(control, worldSize, rank, status);
+}
+
+int SharedGroup::failedRank() const { return static_cast<Control *>(mapping)->failed; }
+int SharedGroup::failureStatus() const { return static_cast<Control *>(mapping)->status; }
+int64_t SharedGroup::stepOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].step; }
+int64_t SharedGroup::actionOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].action; }
+
+} // namespace dsopt::runtime

@@ -1,0 +1,42 @@
+//===- Single.cpp - the engine of one rank alone ---------------------------===//
+
+#include "Kernels/CPU/Elementwise.h"
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Error.h"
+
+#include <cstring>
+
+namespace dsopt::runtime {
+namespace {
+
+class SingleEngine final : public Engine {
+public:
+  const char *name() const override { return "single"; }
+  void startGather(int, RankGroup, const void *slice, void *target, int64_t bytes, TrafficClass) override {
+    if (slice != target)
+      std::memmove(target, slice, bytes);
+  }
+  void startReduce(int, RankGroup, const float *whole, float *target, int64_t elements, bool accumulate) override {
+    if (accumulate || whole != target)
+      treeSum(&whole, 1, target, elements, accumulate);
+  }
+  void startSend(int, int peer, const void *, int64_t, uint64_t, TrafficClass) override { alone(peer); }
+  void startRecv(int, int peer, void *, int64_t, uint64_t) override { alone(peer); }
+  void startExchange(int, const void *record, int64_t bytes, void *all) override {
+    std::memcpy(all, record, bytes);
+  }
+  bool poll(int) override { return true; }
+  uint32_t doorbell() override { return 0; }
+  void sleep(uint32_t) override {}
+
+private:
+  [[noreturn]] static void alone(int peer) {
+    throw Error(StatusFailure, "a rank alone cannot exchange with rank " + std::to_string(peer));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Engine> makeSingleEngine() { return std::make_unique<SingleEngine>(); }
+
+} // namespace dsopt::runtime

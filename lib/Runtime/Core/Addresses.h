@@ -1,0 +1,71 @@
+//===- Addresses.h - where a rank's buffers lie -----------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_ADDRESSES_H
+#define DSOPT_LIB_RUNTIME_CORE_ADDRESSES_H
+
+#include "dsopt/Runtime/Session.h"
+
+#include <utility>
+
+namespace dsopt::runtime {
+
+/// The data-parallel ranks of the position of `info`.
+inline RankGroup groupOf(const Program &program, const RankInfo &info) {
+  int dp = static_cast<int>(program.dp);
+  return {info.position * dp, dp};
+}
+
+/// Bytes of one element; an Error for types that programs do not have.
+inline int64_t elementBytes(const std::string &type) {
+  static constexpr std::pair<const char *, int> types[] = {
+      {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"i32", 4}, {"i16", 2}, {"i8", 1}, {"i1", 1},
+      {"ui64", 8}, {"ui32", 4}, {"ui16", 2}, {"ui8", 1}, {"si64", 8}, {"si32", 4}, {"si16", 2}, {"si8", 1}};
+  for (const auto &[name, bytes] : types)
+    if (type == name)
+      return bytes;
+  throw Error(StatusInput, "program table: unknown element type '" + type + "'");
+}
+
+inline int64_t elementsOf(const Parameter &parameter) {
+  int64_t count = 1;
+  for (int64_t size : parameter.shape)
+    count *= size;
+  return count;
+}
+
+class Addresses {
+public:
+  Addresses(const Program &program, const RankInfo &info, char *arena, const SymbolResolver &resolve)
+      : position(program.positions[info.position]), dpRank(info.dpRank) {
+    for (const Buffer &buffer : position.buffers) {
+      char *start = arena + buffer.offset;
+      if (!buffer.symbol.empty()) {
+        start = static_cast<char *>(resolve(buffer.symbol));
+        if (!start)
+          throw Error(StatusInput, "the program has no constant '" + buffer.symbol + "'");
+      }
+      starts.push_back(start);
+    }
+  }
+
+  char *at(const Ref &ref) const {
+    return starts[ref.buffer] + ref.slot * position.buffers[ref.buffer].stride + ref.offset + ref.per_rank * dpRank;
+  }
+  /// The buffer of that name, or null.
+  const Buffer *find(const std::string &name) const {
+    for (const Buffer &buffer : position.buffers)
+      if (buffer.name == name)
+        return &buffer;
+    return nullptr;
+  }
+  char *at(const Buffer &buffer) const { return starts[&buffer - position.buffers.data()]; }
+
+private:
+  const Position &position;
+  int dpRank;
+  std::vector<char *> starts;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_ADDRESSES_H

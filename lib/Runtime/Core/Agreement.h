@@ -1,0 +1,59 @@
+//===- Agreement.h - the step's one exact exchange --------------*- C++ -*-===//
+//
+// Every rank contributes a record: the exact sum of squares of its gradient
+// slices, what is not finite, whether it was asked to stop, its losses. All
+// ranks get all records and merge them to the same result (DESIGN 2.2).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_AGREEMENT_H
+#define DSOPT_LIB_RUNTIME_CORE_AGREEMENT_H
+
+#include "Core/Addresses.h"
+#include "Core/SquareSums.h"
+
+namespace dsopt::runtime {
+
+class Agreement {
+public:
+  Agreement(const Program &program, const RankInfo &info, const Addresses &addresses, const Action &action,
+            bool byParameter, ThreadPool &pool);
+
+  /// Fills this rank's record.
+  void prepare(bool stop);
+  const void *record() const { return mine.data(); }
+  int64_t bytes() const { return mine.size() * sizeof(int64_t); }
+  void *all() { return everyone.data(); }
+
+  /// Merges all records. What is not finite is an Error that names `step` and place, printed by rank 0.
+  void merge(int64_t step);
+  double squares() const { return sum.value(); }
+  float loss() const { return meanLoss; }
+  bool stop() const { return anyStop; }
+  /// Gradient norms by parameter, -1 where there is none.
+  void norms(std::vector<float> &result) const;
+
+private:
+  const Program &program;
+  RankInfo info;
+  ThreadPool &pool;
+  SquareSums gradients;
+  std::vector<const float *> losses; ///< by position in the run order; empty where the loss is not
+  std::vector<int64_t> tracked;      ///< parameters with sums of their own
+  std::vector<int64_t> mine, everyone;
+  std::vector<double> byMicroBatch;
+  ExactSum sum;
+  float meanLoss = 0;
+  bool anyStop = false;
+};
+
+/// Writes and merges parameters' sums as `ExactSum::kDigits` words each.
+void normsOf(const int64_t *records, int64_t stride, int64_t count, const std::vector<int64_t> &tracked,
+             std::vector<float> &result);
+
+/// The program's trainable parameters.
+std::vector<int64_t> trainableParameters(const Program &program);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_AGREEMENT_H

@@ -1,0 +1,49 @@
+//===- Decide.cpp - the step's decision ------------------------------------===//
+
+#include "Core/Decide.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dsopt::runtime {
+
+double learningRate(const RunOptions &options, int64_t step) {
+  int64_t warmup = options.warmupSteps, decay = options.decaySteps > 0 ? options.decaySteps : options.steps;
+  if (step < warmup)
+    return options.lr * (step + 1) / warmup;
+  if (options.schedule == LrSchedule::Constant)
+    return options.lr;
+  if (step >= decay)
+    return options.minLr;
+  double t = static_cast<double>(step - warmup) / (decay - warmup);
+  if (options.schedule == LrSchedule::Linear)
+    return options.lr + (options.minLr - options.lr) * t;
+  return options.minLr + (options.lr - options.minLr) * (1 + std::cos(M_PI * t)) / 2;
+}
+
+double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
+
+void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
+                  double lrScale, bool decay, float *table) {
+  bool adam = optimizer.rfind("adam", 0) == 0;
+  double lr = decision.lr * lrScale, weightDecay = decay ? options.weightDecay : 0;
+  double beta1 = adam ? options.beta1 : options.momentum, beta2 = options.beta2;
+  double t = static_cast<double>(decision.appliedSteps + 1);
+  std::fill_n(table, DSOPT_SCALARS, 0.0f);
+  table[DSOPT_LR] = static_cast<float>(lr);
+  table[DSOPT_FACTOR] = static_cast<float>(decision.factor);
+  table[DSOPT_APPLY] = decision.apply ? 1.0f : 0.0f;
+  table[DSOPT_WEIGHT_DECAY] = static_cast<float>(weightDecay);
+  table[DSOPT_BETA1] = static_cast<float>(beta1);
+  table[DSOPT_ONE_MINUS_BETA1] = static_cast<float>(1 - beta1);
+  table[DSOPT_BETA2] = static_cast<float>(beta2);
+  table[DSOPT_ONE_MINUS_BETA2] = static_cast<float>(1 - beta2);
+  table[DSOPT_EPS] = static_cast<float>(options.eps);
+  table[DSOPT_STEP_SIZE] = static_cast<float>(adam ? lr / (1 - std::pow(beta1, t)) : lr);
+  table[DSOPT_RSQRT_BIAS2] = static_cast<float>(adam ? 1 / std::sqrt(1 - std::pow(beta2, t)) : 1);
+  table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - lr * weightDecay);
+  table[DSOPT_FIRST] = decision.appliedSteps == 0 ? 1.0f : 0.0f;
+}
+
+} // namespace dsopt::runtime

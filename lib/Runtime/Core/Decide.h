@@ -1,0 +1,31 @@
+//===- Decide.h - the step's decision ---------------------------*- C++ -*-===//
+//
+// After the agreement every rank knows the same numbers and computes, equally,
+// the scalars that update kernels read (Scalars.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_DECIDE_H
+#define DSOPT_LIB_RUNTIME_CORE_DECIDE_H
+
+#include "dsopt/Runtime/Session.h"
+
+namespace dsopt::runtime {
+
+struct Decision {
+  int64_t appliedSteps = 0; ///< before this one
+  double lr = 0;            ///< of this step, before group scales
+  double factor = 1;        ///< of gradients
+  bool apply = true;
+};
+
+/// min(1, clip / (norm + 1e-6)), as PyTorch's clip_grad_norm_; 1 without clipping.
+double clipFactor(double clip, double norm);
+
+/// Writes one group's table of DSOPT_SCALARS floats.
+void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
+                  double lrScale, bool decay, float *table);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_DECIDE_H

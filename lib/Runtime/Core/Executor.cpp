@@ -1,0 +1,303 @@
+//===- Executor.cpp - runs a step's actions --------------------------------===//
+
+#include "Core/Executor.h"
+#include "Kernels/CPU/Elementwise.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dsopt::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+static uint64_t hashOf(const std::string &tag) {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (unsigned char c : tag)
+    hash = (hash ^ c) * 0x100000001b3ull;
+  return hash;
+}
+
+Executor::Executor(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
+                   const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options,
+                   InputSource &inputs)
+    : program(program), info(info), position(program.positions[info.position]), engine(engine),
+      addresses(addresses), pool(pool), options(options), inputs(inputs) {
+  rt.pool = &pool;
+  for (size_t index = 0; index < position.actions.size(); ++index) {
+    const Action &action = position.actions[index];
+    Prepared prepared;
+    prepared.action = &action;
+    prepared.args = pointers.size();
+    for (const Ref &ref : action.refs)
+      pointers.push_back(addresses.at(ref));
+    switch (action.kind) {
+    case ActionKind::Input:
+      prepared.microBatch = microBatchIndex(program, info.dpRank, action.micro_batch);
+      prepared.timer = Timer::Forward;
+      break;
+    case ActionKind::Run:
+      prepared.function = resolve(action.symbol);
+      if (!prepared.function)
+        throw Error(StatusInput, "the program has no segment '" + action.symbol + "'");
+      if (action.temp.buffer >= 0)
+        prepared.temp = addresses.at(action.temp);
+      prepared.timer = !action.name.empty() && action.name.back() == 'F' ? Timer::Forward : Timer::Backward;
+      break;
+    case ActionKind::Gather: prepared.traffic = trafficClass(action.traffic); break;
+    case ActionKind::Send:
+      prepared.traffic = trafficClass(action.traffic);
+      [[fallthrough]];
+    case ActionKind::Recv:
+      prepared.peer = static_cast<int>(action.peer * program.dp) + info.dpRank;
+      prepared.tag = hashOf(action.tag);
+      break;
+    case ActionKind::Reduce: break;
+    case ActionKind::Add: prepared.timer = Timer::Backward; break;
+    case ActionKind::Agree:
+      if (agreement)
+        throw Error(StatusInput, "program table: more than one agreement a step");
+      agreement = std::make_unique<Agreement>(program, info, addresses, action, options.logNorms, pool);
+      break;
+    case ActionKind::Update:
+      prepared.timer = Timer::Update;
+      prepareUpdate(prepared, resolve);
+      break;
+    }
+    streams[static_cast<int>(action.stream)].push_back(index);
+    actions.push_back(prepared);
+  }
+  done.resize(actions.size());
+  if (engine.needsStaging())
+    if (const Buffer *staging = addresses.find("staging"))
+      engine.setStaging(addresses.at(*staging), staging->bytes);
+}
+
+void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
+  const Action &action = *prepared.action;
+  const Bucket &bucket = program.buckets[action.bucket];
+  auto kernel = reinterpret_cast<dsopt_kernel>(resolve(action.symbol));
+  if (!kernel)
+    throw Error(StatusInput, "the program has no update kernel '" + action.symbol + "'");
+  int64_t first = action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0;
+  prepared.firstLaunch = launches.size();
+  for (const Group &group : bucket.groups) {
+    int64_t begin = std::max(group.begin, first), end = std::min(group.end, first + action.elements);
+    if (begin >= end)
+      continue;
+    launches.push_back({kernel, begin - first, end - first, pointers.size()});
+    for (const Ref &ref : action.refs)
+      pointers.push_back(addresses.at(ref));
+    pointers.push_back(scalarTable(group.lr_scale, group.decay));
+  }
+  prepared.lastLaunch = launches.size();
+}
+
+float *Executor::scalarTable(double lrScale, bool decay) {
+  for (const ScalarTable &table : tables)
+    if (table.lrScale == lrScale && table.decay == decay)
+      return table.values;
+  const Buffer *buffer = addresses.find("scalars");
+  int64_t bytes = DSOPT_SCALARS * sizeof(float);
+  int64_t have = buffer ? buffer->bytes / bytes : 0;
+  if (have <= static_cast<int64_t>(tables.size()))
+    throw Error(StatusInput, "program table: buffer 'scalars' of position " + std::to_string(info.position) +
+                                 " has room for " + std::to_string(have) + " groups, expected more");
+  auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
+  tables.push_back({lrScale, decay, values});
+  return values;
+}
+
+bool Executor::canStart(const Action &action) const {
+  return std::all_of(action.waits.begin(), action.waits.end(), [&](int64_t wait) { return done[wait]; });
+}
+
+template <typename Index>
+static bool anyValid(const void *values, int64_t count, int64_t ignored) {
+  const Index *labels = static_cast<const Index *>(values);
+  return std::any_of(labels, labels + count, [=](Index label) { return label != ignored; });
+}
+
+void Executor::checkLabels(const Prepared &prepared, const void *values) const {
+  const Input &input = program.inputs[prepared.action->input];
+  int64_t count = 1;
+  for (int64_t size : input.shape)
+    count *= size;
+  bool valid = input.type == "i64"   ? anyValid<int64_t>(values, count, input.ignore_index)
+               : input.type == "i32" ? anyValid<int32_t>(values, count, input.ignore_index)
+                                     : true;
+  if (!valid)
+    throw Error(StatusInput, "step " + std::to_string(step) + ", micro-batch " +
+                                 std::to_string(prepared.microBatch) + ": no valid label in '" + input.name +
+                                 "' (all are " + std::to_string(input.ignore_index) + ")");
+}
+
+bool Executor::start(int64_t index, int slot) {
+  const Prepared &prepared = actions[index];
+  const Action &action = *prepared.action;
+  void **args = pointers.data() + prepared.args;
+  engine.publish(step, index);
+  switch (action.kind) {
+  case ActionKind::Input:
+    inputs.fill(step, prepared.microBatch, action.input, args[0]);
+    if (program.inputs[action.input].label)
+      checkLabels(prepared, args[0]);
+    return true;
+  case ActionKind::Run:
+    reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);
+    return true;
+  case ActionKind::Add:
+    pool.split(0, action.elements, 16 << 10, [&](int64_t begin, int64_t end, int) {
+      addInto(static_cast<float *>(args[0]) + begin, static_cast<float *>(args[1]) + begin, end - begin);
+    });
+    return true;
+  case ActionKind::Update:
+    for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
+      const Launch &launch = launches[i];
+      pool.split(launch.begin, launch.end, 4096, [&](int64_t begin, int64_t end, int) {
+        launch.kernel(begin, end, pointers.data() + launch.args);
+      });
+    }
+    return true;
+  case ActionKind::Gather:
+    engine.startGather(slot, groupOf(program, info), args[0], args[1], action.bytes, prepared.traffic);
+    return false;
+  case ActionKind::Reduce:
+    engine.startReduce(slot, groupOf(program, info), static_cast<float *>(args[0]), static_cast<float *>(args[1]),
+                       action.elements, action.accumulate);
+    return false;
+  case ActionKind::Send:
+    engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);
+    return false;
+  case ActionKind::Recv:
+    engine.startRecv(slot, prepared.peer, args[0], action.bytes, prepared.tag);
+    return false;
+  case ActionKind::Agree:
+    agreement->prepare(stopRequest->load(std::memory_order_relaxed));
+    engine.startExchange(slot, agreement->record(), agreement->bytes(), agreement->all());
+    return false;
+  }
+  return true;
+}
+
+void Executor::writeTables(const Decision &decision) {
+  for (const ScalarTable &table : tables)
+    writeScalars(decision, options, program.optimizer, table.lrScale, table.decay, table.values);
+}
+
+void Executor::decide() {
+  agreement->merge(step);
+  double norm = std::sqrt(agreement->squares());
+  result->loss = agreement->loss();
+  result->gradNorm = static_cast<float>(norm);
+  result->stop = agreement->stop();
+  if (options.logNorms)
+    agreement->norms(result->gradNorms);
+  Decision decision;
+  decision.appliedSteps = *appliedSteps;
+  decision.lr = result->lr;
+  decision.factor = program.clip ? clipFactor(options.gradClip, norm) : 1.0;
+  writeTables(decision);
+  ++*appliedSteps;
+}
+
+void Executor::stuck() const {
+  std::string text = "no action of step " + std::to_string(step) + " can start: ";
+  for (const std::vector<int64_t> &stream : streams)
+    for (int64_t index : stream)
+      if (!done[index]) {
+        text += "'" + describeAction(program, info.rank, index) + "' waits for";
+        for (int64_t wait : actions[index].action->waits)
+          if (!done[wait])
+            text += " '" + describeAction(program, info.rank, wait) + "'";
+        text += "; ";
+        break;
+      }
+  throw Error(StatusFailure, text + "the program is wrong");
+}
+
+void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {
+  step = newStep;
+  appliedSteps = &applied;
+  stopRequest = &stop;
+  result = &stepResult;
+  result->lr = learningRate(options, step);
+  double times[5] = {};
+  std::fill(done.begin(), done.end(), 0);
+  // Updates that start before the agreement read these.
+  Decision early;
+  early.appliedSteps = applied;
+  early.lr = result->lr;
+  writeTables(early);
+
+  int64_t flying[kStreams];
+  std::fill_n(flying, kStreams, -1);
+  size_t next[kStreams] = {};
+  size_t left = actions.size();
+  auto finished = [&](int64_t index) {
+    done[index] = 1;
+    --left;
+    if (actions[index].action->kind == ActionKind::Agree)
+      decide();
+  };
+  // Communication first, so that peers need not wait for this rank's computation.
+  static constexpr Stream order[kStreams] = {Stream::Send, Stream::Recv, Stream::Comm, Stream::Compute};
+  while (left > 0) {
+    uint32_t seen = engine.doorbell();
+    bool progress = false;
+    int64_t waitsFor = -1;
+    for (Stream stream : order) {
+      int slot = static_cast<int>(stream);
+      while (true) {
+        Clock::time_point begin = Clock::now();
+        if (flying[slot] >= 0) {
+          bool complete = engine.poll(slot);
+          progress |= complete || engine.progressed(slot);
+          if (complete) {
+            finished(flying[slot]);
+            flying[slot] = -1;
+          }
+          if (progress)
+            times[static_cast<int>(Timer::Communication)] += since(begin);
+          if (!complete) {
+            waitsFor = flying[slot];
+            break;
+          }
+          continue;
+        }
+        if (next[slot] >= streams[slot].size())
+          break;
+        int64_t index = streams[slot][next[slot]];
+        if (!canStart(*actions[index].action))
+          break;
+        ++next[slot];
+        progress = true;
+        bool complete = start(index, slot);
+        times[static_cast<int>(actions[index].timer)] += since(begin);
+        if (!complete) {
+          flying[slot] = index;
+          continue;
+        }
+        finished(index);
+        break; // polls what flies between computations
+      }
+    }
+    if (progress || left == 0)
+      continue;
+    if (waitsFor < 0)
+      stuck();
+    engine.publish(step, waitsFor);
+    Clock::time_point begin = Clock::now();
+    engine.sleep(seen);
+    times[static_cast<int>(Timer::Waiting)] += since(begin);
+  }
+  engine.publish(step, -1);
+  result->breakdown = {times[0], times[1], times[2], times[3], times[4]};
+}
+
+} // namespace dsopt::runtime

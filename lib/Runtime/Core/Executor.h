@@ -1,0 +1,97 @@
+//===- Executor.h - runs a step's actions -----------------------*- C++ -*-===//
+//
+// A short loop over the position's list of actions. Each stream runs its actions
+// in order, one at a time; an action starts when what it waits for is complete.
+// Computation runs inline, communication is polled between; when nothing moves
+// the rank sleeps on the engine's doorbell. Everything is prepared once: a step
+// allocates nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H
+#define DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H
+
+#include "Core/Agreement.h"
+#include "Core/Decide.h"
+#include "Kernels/CPU/Runtime.h"
+
+#include <atomic>
+
+namespace dsopt::runtime {
+
+class Executor {
+public:
+  Executor(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
+           const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options, InputSource &inputs);
+
+  /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`.
+  /// `appliedSteps` is counted on when the step applies.
+  void run(int64_t step, int64_t &appliedSteps, const std::atomic<bool> &stop, StepResult &result);
+
+private:
+  static constexpr int kStreams = 4;
+  enum class Timer { Forward, Backward, Communication, Update, Waiting };
+
+  /// An action with everything looked up.
+  struct Prepared {
+    const Action *action;
+    void *function = nullptr;   ///< Run: the segment
+    size_t args = 0;            ///< first of its pointers in `pointers`
+    char *temp = nullptr;
+    int64_t microBatch = 0;     ///< Input: index in the step
+    size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
+    int peer = 0;
+    uint64_t tag = 0;
+    TrafficClass traffic = TrafficClass::AllGather;
+    Timer timer = Timer::Communication;
+  };
+  /// One group of an update: a kernel over [begin, end).
+  struct Launch {
+    dsopt_kernel kernel;
+    int64_t begin, end;
+    size_t args;
+  };
+  struct ScalarTable {
+    double lrScale;
+    bool decay;
+    float *values;
+  };
+
+  void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
+  float *scalarTable(double lrScale, bool decay);
+  bool canStart(const Action &action) const;
+  /// True if the action is complete at once.
+  bool start(int64_t index, int slot);
+  void checkLabels(const Prepared &prepared, const void *values) const;
+  void decide();
+  void writeTables(const Decision &decision);
+  [[noreturn]] void stuck() const;
+
+  const Program &program;
+  RankInfo info;
+  const Position &position;
+  Engine &engine;
+  const Addresses &addresses;
+  ThreadPool &pool;
+  dsopt_rt rt;
+  const RunOptions &options;
+  InputSource &inputs;
+
+  std::vector<Prepared> actions;
+  std::vector<void *> pointers;
+  std::vector<Launch> launches;
+  std::vector<ScalarTable> tables;
+  std::vector<int64_t> streams[kStreams];
+  std::unique_ptr<Agreement> agreement;
+
+  // Of the step in progress.
+  std::vector<char> done;
+  int64_t step = 0;
+  int64_t *appliedSteps = nullptr;
+  const std::atomic<bool> *stopRequest = nullptr;
+  StepResult *result = nullptr;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H

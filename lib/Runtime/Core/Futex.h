@@ -1,0 +1,37 @@
+//===- Futex.h - waiting on a word of memory --------------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_FUTEX_H
+#define DSOPT_LIB_RUNTIME_CORE_FUTEX_H
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace dsopt::runtime {
+
+/// Sleeps while `word` is `seen`, at most `milliseconds` (negative: no limit). `shared`: between processes.
+inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, bool shared, int milliseconds = -1) {
+  timespec limit{milliseconds / 1000, (milliseconds % 1000) * 1000000l};
+  syscall(SYS_futex, &word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, milliseconds < 0 ? nullptr : &limit,
+          nullptr, 0);
+}
+
+inline void futexWake(std::atomic<uint32_t> &word, int count, bool shared) {
+  syscall(SYS_futex, &word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+inline void pause() { __builtin_ia32_pause(); }
+
+/// The CPUs this process may run on.
+inline int usableCpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_FUTEX_H

@@ -1,0 +1,52 @@
+//===- Machine.cpp - what the program needs of this machine; names of ranks ===//
+
+#include "dsopt/Runtime/Session.h"
+
+
+namespace dsopt::runtime {
+
+/// The feature as __builtin_cpu_supports names it, which takes literals only.
+static bool supports(const std::string &feature) {
+  __builtin_cpu_init();
+#define CHECK(name)                                                                                          \
+  if (feature == name)                                                                                       \
+    return __builtin_cpu_supports(name);
+  CHECK("sse3") CHECK("ssse3") CHECK("sse4.1") CHECK("sse4.2") CHECK("popcnt") CHECK("avx") CHECK("avx2")
+  CHECK("fma") CHECK("bmi") CHECK("bmi2") CHECK("avx512f") CHECK("avx512vl") CHECK("avx512bw") CHECK("avx512dq")
+  CHECK("avx512cd") CHECK("avx512ifma") CHECK("avx512vbmi") CHECK("avx512vbmi2") CHECK("avx512vnni")
+  CHECK("avx512bitalg") CHECK("avx512vpopcntdq") CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
+#undef CHECK
+  return true; // nothing the generated code depends on
+}
+
+void checkMachine(const Program &program) {
+  for (const std::string &feature : program.features)
+    if (!supports(feature))
+      throw Error(StatusInput, "the program was compiled for " + program.arch + ", but this machine's CPU has no " +
+                                   feature + ": compile it with -arch=native here, or with a lower -arch");
+}
+
+RankInfo rankInfo(const Program &program, int rank) {
+  return {rank, rank / static_cast<int>(program.dp), rank % static_cast<int>(program.dp)};
+}
+
+std::string describeRank(const Program &program, int rank) {
+  RankInfo info = rankInfo(program, rank);
+  std::string text = "rank " + std::to_string(rank);
+  if (program.pp > 1)
+    text += " (stage " + std::to_string(info.position) +
+            (program.dp > 1 ? ", data-parallel rank " + std::to_string(info.dpRank) : "") + ")";
+  return text;
+}
+
+std::string describeAction(const Program &program, int rank, int64_t action) {
+  RankInfo info = rankInfo(program, rank);
+  if (info.position >= static_cast<int>(program.positions.size()))
+    return "";
+  const std::vector<Action> &actions = program.positions[info.position].actions;
+  if (action < 0 || action >= static_cast<int64_t>(actions.size()))
+    return "";
+  return actions[action].name.empty() ? "action " + std::to_string(action) : actions[action].name;
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,252 @@
+//===- Program.cpp - reads the program table -------------------------------===//
+
+#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Session.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dsopt::runtime {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void bad(const std::string &what) { throw Error(StatusInput, "program table: " + what); }
+
+/// Reads members of one object; what is absent keeps its default.
+class Reader {
+public:
+  Reader(const Json &json, std::string where) : json(json), where(std::move(where)) {
+    if (!json.is_object())
+      bad(this->where + ": expected an object, got " + json.type_name());
+  }
+  template <typename T>
+  Reader &operator()(const char *key, T &value) {
+    if (auto it = json.find(key); it != json.end())
+      convert(*it, value, where + "." + key);
+    return *this;
+  }
+  template <typename T, typename Read>
+  Reader &list(const char *key, std::vector<T> &values, Read read) {
+    auto it = json.find(key);
+    if (it == json.end())
+      return *this;
+    if (!it->is_array())
+      bad(where + "." + key + ": expected an array, got " + it->type_name());
+    values.reserve(it->size());
+    for (const Json &item : *it) {
+      T value;
+      read(item, value, where + "." + key + "[" + std::to_string(values.size()) + "]");
+      values.push_back(std::move(value));
+    }
+    return *this;
+  }
+
+  template <typename T>
+  static void convert(const Json &json, T &value, const std::string &where) {
+    try {
+      json.get_to(value);
+    } catch (const Json::exception &) {
+      bad(where + ": unexpected value " + json.dump().substr(0, 60));
+    }
+  }
+  static void convert(const Json &json, Ref &ref, const std::string &where) {
+    if (!json.is_array() || json.size() != 4)
+      bad(where + ": expected an address of four numbers, got " + json.dump().substr(0, 60));
+    convert(json[0], ref.buffer, where);
+    convert(json[1], ref.slot, where);
+    convert(json[2], ref.offset, where);
+    convert(json[3], ref.per_rank, where);
+  }
+  static void convert(const Json &json, bool &value, const std::string &where) {
+    if (json.is_boolean())
+      value = json.get<bool>();
+    else if (json.is_number_integer())
+      value = json.get<int64_t>() != 0;
+    else
+      bad(where + ": expected true or false, got " + json.dump().substr(0, 60));
+  }
+
+  template <typename E, size_t N>
+  Reader &name(const char *key, E &value, const char *const (&names)[N]) {
+    std::string text;
+    (*this)(key, text);
+    if (json.find(key) == json.end())
+      return *this;
+    for (size_t i = 0; i < N; ++i)
+      if (text == names[i]) {
+        value = static_cast<E>(i);
+        return *this;
+      }
+    bad(where + "." + key + ": unknown name '" + text + "'");
+  }
+
+private:
+  const Json &json;
+  std::string where;
+};
+
+void readRef(const Json &json, Ref &ref, const std::string &where) { Reader::convert(json, ref, where); }
+
+void readInput(const Json &json, Input &input, const std::string &where) {
+  Reader(json, where)("name", input.name)("type", input.type)("shape", input.shape)("label", input.label)(
+      "ignore_index", input.ignore_index);
+}
+
+void readParameter(const Json &json, Parameter &p, const std::string &where) {
+  Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)("file", p.file)(
+      "offset", p.offset)("bytes", p.bytes)("file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)(
+      "bucket_offset", p.bucket_offset);
+}
+
+void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
+  Reader(json, where)("name", bucket.name)("type", bucket.type)("elements", bucket.elements)(
+      "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("owner", bucket.owner)
+      .list("groups", bucket.groups, [](const Json &json, Group &group, const std::string &where) {
+        Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)("decay",
+                                                                                               group.decay);
+      });
+}
+
+void readBuffer(const Json &json, Buffer &b, const std::string &where) {
+  Reader(json, where)("name", b.name)("kind", b.kind)("offset", b.offset)("bytes", b.bytes)("slots", b.slots)(
+      "stride", b.stride)("persistent", b.persistent)("symbol", b.symbol);
+}
+
+void readAction(const Json &json, Action &a, const std::string &where) {
+  static const char *const kinds[] = {"input", "run", "gather", "reduce", "add", "send", "recv", "agree", "update"};
+  static const char *const streams[] = {"compute", "comm", "send", "recv"};
+  Reader(json, where)
+      .name("kind", a.kind, kinds)
+      .name("stream", a.stream, streams)("name", a.name)("waits", a.waits)
+      .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
+          "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)("input", a.input)(
+          "peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("buckets",
+                                                                                 a.buckets)("sliced", a.sliced);
+}
+
+void readPosition(const Json &json, Position &position, const std::string &where) {
+  Reader reader(json, where);
+  reader("arena", position.arena)("blocks", position.blocks)("memory", position.memory)
+      .list("buffers", position.buffers, readBuffer)
+      .list("actions", position.actions, readAction)
+      .list("loads", position.loads, [](const Json &json, Position::Load &load, const std::string &where) {
+        Reader(json, where)("bucket", load.bucket)("target", load.target)("sliced", load.sliced);
+      });
+  if (auto it = json.find("traffic"); it != json.end()) {
+    Traffic &t = position.traffic;
+    Reader(*it, where + ".traffic")("all_gather", t.all_gather)("reduce_scatter", t.reduce_scatter)(
+        "all_reduce", t.all_reduce)("send_recv", t.send_recv)("all_to_all", t.all_to_all)("tied", t.tied);
+  }
+}
+
+void checkIndex(int64_t index, size_t size, const std::string &where) {
+  if (index < 0 || index >= static_cast<int64_t>(size))
+    bad(where + ": index " + std::to_string(index) + ", expected less than " + std::to_string(size));
+}
+
+/// What the rest of the runtime relies on without looking.
+void check(const Program &p) {
+  auto positive = [](int64_t value, const char *what) {
+    if (value < 1)
+      bad(std::string(what) + " is " + std::to_string(value) + ", expected 1 or more");
+  };
+  positive(p.dp, "dp");
+  positive(p.pp, "pp");
+  positive(p.K, "K");
+  positive(p.V, "V");
+  positive(p.M, "M");
+  if (p.K != p.dp * p.M || p.K % p.V || p.V % p.dp)
+    bad("K = " + std::to_string(p.K) + ", V = " + std::to_string(p.V) + ", M = " + std::to_string(p.M) +
+        " do not fit dp = " + std::to_string(p.dp));
+  if (static_cast<int64_t>(p.positions.size()) != p.pp)
+    bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp));
+  for (const Parameter &parameter : p.parameters)
+    checkIndex(parameter.bucket, p.buckets.size(), "bucket of parameter '" + parameter.name + "'");
+  for (const Bucket &bucket : p.buckets)
+    if (bucket.padded % (64 * p.dp) || bucket.padded < bucket.elements)
+      bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) + " elements with padding, expected " +
+          std::to_string(bucket.elements) + " or more and a multiple of 64 dp");
+  for (const Position &position : p.positions) {
+    for (const Buffer &buffer : position.buffers)
+      if (buffer.symbol.empty() &&
+          (buffer.offset < 0 || buffer.slots < 1 ||
+           buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > position.arena))
+        bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) + " bytes");
+    auto checkRef = [&](const Ref &ref, const std::string &where) {
+      checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
+      checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
+    };
+    for (const Position::Load &load : position.loads) {
+      checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
+      checkRef(load.target, "target of a load");
+    }
+    for (size_t i = 0; i < position.actions.size(); ++i) {
+      const Action &action = position.actions[i];
+      std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
+      for (const Ref &ref : action.refs)
+        checkRef(ref, where);
+      if (action.temp.buffer >= 0)
+        checkRef(action.temp, where);
+      for (int64_t wait : action.waits)
+        checkIndex(wait, i, where + ": wait");
+      auto expect = [&](size_t least) {
+        if (action.refs.size() < least)
+          bad(where + ": got " + std::to_string(action.refs.size()) + " addresses, expected " +
+              std::to_string(least));
+      };
+      switch (action.kind) {
+      case ActionKind::Input:
+        checkIndex(action.input, p.inputs.size(), where + ": input");
+        expect(1);
+        break;
+      case ActionKind::Gather:
+      case ActionKind::Reduce:
+      case ActionKind::Add: expect(2); break;
+      case ActionKind::Send:
+      case ActionKind::Recv:
+        checkIndex(action.peer, p.pp, where + ": peer");
+        expect(1);
+        break;
+      case ActionKind::Agree:
+        for (int64_t bucket : action.buckets)
+          checkIndex(bucket, p.buckets.size(), where + ": bucket");
+        expect(action.buckets.size());
+        break;
+      case ActionKind::Update:
+        checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+        expect(2);
+        break;
+      case ActionKind::Run: break;
+      }
+      if ((action.kind == ActionKind::Reduce || action.kind == ActionKind::Add) && action.type != "f32")
+        bad(where + ": element type '" + action.type + "', expected f32");
+    }
+  }
+}
+
+} // namespace
+
+Program parseProgram(const char *text, size_t bytes) {
+  Json json = Json::parse(text, text + bytes, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded())
+    bad("not JSON");
+  Program p;
+  Reader reader(json, "program");
+  reader("version", p.version);
+  if (p.version != DSOPT_ABI_VERSION)
+    bad("version " + std::to_string(p.version) + ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
+        ": compile the program anew");
+  reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)("arch", p.arch)(
+      "features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)("K", p.K)("V", p.V)(
+      "M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)("schedule", p.schedule)(
+      "precision", p.precision)("gradient_type", p.gradient_type)("optimizer", p.optimizer)("clip", p.clip)(
+      "flops", p.flops)("bubble", p.bubble)("defaults", p.defaults)
+      .list("inputs", p.inputs, readInput)
+      .list("parameters", p.parameters, readParameter)
+      .list("buckets", p.buckets, readBucket)
+      .list("positions", p.positions, readPosition);
+  check(p);
+  return p;
+}
+
+} // namespace dsopt::runtime

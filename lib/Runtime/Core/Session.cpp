@@ -1,0 +1,141 @@
+//===- Session.cpp - one rank's training run -------------------------------===//
+
+#include "dsopt/Runtime/Session.h"
+#include "Core/Executor.h"
+#include "Core/Futex.h"
+#include "Core/Parameters.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+namespace dsopt::runtime {
+
+/// What generated code calls by name: kept though nothing here does.
+[[gnu::used, gnu::retain]] static void *const abi[] = {
+    reinterpret_cast<void *>(&dsopt_rt_launch), reinterpret_cast<void *>(&dsopt_rt_gemm_f32),
+    reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32), reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
+
+/// Threads that share CPUs with others do not spin.
+static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
+
+class SessionState {
+public:
+  SessionState(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
+               const RunOptions &given, InputSource &inputs)
+      : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
+        pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread),
+        addresses(program, info, arena, resolve),
+        executor(program, info, engine, addresses, resolve, pool, options, inputs),
+        parameters(program, pool.threads(), true) {
+    engine.setPool(&pool);
+    if (const Buffer *seed = addresses.find("seed"))
+      *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
+    if (options.logNorms)
+      prepareNorms();
+    result.sentByRank.resize(engine.size());
+    folder = program.model_folder;
+  }
+  ~SessionState() { engine.setPool(nullptr); }
+
+  const StepResult &step() {
+    auto start = std::chrono::steady_clock::now();
+    SentBytes before = engine.sent();
+    result.step = steps;
+    result.skipped = false;
+    executor.run(steps, applied, stop, result);
+    for (int i = 0; i < kTrafficClasses; ++i)
+      result.sent[i] = engine.sent()[i] - before[i];
+    if (options.logNorms)
+      exchangeNorms();
+    if (steps == firstStep) {
+      // The schedule is the same in every step: one exchange is enough.
+      int64_t mine = std::accumulate(result.sent.begin(), result.sent.end() - 1, int64_t(0));
+      engine.exchange(&mine, sizeof(mine), result.sentByRank.data());
+    }
+    ++steps;
+    result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return result;
+  }
+
+  const Program &program;
+  RankInfo info;
+  Engine &engine;
+  RunOptions options;
+  ThreadPool pool;
+  Addresses addresses;
+  Executor executor;
+  std::string folder;
+  int64_t steps = 0, firstStep = 0, applied = 0;
+  std::atomic<bool> stop{false};
+
+private:
+  RunOptions checked(RunOptions given) const {
+    if (engine.size() != program.dp * program.pp)
+      throw Error(StatusInput, "started with " + std::to_string(engine.size()) + " ranks; the program was compiled for " +
+                                   std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) +
+                                   " x pp " + std::to_string(program.pp) + ")");
+    if (given.threads < 1 || given.threads > std::max<int64_t>(program.threads, 1))
+      throw Error(StatusInput, "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
+                                   std::to_string(program.threads) + ", for which the program was compiled");
+    limitLibraries(program.arch.c_str());
+    return given;
+  }
+
+  /// The parameter values whose norms this rank adds: its slice of what its position owns.
+  void prepareNorms() {
+    tracked = trainableParameters(program);
+    for (const Position::Load &load : program.positions[info.position].loads) {
+      const Bucket &bucket = program.buckets[load.bucket];
+      if (!bucket.trainable || bucket.owner != info.position)
+        continue;
+      int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;
+      auto *values = reinterpret_cast<const float *>(addresses.at(load.target));
+      parameters.addRange(load.bucket, load.sliced ? values : values + first, first, slice);
+    }
+    norms.resize(tracked.size() * ExactSum::kDigits);
+    allNorms.resize(norms.size() * engine.size());
+    result.gradNorms.resize(program.parameters.size(), -1.0f);
+    result.paramNorms.resize(program.parameters.size(), -1.0f);
+  }
+  void exchangeNorms() {
+    parameters.compute(pool);
+    for (size_t i = 0; i < tracked.size(); ++i)
+      std::copy_n(parameters.of(tracked[i]).digits, ExactSum::kDigits, norms.begin() + i * ExactSum::kDigits);
+    engine.exchange(norms.data(), norms.size() * sizeof(int64_t), allNorms.data());
+    normsOf(allNorms.data(), norms.size(), engine.size(), tracked, result.paramNorms);
+  }
+
+  SquareSums parameters;
+  std::vector<int64_t> tracked, norms, allNorms;
+  StepResult result;
+};
+
+Session::Session(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
+                 const RunOptions &options, InputSource &inputs)
+    : state(std::make_unique<SessionState>(program, resolve, engine, arena, options, inputs)) {}
+Session::~Session() = default;
+
+const RankInfo &Session::rankInfo() const { return state->info; }
+
+void Session::loadParameters(const std::string &folder) {
+  if (!folder.empty())
+    state->folder = folder;
+  ParameterFiles files(state->folder);
+  runtime::loadParameters(state->program, state->info, state->addresses, files);
+}
+
+const StepResult &Session::step() { return state->step(); }
+int64_t Session::stepsDone() const { return state->steps; }
+void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
+
+void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
+  ParameterFiles files(state->folder);
+  runtime::visitParameters(state->program, state->info, state->addresses, state->engine, files, visit);
+}
+
+void Session::exchange(const void *record, int64_t bytes, void *all) {
+  state->engine.exchange(record, bytes, all);
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,48 @@
+//===- SquareSums.h - exact sums of squares by parameter --------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_SQUARESUMS_H
+#define DSOPT_LIB_RUNTIME_CORE_SQUARESUMS_H
+
+#include "Core/ThreadPool.h"
+#include "Kernels/CPU/ExactSum.h"
+#include "dsopt/Runtime/Program.h"
+
+namespace dsopt::runtime {
+
+/// Sums the squares of ranges of buckets, leaving out padding: groups of 64
+/// elements start at each parameter's start, wherever slices are cut.
+class SquareSums {
+public:
+  /// `byParameter`: also one sum a parameter. Of the program's trainable parameters.
+  SquareSums(const Program &program, int threads, bool byParameter);
+
+  /// `values` are elements [first, first + count) of `bucket`; `first` is a multiple of 64.
+  void addRange(int64_t bucket, const float *values, int64_t first, int64_t count);
+
+  void compute(ThreadPool &pool);
+  const ExactSum &total() const { return sum; }
+  const ExactSum &of(int64_t parameter) const { return sums[parameter]; }
+  /// The first parameter with an element that is not finite, or -1.
+  int64_t nonFinite() const { return firstNonFinite; }
+
+private:
+  struct Piece {
+    const float *values;
+    int64_t elements, parameter;
+  };
+  struct Partial {
+    ExactSum total;
+    int64_t nonFinite = -1;
+    std::vector<ExactSum> parameters;
+  };
+  const Program &program;
+  std::vector<Piece> pieces;
+  std::vector<Partial> partials;
+  std::vector<ExactSum> sums;
+  ExactSum sum;
+  int64_t firstNonFinite = -1;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_SQUARESUMS_H

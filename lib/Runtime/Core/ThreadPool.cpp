@@ -1,0 +1,63 @@
+//===- ThreadPool.cpp - a rank's threads -----------------------------------===//
+
+#include "Core/ThreadPool.h"
+#include "Core/Futex.h"
+
+#include <csignal>
+
+namespace dsopt::runtime {
+
+ThreadPool::ThreadPool(int threads, int spin, void (*init)()) : spin(spin) {
+  if (init)
+    init();
+  // Signals are the main thread's.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  for (int i = 1; i < threads; ++i)
+    workers.emplace_back([this, i, init] { work(i, init); });
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+ThreadPool::~ThreadPool() {
+  ending = true;
+  generation.fetch_add(1);
+  futexWake(generation, 1 << 30, false);
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void ThreadPool::work(int thread, void (*init)()) {
+  if (init)
+    init();
+  for (uint32_t seen = 0;; ++seen) {
+    for (int i = 0; i < spin && generation.load(std::memory_order_relaxed) == seen; ++i)
+      pause();
+    while (generation.load() == seen) {
+      sleepers.fetch_add(1);
+      futexWait(generation, seen, false);
+      sleepers.fetch_sub(1);
+    }
+    if (ending)
+      return;
+    job(context, thread);
+    if (running.fetch_sub(1) == 1)
+      futexWake(running, 1, false);
+  }
+}
+
+void ThreadPool::run(Job newJob, void *newContext) {
+  job = newJob;
+  context = newContext;
+  running.store(static_cast<uint32_t>(workers.size()));
+  generation.fetch_add(1);
+  if (sleepers.load() != 0)
+    futexWake(generation, 1 << 30, false);
+  job(context, 0);
+  for (int i = 0; i < spin && running.load(std::memory_order_acquire) != 0; ++i)
+    pause();
+  for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;)
+    futexWait(running, left, false);
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,87 @@
+//===- ThreadPool.h - a rank's threads --------------------------*- C++ -*-===//
+//
+// The caller and `threads - 1` workers run one job at a time. Ranges are cut at
+// multiples of a grain, so that results never depend on the number of threads.
+// Idle workers spin for a moment, then sleep on a futex. Nothing allocates after
+// construction. Make it after the fork.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_THREADPOOL_H
+#define DSOPT_LIB_RUNTIME_CORE_THREADPOOL_H
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace dsopt::runtime {
+
+class ThreadPool {
+public:
+  /// `spin`: pauses before a thread sleeps; 0 where threads outnumber CPUs. `init` runs first in every
+  /// thread, the caller's too.
+  ThreadPool(int threads, int spin, void (*init)() = nullptr);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool &) = delete;
+  ThreadPool &operator=(const ThreadPool &) = delete;
+
+  int threads() const { return static_cast<int>(workers.size()) + 1; }
+
+  /// `body(begin, end, thread)` on one contiguous part of [begin, end) a thread, cut at `begin` plus
+  /// multiples of `grain`.
+  template <typename Body>
+  void split(int64_t begin, int64_t end, int64_t grain, Body &&body) {
+    int64_t units = (end - begin + grain - 1) / grain;
+    if (units <= 1 || threads() == 1) {
+      if (begin < end)
+        body(begin, end, 0);
+      return;
+    }
+    int64_t count = threads();
+    auto part = [&](int thread) {
+      int64_t first = begin + units * thread / count * grain, last = begin + units * (thread + 1) / count * grain;
+      if (last > end)
+        last = end;
+      if (first < last)
+        body(first, last, thread);
+    };
+    run(&call<decltype(part)>, &part);
+  }
+
+  /// `body(index, thread)` for each index in [0, count), taken by whichever thread is free, `chunk` at a time.
+  template <typename Body>
+  void forEach(int64_t count, int64_t chunk, Body &&body) {
+    if (count <= chunk || threads() == 1) {
+      for (int64_t i = 0; i < count; ++i)
+        body(i, 0);
+      return;
+    }
+    std::atomic<int64_t> next{0};
+    auto part = [&](int thread) {
+      for (int64_t first; (first = next.fetch_add(chunk, std::memory_order_relaxed)) < count;)
+        for (int64_t i = first; i < first + chunk && i < count; ++i)
+          body(i, thread);
+    };
+    run(&call<decltype(part)>, &part);
+  }
+
+private:
+  using Job = void (*)(void *context, int thread);
+  template <typename Part> static void call(void *context, int thread) { (*static_cast<Part *>(context))(thread); }
+  void run(Job job, void *context);
+  void work(int thread, void (*init)());
+
+  std::vector<std::thread> workers;
+  int spin;
+  Job job = nullptr;
+  void *context = nullptr;
+  std::atomic<bool> ending{false};
+  alignas(64) std::atomic<uint32_t> generation{0};
+  std::atomic<uint32_t> sleepers{0};
+  alignas(64) std::atomic<uint32_t> running{0};
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_THREADPOOL_H

@@ -1,0 +1,106 @@
+//===- ExactSum.cpp - sums of squares that no order changes ----------------===//
+
+#include "Kernels/CPU/ExactSum.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace dsopt::runtime {
+
+void ExactSum::add(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  int exponent = static_cast<int>(bits >> 52 & 0x7ff);
+  if (exponent == 0x7ff) {
+    nonFinite = true;
+    return;
+  }
+  if (exponent == 0)
+    return; // 0: squares of floats are no denormal doubles
+  uint64_t mantissa = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+  int position = exponent - 1075 + 320; // of the mantissa's lowest bit
+  if (position < 0) { // squares are multiples of 2^-298: only zeros are shifted out
+    mantissa >>= -position;
+    position = 0;
+  }
+  int digit = position >> 5, shift = position & 31;
+  unsigned __int128 wide = static_cast<unsigned __int128>(mantissa) << shift;
+  digits[digit] += static_cast<uint32_t>(wide);
+  digits[digit + 1] += static_cast<uint32_t>(wide >> 32);
+  digits[digit + 2] += static_cast<uint32_t>(wide >> 64);
+  if (++pending == 1u << 30)
+    normalize();
+}
+
+void ExactSum::add(const int64_t *other) {
+  for (int i = 0; i < kDigits; ++i)
+    digits[i] += other[i];
+  if (++pending == 1u << 30)
+    normalize();
+}
+
+void ExactSum::add(ExactSum other) {
+  other.normalize();
+  add(other.digits);
+  nonFinite |= other.nonFinite;
+}
+
+void ExactSum::normalize() {
+  int64_t carry = 0;
+  for (int i = 0; i < kDigits - 1; ++i) {
+    int64_t sum = digits[i] + carry;
+    digits[i] = sum & 0xffffffff;
+    carry = sum >> 32;
+  }
+  digits[kDigits - 1] += carry;
+  pending = 0;
+}
+
+double ExactSum::value() const {
+  ExactSum copy = *this;
+  copy.normalize();
+  int top = kDigits - 1;
+  while (top >= 0 && copy.digits[top] == 0)
+    --top;
+  if (top < 0)
+    return 0;
+  // The 64 highest bits, and whether anything lies below.
+  auto digit = [&](int i) { return i >= 0 ? static_cast<uint64_t>(copy.digits[i]) : 0; };
+  unsigned __int128 high = static_cast<unsigned __int128>(digit(top)) << 64 | digit(top - 1) << 32 | digit(top - 2);
+  int width = 128 - __builtin_clzll(static_cast<uint64_t>(high >> 64));
+  bool below = false;
+  for (int i = 0; i < top - 2; ++i)
+    below |= copy.digits[i] != 0;
+  int drop = width - 53; // at least 12: the highest digit is not 0
+  uint64_t mantissa = static_cast<uint64_t>(high >> drop);
+  unsigned __int128 rest = high & ((static_cast<unsigned __int128>(1) << drop) - 1);
+  unsigned __int128 half = static_cast<unsigned __int128>(1) << (drop - 1);
+  if (rest > half || (rest == half && (below || (mantissa & 1))))
+    ++mantissa;
+  return std::ldexp(static_cast<double>(mantissa), 32 * (top - 2) - 320 + drop);
+}
+
+__attribute__((target_clones("avx512f", "avx2", "default"))) static double groupSquares(const float *values) {
+  // Eight partial sums, eight elements apart, then a tree: squares of floats are exact in double, so
+  // fused or not is the same.
+  double sums[8] = {};
+  for (int i = 0; i < 64; i += 8)
+    for (int j = 0; j < 8; ++j) {
+      double value = values[i + j];
+      sums[j] += value * value;
+    }
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+void ExactSum::addSquares(const float *values, int64_t elements) {
+  int64_t i = 0;
+  for (; i + 64 <= elements; i += 64)
+    add(groupSquares(values + i));
+  if (i < elements) {
+    float last[64] = {};
+    std::memcpy(last, values + i, (elements - i) * sizeof(float));
+    add(groupSquares(last));
+  }
+}
+
+} // namespace dsopt::runtime

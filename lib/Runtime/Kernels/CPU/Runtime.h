@@ -1,0 +1,43 @@
+//===- Runtime.h - what dsopt_rt is -----------------------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_KERNELS_CPU_RUNTIME_H
+#define DSOPT_LIB_RUNTIME_KERNELS_CPU_RUNTIME_H
+
+#include "Core/ThreadPool.h"
+#include "dsopt/Runtime/ABI.h"
+
+/// Nanoseconds for one element of a kernel's range, as last seen: decides only
+/// whether a launch is worth waking the workers, never what it computes.
+struct dsopt_launch_cost {
+  dsopt_kernel kernel = nullptr;
+  float nanoseconds = 0;
+};
+
+struct dsopt_rt {
+  static constexpr int kCosts = 512;
+  dsopt::runtime::ThreadPool *pool = nullptr;
+  dsopt_launch_cost costs[kCosts];
+};
+
+namespace dsopt::runtime {
+
+/// The version of the choice of library, algorithm and tiles for matrix products.
+inline constexpr int kKernelTable = 1;
+
+/// To be called first in every thread that computes: libraries run serially in it.
+void prepareThread();
+
+/// Sets the libraries' instruction set from the program's `arch`; before the first product.
+void limitLibraries(const char *arch);
+
+/// How a product is cut (DESIGN 2.1 rule 2).
+struct GemmTiles {
+  int64_t tile = 512;  ///< rows and columns of a result tile
+  int64_t chunk = 0;   ///< of the contraction; 0: whole
+  int64_t rows = 1, columns = 1;
+};
+GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_KERNELS_CPU_RUNTIME_H
