@@ -50,7 +50,7 @@ const OptionRow *dsopt::runtime::nearestOption(const std::string &name) {
     std::string other = row.name;
     size_t shorter = std::min(other.size(), name.size());
     if (shorter >= 4 && other.compare(0, shorter, name, 0, shorter) == 0)
-      distance = std::min(distance, 2);
+      distance = std::min(distance, 3);
     if (distance < best) {
       best = distance;
       nearest = &row;
