@@ -1,0 +1,98 @@
+//===- GraphDerivativesNN.cpp - gradients of the composites ---------------===//
+//
+// Each reads what its forward kept (softmax its result, layer_norm mean and
+// rstd, nll the log-sum-exp). What leads to a weight and what leads to the input
+// share no intermediate value, so that they may be computed at different times.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GraphDerivatives.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace dsopt::graph {
+namespace {
+
+LogicalResult gradient(SoftmaxOp op, GradientBuilder &g) {
+  Value y = op.getResult(), dy = g.grad();
+  int64_t axis = op.getAxis();
+  Value dot = g.sum(g.mul(dy, y), axis, /*keepdims=*/true);
+  g.set(0, g.mul(y, g.sub(dy, dot)));
+  return success();
+}
+
+LogicalResult gradient(GeluOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  Value half = g.scalar(0.5, x), one = g.scalar(1, x);
+  Value slope;
+  if (op.getApproximateTanh()) {
+    // u = sqrt(2/pi) (x + 0.044715 x^3); 0.5 (1 + t) + 0.5 x (1 - t^2) u', t = tanh(u)
+    double scale = M_2_SQRTPI * M_SQRT1_2;
+    Value square = g.mul(x, x);
+    Value inner = g.add(g.mul(square, g.scalar(0.044715, x)), one);
+    Value t = g.make<TanhOp>(g.mul(g.mul(x, g.scalar(scale, x)), inner));
+    Value innerSlope = g.add(g.mul(square, g.scalar(3 * 0.044715 * scale, x)), g.scalar(scale, x));
+    Value left = g.mul(half, g.add(one, t));
+    Value right = g.mul(g.mul(half, x), g.mul(g.sub(one, g.mul(t, t)), innerSlope));
+    slope = g.add(left, right);
+  } else {
+    // Phi(x) + x phi(x)
+    Value phi = g.mul(g.make<ExpOp>(g.mul(g.mul(x, x), g.scalar(-0.5, x))),
+                      g.scalar(M_2_SQRTPI * M_SQRT1_2 * 0.5, x));
+    Value cumulative = g.mul(half, g.add(one, g.make<ErfOp>(g.mul(x, g.scalar(M_SQRT1_2, x)))));
+    slope = g.add(cumulative, g.mul(x, phi));
+  }
+  g.set(0, g.mul(g.grad(), slope));
+  return success();
+}
+
+LogicalResult gradient(LayerNormOp op, GradientBuilder &g) {
+  if (g.grad(1) || g.grad(2))
+    return op.emitOpError("has no gradient through its mean and rstd");
+  Value x = op.getInput(), dy = g.grad();
+  int64_t rank = cast<ShapedType>(x.getType()).getRank(), axis = op.getAxis();
+  auto normalized = [&] { return g.mul(g.sub(x, op.getMean()), op.getRstd()); };
+  if (g.needs(0)) {
+    auto axes = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
+    Value scaled = g.mul(dy, op.getScale());
+    Value xhat = normalized();
+    Value average = g.mean(scaled, axes, /*keepdims=*/true);
+    Value slope = g.mean(g.mul(scaled, xhat), axes, /*keepdims=*/true);
+    g.set(0, g.mul(op.getRstd(), g.sub(g.sub(scaled, average), g.mul(xhat, slope))));
+  }
+  if (g.needs(1))
+    g.set(1, g.mul(dy, normalized()));
+  if (op.getBias() && g.needs(2))
+    g.set(2, dy);
+  return success();
+}
+
+LogicalResult gradient(NllOp op, GradientBuilder &g) {
+  if (g.grad(1))
+    return op.emitOpError("has no gradient through its lse");
+  Value logits = op.getLogits(), labels = op.getLabels();
+  auto type = cast<RankedTensorType>(logits.getType());
+  auto column = RankedTensorType::get({type.getDimSize(0), 1}, type.getElementType());
+  Value counted = g.make<WhereOp>(
+      g.make<EqualOp>(labels,
+                      g.scalar(static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex())), labels)),
+      g.scalar(0, g.grad()), g.grad());
+  Value softmax = g.make<ExpOp>(g.sub(logits, g.reshape(op.getLse(), column)));
+  Value target = g.make<OneHotOp>(labels, static_cast<uint64_t>(type.getDimSize(1)));
+  if (getElementTypeOrSelf(target.getType()) != type.getElementType())
+    target = g.make<CastOp>(type, target);
+  g.set(0, g.mul(g.sub(softmax, target), g.reshape(counted, column)));
+  return success();
+}
+
+} // namespace
+
+void attachNNDerivatives(MLIRContext *context) {
+  attachDerivative<SoftmaxOp, gradient>(context);
+  attachDerivative<GeluOp, gradient>(context);
+  attachDerivative<LayerNormOp, gradient>(context);
+  attachDerivative<NllOp, gradient>(context);
+}
+
+} // namespace dsopt::graph

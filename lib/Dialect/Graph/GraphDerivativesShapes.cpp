@@ -1,0 +1,129 @@
+//===- GraphDerivativesShapes.cpp - products, reductions, data movement ---===//
+
+#include "GraphDerivatives.h"
+
+using namespace mlir;
+
+namespace dsopt::graph {
+namespace {
+
+LogicalResult gradient(MatMulOp op, GradientBuilder &g) {
+  Value a = op.getLhs(), b = op.getRhs(), dy = g.grad();
+  bool ta = op.getTransposeA(), tb = op.getTransposeB();
+  // y = op(a) op(b). d op(a) = dy op(b)^T, d op(b) = op(a)^T dy; a transposed
+  // operand takes the transpose of that product.
+  if (g.needs(0))
+    g.set(0, ta ? g.make<MatMulOp>(b, dy, tb, true) : g.make<MatMulOp>(dy, b, false, !tb));
+  if (g.needs(1))
+    g.set(1, tb ? g.make<MatMulOp>(dy, a, true, ta) : g.make<MatMulOp>(a, dy, !ta, false));
+  return success();
+}
+
+/// The reduced dimensions back as ones.
+RankedTensorType keptType(RankedTensorType input, ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> shape(input.getShape());
+  for (int64_t axis : axes)
+    shape[axis] = 1;
+  return RankedTensorType::get(shape, input.getElementType());
+}
+LogicalResult gradient(ReduceSumOp op, GradientBuilder &g) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  g.set(0, g.expand(g.reshape(g.grad(), keptType(type, op.getAxes())), type));
+  return success();
+}
+LogicalResult gradient(ReduceMeanOp op, GradientBuilder &g) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  double count = 1;
+  for (int64_t axis : op.getAxes())
+    count *= type.getDimSize(axis);
+  Value part = g.div(g.grad(), g.scalar(count, g.grad()));
+  g.set(0, g.expand(g.reshape(part, keptType(type, op.getAxes())), type));
+  return success();
+}
+/// Equal extrema share the gradient.
+template <typename OpTy> LogicalResult extremumGradient(OpTy op, GradientBuilder &g) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  RankedTensorType kept = keptType(type, op.getAxes());
+  Value zero = g.scalar(0, g.grad()), one = g.scalar(1, g.grad());
+  Value chosen = g.template make<EqualOp>(op.getInput(), g.reshape(op.getResult(), kept));
+  Value count = g.sum(g.template make<WhereOp>(chosen, g.expand(one, type), zero), op.getAxes(), true);
+  Value part = g.div(g.reshape(g.grad(), kept), count);
+  g.set(0, g.template make<WhereOp>(chosen, part, zero));
+  return success();
+}
+LogicalResult gradient(ReduceMaxOp op, GradientBuilder &g) { return extremumGradient(op, g); }
+LogicalResult gradient(ReduceMinOp op, GradientBuilder &g) { return extremumGradient(op, g); }
+
+LogicalResult gradient(ReshapeOp op, GradientBuilder &g) {
+  g.set(0, g.reshape(g.grad(), op.getInput().getType()));
+  return success();
+}
+LogicalResult gradient(ExpandOp op, GradientBuilder &g) {
+  g.set(0, g.grad());
+  return success();
+}
+LogicalResult gradient(TransposeOp op, GradientBuilder &g) {
+  SmallVector<int64_t> inverse(op.getPerm().size());
+  for (auto [to, from] : llvm::enumerate(op.getPerm()))
+    inverse[from] = to;
+  g.set(0, g.make<TransposeOp>(g.grad(), inverse));
+  return success();
+}
+LogicalResult gradient(ConcatOp op, GradientBuilder &g) {
+  int64_t axis = op.getAxis();
+  SmallVector<int64_t> starts(cast<ShapedType>(op.getResult().getType()).getRank(), 0);
+  SmallVector<int64_t> steps(starts.size(), 1);
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    ArrayRef<int64_t> sizes = cast<ShapedType>(input.getType()).getShape();
+    if (g.needs(i))
+      g.set(i, g.make<SliceOp>(g.grad(), starts, sizes, steps));
+    starts[axis] += sizes[axis];
+  }
+  return success();
+}
+LogicalResult gradient(SliceOp op, GradientBuilder &g) {
+  g.set(0, g.make<SliceGradOp>(op.getInput().getType(), g.grad(), op.getStarts(), op.getSteps()));
+  return success();
+}
+LogicalResult gradient(SliceGradOp op, GradientBuilder &g) {
+  ArrayRef<int64_t> sizes = cast<ShapedType>(op.getInput().getType()).getShape();
+  g.set(0, g.make<SliceOp>(g.grad(), op.getStarts(), sizes, op.getSteps()));
+  return success();
+}
+LogicalResult gradient(PadOp op, GradientBuilder &g) {
+  auto negated = [](ArrayRef<int64_t> counts) {
+    return llvm::map_to_vector(counts, [](int64_t count) { return -count; });
+  };
+  auto zero = FloatAttr::get(getElementTypeOrSelf(op.getInput().getType()), 0.0);
+  g.set(0, g.make<PadOp>(g.grad(), negated(op.getLows()), negated(op.getHighs()), zero));
+  return success();
+}
+LogicalResult gradient(GatherOp op, GradientBuilder &g) {
+  g.set(0, g.make<GatherGradOp>(op.getData().getType(), g.grad(), op.getIndices(), op.getAxis()));
+  return success();
+}
+LogicalResult gradient(GatherGradOp op, GradientBuilder &g) {
+  g.set(0, g.make<GatherOp>(g.grad(), op.getIndices(), op.getAxis()));
+  return success();
+}
+
+} // namespace
+
+void attachShapeDerivatives(MLIRContext *context) {
+  attachDerivative<MatMulOp, gradient>(context);
+  attachDerivative<ReduceSumOp, gradient>(context);
+  attachDerivative<ReduceMeanOp, gradient>(context);
+  attachDerivative<ReduceMaxOp, gradient>(context);
+  attachDerivative<ReduceMinOp, gradient>(context);
+  attachDerivative<ReshapeOp, gradient>(context);
+  attachDerivative<ExpandOp, gradient>(context);
+  attachDerivative<TransposeOp, gradient>(context);
+  attachDerivative<ConcatOp, gradient>(context);
+  attachDerivative<SliceOp, gradient>(context);
+  attachDerivative<SliceGradOp, gradient>(context);
+  attachDerivative<PadOp, gradient>(context);
+  attachDerivative<GatherOp, gradient>(context);
+  attachDerivative<GatherGradOp, gradient>(context);
+}
+
+} // namespace dsopt::graph
