@@ -8,7 +8,9 @@
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,9 +28,11 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   registry.insert<graph::GraphDialect, dist::DistDialect, exec::ExecDialect>();
   registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
                   tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
+  graph::registerDerivatives(registry);
 }
 
 void dsopt::registerAllPasses() {
   registerTransformsPasses();
+  registerAutodiffPasses();
   registerParallelPasses();
 }

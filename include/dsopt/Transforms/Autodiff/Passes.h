@@ -1,0 +1,26 @@
+//===- Passes.h - stage 2: blocks, backward, update -------------*- C++ -*-===//
+#ifndef DSOPT_TRANSFORMS_AUTODIFF_PASSES_H
+#define DSOPT_TRANSFORMS_AUTODIFF_PASSES_H
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Pass/Pass.h"
+
+namespace dsopt {
+/// The two functions of a module after this stage, and the one before it.
+inline constexpr llvm::StringLiteral kForwardFunction = "forward";
+inline constexpr llvm::StringLiteral kMicroBatchFunction = "micro_batch";
+inline constexpr llvm::StringLiteral kUpdateFunction = "update";
+/// On the module: the number of its blocks (i64).
+inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
+/// On a parameter: its factor of the learning rate (f64), and whether weight
+/// decay leaves it out (unit).
+inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale";
+inline constexpr llvm::StringLiteral kNoDecayAttr = "graph.no_decay";
+
+#define GEN_PASS_DECL
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+#endif // DSOPT_TRANSFORMS_AUTODIFF_PASSES_H

@@ -1,0 +1,120 @@
+//===- Passes.td - stage 2: blocks, backward, update ------------*- tablegen -*-===//
+
+#ifndef DSOPT_TRANSFORMS_AUTODIFF_PASSES
+#define DSOPT_TRANSFORMS_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FindBlocks : Pass<"find-blocks", "::mlir::ModuleOp"> {
+  let summary = "cut the forward graph into blocks where little is alive";
+  let description = [{
+    Input: `@forward`. Output: the same with `graph.block` on every operation and
+    `graph.blocks` on the module.
+
+    The matrix products that read a parameter (through reshapes, transposes and
+    casts of it) are numbered in the graph's order. Between each neighbouring pair
+    the candidate is the place with the fewest live activation bytes, the latest
+    on a tie. Inputs, parameters, their views, and values made from inputs alone
+    do not count; a reshape is the value that it reshapes. A run of neighbouring
+    candidates with equal numbers of live values is cut if the candidates on both
+    sides have more; the graph's ends count as more.
+
+    Values that do not count are made anew in every block that uses them (one
+    `graph.read` for each use). What nothing uses is removed.
+
+    ```mlir
+    %w = graph.read @w : tensor<4x4xf32>
+    %a = graph.matmul %x, %w : ...
+    %b = graph.matmul %a, %w : ...
+    // becomes
+    %w0 = graph.read @w {graph.block = 0} : tensor<4x4xf32>
+    %a = graph.matmul %x, %w0 {graph.block = 0} : ...
+    %w1 = graph.read @w {graph.block = 1} : tensor<4x4xf32>
+    %b = graph.matmul %a, %w1 {graph.block = 1} : ...
+    ```
+  }];
+}
+
+def BuildBackward : Pass<"build-backward", "::mlir::ModuleOp"> {
+  let summary = "append the gradient of every trainable parameter";
+  let description = [{
+    Input: `@forward` with `graph.block` on every operation; it returns the loss, a
+    `tensor<f32>`. Output: `@micro_batch`, which takes the loss's gradient as a
+    last argument `%seed`, with `graph.phase` on every operation: `F` forward,
+    `B` what the gradient of an earlier block's value needs, `W` the rest. One
+    `graph.state` of role `grad` for each trainable parameter and block that uses
+    it, and one `graph.accumulate` into each.
+
+    Contributions to one value are added in the order in which backward meets
+    them, each by the block that contributes; those of one parameter's uses inside
+    a block in the graph's order. What is made from inputs, constants and views of
+    parameters alone is not saved for backward but made anew there. Accumulators
+    have 32 bits or more, unless the option `gradient_type` of `dsopt.options` is
+    `param`. A trainable parameter that the loss does not reach becomes frozen,
+    with a warning.
+
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {
+      %w = graph.read @w {graph.block = 0} : tensor<4x2xf32>
+      %y = graph.matmul %x, %w {graph.block = 0} : ...
+      %l = graph.reduce_sum %y {axes = array<i64: 0, 1>, graph.block = 0} : ...
+      return %l : tensor<f32>
+    }
+    // becomes
+    graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
+    func.func @micro_batch(%x: tensor<8x4xf32>, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+      ... // as above, graph.phase = "F"
+      %k = graph.reshape %seed {graph.block = 0, graph.phase = "W"} : (tensor<f32>) -> tensor<1x1xf32>
+      %dy = graph.expand %k {graph.block = 0, graph.phase = "W"} : ...
+      %dw = graph.matmul %x, %dy {transpose_a, graph.block = 0, graph.phase = "W"} : ...
+      graph.accumulate @w.grad.0, %dw {graph.block = 0, graph.phase = "W"} : tensor<4x2xf32>
+      return %l : tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
+  let summary = "add the optimizer's state and the update of every trainable parameter";
+  let description = [{
+    Input: gradient states (`build-backward`). Output: the optimizer's states and
+    `@update`, which reads each trainable parameter, the sum of its gradients in
+    the order of their blocks, and its states, and writes what the optimizer makes
+    of them. Its argument is the table of scalars of Runtime/Scalars.h. Parameters
+    get `graph.lr_scale` and `graph.no_decay` by the option lists of
+    `dsopt.options`: `lr_scale` (`GLOB=X`, a later one wins) and `no_decay` (globs,
+    or `rank1` for parameters of at most one dimension).
+
+    ```mlir
+    graph.state @w.m : tensor<4x2xf32> "m" of @w
+    graph.state @w.v : tensor<4x2xf32> "v" of @w
+    func.func @update(%scalars: tensor<16xf32>) {
+      %p = graph.read @w : tensor<4x2xf32>
+      %g = graph.read @w.grad.0 : tensor<4x2xf32>
+      %m = graph.read @w.m : tensor<4x2xf32>
+      %v = graph.read @w.v : tensor<4x2xf32>
+      %p1, %m1, %v1 = graph.adam %p, %g, %m, %v, %scalars {decoupled} : ...
+      graph.write @w, %p1 : tensor<4x2xf32>
+      graph.write @w.m, %m1 : tensor<4x2xf32>
+      graph.write @w.v, %v1 : tensor<4x2xf32>
+      return
+    }
+    ```
+  }];
+  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"",
+                        "sgd, adam or adamw (empty: as dsopt.options says, else adamw)">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def VerifyGraph : Pass<"verify-graph", "::mlir::ModuleOp"> {
+  let summary = "check what holds at the end of autodiff";
+  let description = [{
+    Every operation of `@micro_batch` has a block and a phase; values flow forward
+    through blocks in F, and back in B, never out of W; every trainable parameter
+    has one accumulator for each block that uses it and one update; frozen ones
+    have neither. Changes nothing.
+  }];
+}
+
+#endif // DSOPT_TRANSFORMS_AUTODIFF_PASSES

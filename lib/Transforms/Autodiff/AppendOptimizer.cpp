@@ -1,0 +1,191 @@
+//===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
+
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Scalars.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_APPENDOPTIMIZER
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+
+/// What the options ask for: an operation and the states it keeps.
+struct Optimizer {
+  enum Kind { Sgd, Momentum, Adam } kind = Adam;
+  bool decoupled = false;
+
+  ArrayRef<StringRef> states() const {
+    static const StringRef momentum[] = {"momentum"}, adam[] = {"m", "v"};
+    switch (kind) {
+    case Sgd:
+      return {};
+    case Momentum:
+      return momentum;
+    case Adam:
+      return adam;
+    }
+    llvm_unreachable("unknown optimizer");
+  }
+
+  /// The new values of parameter and states from {parameter, gradient, states...}.
+  Operation *build(OpBuilder &builder, Location loc, ValueRange in, Value scalars) const {
+    switch (kind) {
+    case Sgd:
+      return graph::SgdOp::create(builder, loc, in[0].getType(), in[0], in[1], scalars);
+    case Momentum:
+      return graph::MomentumOp::create(builder, loc, in[0].getType(), in[2].getType(), in[0], in[1], in[2],
+                                       scalars);
+    case Adam:
+      return graph::AdamOp::create(builder, loc, in[0].getType(), in[2].getType(), in[3].getType(), in[0],
+                                   in[1], in[2], in[3], scalars, decoupled);
+    }
+    llvm_unreachable("unknown optimizer");
+  }
+};
+
+/// A number that an option gives as a number or as text.
+double numberOption(ModuleOp module, StringRef name) {
+  Attribute value = getOption(module, name);
+  double number = 0;
+  if (auto real = dyn_cast_or_null<FloatAttr>(value))
+    number = real.getValueAsDouble();
+  else if (auto integer = dyn_cast_or_null<IntegerAttr>(value))
+    number = integer.getInt();
+  else if (auto text = dyn_cast_or_null<StringAttr>(value))
+    text.getValue().getAsDouble(number);
+  return number;
+}
+
+struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer> {
+  using AppendOptimizerBase::AppendOptimizerBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Optimizer> chosen = choose();
+    if (failed(chosen) || failed(groupParameters()))
+      return signalPassFailure();
+    DenseMap<StringAttr, SmallVector<graph::StateOp>> gradients;
+    for (auto state : module.getOps<graph::StateOp>())
+      if (state.getRole() == "grad")
+        gradients[state.getParameterAttr().getAttr()].push_back(state);
+    for (auto &[name, states] : gradients)
+      llvm::sort(states, [](graph::StateOp a, graph::StateOp b) { return a.getBlock() < b.getBlock(); });
+
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    Location loc = module.getLoc();
+    auto scalars = RankedTensorType::get({DSOPT_SCALARS}, builder.getF32Type());
+    auto update = func::FuncOp::create(builder, loc, kUpdateFunction, builder.getFunctionType({scalars}, {}));
+    OpBuilder body = OpBuilder::atBlockEnd(update.addEntryBlock());
+    builder.setInsertionPoint(update);
+    if (Operation *microBatch = module.lookupSymbol(kMicroBatchFunction))
+      builder.setInsertionPoint(microBatch);
+    for (auto parameter : module.getOps<graph::ParameterOp>()) {
+      if (parameter.getFrozen())
+        continue;
+      auto states = gradients.find(parameter.getSymNameAttr());
+      if (states == gradients.end()) {
+        parameter.emitError("trainable parameter has no gradient, expected one from build-backward");
+        return signalPassFailure();
+      }
+      append(*chosen, parameter, states->second, builder, body, update.getArgument(0));
+    }
+    func::ReturnOp::create(body, loc);
+  }
+
+  FailureOr<Optimizer> choose() {
+    ModuleOp module = getOperation();
+    StringRef name =
+        optimizer.empty() ? getOption(module, "optimizer", StringRef("adamw")) : StringRef(optimizer);
+    if (name == "sgd")
+      return Optimizer{numberOption(module, "momentum") != 0 ? Optimizer::Momentum : Optimizer::Sgd};
+    if (name == "adam" || name == "adamw")
+      return Optimizer{Optimizer::Adam, /*decoupled=*/name == "adamw"};
+    return module.emitError("optimizer '") << name << "' is not available, expected sgd, adam or adamw";
+  }
+
+  /// Appends one parameter's states and update.
+  void append(const Optimizer &chosen, graph::ParameterOp parameter, ArrayRef<graph::StateOp> gradients,
+              OpBuilder &declare, OpBuilder &body, Value scalars) {
+    Location loc = parameter.getLoc();
+    auto type = cast<RankedTensorType>(parameter.getType());
+    auto stateType = type.getElementTypeBitWidth() < 32
+                         ? RankedTensorType::get(type.getShape(), declare.getF32Type())
+                         : type;
+    auto read = [&](Type type, StringRef symbol) -> Value {
+      return graph::ReadOp::create(body, loc, type, symbol);
+    };
+    SmallVector<std::string> written = {parameter.getSymName().str()};
+    SmallVector<Value> in = {read(type, parameter.getSymName())};
+    Value sum;
+    for (graph::StateOp gradient : gradients) {
+      Value part = read(gradient.getType(), gradient.getSymName());
+      sum = sum ? graph::AddOp::create(body, loc, sum, part) : part;
+    }
+    in.push_back(sum);
+    for (StringRef role : chosen.states()) {
+      written.push_back((parameter.getSymName() + "." + role).str());
+      graph::StateOp::create(declare, loc, written.back(), stateType, role, parameter.getSymName(),
+                             IntegerAttr());
+      in.push_back(read(stateType, written.back()));
+    }
+    Operation *updated = chosen.build(body, loc, in, scalars);
+    for (auto [symbol, value] : llvm::zip(written, updated->getResults()))
+      graph::WriteOp::create(body, loc, symbol, value);
+  }
+
+  /// Sets learning rate scale and decay of the parameters that the lists name.
+  LogicalResult groupParameters() {
+    Builder builder(&getContext());
+    for (StringRef entry : getOptionList(getOperation(), "no_decay")) {
+      auto exempt = [&](graph::ParameterOp parameter) {
+        parameter->setAttr(kNoDecayAttr, builder.getUnitAttr());
+      };
+      if (entry == "rank1") {
+        for (auto parameter : getOperation().getOps<graph::ParameterOp>())
+          if (!parameter.getFrozen() && cast<ShapedType>(parameter.getType()).getRank() <= 1)
+            exempt(parameter);
+      } else if (failed(forMatches("no_decay", entry, exempt))) {
+        return failure();
+      }
+    }
+    for (StringRef entry : getOptionList(getOperation(), "lr_scale")) {
+      // A name may hold '=', a number does not.
+      auto [glob, text] = entry.rsplit('=');
+      double scale = 0;
+      if (glob.empty() || text.getAsDouble(scale) || !(scale >= 0))
+        return getOperation().emitError("option lr_scale got '")
+               << entry << "', expected GLOB=X with a number X >= 0";
+      if (failed(forMatches("lr_scale", glob, [&, scale = scale](graph::ParameterOp parameter) {
+            parameter->setAttr(kLrScaleAttr, builder.getF64FloatAttr(scale));
+          })))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult forMatches(StringRef option, StringRef glob, function_ref<void(graph::ParameterOp)> set) {
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+    if (!pattern) {
+      std::string why = llvm::toString(pattern.takeError());
+      return getOperation().emitError("option ")
+             << option << " got '" << glob << "', which is no pattern: " << why;
+    }
+    bool any = false;
+    for (auto parameter : getOperation().getOps<graph::ParameterOp>())
+      if (!parameter.getFrozen() && pattern->match(parameter.getSymName())) {
+        set(parameter);
+        any = true;
+      }
+    if (!any)
+      getOperation().emitWarning("option ") << option << ": no trainable parameter matches '" << glob << "'";
+    return success();
+  }
+};
+
+} // namespace

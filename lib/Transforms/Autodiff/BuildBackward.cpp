@@ -1,0 +1,292 @@
+//===- BuildBackward.cpp - append the gradient of every parameter ---------===//
+//
+// Reverse mode over DifferentiableOpInterface, block by block from the last one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Origins.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_BUILDBACKWARD
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+
+int64_t blockOf(Operation *op) { return op->getAttrOfType<IntegerAttr>(graph::kBlockAttr).getInt(); }
+
+/// Backward of one function.
+class BackwardBuilder {
+public:
+  BackwardBuilder(ModuleOp module, func::FuncOp function)
+      : module(module), function(function), symbols(module), terminator(function.front().getTerminator()),
+        builder(terminator), lastForward(terminator->getPrevNode()) {}
+
+  LogicalResult run() {
+    if (failed(checkInput()) || failed(findActive()))
+      return failure();
+    for (Operation &op : function.front().without_terminator())
+      op.setAttr(graph::kPhaseAttr, builder.getStringAttr("F"));
+    if (failed(seedLoss()) || failed(differentiate()))
+      return failure();
+    removeUnused();
+    tagPhases();
+    localize();
+    declareStates();
+    freezeUnreached();
+    return success();
+  }
+
+private:
+  LogicalResult checkInput() {
+    for (Operation &op : function.front().without_terminator())
+      if (!op.getAttrOfType<IntegerAttr>(graph::kBlockAttr))
+        return op.emitError("has no ") << graph::kBlockAttr << ", expected one from find-blocks";
+    auto scalar = RankedTensorType::get({}, builder.getF32Type());
+    if (terminator->getNumOperands() != 1 || terminator->getOperand(0).getType() != scalar)
+      return function.emitError("returns ")
+             << function.getResultTypes() << ", expected one loss of type " << scalar;
+    return success();
+  }
+
+  /// The trainable parameter that an operation reads, null if there is none.
+  graph::ParameterOp trainable(Operation *op) {
+    auto read = dyn_cast_or_null<graph::ReadOp>(op);
+    auto parameter =
+        read ? symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr()) : graph::ParameterOp();
+    return parameter && !parameter.getFrozen() ? parameter : graph::ParameterOp();
+  }
+
+  /// Values whose gradient a trainable parameter needs.
+  LogicalResult findActive() {
+    for (Operation &op : function.front().without_terminator())
+      if (trainable(&op) ||
+          llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+        for (Value result : op.getResults())
+          if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
+            active.insert(result);
+    if (active.contains(terminator->getOperand(0)))
+      return success();
+    return function.emitError("has a loss that depends on no trainable parameter");
+  }
+
+  LogicalResult seedLoss() {
+    Value loss = terminator->getOperand(0);
+    auto name =
+        builder.getDictionaryAttr(builder.getNamedAttr(graph::kNameAttr, builder.getStringAttr("seed")));
+    unsigned position = function.getNumArguments();
+    if (failed(function.insertArgument(position, loss.getType(), name, function.getLoc())))
+      return failure();
+    function.setName(kMicroBatchFunction);
+    gradients[loss] = function.getArgument(position);
+    return success();
+  }
+
+  LogicalResult differentiate() {
+    SmallVector<Operation *> forward;
+    for (Operation &op : function.front().without_terminator())
+      forward.push_back(&op);
+    int64_t block = forward.empty() ? 0 : blockOf(forward.back());
+    for (Operation *op : llvm::reverse(forward)) {
+      if (blockOf(op) != block) {
+        accumulate(block);
+        block = blockOf(op);
+      }
+      if (failed(differentiate(op)))
+        return failure();
+      tagBlock(block);
+    }
+    accumulate(block);
+    return success();
+  }
+
+  LogicalResult differentiate(Operation *op) {
+    auto resultGrads =
+        llvm::map_to_vector(op->getResults(), [&](Value result) { return gradients.lookup(result); });
+    if (llvm::none_of(resultGrads, [](Value gradient) { return !!gradient; }))
+      return success();
+    if (trainable(op)) {
+      uses.push_back({cast<graph::ReadOp>(op), resultGrads[0]});
+      return success();
+    }
+    auto needed =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+    if (!llvm::is_contained(needed, true))
+      return success();
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable)
+      return op->emitError("operation '")
+             << op->getName() << "' has no gradient, needed for parameter @" << parameterBehind(op);
+    SmallVector<Value> operandGrads(op->getNumOperands());
+    if (failed(differentiable.buildGradient(builder, resultGrads, needed, operandGrads)))
+      return failure();
+    for (auto [operand, need, gradient] : llvm::zip(op->getOperands(), needed, operandGrads))
+      if (need && gradient) {
+        Value &sum = gradients[operand];
+        sum = sum ? graph::AddOp::create(builder, op->getLoc(), sum, gradient) : gradient;
+      }
+    return success();
+  }
+
+  /// A trainable parameter that the operation depends on.
+  StringRef parameterBehind(Operation *op) {
+    while (!trainable(op)) {
+      auto isActive = [&](Value operand) { return active.contains(operand); };
+      op = (*llvm::find_if(op->getOperands(), isActive)).getDefiningOp();
+    }
+    return trainable(op).getSymName();
+  }
+
+  /// Adds what the block's uses of each parameter contribute, in graph order.
+  void accumulate(int64_t block) {
+    llvm::MapVector<StringAttr, SmallVector<Value>> contributions;
+    llvm::DenseMap<StringAttr, Location> locations;
+    for (auto &[read, gradient] : llvm::reverse(uses)) {
+      contributions[read.getStateAttr().getAttr()].push_back(gradient);
+      locations.try_emplace(read.getStateAttr().getAttr(), read.getLoc());
+    }
+    uses.clear();
+    for (auto &[parameter, values] : contributions) {
+      Location loc = locations.at(parameter);
+      Value sum = values[0];
+      for (Value value : ArrayRef<Value>(values).drop_front())
+        sum = graph::AddOp::create(builder, loc, sum, value);
+      auto type = accumulatorType(cast<RankedTensorType>(sum.getType()));
+      if (type != sum.getType())
+        sum = graph::CastOp::create(builder, loc, type, sum);
+      std::string state = (parameter.getValue() + ".grad." + Twine(block)).str();
+      graph::AccumulateOp::create(builder, loc, SymbolRefAttr::get(builder.getContext(), state), sum);
+      states[parameter].push_back({state, type, block});
+    }
+    tagBlock(block);
+  }
+
+  RankedTensorType accumulatorType(RankedTensorType type) {
+    if (type.getElementTypeBitWidth() >= 32 ||
+        getOption(module, "gradient_type", StringRef("fp32")) == "param")
+      return type;
+    return RankedTensorType::get(type.getShape(), builder.getF32Type());
+  }
+
+  /// Tags the operations appended since the last call.
+  void tagBlock(int64_t block) {
+    for (Operation *op = terminator->getPrevNode(); op && op != lastTagged && op != lastForward;
+         op = op->getPrevNode())
+      op->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(block));
+    lastTagged = terminator->getPrevNode();
+  }
+
+  /// The appended operations, in order.
+  SmallVector<Operation *> backward() {
+    SmallVector<Operation *> ops;
+    for (Operation *op = lastForward->getNextNode(); op != terminator; op = op->getNextNode())
+      ops.push_back(op);
+    return ops;
+  }
+
+  void removeUnused() {
+    SmallVector<Operation *> ops = backward();
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+  void tagPhases() {
+    auto b = builder.getStringAttr("B"), w = builder.getStringAttr("W");
+    SmallVector<Operation *> ops = backward();
+    for (Operation *op : llvm::reverse(ops)) {
+      bool leaves = llvm::any_of(op->getUsers(), [&](Operation *user) {
+        return blockOf(user) != blockOf(op) || user->getAttr(graph::kPhaseAttr) == b;
+      });
+      op->setAttr(graph::kPhaseAttr, leaves ? b : w);
+    }
+  }
+
+  /// Constants and what floats in forward are made anew where backward uses them.
+  void localize() {
+    Origins origins(function);
+    llvm::DenseSet<Operation *> floating;
+    for (Operation &op : function.front().without_terminator())
+      if (op.hasTrait<OpTrait::ConstantLike>() ||
+          (op.getAttrOfType<StringAttr>(graph::kPhaseAttr).getValue() == "F" && origins.floats(&op)))
+        floating.insert(&op);
+    Rematerializer rematerializer([&](Operation *op) { return floating.contains(op); });
+    SmallVector<Operation *> ops = backward();
+    for (Operation *op : ops) {
+      if (floating.contains(op))
+        continue;
+      Attribute block = op->getAttr(graph::kBlockAttr), phase = op->getAttr(graph::kPhaseAttr);
+      int64_t place = blockOf(op) * 2 + (cast<StringAttr>(phase).getValue() == "W");
+      rematerializer.localize(op, place, /*readPerUse=*/false, [&](Operation *copy) {
+        copy->setAttr(graph::kBlockAttr, block);
+        copy->setAttr(graph::kPhaseAttr, phase);
+      });
+    }
+    for (Operation *op : llvm::reverse(ops))
+      if (floating.contains(op))
+        op->erase();
+  }
+
+  void declareStates() {
+    builder.setInsertionPoint(function);
+    for (auto parameter : module.getOps<graph::ParameterOp>()) {
+      auto found = states.find(parameter.getSymNameAttr());
+      if (found == states.end())
+        continue;
+      // Backward met the last block first.
+      for (const State &state : llvm::reverse(found->second))
+        graph::StateOp::create(builder, parameter.getLoc(), state.name, state.type, "grad",
+                               parameter.getSymName(), builder.getI64IntegerAttr(state.block));
+    }
+  }
+
+  void freezeUnreached() {
+    for (auto parameter : module.getOps<graph::ParameterOp>())
+      if (!parameter.getFrozen() && !states.contains(parameter.getSymNameAttr())) {
+        parameter.emitWarning("parameter @")
+            << parameter.getSymName() << " does not reach the loss; it is kept frozen";
+        parameter.setFrozen(true);
+        parameter.setWhy("unused");
+      }
+  }
+
+  struct State {
+    std::string name;
+    RankedTensorType type;
+    int64_t block;
+  };
+
+  ModuleOp module;
+  func::FuncOp function;
+  SymbolTable symbols;
+  Operation *terminator;
+  OpBuilder builder;
+  Operation *lastForward, *lastTagged = nullptr;
+  llvm::DenseSet<Value> active;
+  DenseMap<Value, Value> gradients;
+  /// Reads of trainable parameters in the present block, the last one first.
+  SmallVector<std::pair<graph::ReadOp, Value>> uses;
+  DenseMap<StringAttr, SmallVector<State>> states;
+};
+
+struct BuildBackward : public dsopt::impl::BuildBackwardBase<BuildBackward> {
+  using BuildBackwardBase::BuildBackwardBase;
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    if (!forward || !forward.getBody().hasOneBlock()) {
+      getOperation().emitError("build-backward expects a function @forward with one body");
+      return signalPassFailure();
+    }
+    if (failed(BackwardBuilder(getOperation(), forward).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,151 @@
+//===- FindBlocks.cpp - cut the forward graph into blocks -----------------===//
+
+#include "Origins.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_FINDBLOCKS
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+
+/// What is alive behind an operation.
+struct Live {
+  int64_t bytes = 0, values = 0;
+};
+
+/// A place where a cut may be: behind the operation with this index.
+struct Candidate {
+  size_t place;
+  Live live;
+};
+
+/// The value whose bytes a reshape shows.
+Value storage(Value value) {
+  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Whether the operation is numbered: it multiplies by a parameter.
+bool isParameterProduct(Operation *op, const Origins &origins) {
+  return isa<graph::MatMulOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+           return origins.of(operand) == Origin::Parameter;
+         });
+}
+
+struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
+  using FindBlocksBase::FindBlocksBase;
+
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    if (!forward || !forward.getBody().hasOneBlock()) {
+      getOperation().emitError("find-blocks expects a function @forward with one body");
+      return signalPassFailure();
+    }
+    removeUnused(forward);
+    Origins origins(forward);
+    std::vector<Operation *> ops;
+    for (Operation &op : forward.front().without_terminator())
+      ops.push_back(&op);
+    std::vector<size_t> cuts = findCuts(ops, forward.front().getTerminator(), origins);
+    assign(ops, cuts, origins);
+    getOperation()->setAttr(kBlocksAttr, Builder(&getContext()).getI64IntegerAttr(cuts.size() + 1));
+  }
+
+  void removeUnused(func::FuncOp forward) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.front().without_terminator())))
+      if (op.use_empty() && (isMemoryEffectFree(&op) || isa<graph::ReadOp>(op)))
+        op.erase();
+  }
+
+  /// Live activations behind each operation.
+  std::vector<Live> findLive(ArrayRef<Operation *> ops, Operation *terminator, const Origins &origins) {
+    DenseMap<Value, size_t> lastUse;
+    auto use = [&](Operation *op, size_t index) {
+      for (Value operand : op->getOperands())
+        if (origins.of(operand) == Origin::Activation)
+          lastUse[storage(operand)] = index;
+    };
+    for (auto [index, op] : llvm::enumerate(ops))
+      if (!isa<graph::ReshapeOp>(op))
+        use(op, index);
+    use(terminator, ops.size());
+    std::vector<Live> live(ops.size() + 1);
+    for (auto [index, op] : llvm::enumerate(ops))
+      for (Value result : op->getResults()) {
+        auto last = lastUse.find(result);
+        if (last == lastUse.end())
+          continue;
+        int64_t bytes = graph::numBytes(result.getType());
+        live[index].bytes += bytes;
+        live[index].values += 1;
+        live[last->second].bytes -= bytes;
+        live[last->second].values -= 1;
+      }
+    for (size_t i = 1; i < live.size(); ++i) {
+      live[i].bytes += live[i - 1].bytes;
+      live[i].values += live[i - 1].values;
+    }
+    return live;
+  }
+
+  /// The cuts, each behind the operation with that index, ascending.
+  std::vector<size_t> findCuts(ArrayRef<Operation *> ops, Operation *terminator, const Origins &origins) {
+    std::vector<Live> live = findLive(ops, terminator, origins);
+    std::vector<size_t> products;
+    for (auto [index, op] : llvm::enumerate(ops))
+      if (isParameterProduct(op, origins))
+        products.push_back(index);
+    std::vector<Candidate> candidates;
+    for (size_t i = 0; i + 1 < products.size(); ++i) {
+      size_t best = products[i];
+      for (size_t place = best; place < products[i + 1]; ++place)
+        if (live[place].bytes <= live[best].bytes)
+          best = place;
+      candidates.push_back({best, live[best]});
+    }
+    std::vector<size_t> cuts;
+    for (size_t begin = 0, end; begin < candidates.size(); begin = end) {
+      int64_t values = candidates[begin].live.values;
+      for (end = begin; end < candidates.size() && candidates[end].live.values == values;)
+        ++end;
+      bool moreBefore = begin == 0 || candidates[begin - 1].live.values > values;
+      bool moreAfter = end == candidates.size() || candidates[end].live.values > values;
+      if (moreBefore && moreAfter)
+        for (size_t i = begin; i < end; ++i)
+          cuts.push_back(candidates[i].place);
+    }
+    return cuts;
+  }
+
+  /// Numbers the operations and clones floating ones into each block.
+  void assign(ArrayRef<Operation *> ops, ArrayRef<size_t> cuts, const Origins &origins) {
+    Rematerializer rematerializer([&](Operation *op) { return origins.floats(op); });
+    size_t block = 0;
+    for (auto [index, op] : llvm::enumerate(ops)) {
+      if (block < cuts.size() && index > cuts[block])
+        ++block;
+      if (origins.floats(op))
+        continue;
+      auto number = Builder(&getContext()).getI64IntegerAttr(block);
+      auto tag = [&](Operation *tagged) { tagged->setAttr(graph::kBlockAttr, number); };
+      tag(op);
+      rematerializer.localize(op, block, /*readPerUse=*/true, tag);
+    }
+    // What is left of the originals: the loss itself, if it is made from inputs.
+    for (Operation *op : llvm::reverse(ops))
+      if (origins.floats(op)) {
+        if (op->use_empty())
+          op->erase();
+        else
+          op->setAttr(graph::kBlockAttr, Builder(&getContext()).getI64IntegerAttr(block));
+      }
+  }
+};
+
+} // namespace

@@ -1,0 +1,120 @@
+//===- VerifyGraph.cpp - what holds at the end of autodiff ----------------===//
+
+#include "dsopt/Transforms/Autodiff/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_VERIFYGRAPH
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+
+/// Where an operation of @micro_batch lies.
+struct Place {
+  int64_t block;
+  char phase;
+};
+
+struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
+  using VerifyGraphBase::VerifyGraphBase;
+
+  void runOnOperation() override {
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction);
+    auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
+    if (!microBatch || !update) {
+      getOperation().emitError("expected functions @micro_batch and @update after autodiff");
+      return signalPassFailure();
+    }
+    if (failed(verifyPlaces(microBatch)) || failed(verifyStates(microBatch, update)))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  FailureOr<Place> place(Operation &op, int64_t blocks) {
+    auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+    auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
+    if (!block || block.getInt() < 0 || block.getInt() >= blocks)
+      return op.emitError("has block ")
+             << (block ? Attribute(block) : Attribute(StringAttr::get(&getContext(), "none")))
+             << ", expected one of " << blocks << " blocks";
+    if (!phase || (phase.getValue() != "F" && phase.getValue() != "B" && phase.getValue() != "W"))
+      return op.emitError("has phase '") << (phase ? phase.getValue() : "") << "', expected F, B or W";
+    return Place{block.getInt(), phase.getValue()[0]};
+  }
+
+  /// Forward values flow to later blocks and to backward, gradients to earlier
+  /// blocks out of B alone.
+  bool mayFlow(Place from, Place to) {
+    if (from.phase == 'F')
+      return from.block <= to.block;
+    if (to.phase == 'F')
+      return false;
+    if (from.block == to.block)
+      return from.phase == 'B' || to.phase == 'W';
+    return from.phase == 'B' && from.block > to.block;
+  }
+
+  LogicalResult verifyPlaces(func::FuncOp microBatch) {
+    auto count = getOperation()->getAttrOfType<IntegerAttr>(kBlocksAttr);
+    if (!count)
+      return getOperation().emitError("has no ") << kBlocksAttr;
+    DenseMap<Operation *, Place> places;
+    for (Operation &op : microBatch.front().without_terminator()) {
+      FailureOr<Place> to = place(op, count.getInt());
+      if (failed(to))
+        return failure();
+      places[&op] = *to;
+      for (Value operand : op.getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        if (!source)
+          continue;
+        Place from = places.lookup(source);
+        if (!mayFlow(from, *to)) {
+          InFlightDiagnostic diag = op.emitError("in block ")
+                                    << to->block << " phase " << StringRef(&to->phase, 1)
+                                    << " reads a value of block " << from.block << " phase "
+                                    << StringRef(&from.phase, 1) << ", which comes later";
+          diag.attachNote(source->getLoc()) << "it is made here";
+          return diag;
+        }
+      }
+    }
+    return success();
+  }
+
+  LogicalResult verifyStates(func::FuncOp microBatch, func::FuncOp update) {
+    DenseMap<StringAttr, graph::AccumulateOp> accumulates;
+    for (auto op : microBatch.getOps<graph::AccumulateOp>())
+      if (!accumulates.try_emplace(op.getStateAttr().getAttr(), op).second)
+        return op.emitError("is a second accumulation into @") << op.getState() << " in one micro-batch";
+    DenseSet<StringAttr> graded;
+    for (auto state : getOperation().getOps<graph::StateOp>()) {
+      if (state.getRole() != "grad")
+        continue;
+      graph::AccumulateOp op = accumulates.lookup(state.getSymNameAttr());
+      if (!op)
+        return state.emitError("is a gradient into which nothing is accumulated");
+      if (!state.getBlock() || op->getAttr(graph::kBlockAttr) != state.getBlockAttr())
+        return state.emitError("is a gradient of one block that another accumulates");
+      graded.insert(state.getParameterAttr().getAttr());
+    }
+    DenseMap<StringAttr, int> writes;
+    for (auto op : update.getOps<graph::WriteOp>())
+      ++writes[op.getStateAttr().getAttr()];
+    for (auto parameter : getOperation().getOps<graph::ParameterOp>()) {
+      int expected = parameter.getFrozen() ? 0 : 1;
+      int got = writes.lookup(parameter.getSymNameAttr());
+      if (got != expected)
+        return parameter.emitError("has ") << got << " updates, expected " << expected;
+      if (graded.contains(parameter.getSymNameAttr()) != !parameter.getFrozen())
+        return parameter.emitError(parameter.getFrozen() ? "is frozen, but has a gradient"
+                                                         : "is trainable, but has no gradient");
+    }
+    return success();
+  }
+};
+
+} // namespace
