@@ -1,0 +1,244 @@
+//===- SegmentsToLLVM.cpp - segments to calls of the runtime --------------===//
+//
+// A segment is straight-line code: its buffers are loaded from the array it is
+// given, scratch is pointer arithmetic, every operation one call of dsopt_rt_*.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_SEGMENTSTOLLVM
+#include "dsopt/Conversion/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+constexpr int64_t kConstantAlignment = 64;
+
+int64_t elements(Value memref) { return cast<MemRefType>(memref.getType()).getNumElements(); }
+int64_t dim(Value memref, int64_t index) { return cast<MemRefType>(memref.getType()).getDimSize(index); }
+
+/// Builds the LLVM function of one segment.
+class SegmentLowering {
+public:
+  SegmentLowering(func::FuncOp segment, SymbolTable &symbols)
+      : segment(segment), symbols(symbols), builder(segment.getContext()),
+        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i32(builder.getI32Type()), i64(builder.getI64Type()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult lower(Operation &op);
+  LogicalResult lowerLaunch(exec::LaunchOp launch);
+  LogicalResult requireF32(Operation &op, Value memref);
+  void call(Location loc, StringRef name, ArrayRef<Value> arguments);
+
+  Value pointer(Value memref) { return pointers.lookup(memref); }
+  Value constant(Location loc, int64_t value) { return LLVM::ConstantOp::create(builder, loc, i64, value); }
+  Value flag(Location loc, bool value) { return LLVM::ConstantOp::create(builder, loc, i32, int64_t(value)); }
+  /// The run's accumulate flag for a gradient, else 0.
+  Value accumulate(Location loc, bool intoGradient) {
+    return intoGradient ? Value(function.getArgument(3)) : constant(loc, 0);
+  }
+
+  func::FuncOp segment;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  Type ptr, i32, i64;
+  LLVM::LLVMFuncOp function;
+  Value launchArguments; ///< an array on the stack that holds any launch's arguments
+  DenseMap<Value, Value> pointers;
+};
+} // namespace
+
+void SegmentLowering::call(Location loc, StringRef name, ArrayRef<Value> arguments) {
+  auto callee = symbols.lookup<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    auto types = llvm::map_to_vector(arguments, [](Value value) { return value.getType(); });
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
+    OpBuilder outside(builder.getContext());
+    callee = LLVM::LLVMFuncOp::create(outside, UnknownLoc::get(builder.getContext()), name, type);
+    symbols.insert(callee, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
+  }
+  LLVM::CallOp::create(builder, loc, callee, arguments);
+}
+
+LogicalResult SegmentLowering::requireF32(Operation &op, Value memref) {
+  Type type = cast<MemRefType>(memref.getType()).getElementType();
+  if (!type.isF32())
+    return op.emitOpError("works on ") << type << ", expected f32";
+  return success();
+}
+
+LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
+  Location loc = launch.getLoc();
+  if (!symbols.lookup<LLVM::LLVMFuncOp>(launch.getKernel()))
+    return launch.emitOpError("launches ") << launch.getKernelAttr()
+                                           << ", expected a kernel that is lowered to the LLVM dialect";
+  for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
+    Value slot = LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
+    LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
+  }
+  Value kernel = LLVM::AddressOfOp::create(builder, loc, ptr, launch.getKernel());
+  call(loc, "dsopt_rt_launch",
+       {function.getArgument(0), kernel, constant(loc, launch.getRange()), constant(loc, launch.getGrain()),
+        launchArguments});
+  return success();
+}
+
+LogicalResult SegmentLowering::lower(Operation &op) {
+  Location loc = op.getLoc();
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<exec::TempOp>([&](exec::TempOp temp) {
+        pointers[temp.getResult()] =
+            LLVM::GEPOp::create(builder, loc, ptr, builder.getI8Type(), function.getArgument(2),
+                                ArrayRef<LLVM::GEPArg>(constant(loc, temp.getOffset())));
+        return success();
+      })
+      .Case<exec::ViewOp>([&](exec::ViewOp view) {
+        pointers[view.getResult()] = pointer(view.getSource());
+        return success();
+      })
+      .Case<exec::LaunchOp>([&](exec::LaunchOp launch) { return lowerLaunch(launch); })
+      .Case<exec::GemmOp>([&](exec::GemmOp gemm) -> LogicalResult {
+        if (failed(requireF32(op, gemm.getResult())))
+          return failure();
+        auto result = cast<MemRefType>(gemm.getResult().getType());
+        int64_t rank = result.getRank(), m = result.getDimSize(rank - 2), n = result.getDimSize(rank - 1);
+        int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1)), batch = 1;
+        for (int64_t extent : result.getShape().drop_back(2))
+          batch *= extent;
+        call(loc, "dsopt_rt_gemm_f32",
+             {function.getArgument(0), constant(loc, batch), constant(loc, m), constant(loc, n), constant(loc, k),
+              flag(loc, gemm.getTransposeA()), flag(loc, gemm.getTransposeB()), pointer(gemm.getLhs()),
+              pointer(gemm.getRhs()), pointer(gemm.getResult()), accumulate(loc, gemm.getIntoGradient())});
+        return success();
+      })
+      .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
+        if (failed(requireF32(op, scatter.getResult())))
+          return failure();
+        auto indices = cast<MemRefType>(scatter.getIndices().getType());
+        int64_t count = indices.getNumElements(), size = dim(scatter.getResult(), 0);
+        int64_t width = size ? elements(scatter.getResult()) / size : 0;
+        if (elements(scatter.getRows()) != count * width)
+          return op.emitOpError("has rows of ") << elements(scatter.getRows()) << " elements, expected " << count
+                                                << " rows of " << width;
+        call(loc, "dsopt_rt_scatter_add_f32",
+             {function.getArgument(0), constant(loc, count), constant(loc, width), constant(loc, size),
+              pointer(scatter.getRows()), pointer(scatter.getIndices()),
+              constant(loc, indices.getElementTypeBitWidth() / 8), pointer(scatter.getResult()),
+              accumulate(loc, scatter.getIntoGradient())});
+        return success();
+      })
+      .Case<exec::AccumulateOp>([&](exec::AccumulateOp add) -> LogicalResult {
+        if (failed(requireF32(op, add.getGradient())))
+          return failure();
+        call(loc, "dsopt_rt_accumulate_f32",
+             {function.getArgument(0), constant(loc, elements(add.getValue())), pointer(add.getValue()),
+              pointer(add.getGradient()), accumulate(loc, true)});
+        return success();
+      })
+      .Case<func::ReturnOp>([&](func::ReturnOp) {
+        LLVM::ReturnOp::create(builder, loc, ValueRange());
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("is in a segment, expected operations of the exec dialect");
+      });
+}
+
+LogicalResult SegmentLowering::run() {
+  if (!segment.getBody().hasOneBlock())
+    return segment.emitError("has ") << segment.getBody().getBlocks().size() << " blocks, expected one";
+  Location loc = segment.getLoc();
+  builder.setInsertionPoint(segment);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {ptr, ptr, ptr, i64});
+  function = LLVM::LLVMFuncOp::create(builder, loc, segment.getName(), type);
+  function->setDiscardableAttrs(segment->getDiscardableAttrDictionary());
+
+  builder.setInsertionPointToStart(function.addEntryBlock(builder));
+  size_t mostArguments = 0;
+  segment.walk([&](exec::LaunchOp op) { mostArguments = std::max<size_t>(mostArguments, op->getNumOperands()); });
+  if (mostArguments)
+    launchArguments = LLVM::AllocaOp::create(builder, loc, ptr, ptr, constant(loc, mostArguments));
+  for (BlockArgument argument : segment.getArguments()) {
+    if (argument.use_empty())
+      continue;
+    Value slot = LLVM::GEPOp::create(builder, loc, ptr, ptr, function.getArgument(1),
+                                     ArrayRef<LLVM::GEPArg>(int32_t(argument.getArgNumber())));
+    pointers[argument] = LLVM::LoadOp::create(builder, loc, ptr, slot);
+  }
+  for (Operation &op : segment.getBody().front())
+    if (failed(lower(op)))
+      return failure();
+  symbols.remove(segment);
+  symbols.insert(function);
+  segment.erase();
+  return success();
+}
+
+/// The bytes of a constant as a dense attribute of one dimension; bools take a byte each.
+static FailureOr<DenseElementsAttr> flatten(memref::GlobalOp global, MemRefType type) {
+  Type element = type.getElementType();
+  auto flat = RankedTensorType::get({type.getNumElements()}, element);
+  Attribute value = *global.getInitialValue();
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    int64_t bytes = (type.getElementTypeBitWidth() + 7) / 8 * type.getNumElements();
+    if (!blob || int64_t(blob->getData().size()) != bytes)
+      return global.emitOpError("has a resource of ") << (blob ? blob->getData().size() : 0) << " bytes, expected "
+                                                      << bytes;
+    if (element.isInteger(1))
+      flat = RankedTensorType::get(flat.getShape(), IntegerType::get(type.getContext(), 8));
+    return DenseElementsAttr::getFromRawBuffer(flat, blob->getData());
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense)
+    return global.emitOpError("has a value of an unknown kind, expected dense elements");
+  if (!element.isInteger(1))
+    return dense.isSplat() ? dense.resizeSplat(flat) : dense.reshape(flat);
+  SmallVector<int8_t> bytes;
+  for (bool bit : dense.getValues<bool>())
+    bytes.push_back(bit);
+  return DenseElementsAttr::get(RankedTensorType::get(flat.getShape(), IntegerType::get(type.getContext(), 8)),
+                                ArrayRef<int8_t>(bytes));
+}
+
+static LogicalResult lowerGlobal(memref::GlobalOp global, SymbolTable &symbols) {
+  auto type = cast<MemRefType>(global.getType());
+  auto value = flatten(global, type);
+  if (failed(value))
+    return failure();
+  OpBuilder builder(global);
+  auto array = LLVM::LLVMArrayType::get(value->getElementType(), type.getNumElements());
+  auto lowered = LLVM::GlobalOp::create(builder, global.getLoc(), array, /*isConstant=*/true, LLVM::Linkage::External,
+                                        global.getSymName(), *value, kConstantAlignment);
+  symbols.remove(global);
+  global.erase();
+  symbols.insert(lowered);
+  return success();
+}
+
+namespace {
+struct SegmentsToLLVM : dsopt::impl::SegmentsToLLVMBase<SegmentsToLLVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    for (auto segment : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (segment->hasAttr(exec::kSegmentAttr) && failed(SegmentLowering(segment, symbols).run()))
+        return signalPassFailure();
+    for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
+      if (global.getConstant() && global.getInitialValue() && failed(lowerGlobal(global, symbols)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,393 @@
+//===- BlocksToSegments.cpp - functions of blocks to segments -------------===//
+//
+// Each function of tensors becomes one of memrefs (see Passes.td): first every
+// value gets a home (a result's buffer, a gradient or the scratch), then the
+// operations are built in order on those homes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PackTemporaries.h"
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_BLOCKSTOSEGMENTS
+#include "dsopt/Conversion/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Columns that a thread takes at least of a kernel that runs over columns.
+constexpr int64_t kColumnGrain = 64;
+
+MemRefType toMemRef(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return MemRefType::get(tensor.getShape(), tensor.getElementType());
+}
+
+/// The value whose bytes `value` has: the input of a chain of reshapes.
+Value rootOf(Value value) {
+  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// The module's constants, one symbol for each content.
+class Constants {
+public:
+  explicit Constants(ModuleOp module) : module(module), symbols(module) {
+    for (auto global : module.getOps<memref::GlobalOp>())
+      if (global.getConstant() && global.getInitialValue())
+        names.try_emplace(*global.getInitialValue(), global.getSymNameAttr());
+  }
+
+  FlatSymbolRefAttr get(Location loc, ElementsAttr value) {
+    StringAttr &name = names[value];
+    if (!name) {
+      OpBuilder builder(module.getContext());
+      auto type = cast<ShapedType>(value.getType());
+      std::string symbol;
+      do
+        symbol = "const_" + std::to_string(next++);
+      while (symbols.lookup(symbol));
+      auto global = memref::GlobalOp::create(builder, loc, symbol, builder.getStringAttr("private"),
+                                             MemRefType::get(type.getShape(), type.getElementType()), value,
+                                             /*constant=*/true, builder.getI64IntegerAttr(64));
+      name = symbols.insert(global);
+    }
+    return FlatSymbolRefAttr::get(name);
+  }
+
+private:
+  ModuleOp module;
+  SymbolTable symbols;
+  DenseMap<Attribute, StringAttr> names;
+  int64_t next = 0;
+};
+
+/// Turns one function into a segment.
+class SegmentBuilder {
+public:
+  SegmentBuilder(func::FuncOp function, Constants &constants, SymbolTableCollection &tables)
+      : function(function), constants(constants), tables(tables), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("has ") << function.getBody().getBlocks().size() << " blocks, expected one";
+    if (failed(collectArguments()) || failed(placeValues()))
+      return failure();
+    build();
+    return success();
+  }
+
+private:
+  struct Argument {
+    MemRefType type;
+    StringRef access;
+    StringRef key;           ///< name of the attribute that says what it is, if any
+    FlatSymbolRefAttr symbol;
+    DictionaryAttr attrs;    ///< of the tensor it stands for
+  };
+
+  LogicalResult collectArguments();
+  LogicalResult collectResults(func::ReturnOp ret);
+  LogicalResult placeValues();
+  LogicalResult checkTypes(Operation &op);
+  graph::AccumulateOp fusedAccumulation(Value value);
+  void build();
+  void buildOp(Operation &op);
+  void buildProduct(Operation &op);
+  Value home(Value value);
+  Value viewAs(Location loc, Value memref, MemRefType type);
+  void countFlops(Operation &op);
+
+  Value argument(unsigned index) { return segment.getArgument(index); }
+
+  func::FuncOp function, segment;
+  Constants &constants;
+  SymbolTableCollection &tables;
+  OpBuilder builder;
+
+  SmallVector<Argument> arguments;
+  DenseMap<Value, unsigned> argumentOf;     ///< of results, reads and constants
+  DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
+  DenseMap<Operation *, graph::AccumulateOp> fused; ///< products computed in a gradient
+  DenseMap<Value, int64_t> offsets;         ///< of temporaries
+  DenseMap<Value, Value> homes;             ///< what was built
+  SmallVector<Attribute> gathers, reduces;
+  int64_t tempBytes = 0, flops = 0;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+LogicalResult SegmentBuilder::collectResults(func::ReturnOp ret) {
+  for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
+    Value root = rootOf(value);
+    Operation *op = root.getDefiningOp();
+    if (!op || isa<graph::ReadOp, graph::ConstantOp>(op))
+      return ret.emitError("result ") << index << " is an argument, a parameter or a constant of the block, "
+                                      << "expected a value that the block computes";
+    if (!argumentOf.try_emplace(root, arguments.size()).second)
+      return ret.emitError("result ") << index << " has the bytes of another result, expected a value of its own";
+    arguments.push_back({toMemRef(value.getType()), "write", {}, {}, function.getResultAttrDict(index)});
+  }
+  return success();
+}
+
+LogicalResult SegmentBuilder::collectArguments() {
+  Block &body = function.getBody().front();
+  for (BlockArgument input : body.getArguments()) {
+    argumentOf[input] = arguments.size();
+    arguments.push_back({toMemRef(input.getType()), "read", {}, {}, function.getArgAttrDict(input.getArgNumber())});
+  }
+  if (failed(collectResults(cast<func::ReturnOp>(body.getTerminator()))))
+    return failure();
+
+  auto add = [&](DenseMap<Attribute, unsigned> &known, Argument argument) {
+    auto [it, isNew] = known.try_emplace(argument.symbol, arguments.size());
+    if (isNew)
+      arguments.push_back(argument);
+    return it->second;
+  };
+  for (auto read : body.getOps<graph::ReadOp>())
+    argumentOf[read.getResult()] =
+        add(parameters, {toMemRef(read.getType()), "read", "exec.parameter", read.getStateAttr(), {}});
+  for (auto accumulate : body.getOps<graph::AccumulateOp>()) {
+    auto state = accumulate.getStateAttr();
+    if (gradients.contains(state))
+      return accumulate.emitOpError("adds to ") << state << " a second time in this block, expected one gradient";
+    if (Type type = getElementTypeOrSelf(accumulate.getValue().getType()); !type.isF32())
+      return accumulate.emitOpError("has a gradient of ") << type << ", expected f32";
+    add(gradients, {toMemRef(accumulate.getValue().getType()), "update", "exec.gradient", state, {}});
+  }
+  for (auto constant : body.getOps<graph::ConstantOp>())
+    argumentOf[constant.getResult()] =
+        add(constantArguments, {toMemRef(constant.getType()), "read", "exec.constant",
+                                constants.get(constant.getLoc(), constant.getValue()), {}});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Homes
+//===----------------------------------------------------------------------===//
+
+LogicalResult SegmentBuilder::checkTypes(Operation &op) {
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, dist::GatherOp, dist::ReleaseOp,
+            dist::ReduceOp, func::ReturnOp>([](auto) { return success(); })
+      .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
+        Type type = getElementTypeOrSelf(matmul.getType());
+        if (!type.isF32())
+          return op.emitOpError("is a product of ") << type << ", expected f32";
+        return success();
+      })
+      .Case<graph::GatherGradOp>([&](graph::GatherGradOp scatter) -> LogicalResult {
+        if (scatter.getAxis() != 0)
+          return op.emitOpError("scatters along axis ") << scatter.getAxis() << ", expected axis 0";
+        Type type = getElementTypeOrSelf(scatter.getType()), index = getElementTypeOrSelf(scatter.getIndices().getType());
+        if (!type.isF32())
+          return op.emitOpError("scatters ") << type << ", expected f32";
+        if (!index.isInteger(32) && !index.isInteger(64))
+          return op.emitOpError("has indices of ") << index << ", expected i32 or i64";
+        return success();
+      })
+      .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
+        auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
+        if (!callee || !callee->hasAttrOfType<StringAttr>(graph::kIterateAttr) ||
+            !callee->hasAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr))
+          return op.emitOpError("calls ") << kernel.getCalleeAttr() << ", expected a kernel function with "
+                                          << graph::kIterateAttr << " and " << graph::kRangeAttr;
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("is in a block, expected kernels, products, scatters, reads and accumulations");
+      });
+}
+
+/// The accumulation that is the only use of a product or scatter (through reshapes).
+graph::AccumulateOp SegmentBuilder::fusedAccumulation(Value value) {
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (auto accumulate = dyn_cast<graph::AccumulateOp>(user))
+      return accumulate;
+    auto reshape = dyn_cast<graph::ReshapeOp>(user);
+    if (!reshape)
+      return {};
+    value = reshape.getResult();
+  }
+  return {};
+}
+
+LogicalResult SegmentBuilder::placeValues() {
+  SmallVector<exec::Temporary> temporaries;
+  SmallVector<Value> values;
+  DenseMap<Value, size_t> indices;
+  for (auto [position, op] : llvm::enumerate(function.getBody().front())) {
+    if (failed(checkTypes(op)))
+      return failure();
+    for (Value operand : op.getOperands())
+      if (auto it = indices.find(rootOf(operand)); it != indices.end() && !isa<graph::ReshapeOp>(op))
+        temporaries[it->second].last = position;
+    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::KernelOp>(op))
+      continue;
+    for (Value result : op.getResults()) {
+      if (argumentOf.contains(result))
+        continue;
+      if (!isa<graph::KernelOp>(op))
+        if (auto accumulate = fusedAccumulation(result)) {
+          fused[&op] = accumulate;
+          continue;
+        }
+      indices[result] = temporaries.size();
+      values.push_back(result);
+      temporaries.push_back({graph::numBytes(result.getType()), int64_t(position), int64_t(position)});
+    }
+  }
+  tempBytes = exec::packTemporaries(temporaries);
+  for (auto [value, temporary] : llvm::zip_equal(values, temporaries))
+    offsets[value] = temporary.offset;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The segment
+//===----------------------------------------------------------------------===//
+
+Value SegmentBuilder::viewAs(Location loc, Value memref, MemRefType type) {
+  return memref.getType() == type ? memref : Value(exec::ViewOp::create(builder, loc, type, memref));
+}
+
+/// Where a value lies, in the shape of its type; a reshape's view is built where it is first needed.
+Value SegmentBuilder::home(Value value) {
+  if (Value known = homes.lookup(value))
+    return known;
+  Value memref;
+  MemRefType type = toMemRef(value.getType());
+  if (auto it = argumentOf.find(value); it != argumentOf.end())
+    memref = viewAs(value.getLoc(), argument(it->second), type);
+  else if (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    memref = viewAs(value.getLoc(), home(reshape.getInput()), type);
+  else
+    memref = exec::TempOp::create(builder, value.getLoc(), type, offsets.lookup(value));
+  homes[value] = memref;
+  return memref;
+}
+
+/// A product or scatter, into its own home or straight into a gradient.
+void SegmentBuilder::buildProduct(Operation &op) {
+  Location loc = op.getLoc();
+  auto type = toMemRef(op.getResult(0).getType());
+  auto accumulate = fused.lookup(&op);
+  Value result = accumulate ? viewAs(loc, argument(gradients.lookup(accumulate.getStateAttr())), type)
+                            : home(op.getResult(0));
+  if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
+    exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result, matmul.getTransposeA(),
+                         matmul.getTransposeB(), bool(accumulate));
+    return;
+  }
+  auto scatter = cast<graph::GatherGradOp>(op);
+  auto indexType = cast<RankedTensorType>(scatter.getIndices().getType());
+  int64_t count = indexType.getNumElements(), size = type.getDimSize(0);
+  int64_t width = size ? type.getNumElements() / size : 0;
+  auto matrix = [&](int64_t rows) { return MemRefType::get({rows, width}, type.getElementType()); };
+  exec::ScatterAddOp::create(builder, loc, viewAs(loc, home(scatter.getGrad()), matrix(count)),
+                             viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
+                             viewAs(loc, result, matrix(size)), bool(accumulate));
+}
+
+void SegmentBuilder::buildOp(Operation &op) {
+  Location loc = op.getLoc();
+  countFlops(op);
+  TypeSwitch<Operation *>(&op)
+      .Case<graph::MatMulOp, graph::GatherGradOp>([&](auto) { buildProduct(op); })
+      .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
+        auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
+        int64_t range = 1;
+        for (int64_t extent : callee->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr).asArrayRef())
+          range *= extent;
+        bool columns = callee->getAttrOfType<StringAttr>(graph::kIterateAttr) == "columns";
+        auto inputs = llvm::map_to_vector(kernel.getInputs(), [&](Value value) { return home(value); });
+        auto outputs = llvm::map_to_vector(kernel.getOutputs(), [&](Value value) { return home(value); });
+        exec::LaunchOp::create(builder, loc, kernel.getCalleeAttr(), inputs, outputs,
+                               builder.getI64IntegerAttr(range), builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
+      })
+      .Case<graph::AccumulateOp>([&](graph::AccumulateOp accumulate) {
+        if (!fused.contains(rootOf(accumulate.getValue()).getDefiningOp()))
+          exec::AccumulateOp::create(builder, loc, home(accumulate.getValue()),
+                                     argument(gradients.lookup(accumulate.getStateAttr())));
+      })
+      .Case<dist::GatherOp>([&](dist::GatherOp gather) { gathers.push_back(gather.getBucketAttr()); })
+      .Case<dist::ReduceOp>([&](dist::ReduceOp reduce) {
+        reduces.push_back(builder.getArrayAttr({reduce.getBucketAttr(), reduce.getUseAttr()}));
+      });
+}
+
+void SegmentBuilder::countFlops(Operation &op) {
+  if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
+    auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
+    int64_t k = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
+    flops += 2 * k * graph::numElements(matmul.getType());
+  } else if (isa<graph::KernelOp, graph::GatherGradOp>(op)) {
+    for (Type type : op.getResultTypes())
+      flops += graph::numElements(type);
+  }
+}
+
+void SegmentBuilder::build() {
+  builder.setInsertionPoint(function);
+  auto types = llvm::map_to_vector(arguments, [](const Argument &argument) -> Type { return argument.type; });
+  segment = func::FuncOp::create(builder, function.getLoc(), function.getName(), builder.getFunctionType(types, {}));
+  segment->setDiscardableAttrs(function->getDiscardableAttrDictionary());
+  segment.setVisibility(function.getVisibility());
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    NamedAttrList attrs(argument.attrs);
+    attrs.set(exec::kAccessAttr, builder.getStringAttr(argument.access));
+    if (argument.symbol)
+      attrs.set(argument.key, argument.symbol);
+    segment.setArgAttrs(index, attrs.getDictionary(builder.getContext()));
+  }
+
+  builder.setInsertionPointToStart(segment.addEntryBlock());
+  for (Operation &op : function.getBody().front())
+    buildOp(op);
+  func::ReturnOp::create(builder, function.getBody().front().getTerminator()->getLoc());
+
+  segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
+  segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));
+  segment->setAttr("exec.flops", builder.getI64IntegerAttr(flops));
+  segment->setAttr("exec.gathers", builder.getArrayAttr(gathers));
+  segment->setAttr("exec.reduces", builder.getArrayAttr(reduces));
+  function.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct BlocksToSegments : dsopt::impl::BlocksToSegmentsBase<BlocksToSegments> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> blocks;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
+          !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
+        blocks.push_back(function);
+    Constants constants(module);
+    SymbolTableCollection tables;
+    for (func::FuncOp block : blocks)
+      if (failed(SegmentBuilder(block, constants, tables).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
