@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Pipeline/RegisterAll.h"
+#include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
@@ -35,4 +36,5 @@ void dsopt::registerAllPasses() {
   registerTransformsPasses();
   registerAutodiffPasses();
   registerParallelPasses();
+  registerConversionPasses();
 }

@@ -44,7 +44,7 @@ private:
 
   Value pointer(Value memref) { return pointers.lookup(memref); }
   Value constant(Location loc, int64_t value) { return LLVM::ConstantOp::create(builder, loc, i64, value); }
-  Value flag(Location loc, bool value) { return LLVM::ConstantOp::create(builder, loc, i32, int64_t(value)); }
+  Value flag(Location loc, bool value) { return LLVM::ConstantOp::create(builder, loc, i32, int32_t(value)); }
   /// The run's accumulate flag for a gradient, else 0.
   Value accumulate(Location loc, bool intoGradient) {
     return intoGradient ? Value(function.getArgument(3)) : constant(loc, 0);

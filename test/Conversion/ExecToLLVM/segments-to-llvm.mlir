@@ -1,0 +1,73 @@
+// RUN: dsopt-opt %s -segments-to-llvm | FileCheck %s
+
+// CHECK-DAG: llvm.func @dsopt_rt_launch(!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr)
+// CHECK-DAG: llvm.func @dsopt_rt_gemm_f32(!llvm.ptr, i64, i64, i64, i64, i32, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// CHECK-DAG: llvm.func @dsopt_rt_scatter_add_f32(!llvm.ptr, i64, i64, i64, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64)
+// CHECK-DAG: llvm.func @dsopt_rt_accumulate_f32(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64)
+
+// CHECK-DAG: llvm.mlir.global external constant @const_0(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>) {{.*}}alignment = 64 : i64{{.*}} : !llvm.array<4 x f32>
+// CHECK-DAG: llvm.mlir.global external constant @const_1(dense<[1, 0, 1]> : tensor<3xi8>) {{.*}} : !llvm.array<3 x i8>
+// CHECK-DAG: llvm.mlir.global external constant @const_2(dense<7> : tensor<6xi64>) {{.*}} : !llvm.array<6 x i64>
+memref.global "private" constant @const_0 : memref<2x2xf32> = dense<[[1.0, 2.0], [3.0, 4.0]]>
+memref.global "private" constant @const_1 : memref<3xi1> = dense<[true, false, true]>
+memref.global "private" constant @const_2 : memref<2x3xi64> = dense<7>
+
+llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {
+  llvm.return
+}
+
+// Buffers are loaded, scratch is an offset, a launch gets the kernel and an array.
+// CHECK-LABEL: llvm.func @block0.F(
+// CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %[[BUFFERS:.*]]: !llvm.ptr, %[[TEMP:.*]]: !llvm.ptr, %[[ACC:.*]]: i64)
+// CHECK-SAME: exec.flops = 3 : i64
+func.func private @block0.F(%x: memref<2x8x4xf32>, %w: memref<2x4x3xf32>, %y: memref<48xf32>)
+    attributes {exec.segment, exec.temp_bytes = 256 : i64, exec.flops = 3 : i64} {
+  // CHECK: %[[ARRAY:.*]] = llvm.alloca %{{.*}} x !llvm.ptr
+  // CHECK: %[[SX:.*]] = llvm.getelementptr %[[BUFFERS]][0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  // CHECK: %[[X:.*]] = llvm.load %[[SX]]
+  // CHECK: %[[SW:.*]] = llvm.getelementptr %[[BUFFERS]][1]
+  // CHECK: %[[W:.*]] = llvm.load %[[SW]]
+  // CHECK: %[[Y:.*]] = llvm.load
+  // CHECK: %[[O:.*]] = llvm.mlir.constant(64 : i64)
+  // CHECK: %[[T:.*]] = llvm.getelementptr %[[TEMP]][%[[O]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %t = exec.temp at 64 : memref<2x8x3xf32>
+  // CHECK: %[[B:.*]] = llvm.mlir.constant(2 : i64)
+  // CHECK: %[[M:.*]] = llvm.mlir.constant(8 : i64)
+  // CHECK: %[[N:.*]] = llvm.mlir.constant(3 : i64)
+  // CHECK: %[[K:.*]] = llvm.mlir.constant(4 : i64)
+  // CHECK: %[[TA:.*]] = llvm.mlir.constant(0 : i32) : i32
+  // CHECK: %[[TB:.*]] = llvm.mlir.constant(0 : i32) : i32
+  // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i64) : i64
+  // CHECK: llvm.call @dsopt_rt_gemm_f32(%[[RT]], %[[B]], %[[M]], %[[N]], %[[K]], %[[TA]], %[[TB]], %[[X]], %[[W]], %[[T]], %[[ZERO]])
+  exec.gemm %x, %w -> %t : memref<2x8x4xf32>, memref<2x4x3xf32> -> memref<2x8x3xf32>
+  %v = exec.view %t : memref<2x8x3xf32> to memref<48xf32>
+  // CHECK: %[[S0:.*]] = llvm.getelementptr %[[ARRAY]][0]
+  // CHECK: llvm.store %[[T]], %[[S0]]
+  // CHECK: %[[S1:.*]] = llvm.getelementptr %[[ARRAY]][1]
+  // CHECK: llvm.store %[[Y]], %[[S1]]
+  // CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel0
+  // CHECK: %[[RANGE:.*]] = llvm.mlir.constant(48 : i64)
+  // CHECK: %[[GRAIN:.*]] = llvm.mlir.constant(1 : i64)
+  // CHECK: llvm.call @dsopt_rt_launch(%[[RT]], %[[KERNEL]], %[[RANGE]], %[[GRAIN]], %[[ARRAY]])
+  exec.launch @kernel0 range 48 grain 1 (%v) -> (%y) : memref<48xf32> -> memref<48xf32>
+  return
+}
+
+// Gradients obey the run's flag.
+// CHECK-LABEL: llvm.func @block0.W(
+// CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[ACC:.*]]: i64)
+func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref<8xi32>, %g: memref<4x3xf32>,
+                            %e: memref<5x3xf32>, %h: memref<8x3xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+  // CHECK: llvm.call @dsopt_rt_gemm_f32({{.*}}, %[[ACC]])
+  exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x3xf32> -> memref<4x3xf32>
+  // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
+  // CHECK: %[[WIDTH:.*]] = llvm.mlir.constant(3 : i64)
+  // CHECK: %[[SIZE:.*]] = llvm.mlir.constant(5 : i64)
+  // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i64)
+  // CHECK: llvm.call @dsopt_rt_scatter_add_f32(%[[RT]], %[[COUNT]], %[[WIDTH]], %[[SIZE]], {{.*}}, {{.*}}, %[[FOUR]], {{.*}}, %[[ACC]])
+  exec.scatter_add %d, %i -> %e {into_gradient} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xf32>
+  // CHECK: %[[E:.*]] = llvm.mlir.constant(24 : i64)
+  // CHECK: llvm.call @dsopt_rt_accumulate_f32(%[[RT]], %[[E]], {{.*}}, {{.*}}, %[[ACC]])
+  exec.accumulate %d -> %h : memref<8x3xf32> -> memref<8x3xf32>
+  return
+}

@@ -1,0 +1,117 @@
+// RUN: dsopt-opt %s -blocks-to-segments | FileCheck %s
+// RUN: dsopt-opt %s -blocks-to-segments | dsopt-opt | FileCheck %s
+
+graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
+graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
+graph.state @e.grad.0 : tensor<5x2x3xf32> "grad" of @w block 0
+graph.state @b.grad.0 : tensor<2xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 3
+
+func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 2, 4>} {
+  %0 = graph.add %x, %c : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  return %0 : tensor<8x2xf32>
+}
+func.func private @columns(%x: tensor<8x2xf32>) -> tensor<2xf32>
+    attributes {graph.iterate = "columns", graph.range = array<i64: 2>} {
+  %0 = graph.reduce_sum %x {axes = array<i64: 0>} : (tensor<8x2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// Inputs, results, parameters, constants; a product in scratch, a result in its buffer.
+// CHECK-LABEL: func.func private @block0.F(
+// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = "read"},
+// CHECK-SAME: %[[Y:.*]]: memref<8x2xf32> {exec.access = "write"},
+// CHECK-SAME: %[[W:.*]]: memref<4x2xf32> {exec.access = "read", exec.parameter = @w},
+// CHECK-SAME: %[[C:.*]]: memref<8x2xf32> {exec.access = "read", exec.constant = @const_0})
+// CHECK-SAME: dist.stage = 1 : i64, exec.flops = 144 : i64, exec.gathers = [@b0], exec.reduces = [], exec.segment, exec.temp_bytes = 64 : i64, graph.block = 0 : i64, graph.phase = "F"
+func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
+    attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 1 : i64} {
+  dist.gather @b0
+  %w = graph.read @w : tensor<4x2xf32>
+  %again = graph.read @w : tensor<4x2xf32>
+  %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
+  // CHECK: %[[T:.*]] = exec.temp at 0 : memref<8x2xf32>
+  // CHECK: exec.gemm %[[X]], %[[W]] -> %[[T]] : memref<8x4xf32>
+  %0 = graph.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+  // CHECK: exec.launch @rows range 8 grain 1(%[[T]], %[[C]]) -> (%[[Y]])
+  %1 = graph.kernel @rows(%0, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  dist.release @b0
+  // CHECK-NEXT: return
+  return %1 : tensor<8x2xf32>
+}
+
+// A product goes straight into its gradient, through views; a kernel's result is added.
+// CHECK-LABEL: func.func private @block0.W(
+// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = "read"}, %[[DY:.*]]: memref<8x2xf32> {exec.access = "read"},
+// CHECK-SAME: %[[GW:.*]]: memref<4x2xf32> {exec.access = "update", exec.gradient = @w.grad.0},
+// CHECK-SAME: %[[GB:.*]]: memref<2xf32> {exec.access = "update", exec.gradient = @b.grad.0})
+// CHECK-SAME: exec.gathers = [], exec.reduces = {{\[\[}}@b0, 0]], exec.segment, exec.temp_bytes = 64 : i64
+func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
+    attributes {graph.block = 0 : i64, graph.phase = "W"} {
+  %x3 = graph.reshape %x : (tensor<8x4xf32>) -> tensor<1x8x4xf32>
+  %dy3 = graph.reshape %dy : (tensor<8x2xf32>) -> tensor<1x8x2xf32>
+  // CHECK: %[[G3:.*]] = exec.view %[[GW]] : memref<4x2xf32> to memref<1x4x2xf32>
+  // CHECK: %[[X3:.*]] = exec.view %[[X]]
+  // CHECK: %[[DY3:.*]] = exec.view %[[DY]]
+  // CHECK: exec.gemm %[[X3]], %[[DY3]] -> %[[G3]] {into_gradient, transpose_a}
+  %0 = graph.matmul %x3, %dy3 {transpose_a} : (tensor<1x8x4xf32>, tensor<1x8x2xf32>) -> tensor<1x4x2xf32>
+  %dw = graph.reshape %0 : (tensor<1x4x2xf32>) -> tensor<4x2xf32>
+  graph.accumulate @w.grad.0, %dw : tensor<4x2xf32>
+  // CHECK: %[[T:.*]] = exec.temp at 0 : memref<2xf32>
+  // CHECK: exec.launch @columns range 2 grain 64(%[[DY]]) -> (%[[T]])
+  %db = graph.kernel @columns(%dy) : (tensor<8x2xf32>) -> tensor<2xf32>
+  // CHECK: exec.accumulate %[[T]] -> %[[GB]]
+  graph.accumulate @b.grad.0, %db : tensor<2xf32>
+  dist.reduce @b0 use 0
+  return
+}
+
+// Index dimensions are one, row dimensions are one.
+// CHECK-LABEL: func.func private @block1.W(
+// CHECK-SAME: %[[D:.*]]: memref<7x3x2x3xf32> {exec.access = "read"}, %[[I:.*]]: memref<7x3xi64> {exec.access = "read"},
+// CHECK-SAME: %[[G:.*]]: memref<5x2x3xf32> {exec.access = "update", exec.gradient = @e.grad.0})
+func.func private @block1.W(%d: tensor<7x3x2x3xf32>, %i: tensor<7x3xi64>)
+    attributes {graph.block = 1 : i64, graph.phase = "W"} {
+  // CHECK-DAG: %[[D2:.*]] = exec.view %[[D]] : memref<7x3x2x3xf32> to memref<21x6xf32>
+  // CHECK-DAG: %[[I1:.*]] = exec.view %[[I]] : memref<7x3xi64> to memref<21xi64>
+  // CHECK-DAG: %[[G2:.*]] = exec.view %[[G]] : memref<5x2x3xf32> to memref<5x6xf32>
+  // CHECK: exec.scatter_add %[[D2]], %[[I1]] -> %[[G2]] {into_gradient}
+  %0 = graph.gather_grad %d, %i {axis = 0 : i64} : (tensor<7x3x2x3xf32>, tensor<7x3xi64>) -> tensor<5x2x3xf32>
+  graph.accumulate @e.grad.0, %0 : tensor<5x2x3xf32>
+  return
+}
+
+// Scratch is reused when its value is dead; an equal constant is the same one.
+// CHECK-LABEL: func.func private @block2.F(
+// CHECK-SAME: exec.constant = @const_0
+// CHECK-SAME: exec.temp_bytes = 128 : i64
+func.func private @block2.F(%x: tensor<8x2xf32>) -> tensor<8x2xf32>
+    attributes {graph.block = 2 : i64, graph.phase = "F"} {
+  %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
+  // CHECK: %[[A:.*]] = exec.temp at [[OA:[0-9]+]]
+  // CHECK: exec.launch @rows {{.*}} -> (%[[A]])
+  %0 = graph.kernel @rows(%x, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  // CHECK: %[[B:.*]] = exec.temp at
+  // CHECK: exec.launch @rows {{.*}} -> (%[[B]])
+  %1 = graph.kernel @rows(%0, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  // CHECK: %[[C:.*]] = exec.temp at [[OA]]
+  // CHECK: exec.launch @rows {{.*}} -> (%[[C]])
+  %2 = graph.kernel @rows(%1, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  %3 = graph.kernel @rows(%2, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  return %3 : tensor<8x2xf32>
+}
+
+// A gradient that is used elsewhere too is computed in its result and added.
+// CHECK-LABEL: func.func private @block3.W(
+// CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[R:arg2]] {transpose_a}
+// CHECK: exec.accumulate %[[R]] -> %arg3
+func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor<4x2xf32>
+    attributes {graph.block = 3 : i64, graph.phase = "W"} {
+  %0 = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+  graph.accumulate @w.grad.0, %0 : tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+
+// CHECK: memref.global "private" constant @const_0 : memref<8x2xf32> = dense<
+// CHECK-NOT: memref.global
