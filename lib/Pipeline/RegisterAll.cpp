@@ -12,6 +12,7 @@
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
+#include "dsopt/Transforms/Fuse/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +36,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
 void dsopt::registerAllPasses() {
   registerTransformsPasses();
   registerAutodiffPasses();
+  registerFusePasses();
   registerParallelPasses();
   registerConversionPasses();
 }

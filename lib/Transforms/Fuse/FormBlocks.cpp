@@ -1,0 +1,228 @@
+//===- FormBlocks.cpp - outline each phase of each block ------------------===//
+
+#include "dsopt/Transforms/Fuse/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_FORMBLOCKS
+#include "dsopt/Transforms/Fuse/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+
+/// One phase of one block and its function under construction.
+struct Group {
+  int64_t block = 0;
+  char phase = 'F';
+  SmallVector<Operation *> ops;
+  func::FuncOp function;
+  /// Values of @micro_batch: what the function takes, what it returns.
+  SmallVector<Value> inputs;
+  llvm::SetVector<Value> results;
+  /// From values of @micro_batch to values of the function.
+  IRMapping values;
+};
+
+/// The value whose bytes a reshape shows.
+Value storage(Value value) {
+  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Whether each function makes the operation's value itself.
+bool isMadeInPlace(Operation *op) {
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op));
+}
+
+/// Outlines one @micro_batch.
+class BlockFormer {
+public:
+  BlockFormer(ModuleOp module, func::FuncOp microBatch)
+      : module(module), microBatch(microBatch), terminator(microBatch.front().getTerminator()) {}
+
+  LogicalResult run() {
+    if (failed(collect()))
+      return failure();
+    OpBuilder builder(microBatch);
+    for (auto &[rank, group] : groups) {
+      std::string name = ("block" + Twine(group.block) + "." + StringRef(&group.phase, 1)).str();
+      if (module.lookupSymbol(name))
+        return module.emitError("function @") << name << " exists already";
+      group.function =
+          func::FuncOp::create(builder, microBatch.getLoc(), name, builder.getFunctionType({}, {}));
+      group.function.setPrivate();
+      group.function->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(group.block));
+      group.function->setAttr(graph::kPhaseAttr, builder.getStringAttr(StringRef(&group.phase, 1)));
+      if (failed(fill(group)))
+        return failure();
+    }
+    if (failed(returnLoss()))
+      return failure();
+    for (auto &[rank, group] : groups)
+      close(group);
+    replaceByRuns();
+    return success();
+  }
+
+private:
+  /// Sorts the operations into groups, which are in the order of their runs.
+  LogicalResult collect() {
+    int64_t index = 0;
+    for (Operation &op : microBatch.front().without_terminator()) {
+      order[&op] = index++;
+      if (isa<graph::ReshapeOp>(op) || isMadeInPlace(&op))
+        continue;
+      auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+      auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
+      if (!block || block.getInt() < 0 || !phase || !llvm::is_contained({"F", "B", "W"}, phase.getValue()))
+        return op.emitError("has no block and phase, expected both from build-backward");
+      char letter = phase.getValue()[0];
+      // F ascending, then B and W of each block descending.
+      std::pair<int, int64_t> rank = {letter != 'F', block.getInt()};
+      if (letter != 'F')
+        rank.second = -2 * block.getInt() + (letter == 'W');
+      Group &group = groups[rank];
+      group.block = block.getInt();
+      group.phase = letter;
+      group.ops.push_back(&op);
+      owner[&op] = &group;
+    }
+    return success();
+  }
+
+  /// Clones the group's operations and what they need into its function.
+  LogicalResult fill(Group &group) {
+    Block &body = *group.function.addEntryBlock();
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    for (Operation *op : group.ops) {
+      for (Value operand : op->getOperands())
+        if (failed(require(group, operand, op, builder)))
+          return failure();
+      cloneInto(group, op, builder);
+    }
+    done.insert(&group);
+    return success();
+  }
+
+  Operation *cloneInto(Group &group, Operation *op, OpBuilder &builder) {
+    Operation *copy = builder.clone(*op, group.values);
+    copy->removeAttr(graph::kBlockAttr);
+    copy->removeAttr(graph::kPhaseAttr);
+    return copy;
+  }
+
+  /// Makes a value of @micro_batch available in the group's function.
+  LogicalResult require(Group &group, Value value, Operation *user, OpBuilder &builder) {
+    if (group.values.contains(value))
+      return success();
+    Operation *op = value.getDefiningOp();
+    if (isMadeInPlace(op)) {
+      cloneInto(group, op, builder);
+      return success();
+    }
+    Value source = storage(value);
+    if (source != value) {
+      if (failed(require(group, source, user, builder)))
+        return failure();
+      Value bytes = group.values.lookup(source);
+      group.values.map(
+          value, bytes.getType() == value.getType()
+                     ? bytes
+                     : graph::ReshapeOp::create(builder, value.getLoc(), value.getType(), bytes).getResult());
+      return success();
+    }
+    if (op) {
+      Group *producer = owner.lookup(op);
+      if (!done.contains(producer)) {
+        InFlightDiagnostic diag = user->emitError("in block ")
+                                  << group.block << " phase " << StringRef(&group.phase, 1)
+                                  << " uses a value of block " << producer->block << " phase "
+                                  << StringRef(&producer->phase, 1) << ", which runs later";
+        diag.attachNote(op->getLoc()) << "it is made here";
+        return diag;
+      }
+      producer->results.insert(value);
+    }
+    group.inputs.push_back(value);
+    group.values.map(value, group.function.front().addArgument(value.getType(), value.getLoc()));
+    return success();
+  }
+
+  LogicalResult returnLoss() {
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      Value source = storage(operand.get());
+      Group *producer = owner.lookup(source.getDefiningOp());
+      if (!producer)
+        return microBatch.emitError("returns what no block computes");
+      producer->results.insert(source);
+      operand.set(source);
+    }
+    microBatch.setType(
+        FunctionType::get(module.getContext(), microBatch.getArgumentTypes(), terminator->getOperandTypes()));
+    return success();
+  }
+
+  /// Gives the function its results and its type.
+  void close(Group &group) {
+    auto results = group.results.takeVector();
+    llvm::sort(results, [&](Value a, Value b) {
+      auto key = [&](Value value) {
+        return std::make_pair(order.lookup(value.getDefiningOp()), cast<OpResult>(value).getResultNumber());
+      };
+      return key(a) < key(b);
+    });
+    group.results.insert(results.begin(), results.end());
+    Block &body = group.function.front();
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    auto returned = llvm::map_to_vector(results, [&](Value value) { return group.values.lookup(value); });
+    func::ReturnOp::create(builder, microBatch.getLoc(), returned);
+    group.function.setType(builder.getFunctionType(body.getArgumentTypes(), ValueRange(returned).getTypes()));
+  }
+
+  /// Leaves @micro_batch with nothing but its runs.
+  void replaceByRuns() {
+    OpBuilder builder(terminator);
+    IRMapping values;
+    for (auto &[rank, group] : groups) {
+      auto inputs =
+          llvm::map_to_vector(group.inputs, [&](Value value) { return values.lookupOrDefault(value); });
+      auto run = graph::RunOp::create(builder, microBatch.getLoc(), group.function.getResultTypes(),
+                                      group.function.getSymName(), inputs);
+      for (auto [value, result] : llvm::zip(group.results, run.getOutputs()))
+        values.map(value, result);
+    }
+    for (OpOperand &operand : terminator->getOpOperands())
+      operand.set(values.lookup(operand.get()));
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(microBatch.front())))
+      if (order.contains(&op))
+        op.erase();
+  }
+
+  ModuleOp module;
+  func::FuncOp microBatch;
+  Operation *terminator;
+  std::map<std::pair<int, int64_t>, Group> groups;
+  DenseMap<Operation *, Group *> owner;
+  DenseMap<Operation *, int64_t> order;
+  DenseSet<Group *> done;
+};
+
+struct FormBlocks : public dsopt::impl::FormBlocksBase<FormBlocks> {
+  using FormBlocksBase::FormBlocksBase;
+  void runOnOperation() override {
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>("micro_batch");
+    if (!microBatch || !microBatch.getBody().hasOneBlock()) {
+      getOperation().emitError("form-blocks expects a function @micro_batch with one body");
+      return signalPassFailure();
+    }
+    if (failed(BlockFormer(getOperation(), microBatch).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
