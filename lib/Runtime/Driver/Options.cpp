@@ -49,8 +49,8 @@ const OptionRow *dsopt::runtime::nearestOption(const std::string &name) {
     // A word that the option begins with (or the other way round) is near as well.
     std::string other = row.name;
     size_t shorter = std::min(other.size(), name.size());
-    if (shorter >= 4 && other.compare(0, shorter, name, 0, shorter) == 0)
-      distance = std::min(distance, 3);
+    if (!nearest && shorter >= 4 && other.compare(0, shorter, name, 0, shorter) == 0)
+      distance = std::min(distance, best - 1);
     if (distance < best) {
       best = distance;
       nearest = &row;

@@ -1,0 +1,297 @@
+//===- Npz.cpp - zip directory, npy headers, stored and deflated members --===//
+
+#include "dsopt/Runtime/Npz.h"
+#include "dsopt/Runtime/Error.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+using namespace dsopt::runtime;
+
+template <typename T> static T load(const uint8_t *p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+std::string dsopt::runtime::describeShape(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string dsopt::runtime::describeArray(const NpzArray &array) {
+  return (array.type.empty() ? array.dtype : array.type) + " " + describeShape(array.shape);
+}
+
+/// NumPy's type descriptor to ours: "<f4" is f32.
+static void readType(NpzArray &array) {
+  const std::string &text = array.dtype;
+  if (text.size() < 3 || (text[0] != '<' && text[0] != '|'))
+    return;
+  std::string width = text.substr(2);
+  if (width.size() != 1 || width.find_first_not_of("1248") != std::string::npos)
+    return;
+  int64_t bytes = width[0] - '0';
+  std::string bits = std::to_string(bytes * 8);
+  switch (text[1]) {
+  case 'f':
+    if (bytes == 1)
+      return;
+    array.type = "f" + bits;
+    break;
+  case 'i': array.type = "i" + bits; break;
+  case 'u': array.type = "ui" + bits; break;
+  case 'b': array.type = "i1"; break;
+  default: return;
+  }
+  array.elementBytes = bytes;
+}
+
+void NpzFile::damaged(const std::string &what) const {
+  throw Error(StatusInput, filePath + ": not a readable .npz file: " + what);
+}
+
+const uint8_t *NpzFile::at(uint64_t offset, uint64_t bytes, const char *what) const {
+  if (offset > fileBytes || bytes > fileBytes - offset)
+    damaged(std::string("it ends inside ") + what + " (truncated?)");
+  return file + offset;
+}
+
+NpzFile::NpzFile(const std::string &path) : filePath(path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info;
+  if (fd < 0 || fstat(fd, &info) != 0) {
+    int error = errno;
+    if (fd >= 0)
+      close(fd);
+    throw Error(StatusInput, path + ": cannot be read: " + std::strerror(error));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    close(fd);
+    throw Error(StatusInput, path + ": expected a .npz file, got a folder or device");
+  }
+  fileBytes = info.st_size;
+  if (fileBytes) {
+    void *mapped = mmap(nullptr, fileBytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapped != MAP_FAILED)
+      file = static_cast<const uint8_t *>(mapped);
+  }
+  close(fd);
+  if (fileBytes && !file)
+    throw Error(StatusFailure, path + ": cannot be mapped: " + std::strerror(errno));
+  try {
+    if (fileBytes < 4 || std::memcmp(file, "PK", 2) != 0)
+      throw Error(StatusInput, path + ": expected a .npz file (a zip archive)");
+    readDirectory();
+  } catch (...) {
+    munmap(const_cast<uint8_t *>(file), fileBytes);
+    throw;
+  }
+}
+
+NpzFile::~NpzFile() {
+  for (auto &[name, memory] : inflated)
+    munmap(memory.first, memory.second);
+  munmap(const_cast<uint8_t *>(file), fileBytes);
+}
+
+void NpzFile::readDirectory() {
+  // The end record lies in the last 64 KiB, before a comment.
+  uint64_t end = 0;
+  bool found = false;
+  for (uint64_t back = 22; back <= fileBytes && back < 22 + 65536 && !found; ++back)
+    if (load<uint32_t>(file + fileBytes - back) == 0x06054b50) {
+      end = fileBytes - back;
+      found = true;
+    }
+  if (!found)
+    damaged("no directory at its end (truncated?)");
+  uint64_t count = load<uint16_t>(file + end + 10), at0 = load<uint32_t>(file + end + 16);
+  if ((count == 0xffff || at0 == 0xffffffff) && end >= 20 && load<uint32_t>(file + end - 20) == 0x07064b50) {
+    const uint8_t *record = at(load<uint64_t>(file + end - 20 + 8), 56, "its zip64 directory");
+    if (load<uint32_t>(record) != 0x06064b50)
+      damaged("no zip64 directory where one is announced");
+    count = load<uint64_t>(record + 32);
+    at0 = load<uint64_t>(record + 48);
+  }
+  for (uint64_t i = 0, offset = at0; i < count; ++i) {
+    const uint8_t *entry = at(offset, 46, "its directory");
+    if (load<uint32_t>(entry) != 0x02014b50)
+      damaged("entry " + std::to_string(i) + " of its directory is not one");
+    uint16_t flags = load<uint16_t>(entry + 8), method = load<uint16_t>(entry + 10);
+    uint16_t nameBytes = load<uint16_t>(entry + 28), extraBytes = load<uint16_t>(entry + 30);
+    uint16_t commentBytes = load<uint16_t>(entry + 32);
+    at(offset, 46ull + nameBytes + extraBytes + commentBytes, "its directory");
+    NpzArray array;
+    array.crc = load<uint32_t>(entry + 16);
+    array.storedBytes = load<uint32_t>(entry + 20);
+    array.memberBytes = load<uint32_t>(entry + 24);
+    uint64_t local = load<uint32_t>(entry + 42);
+    array.name.assign(reinterpret_cast<const char *>(entry) + 46, nameBytes);
+    const uint8_t *extra = entry + 46 + nameBytes, *extraEnd = extra + extraBytes;
+    while (extraEnd - extra >= 4) {
+      uint16_t id = load<uint16_t>(extra), size = load<uint16_t>(extra + 2);
+      const uint8_t *field = extra + 4, *fieldEnd = field + size;
+      if (fieldEnd > extraEnd)
+        break;
+      if (id == 1)
+        for (uint64_t *value : {&array.memberBytes, &array.storedBytes, &local})
+          if (*value == 0xffffffff && fieldEnd - field >= 8) {
+            *value = load<uint64_t>(field);
+            field += 8;
+          }
+      extra = fieldEnd;
+    }
+    offset += 46ull + nameBytes + extraBytes + commentBytes;
+    if (array.name.size() < 4 || array.name.compare(array.name.size() - 4, 4, ".npy") != 0)
+      continue;
+    array.name.resize(array.name.size() - 4);
+    if (flags & 1)
+      damaged("member '" + array.name + "' is encrypted");
+    if (method != 0 && method != 8)
+      damaged("member '" + array.name + "' is compressed by method " + std::to_string(method) +
+              "; expected stored or deflated");
+    const uint8_t *header = at(local, 30, "a member's header");
+    if (load<uint32_t>(header) != 0x04034b50)
+      damaged("member '" + array.name + "' does not begin where the directory says");
+    array.deflated = method == 8;
+    array.offset = local + 30 + load<uint16_t>(header + 26) + load<uint16_t>(header + 28);
+    at(array.offset, array.storedBytes, ("member '" + array.name + "'").c_str());
+    if (!array.deflated && array.storedBytes != array.memberBytes)
+      damaged("member '" + array.name + "' has two different sizes");
+    readHeader(array);
+    members.push_back(array);
+  }
+}
+
+/// Inflates the first `bytes` bytes of a member. False if it has less or is damaged.
+static bool inflateMember(const uint8_t *source, uint64_t sourceBytes, uint8_t *target, uint64_t bytes) {
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+    return false;
+  constexpr uint64_t kPart = 1u << 30;
+  uint64_t in = 0, out = 0;
+  int status = Z_OK;
+  while (status == Z_OK && out < bytes) {
+    uint64_t give = std::min(kPart, sourceBytes - in), room = std::min(kPart, bytes - out);
+    stream.next_in = const_cast<uint8_t *>(source) + in;
+    stream.avail_in = static_cast<uInt>(give);
+    stream.next_out = target + out;
+    stream.avail_out = static_cast<uInt>(room);
+    status = inflate(&stream, Z_NO_FLUSH);
+    in += give - stream.avail_in;
+    out += room - stream.avail_out;
+    if (status == Z_BUF_ERROR)
+      break;
+  }
+  inflateEnd(&stream);
+  return out == bytes;
+}
+
+/// The text after 'key': in a .npy header's dictionary.
+static std::string headerValue(const std::string &header, const std::string &key) {
+  for (char quote : {'\'', '"'}) {
+    size_t at = header.find(quote + key + quote);
+    if (at == std::string::npos)
+      continue;
+    at = header.find(':', at);
+    if (at == std::string::npos)
+      continue;
+    at = header.find_first_not_of(' ', at + 1);
+    return at == std::string::npos ? "" : header.substr(at);
+  }
+  return "";
+}
+
+void NpzFile::readHeader(NpzArray &array) {
+  std::string what = "array '" + array.name + "'";
+  std::vector<uint8_t> start;
+  auto take = [&](uint64_t bytes) {
+    if (bytes > array.memberBytes)
+      damaged(what + " has no .npy header");
+    start.resize(bytes);
+    if (!array.deflated)
+      std::memcpy(start.data(), file + array.offset, bytes);
+    else if (!inflateMember(file + array.offset, array.storedBytes, start.data(), bytes))
+      damaged(what + " cannot be inflated");
+  };
+  take(12);
+  if (std::memcmp(start.data(), "\x93NUMPY", 6) != 0)
+    damaged(what + " has no .npy header");
+  int version = start[6];
+  if (version < 1 || version > 3)
+    damaged(what + " has .npy version " + std::to_string(version) + "; expected 1, 2 or 3");
+  uint64_t prefix = version == 1 ? 10 : 12;
+  uint64_t bytes = version == 1 ? load<uint16_t>(&start[8]) : load<uint32_t>(&start[8]);
+  take(prefix + bytes);
+  array.headerBytes = static_cast<int64_t>(prefix + bytes);
+  std::string header(reinterpret_cast<const char *>(start.data()) + prefix, bytes);
+  std::string descr = headerValue(header, "descr"), order = headerValue(header, "fortran_order");
+  std::string shape = headerValue(header, "shape");
+  if (descr.empty() || order.empty() || shape.empty() || shape[0] != '(')
+    damaged(what + " has a .npy header without descr, fortran_order or shape");
+  if (descr[0] == '\'' || descr[0] == '"')
+    array.dtype = descr.substr(1, descr.find(descr[0], 1) - 1);
+  else
+    array.dtype = "a record";
+  readType(array);
+  int64_t count = 1;
+  for (const char *p = shape.c_str() + 1; *p && *p != ')';) {
+    char *end = nullptr;
+    int64_t size = std::strtoll(p, &end, 10);
+    if (end == p) {
+      if (*p != ',' && *p != ' ')
+        damaged(what + " has a shape that cannot be read: " + shape.substr(0, shape.find(')') + 1));
+      ++p;
+      continue;
+    }
+    array.shape.push_back(size);
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      damaged(what + " has an impossible shape");
+    p = end;
+  }
+  array.fortran = order.compare(0, 4, "True") == 0 && array.shape.size() > 1;
+  if (array.elementBytes == 0)
+    return;
+  if (__builtin_mul_overflow(count, array.elementBytes, &array.bytes) ||
+      static_cast<uint64_t>(array.bytes) > array.memberBytes - array.headerBytes)
+    damaged(what + " is shorter than its shape " + describeArray(array) + " says");
+}
+
+const NpzArray *NpzFile::find(const std::string &name) const {
+  for (const NpzArray &array : members)
+    if (array.name == name)
+      return &array;
+  return nullptr;
+}
+
+const char *NpzFile::data(const NpzArray &array) {
+  const uint8_t *member = file + array.offset;
+  if (!array.deflated)
+    return reinterpret_cast<const char *>(member) + array.headerBytes;
+  auto [entry, isNew] = inflated.try_emplace(array.name, nullptr, array.memberBytes);
+  if (isNew) {
+    void *memory = mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      inflated.erase(entry);
+      throw Error(StatusFailure, filePath + ": no memory to inflate array '" + array.name + "' (" +
+                                     std::to_string(array.memberBytes) + " bytes)");
+    }
+    entry->second.first = static_cast<char *>(memory);
+    if (!inflateMember(member, array.storedBytes, static_cast<uint8_t *>(memory), array.memberBytes))
+      damaged("array '" + array.name + "' cannot be inflated");
+    if (crc32_z(0, static_cast<uint8_t *>(memory), array.memberBytes) != array.crc)
+      damaged("array '" + array.name + "' is damaged: its checksum differs");
+  }
+  return entry->second.first + array.headerBytes;
+}
+
+std::vector<NpzArray> dsopt::runtime::readNpzHeaders(const std::string &path) { return NpzFile(path).arrays(); }
