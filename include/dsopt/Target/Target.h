@@ -1,0 +1,68 @@
+//===- Target.h - from the LLVM dialect to machine code ---------*- C++ -*-===//
+//
+// The last stage of the compiler: which processor, the program table, objects
+// in memory, shared objects and executables on disk. Errors are diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TARGET_TARGET_H
+#define DSOPT_TARGET_TARGET_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dsopt {
+/// What to compile for, as the user says it.
+struct TargetOptions {
+  std::string arch = "native"; ///< native, x86-64-v3 or a processor's name
+  unsigned threads = 1;        ///< that compile
+  unsigned optLevel = 3;
+};
+
+/// What to compile for, as LLVM says it.
+struct ResolvedTarget {
+  std::string triple;
+  std::string cpu;                   ///< znver4, x86-64-v3 ...
+  std::string features;              ///< +avx2,-avx512f ...
+  std::vector<std::string> required; ///< as __builtin_cpu_supports names them (Program::features)
+  bool wideVectors = false;          ///< has AVX-512: prefer vectors of 512 bits
+};
+
+/// Resolves an architecture's name; an unknown one is an error at `loc`.
+llvm::FailureOr<ResolvedTarget> resolveTarget(mlir::Location loc, llvm::StringRef arch);
+
+/// The module's programs as the JSON text that include/dsopt/Runtime/Program.h
+/// describes. Reads exec.program, dist.bucket, graph.parameter, the options and
+/// the module's `exec.inputs`; segments give their flops, lowered or not.
+llvm::FailureOr<std::string> emitProgram(mlir::ModuleOp module, const ResolvedTarget &target);
+
+/// Prints the functions and constants of the LLVM dialect as one LLVM module,
+/// before optimization.
+llvm::LogicalResult emitLLVM(mlir::ModuleOp module, const ResolvedTarget &target, llvm::raw_ostream &os);
+
+using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
+
+/// Compiles the functions and constants of the LLVM dialect, `options.threads`
+/// at a time, and `program` and `model` as the object's tables. What is compiled
+/// together does not depend on the number of threads.
+llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ResolvedTarget &target, const TargetOptions &options,
+                                llvm::StringRef program, llvm::StringRef model, ObjectBuffers &objects);
+
+/// Links objects to a shared object at `path` (or, with `relocatable`, to one
+/// object), which appears whole or not at all. dsopt_rt_* stay undefined.
+llvm::LogicalResult linkObjects(mlir::Location loc, const ObjectBuffers &objects, llvm::StringRef path,
+                                bool relocatable = false);
+
+/// Writes a copy of dsopt-run with the shared object behind it and the footer of
+/// include/dsopt/Runtime/Footer.h: an executable, whole or not at all.
+llvm::LogicalResult writeExecutable(mlir::Location loc, llvm::StringRef runtime, llvm::StringRef sharedObject,
+                                    llvm::StringRef path);
+
+/// Registers what translating the LLVM dialect to LLVM IR needs.
+void registerTargetDialects(mlir::DialectRegistry &registry);
+} // namespace dsopt
+
+#endif // DSOPT_TARGET_TARGET_H

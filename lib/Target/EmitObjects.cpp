@@ -1,0 +1,277 @@
+//===- EmitObjects.cpp - the LLVM dialect to objects in memory ------------===//
+//
+// Functions are compiled in groups, each an LLVM module of its own: translated
+// one after the other, handed over as bitcode, optimized and turned into machine
+// code by any thread. Groups depend on the module alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Target/Target.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace mlir;
+
+namespace {
+/// Functions that are compiled together.
+constexpr size_t kGroup = 4;
+
+using Bitcode = SmallVector<char, 0>;
+
+bool isLocal(Operation *op) {
+  auto local = [](LLVM::Linkage linkage) {
+    return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
+  };
+  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
+    return local(function.getLinkage());
+  return local(cast<LLVM::GlobalOp>(op).getLinkage());
+}
+
+/// Copies operations of the LLVM dialect to a module of their own: `roots` whole,
+/// with what is local to the object and used by them; other symbols declared.
+OwningOpRef<ModuleOp> extract(ModuleOp module, SymbolTable &symbols, ArrayRef<Operation *> roots) {
+  llvm::SetVector<Operation *> needed(roots.begin(), roots.end());
+  llvm::SmallPtrSet<Operation *, 8> whole(roots.begin(), roots.end());
+  for (size_t i = 0; i < needed.size(); ++i) {
+    Operation *op = needed[i];
+    if (!whole.contains(op))
+      continue;
+    for (Region &region : op->getRegions()) {
+      auto uses = SymbolTable::getSymbolUses(&region);
+      if (!uses)
+        continue;
+      for (SymbolTable::SymbolUse use : *uses) {
+        Operation *used = symbols.lookup(use.getSymbolRef().getRootReference());
+        if (!isa_and_nonnull<LLVM::LLVMFuncOp, LLVM::GlobalOp>(used))
+          continue;
+        if (isLocal(used))
+          whole.insert(used);
+        needed.insert(used);
+      }
+    }
+  }
+  OwningOpRef<ModuleOp> part = ModuleOp::create(module.getLoc());
+  auto builder = OpBuilder::atBlockBegin(part->getBody());
+  for (Operation *op : needed) {
+    if (whole.contains(op)) {
+      builder.clone(*op);
+      continue;
+    }
+    Operation *copy = builder.cloneWithoutRegions(*op);
+    if (auto global = dyn_cast<LLVM::GlobalOp>(copy))
+      global.removeValueAttr();
+  }
+  return part;
+}
+
+/// Translates to LLVM IR with everything set that optimization looks at.
+std::unique_ptr<llvm::Module> translate(ModuleOp part, const dsopt::ResolvedTarget &target,
+                                        llvm::TargetMachine &machine, llvm::LLVMContext &context) {
+  auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
+  if (!module) {
+    part.emitError("cannot be translated to LLVM IR");
+    return nullptr;
+  }
+  module->setTargetTriple(machine.getTargetTriple());
+  module->setDataLayout(machine.createDataLayout());
+  for (llvm::Function &function : *module) {
+    if (function.isIntrinsic())
+      continue;
+    function.setDoesNotThrow();
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.cpu);
+    function.addFnAttr("target-features", target.features);
+    if (target.wideVectors)
+      function.addFnAttr("prefer-vector-width", "512");
+  }
+  return module;
+}
+
+std::unique_ptr<llvm::TargetMachine> makeMachine(const dsopt::ResolvedTarget &target, unsigned optLevel,
+                                                 std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+  llvm::Triple triple(target.triple);
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return nullptr;
+  auto level = llvm::CodeGenOpt::getLevel(optLevel).value_or(llvm::CodeGenOptLevel::Aggressive);
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level));
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = optLevel > 1;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+                                            llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+  auto level = levels[std::min(optLevel, 3u)];
+  auto passes = optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
+  passes.run(module, modules);
+}
+
+std::unique_ptr<llvm::MemoryBuffer> generate(llvm::Module &module, llvm::TargetMachine &machine) {
+  SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return nullptr;
+  passes.run(module);
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(bytes), "dsopt.o",
+                                                         /*RequiresNullTerminator=*/false);
+}
+
+/// Compiles one group in a context of its own. Returns null with `error` set.
+std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::TargetMachine &machine, unsigned optLevel,
+                                            std::string &error) {
+  llvm::LLVMContext context;
+  auto module =
+      llvm::parseBitcodeFile(llvm::MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "dsopt"), context);
+  if (!module) {
+    error = llvm::toString(module.takeError());
+    return nullptr;
+  }
+  optimize(**module, machine, optLevel);
+  auto object = generate(**module, machine);
+  if (!object)
+    error = "the target writes no object files";
+  return object;
+}
+
+/// `NAME` and `NAME_bytes`, the length, as read-only data.
+void addTable(llvm::Module &module, StringRef name, StringRef bytes) {
+  auto add = [&](const llvm::Twine &symbol, llvm::Constant *value) {
+    auto *global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                            llvm::GlobalValue::ExternalLinkage, value, symbol);
+    global->setSection(".rodata");
+    global->setAlignment(llvm::Align(64));
+  };
+  add(name, llvm::ConstantDataArray::getString(module.getContext(), bytes));
+  add(name + "_bytes", llvm::ConstantInt::get(llvm::Type::getInt64Ty(module.getContext()), bytes.size()));
+}
+
+/// The functions with a body and the globals that other objects can see.
+void collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions, SmallVectorImpl<Operation *> &globals) {
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (function && !function.isExternal() && !isLocal(&op))
+      functions.push_back(&op);
+    if (isa<LLVM::GlobalOp>(op) && !isLocal(&op))
+      globals.push_back(&op);
+  }
+}
+} // namespace
+
+void dsopt::registerTargetDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+LogicalResult dsopt::emitLLVM(ModuleOp module, const ResolvedTarget &target, raw_ostream &os) {
+  std::string error;
+  auto machine = makeMachine(target, 3, error);
+  if (!machine)
+    return module.emitError("cannot compile for ") << target.triple << ": " << error;
+  SmallVector<Operation *> functions, roots;
+  collectRoots(module, functions, roots);
+  roots.append(functions);
+  SymbolTable symbols(module);
+  OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
+  llvm::LLVMContext context;
+  auto translated = translate(*part, target, *machine, context);
+  if (!translated)
+    return failure();
+  translated->print(os, nullptr);
+  return success();
+}
+
+LogicalResult dsopt::emitObjects(ModuleOp module, const ResolvedTarget &target, const TargetOptions &options,
+                                 StringRef program, StringRef model, ObjectBuffers &objects) {
+  std::string error;
+  auto machine = makeMachine(target, options.optLevel, error);
+  if (!machine)
+    return module.emitError("cannot compile for ") << target.triple << ": " << error;
+
+  // Groups as bitcode: the data first, then the functions.
+  SmallVector<Operation *> functions, globals;
+  collectRoots(module, functions, globals);
+  SymbolTable symbols(module);
+  std::vector<Bitcode> groups;
+  auto addGroup = [&](ArrayRef<Operation *> roots, bool tables) {
+    OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
+    llvm::LLVMContext context;
+    auto translated = translate(*part, target, *machine, context);
+    if (!translated)
+      return failure();
+    if (tables) {
+      addTable(*translated, "dsopt_program", program);
+      addTable(*translated, "dsopt_model", model);
+    }
+    llvm::raw_svector_ostream os(groups.emplace_back());
+    llvm::WriteBitcodeToFile(*translated, os);
+    return success();
+  };
+  if (failed(addGroup(globals, /*tables=*/true)))
+    return failure();
+  for (size_t from = 0; from < functions.size(); from += kGroup)
+    if (failed(addGroup(ArrayRef(functions).slice(from, std::min(kGroup, functions.size() - from)), false)))
+      return failure();
+
+  // Any thread takes the next group.
+  ObjectBuffers compiled(groups.size());
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  auto work = [&] {
+    std::string problem;
+    auto own = makeMachine(target, options.optLevel, problem);
+    for (size_t index; own && problem.empty() && (index = next++) < groups.size();)
+      compiled[index] = compile(groups[index], *own, options.optLevel, problem);
+    if (!problem.empty()) {
+      std::lock_guard<std::mutex> lock(mutex);
+      error = problem;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(options.threads, groups.size()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  if (!error.empty())
+    return module.emitError("cannot be compiled: ") << error;
+  objects = std::move(compiled);
+  return success();
+}

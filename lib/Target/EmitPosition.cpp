@@ -1,0 +1,273 @@
+//===- EmitPosition.cpp - one pipeline position of the program table ------===//
+
+#include "ProgramWriter.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <array>
+#include <set>
+
+using namespace mlir;
+using namespace dsopt;
+
+void ProgramWriter::integers(StringRef key, DictionaryAttr dictionary) {
+  json.attributeObject(key, [&] {
+    if (dictionary)
+      for (NamedAttribute entry : dictionary)
+        if (auto value = dyn_cast<IntegerAttr>(entry.getValue()))
+          json.attribute(entry.getName().getValue(), value.getInt());
+  });
+}
+
+void ProgramWriter::ref(exec::RefAttr ref) {
+  json.array([&] {
+    json.value(bufferIndex.lookup(ref.getBuffer().getValue()));
+    json.value(ref.getSlot());
+    json.value(ref.getOffset());
+    json.value(ref.getPerRank());
+  });
+}
+
+void ProgramWriter::refs(ArrayRef<exec::RefAttr> list) {
+  json.attributeArray("refs", [&] {
+    for (exec::RefAttr entry : list)
+      ref(entry);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
+  bufferIndex.clear();
+  LogicalResult result = success();
+  json.attributeArray("buffers", [&] {
+    for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
+      bufferIndex.try_emplace(buffer.getSymName(), bufferIndex.size());
+      if (!buffer.getOffset() && !buffer.getSymbol()) {
+        result = buffer.emitOpError("has no offset, expected memory to be planned");
+        return;
+      }
+      json.object([&] {
+        string("name", buffer.getSymName());
+        string("kind", buffer.getKind());
+        if (auto offset = buffer.getOffset())
+          json.attribute("offset", int64_t(*offset));
+        json.attribute("bytes", graph::numBytes(buffer.getType()));
+        json.attribute("slots", int64_t(buffer.getSlots()));
+        json.attribute("stride", int64_t(buffer.getStride()));
+        json.attribute("persistent", buffer.getPersistent());
+        if (auto symbol = buffer.getSymbol())
+          string("symbol", *symbol);
+      });
+    }
+  });
+  return result;
+}
+
+/// Every buffer BUCKET.param is loaded before step 0: whole, or this rank's slice.
+LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
+  LogicalResult result = success();
+  json.attributeArray("loads", [&] {
+    for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
+      StringRef name = buffer.getSymName();
+      auto it = name.consume_back(".param") ? bucketIndex.find(name) : bucketIndex.end();
+      if (it == bucketIndex.end())
+        continue;
+      dist::BucketOp bucket = buckets[it->second];
+      int64_t elements = graph::numElements(buffer.getType());
+      if (elements != int64_t(bucket.getPadded()) && elements != bucket.getSlice()) {
+        result = buffer.emitOpError("has ") << elements << " elements, expected the bucket's " << bucket.getPadded()
+                                            << " or a slice's " << bucket.getSlice();
+        return;
+      }
+      json.object([&, index = it->second] {
+        json.attribute("bucket", index);
+        json.attributeBegin("target");
+        ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0, 0));
+        json.attributeEnd();
+        json.attribute("sliced", elements != int64_t(bucket.getPadded()));
+      });
+    }
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+void ProgramWriter::writeRun(exec::RunOp run) {
+  Operation *segment = symbols.lookup(run.getSegment());
+  auto block = segment ? segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
+  auto phase = segment ? segment->getAttrOfType<StringAttr>(graph::kPhaseAttr) : StringAttr();
+  if (auto name = run->getAttrOfType<StringAttr>("exec.name"))
+    string("name", name.getValue());
+  else if (block && phase)
+    string("name", ("block " + Twine(block.getInt()) + " " + phase.getValue()).str());
+  else
+    string("name", run.getSegment());
+  string("kind", "run");
+  stream(run.getStream());
+  string("symbol", run.getSegment());
+  refs(llvm::to_vector(run.getBuffers().getAsRange<exec::RefAttr>()));
+  if (auto temp = run.getTemp()) {
+    json.attributeBegin("temp");
+    ref(*temp);
+    json.attributeEnd();
+  }
+  json.attribute("micro_batch", int64_t(run.getMicroBatch()));
+  if (run.getAccumulate())
+    json.attribute("accumulate", true);
+}
+
+LogicalResult ProgramWriter::writeAction(Operation &op) {
+  auto head = [&](StringRef kind, exec::Stream on, const Twine &name) {
+    string("kind", kind);
+    stream(on);
+    string("name", name.str());
+  };
+  auto transfer = [&](auto transfer, exec::RefAttr value) {
+    refs({value});
+    json.attribute("bytes", int64_t(transfer.getBytes()));
+    json.attribute("peer", int64_t(transfer.getPeer()));
+    string("tag", transfer.getTag());
+    string("traffic", transfer.getTraffic());
+  };
+  auto nameOf = [&](int64_t bucket, exec::RefAttr target) {
+    return bucket < 0 ? target.getBuffer().getValue() : buckets[bucket].getSymName();
+  };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<exec::InputOp>([&](exec::InputOp input) -> LogicalResult {
+        auto it = inputIndex.find(input.getInput());
+        if (it == inputIndex.end())
+          return op.emitOpError("reads '") << input.getInput() << "', which exec.inputs of the module does not name";
+        head("input", input.getStream(), "input " + input.getInput());
+        refs({input.getTarget()});
+        json.attribute("input", it->second);
+        json.attribute("micro_batch", int64_t(input.getMicroBatch()));
+        return success();
+      })
+      .Case<exec::RunOp>([&](exec::RunOp run) {
+        writeRun(run);
+        return success();
+      })
+      .Case<exec::GatherOp>([&](exec::GatherOp gather) {
+        int64_t bucket = bucketOf(gather.getTarget().getBuffer().getValue());
+        head("gather", gather.getStream(), "gather " + nameOf(bucket, gather.getTarget()));
+        refs({gather.getSlice(), gather.getTarget()});
+        json.attribute("bytes", int64_t(gather.getBytes()));
+        string("traffic", gather.getTraffic());
+        json.attribute("bucket", bucket);
+        return success();
+      })
+      .Case<exec::ReduceOp>([&](exec::ReduceOp reduce) {
+        int64_t bucket = bucketOf(reduce.getTarget().getBuffer().getValue());
+        head("reduce", reduce.getStream(), "reduce " + nameOf(bucket, reduce.getTarget()));
+        refs({reduce.getWhole(), reduce.getTarget()});
+        json.attribute("elements", int64_t(reduce.getElements()));
+        string("type", typeName(reduce.getType()));
+        if (reduce.getAccumulate())
+          json.attribute("accumulate", true);
+        json.attribute("bucket", bucket);
+        return success();
+      })
+      .Case<exec::AddOp>([&](exec::AddOp add) {
+        head("add", add.getStream(), "add to " + add.getTarget().getBuffer().getValue());
+        refs({add.getTarget(), add.getSource()});
+        json.attribute("elements", int64_t(add.getElements()));
+        string("type", typeName(add.getType()));
+        return success();
+      })
+      .Case<exec::SendOp>([&](exec::SendOp send) {
+        head("send", send.getStream(), "send " + send.getTag());
+        transfer(send, send.getSource());
+        return success();
+      })
+      .Case<exec::RecvOp>([&](exec::RecvOp recv) {
+        head("recv", recv.getStream(), "receive " + recv.getTag());
+        transfer(recv, recv.getTarget());
+        return success();
+      })
+      .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {
+        head("agree", agree.getStream(), "agree");
+        auto list = llvm::to_vector(agree.getGradients().getAsRange<exec::RefAttr>());
+        llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
+        refs(list);
+        json.attributeArray("buckets", [&] {
+          for (Attribute bucket : agree.getBuckets())
+            json.value(indexOfBucket(bucket));
+        });
+        return success();
+      })
+      .Case<exec::UpdateOp>([&](exec::UpdateOp update) {
+        head("update", update.getStream(), "update " + update.getBucket());
+        string("symbol", update.getKernel());
+        refs(llvm::to_vector(update.getBuffers().getAsRange<exec::RefAttr>()));
+        json.attribute("elements", int64_t(update.getElements()));
+        json.attribute("bucket", indexOfBucket(update.getBucketAttr()));
+        if (update.getSliced())
+          json.attribute("sliced", true);
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("is in a schedule, expected actions and waits"); });
+}
+
+LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
+  LogicalResult result = success();
+  json.attributeArray("actions", [&] {
+    DenseMap<Value, std::pair<int64_t, exec::Stream>> events;
+    std::array<std::set<int64_t>, exec::getMaxEnumValForStream() + 1> pending;
+    for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
+      for (Operation &op : schedule.getBody().front()) {
+        // An action waits for what its stream was told to wait for since the stream's last.
+        if (auto wait = dyn_cast<exec::WaitOp>(op)) {
+          auto [index, from] = events.at(wait.getEvent());
+          if (from != wait.getStream())
+            pending[size_t(wait.getStream())].insert(index);
+          continue;
+        }
+        auto on = op.getAttrOfType<exec::StreamAttr>("stream");
+        if (!on) {
+          result = op.emitOpError("is in a schedule, expected actions and waits");
+          return;
+        }
+        events.try_emplace(op.getResult(0), int64_t(events.size()), on.getValue());
+        json.object([&] {
+          result = writeAction(op);
+          auto &waits = pending[size_t(on.getValue())];
+          if (!waits.empty())
+            json.attributeArray("waits", [&] {
+              for (int64_t index : waits)
+                json.value(index);
+            });
+          waits.clear();
+        });
+        if (failed(result))
+          return;
+      }
+  });
+  return result;
+}
+
+LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
+  if (!program.getArena())
+    return program.emitOpError("has no arena, expected memory to be planned");
+  LogicalResult result = success();
+  json.object([&] {
+    json.attribute("arena", int64_t(*program.getArena()));
+    json.attributeArray("blocks", [&] {
+      for (int64_t block : program.getBlocks())
+        json.value(block);
+    });
+    integers("memory", program->getAttrOfType<DictionaryAttr>("exec.memory"));
+    integers("traffic", program->getAttrOfType<DictionaryAttr>("exec.traffic"));
+    result = writeBuffers(program);
+    if (succeeded(result))
+      result = writeLoads(program);
+    if (succeeded(result))
+      result = writeActions(program);
+  });
+  return result;
+}

@@ -1,0 +1,237 @@
+//===- EmitProgram.cpp - the program table as JSON ------------------------===//
+//
+// Writes what include/dsopt/Runtime/Program.h describes, key by key. Everything
+// comes from the module: nothing is decided here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramWriter.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+//===----------------------------------------------------------------------===//
+// What the module says
+//===----------------------------------------------------------------------===//
+
+ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os) : module(module), symbols(module), json(os) {
+  for (auto bucket : module.getOps<dist::BucketOp>()) {
+    bucketIndex[bucket.getSymName()] = buckets.size();
+    buckets.push_back(bucket);
+    for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>())
+      places[range.getParameter().getAttr()] = {int64_t(buckets.size()) - 1, range.getOffset()};
+  }
+  for (auto program : module.getOps<exec::ProgramOp>())
+    programs.push_back(program);
+  llvm::sort(programs, [](auto a, auto b) { return a.getPosition() < b.getPosition(); });
+  if (auto attr = module->getAttrOfType<ArrayAttr>("exec.inputs"))
+    for (auto input : attr.getAsRange<DictionaryAttr>()) {
+      inputIndex[input.getAs<StringAttr>("name").getValue()] = inputs.size();
+      inputs.push_back(input);
+    }
+}
+
+int64_t ProgramWriter::bucketOf(StringRef buffer) const {
+  for (StringRef name = buffer; !name.empty(); name = name.rsplit('.').first) {
+    if (auto it = bucketIndex.find(name); it != bucketIndex.end())
+      return it->second;
+    if (!name.contains('.'))
+      break;
+  }
+  return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs, parameters, buckets
+//===----------------------------------------------------------------------===//
+
+std::string ProgramWriter::typeName(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << getElementTypeOrSelf(type);
+  return text;
+}
+
+void ProgramWriter::shape(Type type) {
+  json.attributeArray("shape", [&] {
+    for (int64_t extent : cast<ShapedType>(type).getShape())
+      json.value(extent);
+  });
+}
+
+void ProgramWriter::writeInputs() {
+  json.attributeArray("inputs", [&] {
+    for (DictionaryAttr input : inputs)
+      json.object([&] {
+        Type type = input.getAs<TypeAttr>("type").getValue();
+        string("name", input.getAs<StringAttr>("name").getValue());
+        string("type", typeName(type));
+        shape(type);
+        auto label = input.getAs<BoolAttr>("label");
+        json.attribute("label", label && label.getValue());
+        if (auto ignore = input.getAs<IntegerAttr>("ignore_index"))
+          json.attribute("ignore_index", ignore.getInt());
+      });
+  });
+}
+
+void ProgramWriter::writeParameters() {
+  json.attributeArray("parameters", [&] {
+    for (auto parameter : module.getOps<graph::ParameterOp>()) {
+      auto place = places.find(parameter.getSymNameAttr());
+      if (place == places.end())
+        continue;
+      json.object([&] {
+        string("name", parameter.getSymName());
+        string("type", typeName(parameter.getType()));
+        shape(parameter.getType());
+        json.attribute("trainable", !parameter.getFrozen());
+        string("file", parameter.getFile());
+        json.attribute("offset", int64_t(parameter.getOffset()));
+        json.attribute("bytes", int64_t(parameter.getBytes()));
+        if (auto bytes = parameter.getFileBytes())
+          json.attribute("file_bytes", int64_t(*bytes));
+        if (auto chunks = parameter.getChunks())
+          json.attributeArray("chunks", [&] {
+            for (int64_t chunk : *chunks)
+              json.value(llvm::json::Value(uint64_t(chunk)));
+          });
+        json.attribute("bucket", place->second.bucket);
+        json.attribute("bucket_offset", place->second.offset);
+      });
+    }
+  });
+}
+
+/// Ranges of equal learning rate scale and decay, as long as possible. A range
+/// ends where the next parameter starts, so that alignment belongs to it.
+void ProgramWriter::writeGroups(dist::BucketOp bucket) {
+  struct Group {
+    int64_t begin;
+    double scale;
+    bool decay;
+  };
+  SmallVector<Group> groups;
+  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
+    Operation *parameter = symbols.lookup(range.getParameter().getAttr());
+    auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(kLrScaleAttr) : FloatAttr();
+    Group group = {range.getOffset(), scale ? scale.getValueAsDouble() : 1.0,
+                   !parameter || !parameter->hasAttr(kNoDecayAttr)};
+    if (groups.empty() || groups.back().scale != group.scale || groups.back().decay != group.decay)
+      groups.push_back(group);
+  }
+  json.attributeArray("groups", [&] {
+    for (auto [index, group] : llvm::enumerate(groups))
+      json.object([&, index = index, group = group] {
+        json.attribute("begin", group.begin);
+        json.attribute("end", index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
+        json.attribute("lr_scale", group.scale);
+        json.attribute("decay", group.decay);
+      });
+  });
+}
+
+void ProgramWriter::writeBuckets() {
+  json.attributeArray("buckets", [&] {
+    for (dist::BucketOp bucket : buckets)
+      json.object([&] {
+        string("name", bucket.getSymName());
+        string("type", typeName(bucket.getType()));
+        json.attribute("elements", int64_t(bucket.getElements()));
+        json.attribute("padded", int64_t(bucket.getPadded()));
+        json.attribute("trainable", !bucket.getFrozen());
+        json.attribute("tied", bucket.isTied());
+        for (exec::ProgramOp program : programs)
+          if (!bucket.getBlocks().empty() && program.getBlocks()[0] <= bucket.getBlocks().front() &&
+              bucket.getBlocks().front() < program.getBlocks()[1])
+            json.attribute("owner", int64_t(program.getPosition()));
+        if (!bucket.getFrozen())
+          writeGroups(bucket);
+      });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+void ProgramWriter::writeNames(const ResolvedTarget &target) {
+  json.attribute("version", DSOPT_ABI_VERSION);
+  json.attribute("dsopt", DSOPT_VERSION);
+  string("command", getOption(module, "command", StringRef()));
+  for (auto [key, name] : {std::pair("model", "graph.model"), std::pair("model_folder", "graph.model_folder")})
+    if (auto attr = module->getAttrOfType<StringAttr>(name))
+      string(key, attr.getValue());
+  string("arch", target.cpu);
+  json.attributeArray("features", [&] {
+    for (const std::string &feature : target.required)
+      json.value(feature);
+  });
+  json.attributeObject("defaults", [&] {
+    if (auto defaults = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults")))
+      for (NamedAttribute entry : defaults)
+        if (auto text = dyn_cast<StringAttr>(entry.getValue()))
+          string(entry.getName().getValue(), text.getValue());
+  });
+}
+
+void ProgramWriter::writeLayout() {
+  int64_t dp = getOption(module, "dp", 1), pp = programs.size();
+  int64_t zero = getOption(module, "zero", 0), M = getOption(module, "micro_batches", pp);
+  json.attribute("dp", dp);
+  json.attribute("pp", pp);
+  json.attribute("zero", dp > 1 ? zero : 0);
+  json.attribute("threads", getOption(module, "threads", 1));
+  json.attribute("K", dp * M);
+  json.attribute("V", getOption(module, "reduction_shards", dp));
+  json.attribute("M", M);
+  json.attribute("micro_batch_size", getOption(module, "micro_batch_size", 0));
+  string("accumulate", getOption(module, "accumulate", zero >= 2 ? "sharded" : "local"));
+  string("schedule", getOption(module, "schedule", "1f1b"));
+  string("precision", getOption(module, "precision", "fp32"));
+  string("gradient_type", getOption(module, "gradient_type", "fp32"));
+  string("optimizer", getOption(module, "optimizer", "adamw"));
+  json.attribute("clip", getOption(module, "clip", 0) != 0);
+
+  int64_t flops = 0;
+  module.walk([&](exec::RunOp run) {
+    Operation *segment = symbols.lookup(run.getSegment());
+    auto each = segment ? segment->getAttrOfType<IntegerAttr>("exec.flops") : IntegerAttr();
+    flops += each ? each.getInt() : 0;
+  });
+  json.attribute("flops", flops * dp);
+  // A stage is busy for two units (forward, backward) a micro-batch.
+  auto pipeline = programs.empty() ? DictionaryAttr() : programs[0]->getAttrOfType<DictionaryAttr>("exec.pipeline");
+  auto slots = pipeline ? pipeline.getAs<IntegerAttr>("slots") : IntegerAttr();
+  if (slots && slots.getInt() > 0)
+    json.attribute("bubble", 1.0 - 2.0 * double(M) / double(slots.getInt()));
+}
+
+LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
+  LogicalResult result = success();
+  json.object([&] {
+    writeNames(target);
+    writeLayout();
+    writeInputs();
+    writeParameters();
+    writeBuckets();
+    json.attributeArray("positions", [&] {
+      for (exec::ProgramOp program : programs)
+        if (succeeded(result))
+          result = writePosition(program);
+    });
+  });
+  return result;
+}
+
+llvm::FailureOr<std::string> dsopt::emitProgram(ModuleOp module, const ResolvedTarget &target) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(ProgramWriter(module, os).write(target)))
+    return failure();
+  return text;
+}

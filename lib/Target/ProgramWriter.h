@@ -1,0 +1,73 @@
+//===- ProgramWriter.h - writes the program table ---------------*- C++ -*-===//
+//
+// Split over EmitProgram.cpp (the program) and EmitPosition.cpp (what the ranks
+// of one pipeline position do).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TARGET_PROGRAMWRITER_H
+#define DSOPT_LIB_TARGET_PROGRAMWRITER_H
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Target/Target.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
+
+namespace dsopt {
+
+class ProgramWriter {
+public:
+  ProgramWriter(mlir::ModuleOp module, llvm::raw_ostream &os);
+  llvm::LogicalResult write(const ResolvedTarget &target);
+
+private:
+  // EmitProgram.cpp
+  void writeNames(const ResolvedTarget &target);
+  void writeLayout();
+  void writeInputs();
+  void writeParameters();
+  void writeBuckets();
+  void writeGroups(dist::BucketOp bucket);
+  /// A string member; names that are not UTF-8 are repaired.
+  void string(llvm::StringRef key, llvm::StringRef value) { json.attribute(key, llvm::json::fixUTF8(value)); }
+  void shape(mlir::Type type);
+  /// The element type as MLIR spells it.
+  static std::string typeName(mlir::Type type);
+  /// The bucket that a buffer named `BUCKET.what` belongs to, -1 if none.
+  int64_t bucketOf(llvm::StringRef buffer) const;
+
+  // EmitPosition.cpp
+  llvm::LogicalResult writePosition(exec::ProgramOp program);
+  llvm::LogicalResult writeBuffers(exec::ProgramOp program);
+  llvm::LogicalResult writeLoads(exec::ProgramOp program);
+  llvm::LogicalResult writeActions(exec::ProgramOp program);
+  llvm::LogicalResult writeAction(mlir::Operation &op);
+  void writeRun(exec::RunOp run);
+  /// `dictionary` of integers as an object under `key`.
+  void integers(llvm::StringRef key, mlir::DictionaryAttr dictionary);
+  void ref(exec::RefAttr ref);
+  void refs(llvm::ArrayRef<exec::RefAttr> list);
+  void stream(exec::Stream stream) { string("stream", exec::stringifyStream(stream)); }
+  int64_t indexOfBucket(mlir::Attribute symbol) const {
+    return bucketIndex.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
+  }
+
+  struct Place {
+    int64_t bucket, offset;
+  };
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  llvm::json::OStream json;
+  llvm::SmallVector<exec::ProgramOp> programs;
+  llvm::SmallVector<dist::BucketOp> buckets;
+  llvm::SmallVector<mlir::DictionaryAttr> inputs;
+  llvm::StringMap<int64_t> bucketIndex, inputIndex;
+  llvm::DenseMap<mlir::StringAttr, Place> places; ///< of parameters
+  llvm::StringMap<int64_t> bufferIndex;           ///< of the program that is written
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TARGET_PROGRAMWRITER_H
