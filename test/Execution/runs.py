@@ -1,0 +1,58 @@
+"""Runs dsopt and reads what it says: the common part of the execution tests."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODELS = os.path.join(SOURCE, "test", "Models")
+# OpenMPI as root, more ranks than cores.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]
+
+
+class Run:
+    """What one training run logged."""
+
+    def __init__(self, path):
+        lines = [json.loads(line) for line in open(path)]
+        self.head = lines[0]["run"]
+        self.steps = [line for line in lines if "loss" in line]
+        self.end = lines[-1].get("end", {})
+        self.hash = self.end.get("weights_hash")
+        self.losses = [step["loss"] for step in self.steps]
+        # The text between "loss": and the comma: equal text is equal bits.
+        self.loss_text = [line.split('"loss":')[1].split(",")[0] for line in open(path) if '"step"' in line]
+
+
+def model(name):
+    return os.path.join(MODELS, name, "model.onnx"), os.path.join(MODELS, name, "batches.npz")
+
+
+def execute(command, status=0, timeout=300):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    if status is not None and done.returncode != status:
+        sys.exit(f"{' '.join(command)}\nended with status {done.returncode}, expected {status}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def train(dsopt, name, *options, prefix=(), data=None, program=None):
+    """Trains a reference model (or runs an executable) and returns its Run."""
+    path, batches = model(name)
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log.jsonl")
+        command = [program] if program else [dsopt, path, "-run"]
+        execute([*prefix, *command, f"-data={data or batches}", f"-log={log}", "-quiet", *options])
+        return Run(log)
+
+
+def relative(got, expected):
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    return float(np.max(np.abs(got - expected) / np.maximum(np.abs(expected), 1e-12)))
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit("FAILED: " + message)

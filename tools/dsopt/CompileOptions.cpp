@@ -1,0 +1,213 @@
+//===- CompileOptions.cpp - what the command line means for a module ------===//
+
+#include "CompileOptions.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Options.h"
+#include "mlir/IR/Builders.h"
+
+#include <cstdlib>
+#include <sched.h>
+#include <thread>
+
+using namespace mlir;
+using dsopt::runtime::Error;
+using dsopt::runtime::OptionUse;
+using dsopt::runtime::ParsedOptions;
+
+namespace dsopt {
+
+static int64_t environment(const char *name, int64_t otherwise) {
+  const char *value = std::getenv(name);
+  return value && *value ? std::atoll(value) : otherwise;
+}
+
+LauncherInfo findLauncher(const ParsedOptions &options) {
+  LauncherInfo info;
+  if (options.text("launcher") == "none")
+    return info;
+  if (std::getenv("OMPI_COMM_WORLD_SIZE")) {
+    info.worldSize = environment("OMPI_COMM_WORLD_SIZE", 1);
+    info.rank = environment("OMPI_COMM_WORLD_RANK", 0);
+    info.localRank = environment("OMPI_COMM_WORLD_LOCAL_RANK", 0);
+    info.localSize = environment("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
+    const char *job = std::getenv("PMIX_NAMESPACE");
+    info.job = job ? job : "job";
+    for (char &c : info.job)
+      c = std::isalnum((unsigned char)c) ? c : '-';
+  } else if (options.text("launcher") == "mpi") {
+    throw Error(1, "-launcher=mpi is given, but no Open MPI launcher started this process (OMPI_COMM_WORLD_SIZE is "
+                   "not set): start it with mpirun");
+  }
+  return info;
+}
+
+namespace {
+/// The options that decide the layout, resolved.
+struct Layout {
+  int64_t dp = 1, pp = 1, zero = 0, microBatches = 1, shards = 1, rows = 0;
+  std::string accumulate;
+};
+} // namespace
+
+/// The common first dimension of the inputs, 0 if they have none.
+static int64_t commonRows(ModuleOp module) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  int64_t rows = 0;
+  if (forward)
+    for (Type type : forward.getArgumentTypes()) {
+      auto shape = cast<ShapedType>(type).getShape();
+      if (shape.empty() || (rows && shape[0] != rows))
+        return 0;
+      rows = shape[0];
+    }
+  return rows;
+}
+
+static std::string str(int64_t value) { return std::to_string(value); }
+
+static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher) {
+  Layout layout;
+  auto get = [&](const char *name, int64_t otherwise) {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    return options.has(name) ? options.integer(name) : getOption(module, key, otherwise);
+  };
+  layout.pp = get("pp", 1);
+  layout.dp = get("dp", launcher.worldSize ? std::max<int64_t>(1, launcher.worldSize / layout.pp) : 1);
+  layout.zero = get("zero", 0);
+  if (launcher.worldSize && launcher.worldSize != layout.dp * layout.pp)
+    throw Error(1, "the launcher started " + str(launcher.worldSize) + " ranks, but -dp=" + str(layout.dp) +
+                       " x -pp=" + str(layout.pp) + " needs " + str(layout.dp * layout.pp));
+  layout.rows = commonRows(module);
+  if (options.has("micro-batch-size") && layout.rows && options.integer("micro-batch-size") != layout.rows)
+    throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") + ", but the model's inputs have " +
+                       str(layout.rows) + " rows");
+  layout.microBatches = get("micro-batches", layout.pp);
+  if (options.has("global-batch")) {
+    if (!layout.rows)
+      throw Error(1, "-global-batch needs inputs with one common first dimension");
+    int64_t global = options.integer("global-batch"), unit = layout.dp * layout.rows;
+    if (global % unit)
+      throw Error(1, "-global-batch=" + str(global) + " is no multiple of " + str(unit) + " (" + str(layout.dp) +
+                         " dp x " + str(layout.rows) + " rows of a micro-batch)");
+    if (options.has("micro-batches") && options.integer("micro-batches") * unit != global)
+      throw Error(1, "-global-batch=" + str(global) + " and -micro-batches=" + options.text("micro-batches") +
+                         " contradict each other: " + str(layout.dp) + " dp x " + options.text("micro-batches") +
+                         " micro-batches x " + str(layout.rows) + " rows are " +
+                         str(options.integer("micro-batches") * unit));
+    layout.microBatches = global / unit;
+  }
+  layout.shards = get("reduction-shards", layout.dp);
+  int64_t total = layout.dp * layout.microBatches;
+  if (layout.shards < 1 || total % layout.shards)
+    throw Error(1, "-reduction-shards=" + str(layout.shards) + " does not divide the " + str(total) +
+                       " micro-batches of a step (" + str(layout.dp) + " dp x " + str(layout.microBatches) + ")");
+  int64_t perRank = layout.shards / layout.dp;
+  if (layout.dp > 1 && (layout.shards % layout.dp || (perRank & (perRank - 1))))
+    throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
+                       ": expected -dp times a power of two");
+  std::string byStage = layout.zero >= 2 ? "sharded" : "local";
+  layout.accumulate = options.has("accumulate") ? options.text("accumulate")
+                                                : getOption(module, "accumulate", StringRef(byStage)).str();
+  return layout;
+}
+
+/// The CPUs this process may run on: affinity, then the cgroup's quota.
+static int64_t availableCpus() {
+  cpu_set_t set;
+  int64_t cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
+  if (FILE *file = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+    char quota[32];
+    long period = 0;
+    if (std::fscanf(file, "%31s %ld", quota, &period) == 2 && std::isdigit((unsigned char)quota[0]) && period > 0)
+      cpus = std::min<int64_t>(cpus, std::max<int64_t>(1, std::atoll(quota) / period));
+    std::fclose(file);
+  }
+  return std::max<int64_t>(1, cpus);
+}
+
+void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,
+                       const std::string &commandLine) {
+  Builder builder(module.getContext());
+  Layout layout = resolveLayout(module, options, launcher);
+  auto setInteger = [&](StringRef name, int64_t value) { setOption(module, name, builder.getI64IntegerAttr(value)); };
+  auto setText = [&](StringRef name, StringRef value) { setOption(module, name, builder.getStringAttr(value)); };
+  auto setList = [&](StringRef name, const std::vector<std::string> &values) {
+    SmallVector<StringRef> strings(values.begin(), values.end());
+    setOption(module, name, builder.getStrArrayAttr(strings));
+  };
+  setInteger("dp", layout.dp);
+  setInteger("pp", layout.pp);
+  setInteger("zero", layout.zero);
+  setInteger("micro_batches", layout.microBatches);
+  setInteger("reduction_shards", layout.shards);
+  setText("accumulate", layout.accumulate);
+  if (layout.rows)
+    setInteger("micro_batch_size", layout.rows);
+
+  // A choice or number with a default: taken where given, or where the module has none yet.
+  auto text = [&](const char *name, StringRef key) {
+    if (options.has(name) || !getOption(module, key))
+      setText(key, options.text(name));
+  };
+  auto integer = [&](const char *name, StringRef key, int64_t otherwise) {
+    if (options.has(name) || !getOption(module, key))
+      setInteger(key, options.integer(name, otherwise));
+  };
+  text("schedule", "schedule");
+  text("optimizer", "optimizer");
+  text("gradient-type", "gradient_type");
+  text("precision", "precision");
+  text("arch", "arch");
+  integer("device-memory", "device_memory", 0);
+  integer("gather-window", "gather_window", 0);
+  if (options.has("grad-clip") || !getOption(module, "clip"))
+    setInteger("clip", options.number("grad-clip") > 0);
+  if (options.has("momentum") || !getOption(module, "momentum"))
+    setInteger("momentum", options.number("momentum") > 0);
+  if (options.has("no-decay"))
+    setList("no_decay", options.list("no-decay"));
+  if (options.has("lr-scale")) {
+    std::vector<std::string> scales;
+    for (auto &[glob, scale] : options.pairList("lr-scale"))
+      scales.push_back(glob + "=" + scale);
+    setList("lr_scale", scales);
+  }
+  if (options.has("threads") || !getOption(module, "threads")) {
+    int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;
+    setInteger("threads", options.has("threads") ? options.integer("threads")
+                                                 : std::max<int64_t>(1, availableCpus() / localRanks));
+  }
+  setText("command", commandLine);
+
+  NamedAttrList defaults(dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults")));
+  for (const auto &[name, values] : options.values)
+    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == OptionUse::Run)
+      defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
+  // The path of the data is not part of a program.
+  for (const char *name : {"data", "eval-data", "log", "quiet", "save-weights", "save-onnx", "breakdown"})
+    defaults.erase(name);
+  setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
+}
+
+void checkFixedOptions(ModuleOp module, const ParsedOptions &options) {
+  for (const auto &[name, values] : options.values) {
+    const runtime::OptionRow *row = runtime::findOption(name);
+    if (!row || row->use != OptionUse::Compile)
+      continue;
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    Attribute present = getOption(module, key);
+    std::string text;
+    if (auto number = dyn_cast_or_null<IntegerAttr>(present))
+      text = str(number.getInt());
+    else if (auto string = dyn_cast_or_null<StringAttr>(present))
+      text = string.str();
+    if (!present || text != values.back())
+      throw Error(1, "-" + name + "=" + values.back() + " cannot be changed any more: this module was built with " +
+                         (present ? text : std::string("its default")) + "; start from the model");
+  }
+}
+
+} // namespace dsopt

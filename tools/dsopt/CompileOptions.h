@@ -1,0 +1,38 @@
+//===- CompileOptions.h - what the command line means for a module -*- C++ -*-===//
+//
+// From parsed options to dsopt.options: the layout, the batch, the optimizer.
+// Everything wrong throws runtime::Error of status 1.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TOOLS_DSOPT_COMPILEOPTIONS_H
+#define DSOPT_TOOLS_DSOPT_COMPILEOPTIONS_H
+
+#include "dsopt/Runtime/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace dsopt {
+
+/// Where this process was started: under a launcher that made several, or alone.
+struct LauncherInfo {
+  int64_t worldSize = 0; ///< 0: no launcher
+  int64_t rank = 0, localRank = 0, localSize = 1;
+  std::string job;       ///< names the job on this host
+};
+
+/// What the environment says (CONTRACT section 1, Launchers), or what
+/// -launcher=none|mpi overrides it with.
+LauncherInfo findLauncher(const runtime::ParsedOptions &options);
+
+/// Writes the options into the imported module's dsopt.options. Options that a
+/// module already carries (a stage read back) are kept unless given again.
+void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options, const LauncherInfo &launcher,
+                       const std::string &commandLine);
+
+/// Throws if an option of the layout is given that differs from what a module
+/// beyond stage 1 was built with.
+void checkFixedOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);
+
+} // namespace dsopt
+
+#endif // DSOPT_TOOLS_DSOPT_COMPILEOPTIONS_H

@@ -1,0 +1,167 @@
+//===- Produce.cpp - from a lowered module to a file or a run -------------===//
+
+#include "Produce.h"
+
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Target/Target.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace mlir;
+using dsopt::runtime::Error;
+using dsopt::runtime::ParsedOptions;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+namespace dsopt {
+
+/// How long ranks of a host wait for the one that compiles.
+static constexpr std::chrono::minutes kCompileLimit(10);
+
+/// dsopt-run lies beside dsopt.
+static std::string runtimePath() {
+  static int anchor;
+  llvm::SmallString<256> self(fs::getMainExecutable("dsopt", &anchor));
+  path::remove_filename(self);
+  path::append(self, "dsopt-run");
+  if (!fs::exists(self))
+    throw Error(1, "cannot find dsopt-run beside dsopt (looked for " + self.str().str() + ")");
+  return self.str().str();
+}
+
+/// A file in memory with the program's bytes: nothing is left behind, however the run ends.
+static int inMemory(llvm::StringRef bytes) {
+  int file = memfd_create("dsopt-program", 0);
+  for (size_t done = 0; file >= 0 && done < bytes.size();) {
+    ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
+    if (wrote <= 0) {
+      close(file);
+      file = -1;
+    } else
+      done += wrote;
+  }
+  if (file < 0)
+    throw Error(2, std::string("cannot keep the program in memory: ") + std::strerror(errno));
+  return file;
+}
+
+/// Becomes dsopt-run with the program and the run options given here.
+[[noreturn]] static void becomeRuntime(llvm::StringRef program, const ParsedOptions &options) {
+  int file = inMemory(program);
+  std::vector<std::string> words = {runtimePath(), "/proc/self/fd/" + std::to_string(file)};
+  for (const auto &[name, values] : options.values)
+    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == runtime::OptionUse::Run)
+      for (const std::string &value : values)
+        words.push_back("-" + name + (row->kind == runtime::OptionKind::Flag ? "" : "=" + value));
+  std::vector<char *> arguments;
+  for (std::string &word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  throw Error(2, "cannot start " + words[0] + ": " + std::strerror(errno));
+}
+
+static std::string readFile(const llvm::Twine &name) {
+  auto buffer = llvm::MemoryBuffer::getFile(name);
+  if (!buffer)
+    throw Error(2, "cannot read " + name.str() + ": " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
+}
+
+/// The folder through which the ranks of a host hand on the program.
+static std::string jobFolder(const LauncherInfo &launcher) {
+  llvm::SmallString<128> folder;
+  path::system_temp_directory(true, folder);
+  path::append(folder, "dsopt-" + std::to_string(getuid()) + "-" + launcher.job);
+  return folder.str().str();
+}
+
+bool joinCompiledRun(const LauncherInfo &launcher, const ParsedOptions &options) {
+  if (launcher.localSize <= 1 || launcher.localRank == 0)
+    return false;
+  std::string folder = jobFolder(launcher);
+  auto limit = std::chrono::steady_clock::now() + kCompileLimit;
+  while (!fs::exists(folder + "/program.so")) {
+    if (fs::exists(folder + "/failed"))
+      throw Error(1, readFile(folder + "/failed"));
+    if (std::chrono::steady_clock::now() > limit)
+      throw Error(2, "the lowest rank of this host has not compiled the program within 10 minutes");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::string program = readFile(folder + "/program.so");
+  std::error_code error;
+  llvm::raw_fd_ostream(folder + "/taken." + std::to_string(launcher.localRank), error);
+  becomeRuntime(program, options);
+}
+
+/// Hands the program to the other ranks of this host; returns when all have it.
+static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
+  std::string folder = jobFolder(launcher);
+  std::error_code error = fs::create_directories(folder);
+  {
+    llvm::raw_fd_ostream file(folder + "/program.part", error);
+    file << program;
+  }
+  if (!error)
+    error = fs::rename(folder + "/program.part", folder + "/program.so");
+  if (error)
+    throw Error(2, "cannot hand the program to the other ranks through " + folder + ": " + error.message());
+  auto limit = std::chrono::steady_clock::now() + kCompileLimit;
+  for (int64_t rank = 1; rank < launcher.localSize && std::chrono::steady_clock::now() < limit;)
+    if (fs::exists(folder + "/taken." + std::to_string(rank)))
+      ++rank;
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  fs::remove_directories(folder);
+}
+
+LogicalResult Product::produce(const ParsedOptions &options) {
+  TargetOptions target;
+  target.arch = getOption(module, "arch", "native").str();
+  target.threads = std::max(1u, std::thread::hardware_concurrency());
+  std::string emit = options.text("emit"), output = options.text("o");
+  if (emit == "llvm") {
+    std::error_code error;
+    llvm::raw_fd_ostream out(output.empty() ? "-" : output, error);
+    if (error)
+      throw Error(1, "cannot write " + output + ": " + error.message());
+    return emitLLVM(module, target, out);
+  }
+
+  llvm::SmallString<128> scratch;
+  if (std::error_code error = fs::createUniqueDirectory("dsopt", scratch))
+    throw Error(2, "cannot make a temporary folder: " + error.message());
+  auto removeScratch = llvm::make_scope_exit([&] { fs::remove_directories(scratch); });
+  std::string object = (scratch + "/program.so").str();
+  if (failed(emitShared(module, protobuf, target, object)))
+    return failure();
+
+  if (options.has("run")) {
+    std::string program = readFile(object);
+    removeScratch.release();
+    fs::remove_directories(scratch);
+    if (launcher.localSize > 1)
+      handOn(program, launcher);
+    becomeRuntime(program, options);
+  }
+  if (output.empty()) {
+    output = path::stem(path).str();
+    if (emit == "obj")
+      output += ".so";
+  }
+  if (emit == "obj")
+    return copyFile(module, object, output);
+  return writeExecutable(module, runtimePath(), object, output);
+}
+
+} // namespace dsopt

@@ -1,0 +1,35 @@
+//===- Produce.h - from a lowered module to a file or a run -----*- C++ -*-===//
+//
+// The end of a compilation: an object, an executable, or this process becoming
+// dsopt-run with the program. Under a launcher the lowest rank of each host
+// compiles and the others wait for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TOOLS_DSOPT_PRODUCE_H
+#define DSOPT_TOOLS_DSOPT_PRODUCE_H
+
+#include "CompileOptions.h"
+
+namespace dsopt {
+
+/// A lowered module and what it came from.
+struct Product {
+  mlir::ModuleOp module;        ///< at stage llvm
+  const std::string &protobuf;  ///< the model without its parameters, may be empty
+  const std::string &path;      ///< the file the user named
+  const LauncherInfo &launcher;
+
+  /// Writes or runs what the options ask for. A run does not return. Fails after
+  /// a diagnostic; throws runtime::Error for files and processes.
+  llvm::LogicalResult produce(const runtime::ParsedOptions &options);
+};
+
+/// Under a launcher, on every rank of a host but the lowest: waits for the
+/// program that the lowest compiles and becomes dsopt-run with it. Returns false
+/// on a rank that has to compile itself.
+bool joinCompiledRun(const LauncherInfo &launcher, const runtime::ParsedOptions &options);
+
+} // namespace dsopt
+
+#endif // DSOPT_TOOLS_DSOPT_PRODUCE_H

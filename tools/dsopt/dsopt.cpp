@@ -1,0 +1,239 @@
+//===- dsopt.cpp - the compiler's command line ----------------------------===//
+//
+// From a model to what was asked for: a plan, a stage of the IR, an executable
+// or a run. A run is the same object and the same runtime as an executable: this
+// process compiles, then becomes dsopt-run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompileOptions.h"
+#include "Produce.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Import/ImportONNX.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Pipeline/Pipelines.h"
+#include "dsopt/Pipeline/Plan.h"
+#include "dsopt/Pipeline/RegisterAll.h"
+#include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/Options.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace dsopt;
+using runtime::Error;
+using runtime::ParsedOptions;
+
+namespace {
+/// Collects diagnostics as text, so that the first error is the one message a
+/// user sees, with its notes; warnings are printed as they come.
+class Messages {
+public:
+  explicit Messages(MLIRContext &context)
+      : handler(&context, [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {}
+
+  /// Throws what was collected; `otherwise` if nothing was.
+  [[noreturn]] void fail(const std::string &otherwise) { throw Error(1, error.empty() ? otherwise : error); }
+
+private:
+  LogicalResult handle(Diagnostic &diagnostic) {
+    std::string text = describe(diagnostic);
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      llvm::errs() << "dsopt: warning: " << text << "\n";
+    else if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty()) {
+      error = text;
+      for (Diagnostic &note : diagnostic.getNotes())
+        error += "\n  note: " + describe(note);
+    }
+    return success();
+  }
+  static std::string describe(Diagnostic &diagnostic) {
+    std::string text;
+    if (auto file = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn()) + ": ").str();
+    return text + diagnostic.str();
+  }
+
+  std::string error;
+  ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOptions &options) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  if (options.has("data"))
+    for (const runtime::NpzHeader &array : runtime::readNpzHeaders(options.text("data")))
+      shapes[array.name] = array.shape;
+  return shapes;
+}
+
+static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path, const ParsedOptions &options) {
+  ImportOptions import;
+  import.path = path;
+  import.loss = options.text("loss");
+  import.freeze = options.list("freeze");
+  import.train = options.list("train");
+  import.untie = options.list("untie");
+  import.weightsFolder = options.text("weights");
+  import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
+  import.inputShapes = dataShapes(options);
+  import.hash = !options.has("plan") && !options.has("list-parameters");
+  for (auto &[name, value] : options.pairList("dim")) {
+    int64_t size = 0;
+    if (!runtime::parseSize(value, 1000, size) || size < 1)
+      throw Error(1, "-dim=" + name + "=" + value + ": expected a size of 1 or more");
+    import.dims[name] = size;
+  }
+  Messages messages(context);
+  auto module = importONNX(context, import);
+  if (failed(module))
+    messages.fail("cannot import " + path);
+  return std::move(*module);
+}
+
+static OwningOpRef<ModuleOp> readModule(MLIRContext &context, const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (!buffer)
+    throw Error(1, "cannot read " + path + ": " + buffer.getError().message());
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  Messages messages(context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    messages.fail("cannot read " + path + " as a module");
+  return module;
+}
+
+static void loadPlugins(const ParsedOptions &options) {
+  for (const std::string &path : options.list("load-pass-plugin")) {
+    auto plugin = PassPlugin::load(path);
+    if (!plugin)
+      throw Error(1, "cannot load the pass plugin " + path + ": " + llvm::toString(plugin.takeError()));
+    plugin->registerPassRegistryCallbacks();
+  }
+}
+
+/// The .onnx file a module came from, for its protobuf; none if it is gone or never was.
+static std::optional<std::string> modelPath(ModuleOp module, const std::string &path) {
+  if (llvm::StringRef(path).ends_with(".onnx"))
+    return path;
+  auto folder = module->getAttrOfType<StringAttr>("graph.model_folder"), name = module->getAttrOfType<StringAttr>("graph.model");
+  if (!folder || !name)
+    return std::nullopt;
+  std::string source = (folder.getValue() + "/" + name.getValue()).str();
+  return llvm::sys::fs::exists(source) ? std::optional(source) : std::nullopt;
+}
+
+/// The stage that must be reached for what was asked.
+static Stage goalStage(const ParsedOptions &options) {
+  std::string emit = options.text("emit");
+  return emit == "graph" ? Stage::Graph
+         : emit == "dist" ? Stage::Dist
+         : emit == "exec" || options.has("plan") ? Stage::Exec
+                                                 : Stage::LLVM;
+}
+
+static void writeText(const ParsedOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  if (!options.has("o"))
+    return print(llvm::outs());
+  std::error_code error;
+  llvm::raw_fd_ostream file(options.text("o"), error);
+  if (error)
+    throw Error(1, "cannot write " + options.text("o") + ": " + error.message());
+  print(file);
+}
+
+static int compile(const ParsedOptions &options, int argc, char **argv) {
+  if (options.positionals.size() != 1)
+    throw Error(1, options.positionals.empty()
+                       ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
+                       : "got " + std::to_string(options.positionals.size()) + " models (" + options.positionals[0] +
+                             ", " + options.positionals[1] + "), expected one");
+  std::string path = options.positionals[0];
+  if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
+    throw Error(1, "-run needs -data=FILE.npz");
+  LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
+  if (options.has("run") && joinCompiledRun(launcher, options))
+    return 0;
+
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllPasses();
+  loadPlugins(options);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+
+  bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
+  OwningOpRef<ModuleOp> module = isText ? readModule(context, path) : importModel(context, path, options);
+  if (options.has("list-parameters")) {
+    listParameters(*module, llvm::outs());
+    return 0;
+  }
+  std::string command = "dsopt";
+  for (int i = 1; i < argc; ++i)
+    command += std::string(" ") + argv[i];
+  Stage stage = findStage(*module);
+  if (stage == Stage::Graph)
+    setCompileOptions(*module, options, launcher, command);
+  else
+    checkFixedOptions(*module, options);
+
+  Stage goal = goalStage(options);
+  if (goal < stage)
+    throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " + stageName(goal).str());
+  std::vector<std::string> passes = stagePasses(stage, goal);
+  if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
+    throw Error(1, problem);
+  if (options.has("print-pipeline")) {
+    llvm::outs() << pipelineText(passes) << "\n";
+    return 0;
+  }
+
+  Messages messages(context);
+  std::string protobuf;
+  if (goal == Stage::LLVM)
+    if (std::optional<std::string> source = modelPath(*module, path)) {
+      auto model = modelWithoutParameters(*source, *module);
+      if (failed(model))
+        messages.fail("cannot embed the model");
+      protobuf = std::move(*model);
+    }
+  if (failed(runPipeline(*module, pipelineText(passes))))
+    messages.fail("compilation failed");
+  if (goal == Stage::LLVM) {
+    Product product{*module, protobuf, path, launcher};
+    if (failed(product.produce(options)))
+      messages.fail("code generation failed");
+    return 0;
+  }
+  if (options.has("plan"))
+    writeText(options, [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
+  else
+    writeText(options, [&](llvm::raw_ostream &out) { module->print(out); });
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  try {
+    ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
+    if (options.has("help")) {
+      llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"
+                   << runtime::optionsHelp(runtime::Tool::Compiler);
+      return 0;
+    }
+    if (options.has("version")) {
+      llvm::outs() << "dsopt " DSOPT_VERSION "\n";
+      return 0;
+    }
+    return compile(options, argc, argv);
+  } catch (const Error &error) {
+    llvm::errs() << "dsopt: error: " << error.what() << "\n";
+    return error.status;
+  }
+}
