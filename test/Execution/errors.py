@@ -1,0 +1,119 @@
+"""Bad input ends in one clear message and status 1, without a trace.
+
+usage: errors.py DSOPT
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from runs import MPIRUN, check, execute, model
+
+dsopt = sys.argv[1]
+mlp, data = model("mlp")
+folder = tempfile.mkdtemp()
+count = 0
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def refused(what, command, *words, status=1, timeout=60):
+    """The command ends with `status` and one message that holds all the words."""
+    global count
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    text = done.stdout + done.stderr
+    check(done.returncode == status, f"{what}: status {done.returncode}, expected {status}\n{text}")
+    messages = [line for line in text.splitlines() if "error: " in line]
+    check(len(messages) == 1, f"{what}: {len(messages)} messages, expected one\n{text}")
+    for word in words:
+        check(word in text, f"{what}: the message lacks '{word}'\n{text}")
+    count += 1
+
+
+def run(*options, model=mlp, batches=data):
+    return [dsopt, model, "-run", f"-data={batches}", *options]
+
+
+def npz(name, **arrays):
+    np.savez(path(name), **arrays)
+    return path(name)
+
+
+batches = dict(np.load(data))
+raw = open(mlp, "rb").read()
+open(path("short.onnx"), "wb").write(raw[: len(raw) // 2])
+refused("truncated model", run(model=path("short.onnx")), "short.onnx")
+open(path("text.onnx"), "w").write("this is not a model\n" * 20)
+refused("not a model", run(model=path("text.onnx")), "text.onnx")
+open(path("empty.onnx"), "w").close()
+refused("empty model", run(model=path("empty.onnx")), "empty.onnx")
+refused("no model", run(model=path("absent.onnx")), "absent.onnx")
+
+graph = onnx.load(mlp)
+graph.graph.node[0].op_type, graph.graph.node[0].name = "Frobnicate", "my_node"
+onnx.save(graph, path("unknown.onnx"))
+refused("unknown operator", run(model=path("unknown.onnx")), "Frobnicate", "my_node", "18")
+
+shape = dict(batches, x=batches["x"][..., :31])
+refused("wrong shape", run(batches=npz("shape.npz", **shape)), "x", "31", "32")
+types = dict(batches, labels=batches["labels"].astype(np.float32))
+refused("wrong type", run(batches=npz("type.npz", **types)), "labels", "float32")
+refused("missing array", run(batches=npz("missing.npz", x=batches["x"])), "labels")
+few = {key: value[:1, :1] for key, value in batches.items()}
+refused("too few micro-batches", run("-micro-batches=4", batches=npz("few.npz", **few)), "4", "1")
+open(path("broken.npz"), "wb").write(open(data, "rb").read()[:200])
+refused("truncated data", run(batches=path("broken.npz")), "broken.npz")
+refused("no data", run(batches=path("absent.npz")), "absent.npz")
+
+refused("misspelt option", run("-zeroo=3"), "zeroo", "-zero")
+refused("bad value", run("-zero=4"), "zero", "4")
+refused("not a number", run("-lr=fast"), "lr", "fast")
+refused("not there yet", run("-tp=2"), "tp", "not available yet")
+refused("too many stages", run("-pp=4"), "3 blocks", "-pp")
+refused("shards", run("-dp=2", "-reduction-shards=3", "-micro-batches=3"), "reduction-shards")
+refused("indivisible shards", run("-dp=2", "-micro-batches=2", "-reduction-shards=8"), "reduction-shards")
+refused("integer in -train", run("-train=input_ids_table", model=mlp), "input_ids_table")
+refused("unwritable output", run("-save-weights=/proc/none/weights.safetensors"), "/proc/none")
+refused("unwritable program", [dsopt, mlp, "-o", "/proc/none/train"], "/proc/none")
+refused("budget", run("-device-memory=1k"), "1024", "device-memory")
+
+done = subprocess.run([*MPIRUN, "3", dsopt, mlp, "-run", f"-data={data}", "-dp=2"], capture_output=True, text=True, timeout=60)
+check(done.returncode == 1 and "3" in done.stderr, f"world size: status {done.returncode}\n{done.stderr}")
+count += 1
+
+shutil.copytree(os.path.dirname(model("gpt2-tiny-opset23-dynamic")[0]), path("external"))
+external, external_data = path("external/model.onnx"), path("external/batches.npz")
+execute([dsopt, external, f"-data={external_data}", "-o", path("external/train")])
+weights = path("external/model.onnx.data")
+content = bytearray(open(weights, "rb").read())
+program = [path("external/train"), f"-data={external_data}", "-steps=1"]
+execute(program)
+content[len(content) // 2] ^= 1
+open(weights, "wb").write(content)
+refused("weights changed", program, "model.onnx.data")
+open(weights, "wb").write(content[:-4])
+refused("weights short", program, "model.onnx.data")
+refused("weights short, compiling", run(model=external, batches=external_data), "model.onnx.data")
+os.remove(weights)
+refused("weights absent", program, "model.onnx.data")
+refused("weights absent, compiling", run(model=external, batches=external_data), "model.onnx.data")
+refused("compiled-in option", [*program, "-zero=1"], "zero", "dsopt ")
+refused("unknown run option", [*program, "-stepz=1"], "stepz", "-steps")
+
+infinite = dict(batches, x=np.full_like(batches["x"], np.inf))
+refused("loss not finite", run("-pp=2", "-micro-batches=2", batches=npz("inf.npz", **infinite)), "step 0", "stage 1", "micro-batch 0",
+        status=2)
+ignored = dict(np.load(model("gpt2-tiny")[1]))
+ignored["labels"] = np.full_like(ignored["labels"], -100)
+refused("no valid label", run(model=model("gpt2-tiny")[0], batches=npz("ignored.npz", **ignored)), "step 0", "micro-batch 0")
+left = [name for name in os.listdir(folder) if name.endswith((".safetensors", ".part"))]
+check(not left, f"half-written files: {left}")
+shutil.rmtree(folder)
+print(f"{count} bad inputs, each one message")

@@ -1,0 +1,36 @@
+"""An executable needs no Python, LLVM, MLIR or protobuf; it starts quickly.
+
+usage: program.py DSOPT
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from runs import check, execute, model, train
+
+dsopt = sys.argv[1]
+path, data = model("mlp")
+with tempfile.TemporaryDirectory() as folder:
+    program = os.path.join(folder, "train")
+    began = time.monotonic()
+    execute([dsopt, path, "-o", program, "-steps=1"])
+    print(f"mlp compiles in {time.monotonic() - began:.2f} s")
+    libraries = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    for word in ("LLVM", "MLIR", "protobuf", "python", "mpi"):
+        check(word not in libraries, f"the program needs {word}:\n{libraries}")
+    print("needs " + ", ".join(sorted(line.split()[0] for line in libraries.splitlines())))
+    times = []
+    for _ in range(5):
+        began = time.monotonic()
+        execute([program, f"-data={data}", "-quiet"])
+        times.append(time.monotonic() - began)
+    print(f"mlp: start to the end of step 0 in {min(times) * 1000:.0f} ms")
+    text = execute([program, "--help"]).stdout
+    check("-steps" in text and "-zero" in text, f"--help shows neither run options nor compiled-in values:\n{text}")
+    run = train(dsopt, "mlp", "-steps=8", "-breakdown", program=program)
+    check(run.end["steps"] == 8 and run.end["status"] == "ok", f"end {run.end}")
+    began = time.monotonic()
+    execute([dsopt, model("gpt2-tiny")[0], "-o", program])
+    print(f"gpt2-tiny compiles in {time.monotonic() - began:.2f} s")
