@@ -126,42 +126,45 @@ static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
 }
 
 LogicalResult Product::produce(const ParsedOptions &options) {
+  Location loc = module.getLoc();
   TargetOptions target;
   target.arch = getOption(module, "arch", "native").str();
   target.threads = std::max(1u, std::thread::hardware_concurrency());
+  FailureOr<ResolvedTarget> resolved = resolveTarget(loc, target.arch);
+  if (failed(resolved))
+    return failure();
   std::string emit = options.text("emit"), output = options.text("o");
   if (emit == "llvm") {
     std::error_code error;
     llvm::raw_fd_ostream out(output.empty() ? "-" : output, error);
     if (error)
       throw Error(1, "cannot write " + output + ": " + error.message());
-    return emitLLVM(module, target, out);
+    return emitLLVM(module, *resolved, out);
   }
+
+  FailureOr<std::string> program = emitProgram(module, *resolved);
+  ObjectBuffers objects;
+  if (failed(program) || failed(emitObjects(module, *resolved, target, *program, protobuf, objects)))
+    return failure();
+  if (output.empty())
+    output = path::stem(path).str() + (emit == "obj" ? ".o" : "");
+  if (emit == "obj")
+    return linkObjects(loc, objects, output, /*relocatable=*/true);
 
   llvm::SmallString<128> scratch;
   if (std::error_code error = fs::createUniqueDirectory("dsopt", scratch))
     throw Error(2, "cannot make a temporary folder: " + error.message());
-  auto removeScratch = llvm::make_scope_exit([&] { fs::remove_directories(scratch); });
   std::string object = (scratch + "/program.so").str();
-  if (failed(emitShared(module, protobuf, target, object)))
-    return failure();
-
-  if (options.has("run")) {
-    std::string program = readFile(object);
-    removeScratch.release();
-    fs::remove_directories(scratch);
-    if (launcher.localSize > 1)
-      handOn(program, launcher);
-    becomeRuntime(program, options);
-  }
-  if (output.empty()) {
-    output = path::stem(path).str();
-    if (emit == "obj")
-      output += ".so";
-  }
-  if (emit == "obj")
-    return copyFile(module, object, output);
-  return writeExecutable(module, runtimePath(), object, output);
+  LogicalResult linked = linkObjects(loc, objects, object);
+  std::string bytes = succeeded(linked) ? readFile(object) : "";
+  if (succeeded(linked) && !options.has("run"))
+    linked = writeExecutable(loc, runtimePath(), object, output);
+  fs::remove_directories(scratch);
+  if (failed(linked) || !options.has("run"))
+    return linked;
+  if (launcher.localSize > 1)
+    handOn(bytes, launcher);
+  becomeRuntime(bytes, options);
 }
 
 } // namespace dsopt
