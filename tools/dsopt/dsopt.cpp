@@ -67,7 +67,7 @@ private:
 static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOptions &options) {
   std::map<std::string, std::vector<int64_t>> shapes;
   if (options.has("data"))
-    for (const runtime::NpzHeader &array : runtime::readNpzHeaders(options.text("data")))
+    for (const runtime::NpzArray &array : runtime::readNpzHeaders(options.text("data")))
       shapes[array.name] = array.shape;
   return shapes;
 }
@@ -82,7 +82,9 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.weightsFolder = options.text("weights");
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
   import.inputShapes = dataShapes(options);
-  import.hash = !options.has("plan") && !options.has("list-parameters");
+  import.dropoutOff = options.text("dropout") == "off";
+  bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
+  import.weights = !reads ? WeightFiles::Ignore : options.has("emit") ? WeightFiles::IfPresent : WeightFiles::Required;
   for (auto &[name, value] : options.pairList("dim")) {
     int64_t size = 0;
     if (!runtime::parseSize(value, 1000, size) || size < 1)
