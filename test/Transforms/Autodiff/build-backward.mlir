@@ -1,0 +1,164 @@
+// RUN: dsopt-opt %s -split-input-file -build-backward | FileCheck %s
+
+// The seed is the loss's gradient. Nothing comes before block 0: all is W.
+
+// CHECK-LABEL: module @seed
+// CHECK: graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
+module @seed {
+  graph.parameter @w : tensor<4x2xf32> from "m" at 0 bytes 32
+  // CHECK: func @micro_batch(%[[X:.*]]: tensor<8x4xf32> {graph.name = "x"}, %[[SEED:.*]]: tensor<f32> {graph.name = "seed"}) -> tensor<f32>
+  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}) -> tensor<f32> {
+    // CHECK: graph.read @w {graph.block = 0 : i64, graph.phase = "F"}
+    // CHECK: graph.matmul {{.*}}graph.phase = "F"
+    // CHECK: %[[LOSS:.*]] = graph.reduce_sum {{.*}}graph.phase = "F"
+    // CHECK: %[[ONE:.*]] = graph.reshape %[[SEED]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[DY:.*]] = graph.expand %[[ONE]] {{.*}}graph.phase = "W"
+    // CHECK: %[[DW:.*]] = graph.matmul %[[X]], %[[DY]] {graph.block = 0 : i64, graph.phase = "W", transpose_a}
+    // CHECK: graph.accumulate @w.grad.0, %[[DW]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: return %[[LOSS]]
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4x2xf32>
+    %y = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<8x2xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// Block 1 yields the gradient of its input in B, with a read of its own, and that
+// of its weight in W. A tied parameter has one accumulator a block.
+
+// CHECK-LABEL: module @phases
+// CHECK: graph.state @w.grad.0 : tensor<4x4xf32> "grad" of @w block 0
+// CHECK: graph.state @w.grad.1 : tensor<4x4xf32> "grad" of @w block 1
+module @phases {
+  graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {
+    // CHECK: %[[H:.*]] = graph.matmul {{.*}}graph.block = 0
+    // CHECK: %[[DY:.*]] = graph.expand {{.*}}graph.block = 1 : i64, graph.phase = "B"
+    // CHECK: %[[W:.*]] = graph.read @w {graph.block = 1 : i64, graph.phase = "B"}
+    // CHECK: %[[DH:.*]] = graph.matmul %[[DY]], %[[W]] {graph.block = 1 : i64, graph.phase = "B", transpose_b}
+    // CHECK: %[[DW:.*]] = graph.matmul %[[H]], %[[DY]] {graph.block = 1 : i64, graph.phase = "W", transpose_a}
+    // CHECK: graph.accumulate @w.grad.1, %[[DW]] {graph.block = 1 : i64, graph.phase = "W"}
+    // CHECK: graph.matmul %{{.*}}, %[[DH]] {graph.block = 0 : i64, graph.phase = "W", transpose_a}
+    // CHECK: graph.accumulate @w.grad.0
+    %w0 = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
+    %h = graph.matmul %x, %w0 {graph.block = 0 : i64} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %w1 = graph.read @w {graph.block = 1 : i64} : tensor<4x4xf32>
+    %y = graph.matmul %h, %w1 {graph.block = 1 : i64} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0, 1>, graph.block = 1 : i64} : (tensor<8x4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// %h lives across block 1: block 2 hands its part on, block 1 adds its own to it.
+
+// CHECK-LABEL: module @skip
+module @skip {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.parameter @b : tensor<4xf32> from "m" at 16 bytes 16
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: %[[D2:.*]] = graph.expand {{.*}}graph.block = 2 : i64, graph.phase = "B"
+    // CHECK: %[[D1:.*]] = graph.mul %[[D2]], {{.*}}graph.block = 1 : i64, graph.phase = "B"
+    // CHECK: %[[D:.*]] = graph.add %[[D2]], %[[D1]] {graph.block = 1 : i64, graph.phase = "B"}
+    // CHECK: graph.mul %[[D]], %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %h = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = graph.read @b {graph.block = 1 : i64} : tensor<4xf32>
+    %k = graph.mul %h, %b {graph.block = 1 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %s = graph.add %h, %k {graph.block = 2 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %s {axes = array<i64: 0>, graph.block = 2 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// Uses inside a block are added in the graph's order.
+
+// CHECK-LABEL: module @uses
+module @uses {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  func.func @forward(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: %[[Z:.*]] = graph.mul %{{.*}}, %arg2 {{.*}}graph.phase = "W"
+    // CHECK: %[[Y:.*]] = graph.mul %{{.*}}, %arg1 {{.*}}graph.phase = "W"
+    // CHECK: %[[X:.*]] = graph.mul %{{.*}}, %arg0 {{.*}}graph.phase = "W"
+    // CHECK: %[[XY:.*]] = graph.add %[[X]], %[[Y]]
+    // CHECK: %[[XYZ:.*]] = graph.add %[[XY]], %[[Z]]
+    // CHECK: graph.accumulate @w.grad.0, %[[XYZ]]
+    %w0 = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %a = graph.mul %x, %w0 {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %w1 = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %b = graph.mul %y, %w1 {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %w2 = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %c = graph.mul %z, %w2 {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %ab = graph.add %a, %b {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %abc = graph.add %ab, %c {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %abc {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// A mask is made anew in backward; frozen parameters get no gradient; what only
+// they need is not built.
+
+// CHECK-LABEL: module @floating
+// CHECK-NOT: graph.state @f
+module @floating {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.parameter @f : tensor<4xf32> from "m" at 16 bytes 16 frozen {why = "-freeze"}
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: graph.where {{.*}}graph.phase = "F"
+    // CHECK: graph.reduce_sum {{.*}}graph.phase = "F"
+    // CHECK-NOT: graph.log
+    // CHECK: %[[ZERO:.*]] = graph.constant dense<0.000000e+00> : tensor<f32> {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[MASK:.*]] = graph.less %arg0, %[[ZERO]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: graph.where %[[MASK]]
+    // CHECK-NOT: graph.accumulate @f
+    %zero = graph.constant dense<0.0> : tensor<f32> {graph.block = 0 : i64}
+    %mask = graph.less %x, %zero {graph.block = 0 : i64} : (tensor<4xf32>, tensor<f32>) -> tensor<4xi1>
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %f = graph.read @f {graph.block = 0 : i64} : tensor<4xf32>
+    %g = graph.log %f {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    %y = graph.where %mask, %w, %g {graph.block = 0 : i64} : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// Accumulators have 32 bits, unless the option says otherwise.
+
+// CHECK-LABEL: module @narrow
+// CHECK: graph.state @w.grad.0 : tensor<4xf32>
+// CHECK: %[[G:.*]] = graph.cast {{.*}}graph.phase = "W"} : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK: graph.accumulate @w.grad.0, %[[G]] {{.*}} : tensor<4xf32>
+module @narrow {
+  graph.parameter @w : tensor<4xbf16> from "m" at 0 bytes 8
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xbf16>
+    %c = graph.neg %w {graph.block = 0 : i64} : (tensor<4xbf16>) -> tensor<4xbf16>
+    %y = graph.cast %c {graph.block = 0 : i64} : (tensor<4xbf16>) -> tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @param attributes
+// CHECK: graph.state @w.grad.0 : tensor<4xbf16>
+module @param attributes {dsopt.options = {gradient_type = "param"}} {
+  graph.parameter @w : tensor<4xbf16> from "m" at 0 bytes 8
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xbf16>
+    %y = graph.cast %w {graph.block = 0 : i64} : (tensor<4xbf16>) -> tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
