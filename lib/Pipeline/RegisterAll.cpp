@@ -11,6 +11,7 @@
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Lowerings.h"
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -32,6 +33,8 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
                   tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
   graph::registerDerivatives(registry);
+  graph::registerDecompositions(registry);
+  graph::registerLowerings(registry);
   registerTargetDialects(registry);
 }
 

@@ -31,10 +31,14 @@ struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
 inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
 /// "F", "B" or "W".
 inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
-/// On a kernel function: "rows" or "columns".
+/// On a kernel function: "rows", "columns" or "flat".
 inline constexpr llvm::StringLiteral kIterateAttr = "graph.iterate";
 /// On a kernel function: the extents of the dimensions the loop runs over.
 inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
+/// On a flat kernel function: the argument that each result replaces.
+inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
+/// On an optimizer's operation: the flat kernel function that computes it.
+inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 /// On an argument or result of a function: its name in the model.
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
 

@@ -1,4 +1,4 @@
-//===- Passes.h - stage 3: kernels and blocks ---------------------*- C++ -*-===//
+//===- Passes.h - stage 3: kernels and blocks -------------------*- C++ -*-===//
 #ifndef DSOPT_TRANSFORMS_FUSE_PASSES_H
 #define DSOPT_TRANSFORMS_FUSE_PASSES_H
 

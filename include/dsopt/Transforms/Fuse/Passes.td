@@ -5,6 +5,60 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DecomposeComposites : Pass<"decompose-composites", "::mlir::ModuleOp"> {
+  let summary = "replace composite operations by primitive ones";
+  let description = [{
+    Input: a graph whose gradients are built. Output: the same without operations
+    that have a decomposition (softmax, gelu, layer_norm, nll, reduce_mean). The
+    primitives inherit `graph.block` and `graph.phase`.
+
+    ```mlir
+    %y = graph.reduce_mean %x {axes = array<i64: 1>, keepdims} : (tensor<8x4xf32>) -> tensor<8x1xf32>
+    // becomes
+    %n = graph.constant dense<4.0> : tensor<f32>
+    %s = graph.reduce_sum %x {axes = array<i64: 1>, keepdims} : (tensor<8x4xf32>) -> tensor<8x1xf32>
+    %y = graph.div %s, %n : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x1xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
+  let summary = "group operations into kernels: functions that become one loop";
+  let description = [{
+    Input: functions of primitive graph operations. Output: operations of equal
+    `graph.block` and `graph.phase` in groups, each outlined into a private
+    function and called by `graph.kernel`; equal groups share a function. What
+    becomes of an operation depends on shapes and types alone. `graph.read`,
+    `accumulate`, `reshape`, constants that are no splat and products of matrices
+    stay outside; splats are cloned into kernels.
+
+    A kernel function says how its loop runs:
+    - `graph.iterate = "rows"`: over the product of `graph.range`, the leading
+      dimensions of each operation in it. Reductions go over the dimensions after;
+      what follows may use their results. A reduction over dimensions in the middle
+      is a kernel of its own, whose rows are the dimensions that it keeps.
+    - `"columns"`: over the product of `graph.range`, the trailing dimensions, in
+      grains of 64: sums over the leading ones, with the elementwise operations
+      that nothing else uses.
+    - `"flat"`: over elements; one for each kind of optimizer (`@update.adamw`).
+      Operands have the nominal shape of 64 elements; the last is the table of
+      scalars. `graph.in_place` lists the operand that each result replaces: they
+      are one pointer. The optimizer's operation names it in `graph.kernel`.
+
+    ```mlir
+    %a = graph.add %x, %b {graph.block = 0, graph.phase = "F"} : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+    %r = graph.relu %a {graph.block = 0, graph.phase = "F"} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    // becomes
+    %r = graph.kernel @kernel0(%x, %b) {graph.block = 0, graph.phase = "F"} : (...) -> tensor<8x64xf32>
+    ```
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", "48", "operations in a kernel at most">,
+    Option<"maxPointers", "max-pointers", "int64_t", "30", "inputs and outputs of a kernel at most">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
+}
+
 def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
   let summary = "outline each phase of each block as a function";
   let description = [{

@@ -1,0 +1,102 @@
+//===- GraphLoweringsUpdate.cpp - optimizers, elementwise on a slice ------===//
+//
+// One generic with a result for the parameter and one for each state. Only
+// + - x / sqrt, select and explicit fma, without flags: host and device agree.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GraphLowerings.h"
+#include "dsopt/Runtime/Scalars.h"
+
+using namespace mlir;
+
+namespace dsopt::graph {
+namespace {
+
+/// The step's scalars and the arithmetic that updates are made of.
+struct Step {
+  Builder &b;
+  Value table;
+
+  Value get(dsopt_scalar index) { return tensor::ExtractOp::create(b, table, ValueRange(constantIndex(b, index))); }
+  Value is(dsopt_scalar index) {
+    Value value = get(index);
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value, constantScalar(b, value.getType(), 0));
+  }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, x, y, z); }
+  /// z - x * y
+  Value subtract(Value x, Value y, Value z) { return fma(arith::NegFOp::create(b, x), y, z); }
+  Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, condition, x, y); }
+};
+
+using Values = SmallVector<Value>;
+
+/// args: parameter, gradient, states.
+Values update(SgdOp, Step &s, ValueRange args) {
+  Value p = args[0];
+  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  return {s.subtract(s.get(DSOPT_LR), g, p)};
+}
+
+Values update(MomentumOp, Step &s, ValueRange args) {
+  Value p = args[0];
+  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value momentum = s.select(s.is(DSOPT_FIRST), g, s.fma(s.get(DSOPT_BETA1), args[2], g));
+  return {s.subtract(s.get(DSOPT_LR), momentum, p), momentum};
+}
+
+Values update(AdamOp op, Step &s, ValueRange args) {
+  Value p = args[0], g = s.mul(args[1], s.get(DSOPT_FACTOR));
+  if (op.getDecoupled())
+    p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
+  else
+    g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, g);
+  Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
+  Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
+  Value root = math::SqrtOp::create(s.b, v);
+  Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
+  Value direction = arith::DivFOp::create(s.b, m, denominator);
+  return {s.subtract(s.get(DSOPT_STEP_SIZE), direction, p), m, v};
+}
+
+template <typename Op>
+struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
+  FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
+  bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
+
+  /// The first result; the others are those of the same generic.
+  Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    Location loc = op->getLoc();
+    auto type = cast<RankedTensorType>(operands[0].getType());
+    ValueRange inputs = operands.drop_back();
+    SmallVector<Value> inits;
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      inits.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
+    SmallVector<AffineMap> maps(inputs.size() + inits.size(), builder.getMultiDimIdentityMap(type.getRank()));
+    SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+    auto generic = linalg::GenericOp::create(
+        builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
+        [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+          Builder b(nestedLoc, nested);
+          Step step{b, operands.back()};
+          Values updated = update(cast<Op>(op), step, args.take_front(inputs.size()));
+          // What is replaced: the parameter and the states, not the gradient.
+          Values old{args[0]};
+          llvm::append_range(old, args.slice(2, updated.size() - 1));
+          Value apply = step.is(DSOPT_APPLY);
+          for (auto [value, before] : llvm::zip_equal(updated, old))
+            value = step.select(apply, value, before);
+          linalg::YieldOp::create(b, updated);
+        });
+    return generic.getResult(0);
+  }
+};
+} // namespace
+
+void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
+  SgdOp::attachInterface<UpdateModel<SgdOp>>(*context);
+  MomentumOp::attachInterface<UpdateModel<MomentumOp>>(*context);
+  AdamOp::attachInterface<UpdateModel<AdamOp>>(*context);
+}
+} // namespace dsopt::graph

@@ -1,0 +1,241 @@
+//===- FormKernels.cpp - operations to kernels ----------------------------===//
+//
+// Outlines what PlanKernels.cpp grouped, orders the calls, shares functions of
+// equal text, and makes one flat kernel for each kind of optimizer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanKernels.h"
+#include "dsopt/Transforms/Fuse/Passes.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
+#include <queue>
+
+using namespace mlir;
+
+namespace dsopt {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "dsopt/Transforms/Fuse/Passes.h.inc"
+
+namespace {
+/// Elements of the nominal operands of a flat kernel.
+constexpr int64_t kNominal = 64;
+
+bool isOptimizer(Operation *op) { return isa<graph::SgdOp, graph::MomentumOp, graph::AdamOp>(op); }
+
+struct FormKernels : impl::FormKernelsBase<FormKernels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    symbols.emplace(getOperation());
+    builder.emplace(&getContext());
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
+        continue;
+      bool updates = false;
+      for (Operation &op : function.front()) {
+        if (isOptimizer(&op))
+          formUpdate(&op);
+        updates |= isOptimizer(&op) || isa<graph::WriteOp, graph::RunOp>(op);
+      }
+      if (!updates && failed(formKernels(function.front())))
+        return signalPassFailure();
+    }
+  }
+
+private:
+  LogicalResult formKernels(Block &block);
+  void formUpdate(Operation *op);
+  func::FuncOp outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs);
+  func::FuncOp share(func::FuncOp function);
+  void call(const PlannedNode &node);
+
+  std::optional<SymbolTable> symbols;
+  std::optional<OpBuilder> builder;
+  /// Kernel functions by their text.
+  llvm::StringMap<func::FuncOp> functions;
+};
+
+/// Removes what nothing uses.
+void removeDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+/// The nodes in an order that respects uses and is as near to the program's as
+/// can be; operations with effects but reads keep their order.
+std::vector<const PlannedNode *> orderNodes(Block &block, const std::vector<PlannedNode> &nodes) {
+  llvm::DenseMap<Operation *, int64_t> position, nodeOf;
+  for (auto [index, op] : llvm::enumerate(block))
+    position[&op] = index;
+  for (auto [index, node] : llvm::enumerate(nodes))
+    for (Operation *op : node.ops)
+      nodeOf[op] = index;
+  std::vector<int64_t> waits(nodes.size());
+  std::vector<SmallVector<int64_t>> next(nodes.size());
+  auto edge = [&](int64_t from, int64_t to) {
+    if (from != to) {
+      next[from].push_back(to);
+      ++waits[to];
+    }
+  };
+  Operation *effect = nullptr;
+  for (Operation &op : block.without_terminator()) {
+    auto it = nodeOf.find(&op);
+    if (it == nodeOf.end())
+      continue;
+    for (Value operand : op.getOperands())
+      if (auto producer = nodeOf.find(operand.getDefiningOp()); producer != nodeOf.end())
+        edge(producer->second, it->second);
+    if (isa<graph::AccumulateOp>(op)) {
+      if (effect)
+        edge(nodeOf[effect], it->second);
+      effect = &op;
+    }
+  }
+  using Entry = std::pair<int64_t, int64_t>; // the last operation's position, the node
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
+  auto push = [&](int64_t node) { ready.push({position[nodes[node].ops.back()], node}); };
+  for (size_t node = 0; node < nodes.size(); ++node)
+    if (!waits[node])
+      push(node);
+  std::vector<const PlannedNode *> ordered;
+  while (!ready.empty()) {
+    int64_t node = ready.top().second;
+    ready.pop();
+    ordered.push_back(&nodes[node]);
+    for (int64_t later : next[node])
+      if (!--waits[later])
+        push(later);
+  }
+  return ordered;
+}
+
+LogicalResult FormKernels::formKernels(Block &block) {
+  removeDead(block);
+  auto nodes = planKernels(block, {maxOps, maxPointers});
+  if (failed(nodes))
+    return failure();
+  // All in order first: a call stands where its last operation stands.
+  std::vector<const PlannedNode *> ordered = orderNodes(block, *nodes);
+  for (const PlannedNode *node : ordered)
+    for (Operation *op : node->ops)
+      op->moveBefore(block.getTerminator());
+  for (const PlannedNode *node : ordered)
+    if (node->isKernel)
+      call(*node);
+  removeDead(block);
+  return success();
+}
+
+void FormKernels::call(const PlannedNode &node) {
+  SmallVector<Value> inputs, outputs;
+  collectBoundary(node.ops, inputs, outputs);
+  func::FuncOp function = share(outline(node, inputs, outputs));
+  Operation *last = node.ops.back();
+  builder->setInsertionPointAfter(last);
+  auto kernel = graph::KernelOp::create(*builder, last->getLoc(), TypeRange(ValueRange(outputs)),
+                                        FlatSymbolRefAttr::get(function), inputs);
+  for (StringRef name : {graph::kBlockAttr, graph::kPhaseAttr})
+    if (Attribute attr = last->getAttr(name))
+      kernel->setAttr(name, attr);
+  for (auto [from, to] : llvm::zip_equal(outputs, kernel.getOutputs()))
+    from.replaceAllUsesWith(to);
+  for (Operation *op : llvm::reverse(node.ops))
+    op->erase();
+}
+
+/// A function of copies of the node's operations, not yet in the module.
+func::FuncOp FormKernels::outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs) {
+  Location loc = node.ops.front()->getLoc();
+  builder->clearInsertionPoint();
+  auto function = func::FuncOp::create(*builder, loc, "kernel",
+                                       builder->getFunctionType(TypeRange(inputs), TypeRange(outputs)));
+  function.setPrivate();
+  function->setAttr(graph::kIterateAttr, builder->getStringAttr(node.iterate == Iterate::Rows ? "rows" : "columns"));
+  function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr(node.range));
+  Block *body = function.addEntryBlock();
+  builder->setInsertionPointToStart(body);
+  IRMapping mapping;
+  mapping.map(inputs, body->getArguments());
+  for (Operation *op : node.ops) {
+    for (Value operand : op->getOperands())
+      if (isSplat(operand) && !mapping.contains(operand))
+        builder->clone(*operand.getDefiningOp(), mapping);
+    builder->clone(*op, mapping);
+  }
+  for (Operation &op : *body) {
+    op.removeDiscardableAttr(graph::kBlockAttr);
+    op.removeDiscardableAttr(graph::kPhaseAttr);
+  }
+  SmallVector<Value> results;
+  for (Value output : outputs)
+    results.push_back(mapping.lookup(output));
+  func::ReturnOp::create(*builder, loc, results);
+  return function;
+}
+
+/// The function of the same text, or this one under a name of its own.
+func::FuncOp FormKernels::share(func::FuncOp function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  function.print(stream, OpPrintingFlags().useLocalScope());
+  func::FuncOp &known = functions[text];
+  if (known) {
+    function.erase();
+    return known;
+  }
+  for (int64_t number = functions.size() - 1;; ++number) {
+    std::string name = "kernel" + std::to_string(number);
+    if (!symbols->lookup(name)) {
+      function.setName(name);
+      break;
+    }
+  }
+  symbols->insert(function);
+  known = function;
+  return function;
+}
+
+/// Names the flat kernel of an optimizer's operation, after making it if it is new.
+void FormKernels::formUpdate(Operation *op) {
+  auto adam = dyn_cast<graph::AdamOp>(op);
+  StringRef kind = adam && adam.getDecoupled() ? "adamw" : op->getName().stripDialect();
+  std::string name = ("update." + kind).str();
+  if (!symbols->lookup(name)) {
+    SmallVector<Type> inputs, results;
+    auto nominal = [&](Type type) {
+      return RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType());
+    };
+    for (Type type : llvm::drop_end(op->getOperandTypes()))
+      inputs.push_back(nominal(type));
+    inputs.push_back(op->getOperands().back().getType());
+    for (Type type : op->getResultTypes())
+      results.push_back(nominal(type));
+    builder->clearInsertionPoint();
+    auto function = func::FuncOp::create(*builder, op->getLoc(), name, builder->getFunctionType(inputs, results));
+    function.setPrivate();
+    function->setAttr(graph::kIterateAttr, builder->getStringAttr("flat"));
+    function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));
+    // The parameter and the states are replaced, the gradient is not.
+    SmallVector<int64_t> inPlace{0};
+    for (size_t state = 1; state < results.size(); ++state)
+      inPlace.push_back(state + 1);
+    function->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
+    Block *body = function.addEntryBlock();
+    builder->setInsertionPointToStart(body);
+    Operation *copy = op->cloneWithoutRegions();
+    copy->setOperands(body->getArguments());
+    copy->setDiscardableAttrs(DictionaryAttr::get(op->getContext()));
+    for (auto [result, type] : llvm::zip_equal(copy->getResults(), results))
+      result.setType(type);
+    builder->insert(copy);
+    func::ReturnOp::create(*builder, op->getLoc(), copy->getResults());
+    symbols->insert(function);
+  }
+  op->setAttr(graph::kKernelAttr, FlatSymbolRefAttr::get(op->getContext(), name));
+}
+} // namespace
+} // namespace dsopt
