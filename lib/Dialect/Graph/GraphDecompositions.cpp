@@ -94,7 +94,7 @@ Values decompose(NllOp op, Parts &p) {
   Value x = op.getLogits();
   int64_t rows = cast<RankedTensorType>(x.getType()).getDimSize(0);
   Value labels = p.reshape(op.getLabels(), {rows, 1});
-  Value ignored = p.make<EqualOp>(labels, p.scalar(op.getIgnoreIndex(), labels));
+  Value ignored = p.make<EqualOp>(labels, p.scalar(static_cast<int64_t>(op.getIgnoreIndex()), labels));
   Value largest = p.max(x, 1);
   Value total = p.sum(p.make<ExpOp>(p.sub(x, largest)), 1);
   Value lse = p.add(p.make<LogOp>(total), largest);

@@ -59,9 +59,12 @@ private:
 
 /// Removes what nothing uses.
 void removeDead(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
 }
 
 /// The nodes in an order that respects uses and is as near to the program's as
