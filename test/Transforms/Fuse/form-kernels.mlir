@@ -73,9 +73,9 @@ func.func @columns(%x: tensor<8x32x64xf32>, %y: tensor<8x32x64xf32>) -> (tensor<
 // What a transpose reads comes from another kernel; a sum over the middle is alone.
 // CHECK-LABEL: func.func @apart
 // CHECK-COUNT-3: graph.kernel
-// CHECK: func.func private @kernel0{{.*}} graph.range = array<i64: 8, 16>
+// CHECK: func.func private @kernel0{{.*}} graph.range = array<i64: 8, 16, 2>
 // CHECK-NEXT: graph.exp
-// CHECK: func.func private @kernel1{{.*}} graph.range = array<i64: 8, 2>
+// CHECK: func.func private @kernel1{{.*}} graph.range = array<i64: 8, 2, 16>
 // CHECK-NEXT: graph.transpose
 // CHECK: func.func private @kernel2{{.*}} graph.range = array<i64: 8, 64>
 // CHECK-NEXT: graph.reduce_sum
