@@ -1,0 +1,89 @@
+//===- Checkpoint.h - what becomes of trained parameters --------*- C++ -*-===//
+//
+// Writers that take whole parameters one after the other (Session::
+// visitParameters) and put files in place atomically: a temporary file beside
+// the target, renamed at the end. Unwritable places are Error(1) when a writer
+// is checked, failing disks Error(2) while it writes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_RUNTIME_CHECKPOINT_H
+#define DSOPT_RUNTIME_CHECKPOINT_H
+
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Program.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dsopt::runtime {
+
+/// A file that appears under its name when it is complete, and not at all otherwise.
+class AtomicFile {
+public:
+  explicit AtomicFile(const std::string &path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  void append(const void *data, uint64_t bytes);
+  /// Somewhere else than at the end; does not move the end.
+  void writeAt(uint64_t offset, const void *data, uint64_t bytes);
+  uint64_t position() const { return end; }
+  /// Data to disk, then the name.
+  void commit();
+
+private:
+  std::string path, temporary;
+  int fd = -1;
+  uint64_t end = 0;
+};
+
+/// An Error of status 1 unless `path` can be created (or replaced) as a file; `option` asked for it.
+void checkWritable(const std::string &path, const std::string &option);
+
+/// Takes every parameter once, then `finish`.
+class ParameterSink {
+public:
+  virtual ~ParameterSink() = default;
+  virtual void parameter(const Parameter &parameter, const char *value) = 0;
+  virtual void finish() = 0;
+};
+
+/// One safetensors file of whole tensors under the parameters' names.
+std::unique_ptr<ParameterSink> makeSafetensorsWriter(const std::string &path,
+                                                     const std::vector<Parameter> &parameters);
+
+/// The model with these parameters. Above `inlineLimit` bytes of parameters they lie in `path`.data.
+std::unique_ptr<ParameterSink> makeOnnxWriter(const std::string &path, const char *model, uint64_t modelBytes,
+                                              const std::vector<Parameter> &parameters,
+                                              uint64_t inlineLimit = 1500000000);
+
+/// `weights_hash` of CONTRACT section 4. Of each parameter, in ascending byte order of name, the SHA-256 of
+///   name, 0x00, element type as MLIR spells it ("f32"), 0x00,
+///   shape in decimal with commas between ("64,128", empty for a scalar), 0x00,
+///   the value: little-endian, row-major, whole, no padding.
+/// The hash is the SHA-256 of these 32-byte digests one after the other, in lower-case hexadecimal.
+/// Parameters may come in any order.
+class WeightsHash : public ParameterSink {
+public:
+  WeightsHash();
+  ~WeightsHash() override;
+  void parameter(const Parameter &parameter, const char *value) override;
+  void finish() override;
+  const std::string &hex() const { return text; }
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+  std::string text;
+};
+
+/// Bytes of an element of `type`, 0 if unknown.
+int64_t elementBytes(const std::string &type);
+/// Bytes of a whole parameter.
+int64_t wholeBytes(const Parameter &parameter);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_RUNTIME_CHECKPOINT_H

@@ -1,0 +1,76 @@
+//===- AtomicFile.cpp - files that appear when they are complete ----------===//
+
+#include "dsopt/Runtime/Checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+static std::string temporaryName(const std::string &path) { return path + ".tmp" + std::to_string(getpid()); }
+
+AtomicFile::AtomicFile(const std::string &path) : path(path), temporary(temporaryName(path)) {
+  fd = open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0)
+    throw Error(StatusFailure, path + ": cannot be written: " + std::strerror(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd < 0)
+    return;
+  close(fd);
+  unlink(temporary.c_str());
+}
+
+void AtomicFile::writeAt(uint64_t offset, const void *data, uint64_t bytes) {
+  const char *from = static_cast<const char *>(data);
+  while (bytes) {
+    ssize_t written = pwrite(fd, from, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      throw Error(StatusFailure, path + ": writing failed: " + std::strerror(written ? errno : ENOSPC));
+    from += written;
+    offset += written;
+    bytes -= written;
+  }
+}
+
+void AtomicFile::append(const void *data, uint64_t bytes) {
+  writeAt(end, data, bytes);
+  end += bytes;
+}
+
+void AtomicFile::commit() {
+  bool failed = fsync(fd) != 0 && errno != EINVAL && errno != EROFS;
+  int error = errno;
+  failed |= close(fd) != 0;
+  fd = -1;
+  if (!failed && rename(temporary.c_str(), path.c_str()) == 0)
+    return;
+  error = failed ? error : errno;
+  unlink(temporary.c_str());
+  throw Error(StatusFailure, path + ": cannot be put in place: " + std::strerror(error));
+}
+
+void dsopt::runtime::checkWritable(const std::string &path, const std::string &option) {
+  std::string prefix = "option -" + option + ": ";
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode))
+      throw Error(StatusInput, prefix + path + " is a folder, expected a file");
+    if (!S_ISREG(info.st_mode))
+      return; // a device or pipe
+  }
+  std::string temporary = temporaryName(path);
+  int fd = open(temporary.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0)
+    throw Error(StatusInput, prefix + "cannot write " + path + ": " + std::strerror(errno));
+  close(fd);
+  unlink(temporary.c_str());
+}

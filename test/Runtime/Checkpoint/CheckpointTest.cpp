@@ -1,0 +1,130 @@
+//===- CheckpointTest.cpp - files of trained parameters, and their hash ---===//
+
+#include "dsopt/Runtime/Checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+namespace {
+class Checkpoint : public ::testing::Test {
+protected:
+  std::string folder = ::testing::TempDir() + "checkpoint-test-" + std::to_string(getpid());
+  std::vector<Parameter> parameters;
+  std::vector<float> weight{1, 2, 3, 4, 5, 6}, bias{7, 8};
+
+  void SetUp() override {
+    mkdir(folder.c_str(), 0777);
+    parameters.resize(2);
+    parameters[0].name = "b.weight";
+    parameters[0].type = "f32";
+    parameters[0].shape = {2, 3};
+    parameters[1].name = "a.bias";
+    parameters[1].type = "f32";
+    parameters[1].shape = {2};
+  }
+  void TearDown() override {
+    for (const char *name : {"/out", "/out.data"})
+      unlink((folder + name).c_str());
+    EXPECT_EQ(rmdir(folder.c_str()), 0) << "something was left behind in " << folder;
+  }
+  void give(ParameterSink &sink) {
+    sink.parameter(parameters[1], reinterpret_cast<char *>(bias.data()));
+    sink.parameter(parameters[0], reinterpret_cast<char *>(weight.data()));
+    sink.finish();
+  }
+  std::string read(const std::string &path) {
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  std::string out() { return folder + "/out"; }
+  bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
+};
+
+TEST_F(Checkpoint, SafetensorsHoldsHeaderAndTensors) {
+  give(*makeSafetensorsWriter(out(), parameters));
+  std::string file = read(out());
+  uint64_t length;
+  std::memcpy(&length, file.data(), 8);
+  std::string header = file.substr(8, length);
+  EXPECT_EQ(length % 8, 0u);
+  EXPECT_EQ(header.substr(0, header.find_last_of('}') + 1),
+            "{\"__metadata__\":{\"format\":\"pt\"},"
+            "\"b.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+            "\"a.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}");
+  ASSERT_EQ(file.size(), 8 + length + 32);
+  EXPECT_EQ(std::memcmp(file.data() + 8 + length, weight.data(), 24), 0);
+  EXPECT_EQ(std::memcmp(file.data() + 8 + length + 24, bias.data(), 8), 0);
+}
+
+TEST_F(Checkpoint, OnnxAppendsInitializersToTheModel) {
+  std::string model("\x08\x09", 2); // ir_version 9
+  give(*makeOnnxWriter(out(), model.data(), model.size(), parameters));
+  std::string file = read(out());
+  std::string first = std::string("\x3a\x18\x2a\x16\x08\x02\x10\x01\x42\x06", 10) + "a.bias" + std::string("\x4a\x08", 2);
+  EXPECT_EQ(file.substr(0, 2 + first.size()), model + first);
+  EXPECT_EQ(std::memcmp(file.data() + 2 + first.size(), bias.data(), 8), 0);
+  EXPECT_FALSE(exists(out() + ".data"));
+}
+
+TEST_F(Checkpoint, LargeOnnxModelsKeepTheirValuesOutside) {
+  give(*makeOnnxWriter(out(), "", 0, parameters, 10));
+  std::string data = read(out() + ".data"), file = read(out());
+  ASSERT_EQ(data.size(), 64u + 24);
+  EXPECT_EQ(std::memcmp(data.data(), bias.data(), 8), 0);
+  EXPECT_EQ(std::memcmp(data.data() + 64, weight.data(), 24), 0);
+  EXPECT_NE(file.find("out.data"), std::string::npos);
+  EXPECT_EQ(file.find(std::string(reinterpret_cast<char *>(weight.data()), 24)), std::string::npos);
+}
+
+TEST_F(Checkpoint, AnUnfinishedFileDoesNotAppear) {
+  std::ofstream(out()) << "old";
+  makeSafetensorsWriter(out(), parameters)->parameter(parameters[1], reinterpret_cast<char *>(bias.data()));
+  EXPECT_EQ(read(out()), "old");
+}
+
+TEST_F(Checkpoint, UnwritablePlacesAreErrors) {
+  EXPECT_NO_THROW(checkWritable(out(), "save-onnx"));
+  EXPECT_FALSE(exists(out()));
+  for (std::string path : {folder + "/none/out", folder}) {
+    try {
+      checkWritable(path, "save-onnx");
+      FAIL() << path;
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      EXPECT_EQ(std::string(error.what()).find("option -save-onnx: "), 0u);
+    }
+  }
+}
+
+TEST_F(Checkpoint, HashDependsOnEveryPartAndNotOnOrder) {
+  auto hash = [&](bool reversed = false) {
+    WeightsHash sink;
+    if (reversed) {
+      sink.parameter(parameters[0], reinterpret_cast<char *>(weight.data()));
+      sink.parameter(parameters[1], reinterpret_cast<char *>(bias.data()));
+      sink.finish();
+    } else {
+      give(sink);
+    }
+    return sink.hex();
+  };
+  // hashlib: sha256(sha256(b"a.bias\0f32\0" b"2\0" + pack("<2f", 7, 8)).digest() + ...)
+  EXPECT_EQ(hash(), "5c9d939b5aa467cb08a7e7328cf55be2f6bb672bcc1dd7e330f118ca00c76c2e");
+  EXPECT_EQ(hash(true), hash());
+  std::string before = hash();
+  parameters[0].shape = {3, 2};
+  EXPECT_NE(hash(), before);
+  parameters[0].shape = {2, 3};
+  bias[1] = 9;
+  EXPECT_NE(hash(), before);
+}
+} // namespace
