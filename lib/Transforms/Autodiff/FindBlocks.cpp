@@ -58,8 +58,9 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
   }
 
   void removeUnused(func::FuncOp forward) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.front().without_terminator())))
-      if (op.use_empty() && (isMemoryEffectFree(&op) || isa<graph::ReadOp>(op)))
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.front())))
+      if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty() &&
+          (isMemoryEffectFree(&op) || isa<graph::ReadOp>(op)))
         op.erase();
   }
 
