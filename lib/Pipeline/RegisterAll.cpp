@@ -16,6 +16,7 @@
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
+#include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -43,5 +44,6 @@ void dsopt::registerAllPasses() {
   registerAutodiffPasses();
   registerFusePasses();
   registerParallelPasses();
+  registerSchedulePasses();
   registerConversionPasses();
 }

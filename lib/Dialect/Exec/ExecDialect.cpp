@@ -1,6 +1,6 @@
 //===- ExecDialect.cpp - the exec dialect: registration and verifiers -----===//
 
-#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Exec/Actions.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -41,6 +41,20 @@ LogicalResult ProgramOp::verify() {
   }
   if (schedules > 1)
     return emitOpError("has ") << schedules << " schedules, expected one";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  auto type = dyn_cast<MemRefType>(getType());
+  if (!type || !type.hasStaticShape())
+    return emitOpError("has type ") << getType() << ", expected a memref of static shape";
+  if ((int64_t)getSlots() < 1)
+    return emitOpError("has ") << (int64_t)getSlots() << " slots, expected at least 1";
+  if (getStride() % kAlignment || (int64_t)getStride() < bytesOf(type))
+    return emitOpError("has a stride of ") << (int64_t)getStride() << " bytes, expected a multiple of " << kAlignment
+                                           << " of at least " << bytesOf(type) << ", the bytes of " << type;
+  if (getOffset() && ((int64_t)*getOffset() < 0 || *getOffset() % kAlignment))
+    return emitOpError("is at offset ") << (int64_t)*getOffset() << ", expected a multiple of " << kAlignment;
   return success();
 }
 

@@ -84,6 +84,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
     $sym_name (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
     (`symbol` $symbol^)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionArguments, HasParent<"ProgramOp">]> {

@@ -1,0 +1,57 @@
+//===- Actions.h - what passes ask of actions and buffers -------*- C++ -*-===//
+//
+// Small helpers over the operations of a schedule: their stream, the bytes of a
+// buffer, a program's parts, addresses.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_EXEC_ACTIONS_H
+#define DSOPT_DIALECT_EXEC_ACTIONS_H
+
+#include "dsopt/Dialect/Exec/Exec.h"
+
+namespace dsopt::exec {
+/// Buffers, slots and the arena are multiples of this many bytes.
+inline constexpr int64_t kAlignment = 64;
+/// Streams of a rank.
+inline constexpr int kStreams = 4;
+
+/// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
+inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
+/// On a program: live bytes at the peak by class (a dictionary of i64).
+inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
+/// On a program: bytes a rank sends in a step by class (a dictionary of i64).
+inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
+/// On a program: `alive`, the most micro-batches alive, and `slots`, the length
+/// of a step in units of one phase of a stage (a dictionary of i64).
+inline constexpr llvm::StringLiteral kPipelineAttr = "exec.pipeline";
+/// On the module: the graph's inputs (name, type, label, ignore_index).
+inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
+/// On a segment: floating-point operations of one run (i64).
+inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
+/// On a segment's argument: the parameter, gradient state or constant it is.
+inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";
+inline constexpr llvm::StringLiteral kGradientAttr = "exec.gradient";
+inline constexpr llvm::StringLiteral kConstantAttr = "exec.constant";
+
+/// Bytes of a memref or tensor of static shape; i1 takes one byte an element.
+int64_t bytesOf(mlir::Type type);
+/// Rounds up to a multiple of `kAlignment`.
+inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Whether the operation is an action (not a wait) of a schedule.
+bool isAction(mlir::Operation *op);
+/// The stream of an action or a wait.
+Stream getStream(mlir::Operation *op);
+/// The place of a collective among the program's, none for other actions.
+std::optional<int64_t> getOrder(mlir::Operation *op);
+/// "run @block0.F of micro-batch 3", "gather of @b0.full" ...: an action in a message.
+std::string describe(mlir::Operation *op);
+
+/// The schedule of a program, null if it has none.
+ScheduleOp getSchedule(ProgramOp program);
+/// The module's programs in order of position.
+llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module);
+} // namespace dsopt::exec
+
+#endif // DSOPT_DIALECT_EXEC_ACTIONS_H

@@ -1,0 +1,62 @@
+//===- PipelineOrder.h - the order of block phases at a position -*- C++ -*-===//
+//
+// All that pipeline schedules differ in. A schedule is a function from a stage's
+// shape to the order in which it runs (block, phase, micro-batch); transfers,
+// gathers, reductions, waits and memory follow from that order. A plugin may
+// register one of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TRANSFORMS_SCHEDULE_PIPELINEORDER_H
+#define DSOPT_TRANSFORMS_SCHEDULE_PIPELINEORDER_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <functional>
+#include <string>
+
+namespace dsopt {
+
+/// Forward, the part of backward that feeds other blocks, weight gradients.
+enum class Phase { F, B, W };
+
+/// One phase of one block on one micro-batch.
+struct PipelineSlot {
+  int64_t block;
+  Phase phase;
+  int64_t microBatch;
+};
+
+/// What a schedule may look at.
+struct StageShape {
+  int64_t stage, stages, microBatches;
+  int64_t firstBlock, lastBlock; ///< half-open
+};
+
+/// Micro-batches are positions in a rank's run order: F and B, W ascend in them,
+/// since gradients are added in that order (DESIGN 2.1 rule 4).
+using PipelineOrder = std::function<llvm::SmallVector<PipelineSlot>(const StageShape &)>;
+
+/// Makes a schedule known by name; a later one of the same name replaces it.
+void registerPipelineOrder(llvm::StringRef name, PipelineOrder order);
+/// The schedule of that name, empty if there is none.
+PipelineOrder getPipelineOrder(llvm::StringRef name);
+/// The names of all, comma-separated.
+std::string pipelineOrderNames();
+
+/// Appends forward, or backward, of all blocks of a stage on one micro-batch.
+void appendForward(const StageShape &shape, int64_t microBatch, llvm::SmallVectorImpl<PipelineSlot> &slots);
+void appendBackward(const StageShape &shape, int64_t microBatch, llvm::SmallVectorImpl<PipelineSlot> &slots);
+
+/// A step in units of one phase (forward, or backward with W) of one stage.
+struct PipelineShape {
+  int64_t length = 0;                 ///< units until the last stage is done
+  llvm::SmallVector<int64_t> alive;   ///< most micro-batches between F and the end of B, by stage
+};
+/// Runs the stages' orders with unit costs. A schedule that cannot go on has length 0.
+PipelineShape measurePipeline(llvm::ArrayRef<llvm::SmallVector<PipelineSlot>> stages);
+
+} // namespace dsopt
+
+#endif // DSOPT_TRANSFORMS_SCHEDULE_PIPELINEORDER_H

@@ -1,0 +1,59 @@
+//===- Simulation.h - all positions' streams played against each other -*- C++ -*-===//
+//
+// A second interpreter of schedules: what one rank of each position does, with a
+// cost for each action in place of execution. Streams run in order, transfers
+// are rendezvous without buffering, the agreement waits for all. What cannot go
+// on is a deadlock: the outcome does not depend on the costs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H
+#define DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H
+
+#include "dsopt/Dialect/Exec/Actions.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace dsopt {
+
+class Simulation {
+public:
+  /// Plays the programs (in order of position) with the given cost of each action.
+  Simulation(llvm::ArrayRef<exec::ProgramOp> programs, llvm::function_ref<double(mlir::Operation *)> cost);
+
+  /// When the last action ends.
+  double end() const { return latest; }
+  /// The sum of the costs of a position's compute stream.
+  double busy(int64_t position) const { return work[position]; }
+  /// Actions and waits that wait for each other in a circle, each for the next;
+  /// empty if all ends.
+  llvm::SmallVector<mlir::Operation *> deadlock() const;
+
+private:
+  struct Lane {
+    int64_t position;
+    std::vector<mlir::Operation *> items; ///< actions and waits of one stream
+    size_t next = 0;
+    double time = 0;
+    bool arrived = false; ///< at a rendezvous: the head waits for its partner
+  };
+  int64_t lane(int64_t position, exec::Stream stream) const { return position * exec::kStreams + (int)stream; }
+  void advance(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
+  bool meet(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
+  void finish(int64_t id, double time);
+  /// The lane that the stuck head of this one waits for, -1 if none is left.
+  int64_t blocker(int64_t id) const;
+
+  std::vector<Lane> lanes;
+  llvm::SmallVector<double> work;
+  llvm::DenseMap<mlir::Operation *, double> ends;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t, 2>> waiting;
+  llvm::DenseMap<mlir::Operation *, int64_t> laneOf;
+  std::vector<int64_t> ready;
+  double latest = 0;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H

@@ -1,0 +1,59 @@
+//===- Actions.cpp - what passes ask of actions and buffers ---------------===//
+
+#include "dsopt/Dialect/Exec/Actions.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace dsopt::exec;
+
+int64_t dsopt::exec::bytesOf(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
+}
+
+bool dsopt::exec::isAction(Operation *op) {
+  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, AgreeOp, UpdateOp>(op);
+}
+
+Stream dsopt::exec::getStream(Operation *op) {
+  return TypeSwitch<Operation *, Stream>(op)
+      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, AgreeOp, UpdateOp>(
+          [](auto action) { return action.getStream(); });
+}
+
+std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
+  return TypeSwitch<Operation *, std::optional<int64_t>>(op)
+      .Case<GatherOp, ReduceOp, AgreeOp>([](auto action) { return (int64_t)action.getOrder(); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::string dsopt::exec::describe(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  TypeSwitch<Operation *>(op)
+      .Case([&](InputOp a) { os << "input \"" << a.getInput() << "\" of micro-batch " << a.getMicroBatch(); })
+      .Case([&](RunOp a) { os << "run of @" << a.getSegment() << " on micro-batch " << a.getMicroBatch(); })
+      .Case([&](GatherOp a) { os << "gather into " << a.getTarget().getBuffer(); })
+      .Case([&](ReduceOp a) { os << "reduce into " << a.getTarget().getBuffer(); })
+      .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })
+      .Case([&](SendOp a) { os << "send of \"" << a.getTag() << "\" to position " << a.getPeer(); })
+      .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })
+      .Case([&](AgreeOp) { os << "agree"; })
+      .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
+      .Case([&](WaitOp) { os << "wait"; });
+  return text;
+}
+
+ScheduleOp dsopt::exec::getSchedule(ProgramOp program) {
+  auto schedules = program.getBody().front().getOps<ScheduleOp>();
+  return schedules.empty() ? ScheduleOp() : *schedules.begin();
+}
+
+SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module) {
+  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
+  llvm::sort(programs, [](ProgramOp a, ProgramOp b) { return a.getPosition() < b.getPosition(); });
+  return programs;
+}

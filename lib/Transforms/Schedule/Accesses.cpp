@@ -1,0 +1,133 @@
+//===- Accesses.cpp - which bytes an action reads and writes --------------===//
+
+#include "Accesses.h"
+
+#include "dsopt/Interfaces/Options.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1)) {
+  for (Operation &op : *module.getBody())
+    if (isa<func::FuncOp, dist::BucketOp>(op))
+      symbols[SymbolTable::getSymbolName(&op)] = &op;
+}
+
+func::FuncOp AccessAnalysis::segment(StringRef name) {
+  if (symbols.empty())
+    return {};
+  auto it = symbols.find(StringAttr::get(symbols.begin()->first.getContext(), name));
+  return it == symbols.end() ? func::FuncOp() : dyn_cast<func::FuncOp>(it->second);
+}
+
+const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
+  if (auto it = segments.find(name); it != segments.end())
+    return &it->second;
+  auto function = dyn_cast_or_null<func::FuncOp>(symbols.lookup(name));
+  if (!function || !function->hasAttr(kSegmentAttr))
+    return nullptr;
+  Segment segment;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto access = function.getArgAttrOfType<StringAttr>(i, kAccessAttr);
+    StringRef how = access ? access.getValue() : "update";
+    segment.arguments.push_back({bytesOf(type), how != "write", how != "read"});
+  }
+  if (auto temp = function->getAttrOfType<IntegerAttr>(kTempAttr))
+    segment.temp = temp.getInt();
+  return &segments.try_emplace(name, std::move(segment)).first->second;
+}
+
+void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes, SmallVectorImpl<Access> &accesses) {
+  int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (dp - 1);
+  accesses.push_back({ref.getBuffer().getAttr(), ref.getSlot(), begin, begin + spread + bytes, reads, writes,
+                      /*exact=*/spread == 0});
+}
+
+LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access> &accesses) {
+  auto refs = [](ArrayAttr array) { return array.getAsRange<RefAttr>(); };
+  auto elementBytes = [](Type type) { return (int64_t)(type.getIntOrFloatBitWidth() + 7) / 8; };
+  return TypeSwitch<Operation *, LogicalResult>(action)
+      .Case([&](InputOp op) {
+        auto program = op->getParentOfType<ProgramOp>();
+        auto buffer = dyn_cast_or_null<BufferOp>(
+            SymbolTable::lookupSymbolIn(program, op.getTarget().getBuffer().getAttr()));
+        if (!buffer)
+          return op.emitOpError("names ") << op.getTarget().getBuffer() << ", which is no buffer of its program",
+                 failure();
+        add(op.getTarget(), bytesOf(buffer.getType()), false, true, accesses);
+        return success();
+      })
+      .Case([&](RunOp op) -> LogicalResult {
+        const Segment *segment = lookup(op.getSegmentAttr().getAttr());
+        if (!segment)
+          return op.emitOpError("runs ") << op.getSegmentAttr() << ", which is no segment of this module";
+        if (segment->arguments.size() != op.getBuffers().size())
+          return op.emitOpError("passes ") << op.getBuffers().size() << " buffers, expected "
+                                           << segment->arguments.size();
+        for (auto [ref, argument] : llvm::zip(refs(op.getBuffers()), segment->arguments)) {
+          bool updates = argument.reads && argument.writes;
+          add(ref, argument.bytes, argument.reads && (!updates || op.getAccumulate()), argument.writes, accesses);
+        }
+        if (segment->temp && !op.getTemp())
+          return op.emitOpError("has no temp, expected ") << segment->temp << " bytes of scratch";
+        if (op.getTemp())
+          add(*op.getTemp(), segment->temp, false, true, accesses);
+        return success();
+      })
+      .Case([&](GatherOp op) {
+        int64_t bytes = op.getBytes();
+        // In place, the rank's own slice is kept: the target is read as well.
+        bool inPlace = op.getSlice().getBuffer() == op.getTarget().getBuffer();
+        if (!inPlace)
+          add(op.getSlice(), bytes, true, false, accesses);
+        add(op.getTarget(), bytes * dp, inPlace, true, accesses);
+        return success();
+      })
+      .Case([&](ReduceOp op) {
+        int64_t bytes = (int64_t)op.getElements() * elementBytes(op.getType());
+        add(op.getWhole(), bytes * dp, true, false, accesses);
+        add(op.getTarget(), bytes, op.getAccumulate(), true, accesses);
+        return success();
+      })
+      .Case([&](AddOp op) {
+        int64_t bytes = (int64_t)op.getElements() * elementBytes(op.getType());
+        add(op.getSource(), bytes, true, false, accesses);
+        add(op.getTarget(), bytes, true, true, accesses);
+        return success();
+      })
+      .Case([&](SendOp op) { return add(op.getSource(), op.getBytes(), true, false, accesses), success(); })
+      .Case([&](RecvOp op) { return add(op.getTarget(), op.getBytes(), false, true, accesses), success(); })
+      .Case([&](AgreeOp op) -> LogicalResult {
+        if (op.getBuckets().size() != op.getGradients().size())
+          return op.emitOpError("names ") << op.getBuckets().size() << " buckets, expected "
+                                          << op.getGradients().size() << ", one for each gradient";
+        for (auto [ref, name] : llvm::zip(refs(op.getGradients()), op.getBuckets().getAsRange<FlatSymbolRefAttr>())) {
+          auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(name.getAttr()));
+          if (!bucket)
+            return op.emitOpError("names ") << name << ", which is no bucket of this module";
+          add(ref, (int64_t)bucket.getSlice() * elementBytes(bucket.getType()), true, false, accesses);
+        }
+        for (RefAttr ref : refs(op.getLosses()))
+          add(ref, sizeof(float), true, false, accesses);
+        auto program = op->getParentOfType<ProgramOp>();
+        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
+          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), false, true, true});
+        return success();
+      })
+      .Case([&](UpdateOp op) -> LogicalResult {
+        auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
+        if (!bucket)
+          return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
+        int64_t bytes = (int64_t)op.getElements() * elementBytes(bucket.getType());
+        for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
+          add(ref, bytes, true, /*writes=*/i != 1, accesses);
+        auto program = op->getParentOfType<ProgramOp>();
+        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
+          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});
+        return success();
+      })
+      .Default([](Operation *) { return success(); });
+}

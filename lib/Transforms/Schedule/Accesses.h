@@ -1,0 +1,57 @@
+//===- Accesses.h - which bytes an action reads and writes ------*- C++ -*-===//
+//
+// Every action as a list of byte ranges of buffers' slots. Waits, lifetimes and
+// the verifier are all computed from these lists.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_ACCESSES_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_ACCESSES_H
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Actions.h"
+
+namespace dsopt {
+
+/// Bytes [begin, end) of a buffer's slot that an action touches on some rank.
+struct Access {
+  mlir::StringAttr buffer;
+  int64_t slot = 0, begin = 0, end = 0;
+  bool reads = false, writes = false;
+  /// Every rank touches all of [begin, end), not only its own part.
+  bool exact = true;
+};
+
+/// Finds the accesses of actions; remembers what it learned of segments.
+class AccessAnalysis {
+public:
+  explicit AccessAnalysis(mlir::ModuleOp module);
+
+  /// Data-parallel ranks.
+  int64_t ranks() const { return dp; }
+  /// Appends the accesses of an action. Fails with a message where it names a
+  /// segment or bucket that is not there or has other arguments.
+  llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
+  /// The segment of that name, null if there is none.
+  mlir::func::FuncOp segment(llvm::StringRef name);
+
+private:
+  struct Argument {
+    int64_t bytes;
+    bool reads, writes;
+  };
+  struct Segment {
+    llvm::SmallVector<Argument> arguments;
+    int64_t temp = 0;
+  };
+  const Segment *lookup(mlir::StringAttr name);
+  void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes, llvm::SmallVectorImpl<Access> &accesses);
+
+  int64_t dp;
+  llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
+  llvm::DenseMap<mlir::StringAttr, Segment> segments;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_ACCESSES_H

@@ -1,0 +1,140 @@
+//===- Lifetimes.cpp - when a buffer's bytes hold something ---------------===//
+
+#include "Lifetimes.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+void IntervalSet::add(int64_t begin, int64_t end) {
+  SmallVector<std::pair<int64_t, int64_t>, 2> result;
+  for (auto range : ranges) {
+    if (range.second < begin || end < range.first) {
+      result.push_back(range);
+      continue;
+    }
+    begin = std::min(begin, range.first);
+    end = std::max(end, range.second);
+  }
+  if (begin < end)
+    result.push_back({begin, end});
+  llvm::sort(result);
+  ranges = std::move(result);
+}
+
+void IntervalSet::subtract(int64_t begin, int64_t end) {
+  SmallVector<std::pair<int64_t, int64_t>, 2> result;
+  for (auto [first, last] : ranges) {
+    if (first < std::min(last, begin))
+      result.push_back({first, std::min(last, begin)});
+    if (std::max(first, end) < last)
+      result.push_back({std::max(first, end), last});
+  }
+  ranges = std::move(result);
+}
+
+bool IntervalSet::overlaps(int64_t begin, int64_t end) const { return !within(begin, end).empty(); }
+
+SmallVector<std::pair<int64_t, int64_t>> IntervalSet::within(int64_t begin, int64_t end) const {
+  SmallVector<std::pair<int64_t, int64_t>> parts;
+  for (auto [first, last] : ranges)
+    if (std::max(first, begin) < std::min(last, end))
+      parts.push_back({std::max(first, begin), std::min(last, end)});
+  return parts;
+}
+
+namespace {
+/// The accesses of one slot by one entry.
+struct Touch {
+  int64_t entry;
+  SmallVector<Access, 1> accesses;
+};
+} // namespace
+
+/// Backward liveness of one slot. Only bytes that some action stores count: the
+/// padding between parameters is read by reductions but holds nothing.
+static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, const Timeline &timeline,
+                           std::vector<Episode> &episodes) {
+  IntervalSet stored, live;
+  for (const Touch &touch : touches)
+    for (const Access &access : touch.accesses)
+      if (access.writes && !access.reads)
+        stored.add(access.begin, access.end);
+  for (size_t i = touches.size(); i-- > 0;) {
+    const Timeline::Entry &entry = timeline.entries()[touches[i].entry];
+    if (live.empty()) {
+      Episode episode;
+      episode.first = episode.last = touches[i].entry;
+      episode.slot = slot;
+      episode.start = entry.start;
+      episodes.push_back(episode);
+    }
+    Episode &episode = episodes.back();
+    episode.first = touches[i].entry;
+    episode.start.meet(entry.start);
+    // Only the entry's own end: what it waited for may be any other buffer's.
+    episode.end[entry.stream] = std::max(episode.end[entry.stream], entry.sequence);
+    for (const Access &access : touches[i].accesses)
+      if (access.writes && !access.reads && access.exact)
+        live.subtract(access.begin, access.end);
+    for (const Access &access : touches[i].accesses)
+      if (access.reads)
+        for (auto [begin, end] : stored.within(access.begin, access.end))
+          live.add(begin, end);
+  }
+}
+
+FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &analysis) {
+  ProgramLife life;
+  ScheduleOp schedule = getSchedule(program);
+  if (!schedule)
+    return program.emitOpError("has no schedule"), failure();
+  life.timeline = Timeline(schedule);
+  llvm::DenseMap<std::pair<StringAttr, int64_t>, std::vector<Touch>> touches;
+  for (auto [index, entry] : llvm::enumerate(life.timeline.entries())) {
+    SmallVector<Access> &list = life.accesses.emplace_back();
+    if (failed(analysis.collect(entry.op, list)))
+      return failure();
+    for (const Access &access : list) {
+      std::vector<Touch> &slot = touches[{access.buffer, access.slot}];
+      if (slot.empty() || slot.back().entry != (int64_t)index)
+        slot.push_back({(int64_t)index, {}});
+      slot.back().accesses.push_back(access);
+    }
+  }
+  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+    if (buffer.getKind() == "constants")
+      continue;
+    BufferLife entry;
+    entry.buffer = buffer;
+    entry.bytes = (int64_t)buffer.getSlots() * (int64_t)buffer.getStride();
+    entry.persistent = buffer.getPersistent();
+    if (!entry.persistent)
+      for (int64_t slot = 0, slots = buffer.getSlots(); slot < slots; ++slot)
+        if (auto it = touches.find({buffer.getSymNameAttr(), slot}); it != touches.end())
+          appendEpisodes(it->second, slot, life.timeline, entry.episodes);
+    llvm::sort(entry.episodes, [](const Episode &a, const Episode &b) { return a.first < b.first; });
+    life.lives.push_back(std::move(entry));
+  }
+  return life;
+}
+
+std::optional<std::pair<const Episode *, const Episode *>> dsopt::findClash(const BufferLife &a,
+                                                                           const BufferLife &b) {
+  // Both lists in order of their first entries: each episode has to start after
+  // all earlier ones of the other list are complete.
+  const std::vector<Episode> *lists[2] = {&a.episodes, &b.episodes};
+  size_t next[2] = {0, 0};
+  Clock ended[2];
+  while (next[0] < lists[0]->size() || next[1] < lists[1]->size()) {
+    int side = next[0] == lists[0]->size() ||
+               (next[1] < lists[1]->size() && (*lists[1])[next[1]].first < (*lists[0])[next[0]].first);
+    const Episode &episode = (*lists[side])[next[side]++];
+    if (!ended[!side].within(episode.start))
+      for (const Episode &other : ArrayRef<Episode>(*lists[!side]).take_front(next[!side]))
+        if (!other.end.within(episode.start))
+          return side ? std::make_pair(&other, &episode) : std::make_pair(&episode, &other);
+    ended[side].join(episode.end);
+  }
+  return std::nullopt;
+}

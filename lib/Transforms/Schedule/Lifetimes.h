@@ -1,0 +1,64 @@
+//===- Lifetimes.h - when a buffer's bytes hold something -------*- C++ -*-===//
+//
+// Liveness of each slot of each buffer over the actions of a program, as episodes
+// from a first write to the last use, with clocks that say what has to be
+// complete. Planner and verifier share it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_LIFETIMES_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_LIFETIMES_H
+
+#include "Timeline.h"
+
+namespace dsopt {
+
+/// Disjoint, ascending byte ranges.
+class IntervalSet {
+public:
+  void add(int64_t begin, int64_t end);
+  void subtract(int64_t begin, int64_t end);
+  bool empty() const { return ranges.empty(); }
+  bool overlaps(int64_t begin, int64_t end) const;
+  /// The parts of [begin, end) that are in the set.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> within(int64_t begin, int64_t end) const;
+
+private:
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 2> ranges;
+};
+
+/// A slot holds something from entry `first` to entry `last`.
+struct Episode {
+  int64_t first = 0, last = 0;
+  int64_t slot = 0;
+  Clock start; ///< complete before each of its accesses starts
+  Clock end;   ///< complete once all of its accesses are
+};
+
+struct BufferLife {
+  exec::BufferOp buffer;
+  int64_t bytes = 0; ///< of all slots
+  std::vector<Episode> episodes; ///< by first entry
+  /// Lives through the step: shares with nobody.
+  bool persistent = false;
+};
+
+/// A program with its accesses, clocks and lifetimes.
+class ProgramLife {
+public:
+  /// Emits an error and fails where an action does not fit its segment.
+  static mlir::FailureOr<ProgramLife> compute(exec::ProgramOp program, AccessAnalysis &analysis);
+
+  Timeline timeline;
+  std::vector<llvm::SmallVector<Access>> accesses; ///< by entry
+  /// Buffers that take bytes of the arena, in their order.
+  std::vector<BufferLife> lives;
+};
+
+/// Two episodes of two buffers that may not share bytes, none if they may:
+/// neither is complete before the other starts. Linear in the episodes.
+std::optional<std::pair<const Episode *, const Episode *>> findClash(const BufferLife &a, const BufferLife &b);
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_LIFETIMES_H

@@ -1,0 +1,257 @@
+//===- MicroBatch.cpp - one micro-batch as runs, values and buckets -------===//
+
+#include "MicroBatch.h"
+
+#include "dsopt/Interfaces/Options.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Fills a MicroBatch step by step.
+class Reader {
+public:
+  explicit Reader(ModuleOp module) : module(module), symbols(module) {}
+  FailureOr<MicroBatch> read();
+
+private:
+  LogicalResult readBuckets();
+  LogicalResult readRuns();
+  LogicalResult readArguments(RunInfo &run, unsigned first, Location loc);
+  LogicalResult readValues();
+  LogicalResult readStages();
+  LogicalResult readUpdate();
+  std::optional<BucketArgument> findParameter(FlatSymbolRefAttr parameter, int64_t block);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  MicroBatch result;
+  llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, byte offset
+  llvm::DenseMap<Value, int64_t> valueIds;
+};
+} // namespace
+
+LogicalResult Reader::readBuckets() {
+  for (auto op : module.getOps<dist::BucketOp>()) {
+    BucketInfo bucket;
+    bucket.op = op;
+    bucket.ranks = op.getRanks();
+    bucket.zero = bucket.ranks == 1 ? 0 : op.getZero();
+    bucket.slice = op.getSlice();
+    bucket.padded = op.getPadded();
+    bucket.elementBytes = (op.getType().getIntOrFloatBitWidth() + 7) / 8;
+    bucket.frozen = op.getFrozen();
+    bucket.useStages.assign(op.getBlocks().size(), -1);
+    bucket.accumulated.assign(op.getBlocks().size(), false);
+    int64_t dp = getOption(module, "dp", 1);
+    if (bucket.ranks != dp)
+      return op.emitOpError("is cut for ") << bucket.ranks << " ranks, expected " << dp << " (dp)";
+    for (auto range : op.getRanges().getAsRange<dist::RangeAttr>()) {
+      bucket.payload += range.getElements();
+      places[range.getParameter()] = {result.buckets.size(), range.getOffset() * bucket.elementBytes};
+    }
+    result.buckets.push_back(std::move(bucket));
+  }
+  return success();
+}
+
+std::optional<BucketArgument> Reader::findParameter(FlatSymbolRefAttr parameter, int64_t block) {
+  auto it = places.find(parameter);
+  if (it == places.end())
+    return std::nullopt;
+  BucketArgument argument{it->second.first, 0, it->second.second};
+  auto blocks = result.buckets[argument.bucket].op.getBlocks();
+  auto use = llvm::find(blocks, block);
+  if (use == blocks.end())
+    return std::nullopt;
+  argument.use = use - blocks.begin();
+  return argument;
+}
+
+LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) {
+  func::FuncOp segment = run.segment;
+  for (unsigned i = first; i < segment.getNumArguments(); ++i) {
+    if (auto name = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kConstantAttr)) {
+      run.constants.push_back(name.getAttr());
+      continue;
+    }
+    auto parameter = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kParameterAttr);
+    auto gradient = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kGradientAttr);
+    if (!parameter && !gradient)
+      return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
+                            << " is not marked, expected " << exec::kParameterAttr << ", " << exec::kGradientAttr
+                            << " or " << exec::kConstantAttr;
+    if (!run.constants.empty() || (parameter && !run.gradients.empty()))
+      return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
+                            << " is out of order, expected parameters, gradients, constants";
+    FlatSymbolRefAttr name = parameter;
+    if (gradient) {
+      auto state = symbols.lookup<graph::StateOp>(gradient.getAttr());
+      if (!state)
+        return emitError(loc) << "segment @" << segment.getSymName() << " names " << gradient
+                              << ", which is no state of this module";
+      name = state.getParameterAttr();
+    }
+    std::optional<BucketArgument> argument = findParameter(name, run.block);
+    if (!argument)
+      return emitError(loc) << "segment @" << segment.getSymName() << " uses " << name
+                            << ", which no bucket of block " << run.block << " holds";
+    BucketInfo &bucket = result.buckets[argument->bucket];
+    bucket.useStages[argument->use] = run.stage;
+    if (gradient)
+      bucket.accumulated[argument->use] = true;
+    (gradient ? run.gradients : run.parameters).push_back(*argument);
+  }
+  return success();
+}
+
+LogicalResult Reader::readRuns() {
+  for (auto [i, argument] : llvm::enumerate(result.function.getArguments())) {
+    ValueInfo value;
+    auto name = result.function.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
+    if (!name)
+      return result.function.emitError() << "argument " << i << " of @micro_batch has no " << graph::kNameAttr;
+    value.seed = name.getValue() == "seed";
+    value.input = name.getValue();
+    value.name = value.seed ? "seed" : "input." + name.getValue().str();
+    auto type = cast<RankedTensorType>(argument.getType());
+    value.type = MemRefType::get(type.getShape(), type.getElementType());
+    valueIds[argument] = result.values.size();
+    result.values.push_back(std::move(value));
+  }
+  for (Operation &op : result.function.getBody().front()) {
+    if (isa<func::ReturnOp>(op))
+      continue;
+    auto runOp = dyn_cast<graph::RunOp>(op);
+    if (!runOp)
+      return op.emitOpError("in @micro_batch, expected graph.run only");
+    RunInfo run;
+    run.segment = symbols.lookup<func::FuncOp>(runOp.getCalleeAttr().getAttr());
+    if (!run.segment || !run.segment->hasAttr(exec::kSegmentAttr))
+      return runOp.emitOpError("runs ") << runOp.getCalleeAttr() << ", expected a segment";
+    auto integer = [&](StringRef name) {
+      auto attr = run.segment->getAttrOfType<IntegerAttr>(name);
+      return attr ? attr.getInt() : 0;
+    };
+    run.block = integer(graph::kBlockAttr);
+    run.stage = integer(dist::kStageAttr);
+    run.temp = integer(exec::kTempAttr);
+    auto phase = run.segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
+    if (!phase || (phase != "F" && phase != "B" && phase != "W"))
+      return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase F, B or W";
+    run.phase = phase == "F" ? Phase::F : phase == "B" ? Phase::B : Phase::W;
+    unsigned values = runOp.getNumOperands() + runOp.getNumResults();
+    if (run.segment.getNumArguments() < values)
+      return runOp.emitOpError("passes ") << values << " values, but the segment has "
+                                          << run.segment.getNumArguments() << " arguments";
+    for (Value input : runOp.getInputs())
+      run.inputs.push_back(valueIds.lookup(input));
+    for (auto [i, output] : llvm::enumerate(runOp.getOutputs())) {
+      ValueInfo value;
+      auto type = cast<RankedTensorType>(output.getType());
+      value.type = MemRefType::get(type.getShape(), type.getElementType());
+      value.name = (run.segment.getSymName() + "." + Twine(i)).str();
+      value.run = result.runs.size();
+      value.stage = run.stage;
+      valueIds[output] = result.values.size();
+      run.results.push_back(result.values.size());
+      result.values.push_back(std::move(value));
+    }
+    if (failed(readArguments(run, values, runOp.getLoc())))
+      return failure();
+    result.runs.push_back(std::move(run));
+  }
+  return success();
+}
+
+LogicalResult Reader::readValues() {
+  auto ret = cast<func::ReturnOp>(result.function.getBody().front().getTerminator());
+  if (ret.getNumOperands() != 1 || isa<BlockArgument>(ret.getOperand(0)))
+    return ret.emitOpError("of @micro_batch, expected the loss, computed by a run");
+  result.loss = valueIds.lookup(ret.getOperand(0));
+  result.values[result.loss].loss = true;
+  result.values[result.loss].name = "loss";
+  for (ValueInfo &value : result.values)
+    value.lowest = value.highest = value.stage;
+  for (RunInfo &run : result.runs)
+    for (int64_t id : run.inputs) {
+      ValueInfo &value = result.values[id];
+      if (value.stage < 0)
+        continue;
+      if (run.stage > value.stage && result.runs[value.run].phase != Phase::F)
+        return run.segment.emitError() << "stage " << run.stage << " uses value " << value.name
+                                       << ", which stage " << value.stage
+                                       << " computes in backward, expected backward values to go down";
+      value.lowest = std::min(value.lowest, run.stage);
+      value.highest = std::max(value.highest, run.stage);
+    }
+  return success();
+}
+
+LogicalResult Reader::readStages() {
+  int64_t last = getOption(module, "pp", 1) - 1;
+  for (const RunInfo &run : result.runs)
+    last = std::max(last, run.stage);
+  result.stages = last + 1;
+  result.stageBlocks.assign(result.stages, {INT64_MAX, 0});
+  for (const RunInfo &run : result.runs) {
+    auto &[first, end] = result.stageBlocks[run.stage];
+    first = std::min(first, run.block);
+    end = std::max(end, run.block + 1);
+  }
+  for (auto [s, range] : llvm::enumerate(result.stageBlocks)) {
+    if (range.first >= range.second)
+      return module.emitError() << "stage " << s << " has no blocks, expected at least one of the model's in each of "
+                                << result.stages << " stages";
+    if (s && range.first < result.stageBlocks[s - 1].second)
+      return module.emitError() << "stage " << s << " starts with block " << range.first << ", expected block "
+                                << result.stageBlocks[s - 1].second << ", behind those of stage " << s - 1;
+  }
+  for (BucketInfo &bucket : result.buckets) {
+    std::set<int64_t> stages;
+    for (int64_t stage : bucket.useStages)
+      if (stage >= 0)
+        stages.insert(stage);
+    if (stages.empty())
+      return bucket.op.emitOpError("is used by no run");
+    bucket.stages.assign(stages.begin(), stages.end());
+    bucket.owner = *llvm::find_if(bucket.useStages, [](int64_t stage) { return stage >= 0; });
+    if (!bucket.frozen && !bucket.accumulated[0])
+      return bucket.op.emitOpError("is trained, but block ")
+             << bucket.op.getBlocks()[0] << " does not accumulate its gradient";
+  }
+  return success();
+}
+
+LogicalResult Reader::readUpdate() {
+  std::set<std::pair<double, bool>> groups;
+  for (auto parameter : module.getOps<graph::ParameterOp>()) {
+    if (parameter.getFrozen())
+      continue;
+    auto scale = parameter->getAttrOfType<FloatAttr>("graph.lr_scale");
+    groups.insert({scale ? scale.getValueAsDouble() : 1.0, parameter->hasAttr("graph.no_decay")});
+  }
+  result.scalarGroups = std::max<int64_t>(groups.size(), 1);
+  if (auto update = symbols.lookup<func::FuncOp>("update"))
+    update.walk([&](graph::KernelOp kernel) { result.updateKernel = kernel.getCalleeAttr().getAttr(); });
+  bool trained = llvm::any_of(result.buckets, [](BucketInfo &bucket) { return !bucket.frozen; });
+  if (trained && !result.updateKernel)
+    return module.emitError("has trained buckets, but @update with a call of the update kernel is missing");
+  return success();
+}
+
+FailureOr<MicroBatch> Reader::read() {
+  result.function = symbols.lookup<func::FuncOp>("micro_batch");
+  if (!result.function || result.function.isExternal())
+    return module.emitError("has no function @micro_batch"), failure();
+  if (failed(readBuckets()) || failed(readRuns()) || failed(readValues()) || failed(readStages()) ||
+      failed(readUpdate()))
+    return failure();
+  return std::move(result);
+}
+
+FailureOr<MicroBatch> dsopt::readMicroBatch(ModuleOp module) { return Reader(module).read(); }

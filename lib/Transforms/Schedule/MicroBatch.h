@@ -1,0 +1,86 @@
+//===- MicroBatch.h - one micro-batch as runs, values and buckets -*- C++ -*-===//
+//
+// What build-programs reads from the module, once: the runs of @micro_batch with
+// the buckets their segments touch, the values between them with the stages they
+// cross, the buckets with their stages and their gradient accumulators.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_MICROBATCH_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_MICROBATCH_H
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Transforms/Schedule/PipelineOrder.h"
+
+namespace dsopt {
+
+/// A tensor between runs: a graph input, the seed, or a run's result.
+struct ValueInfo {
+  std::string name;              ///< of its buffer
+  mlir::MemRefType type;
+  int64_t run = -1;              ///< that defines it, -1 for the function's arguments
+  int64_t stage = -1;            ///< that defines it, -1 for the function's arguments
+  std::string input;             ///< the graph input's name
+  bool seed = false, loss = false;
+  int64_t lowest = -1, highest = -1; ///< stages that hold it
+  /// Whether it is sent from stage `s` to the next one up, or down.
+  bool crossesUp(int64_t s) const { return stage >= 0 && s >= stage && s < highest; }
+  bool crossesDown(int64_t s) const { return stage >= 0 && s <= stage && s > lowest; }
+};
+
+/// A parameter's or gradient's place: a bucket, its use, bytes from the start.
+struct BucketArgument {
+  int64_t bucket = 0, use = 0, offset = 0;
+};
+
+struct RunInfo {
+  mlir::func::FuncOp segment;
+  int64_t block = 0, stage = 0;
+  Phase phase = Phase::F;
+  llvm::SmallVector<int64_t> inputs, results; ///< values
+  llvm::SmallVector<BucketArgument> parameters, gradients;
+  llvm::SmallVector<mlir::StringAttr> constants;
+  int64_t temp = 0;
+};
+
+struct BucketInfo {
+  dist::BucketOp op;
+  int64_t ranks = 1, zero = 0;          ///< zero is 0 with one rank
+  int64_t slice = 0, padded = 0;        ///< elements
+  int64_t payload = 0;                  ///< elements of parameters
+  int64_t elementBytes = 4;
+  bool frozen = false;
+  llvm::SmallVector<int64_t> useStages; ///< of each block that uses it, -1: no run does
+  llvm::SmallVector<int64_t> stages;    ///< distinct, ascending
+  int64_t owner = 0;
+  llvm::SmallVector<bool> accumulated;  ///< by use: some run writes its gradient
+
+  llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
+  bool shared() const { return useStages.size() > 1; }
+  bool wholeParameters() const { return zero < 3; }
+  bool wholeGradients() const { return zero < 2; }
+  bool wholeStates() const { return zero < 1; }
+  int64_t sliceBytes() const { return slice * elementBytes; }
+};
+
+struct MicroBatch {
+  mlir::func::FuncOp function;
+  std::vector<ValueInfo> values;
+  std::vector<RunInfo> runs;
+  std::vector<BucketInfo> buckets;
+  int64_t stages = 1;
+  llvm::SmallVector<std::pair<int64_t, int64_t>> stageBlocks; ///< half-open ranges
+  int64_t loss = -1;                                          ///< value
+  mlir::StringAttr updateKernel;
+  int64_t scalarGroups = 1; ///< distinct (lr_scale, no_decay) of trained parameters
+};
+
+/// Reads the module. Emits an error and fails where it is not what
+/// build-programs expects.
+mlir::FailureOr<MicroBatch> readMicroBatch(mlir::ModuleOp module);
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_MICROBATCH_H

@@ -1,0 +1,195 @@
+//===- PlanMemory.cpp - every buffer's place in the arena -----------------===//
+
+#include "Packing.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Schedule/Passes.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+
+namespace dsopt {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "dsopt/Transforms/Schedule/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+/// Live bytes at the worst moment.
+struct Peak {
+  int64_t bytes = 0;                       ///< with alignment and padding
+  std::map<StringRef, int64_t> classes;    ///< without
+  Operation *action = nullptr;             ///< null: persistent state alone
+};
+
+class PlanMemory : public dsopt::impl::PlanMemoryBase<PlanMemory> {
+public:
+  using PlanMemoryBase::PlanMemoryBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult plan(ProgramOp program, AccessAnalysis &analysis);
+  void refuse(ProgramOp program, int64_t arena, const Peak &peak);
+};
+} // namespace
+
+static constexpr StringLiteral kClasses[] = {"parameters", "gradients", "optimizer", "activations",
+                                             "buffers",    "reduction", "tied"};
+
+static int64_t payloadOf(BufferOp buffer) {
+  auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
+  return payload ? payload.getInt() : bytesOf(buffer.getType());
+}
+
+/// The moment with the most live bytes, in order of issue.
+static Peak findPeak(const ProgramLife &life) {
+  struct Change {
+    int64_t entry;
+    bool begins;
+    const BufferLife *buffer;
+  };
+  std::vector<Change> changes;
+  Peak peak;
+  for (const BufferLife &buffer : life.lives) {
+    if (buffer.persistent) {
+      peak.bytes += buffer.bytes;
+      BufferOp op = buffer.buffer;
+      peak.classes[op.getKind()] += payloadOf(op) * (int64_t)op.getSlots();
+    }
+    for (const Episode &episode : buffer.episodes) {
+      changes.push_back({episode.first, true, &buffer});
+      changes.push_back({episode.last + 1, false, &buffer});
+    }
+  }
+  llvm::sort(changes, [](const Change &a, const Change &b) {
+    return std::tie(a.entry, a.begins) < std::tie(b.entry, b.begins);
+  });
+  int64_t live = peak.bytes;
+  std::map<StringRef, int64_t> classes = peak.classes;
+  for (const Change &change : changes) {
+    BufferOp op = change.buffer->buffer;
+    int64_t sign = change.begins ? 1 : -1;
+    live += sign * (int64_t)op.getStride();
+    classes[op.getKind()] += sign * payloadOf(op);
+    if (live > peak.bytes)
+      peak = {live, classes, life.timeline.entries()[change.entry].op};
+  }
+  return peak;
+}
+
+/// Bytes that one rank sends in a step, by class; what the ends of buckets add is
+/// `padding`.
+static std::map<StringRef, int64_t> countTraffic(ProgramOp program, int64_t ranks) {
+  std::map<StringRef, int64_t> traffic;
+  llvm::DenseMap<StringAttr, BufferOp> buffers;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    buffers[buffer.getSymNameAttr()] = buffer;
+  auto collective = [&](StringRef kind, RefAttr whole, int64_t sent) {
+    BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
+    int64_t useful = sent;
+    if (buffer && kind != "tied" && bytesOf(buffer.getType()) == sent / (ranks - 1) * ranks)
+      useful = payloadOf(buffer) * (ranks - 1) / ranks;
+    traffic[kind] += useful;
+    traffic["padding"] += sent - useful;
+  };
+  for (Operation &op : getSchedule(program).getBody().front()) {
+    if (auto gather = dyn_cast<GatherOp>(op); gather && ranks > 1)
+      collective(gather.getTraffic(), gather.getTarget(), (ranks - 1) * (int64_t)gather.getBytes());
+    else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && ranks > 1)
+      collective("reduce_scatter", reduce.getWhole(),
+                 (ranks - 1) * (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
+    else if (auto send = dyn_cast<SendOp>(op))
+      traffic[send.getTraffic()] += send.getBytes();
+  }
+  return traffic;
+}
+
+static DictionaryAttr toDictionary(MLIRContext *context, const std::map<StringRef, int64_t> &entries) {
+  Builder builder(context);
+  NamedAttrList list;
+  for (auto [name, value] : entries)
+    list.set(name, builder.getI64IntegerAttr(value));
+  return list.getDictionary(context);
+}
+
+void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
+  ModuleOp module = getOperation();
+  int64_t limit = budget > 0 ? (int64_t)budget : getOption(module, "device_memory", 0);
+  InFlightDiagnostic diag = program.emitOpError("needs ")
+                            << arena << " bytes on each rank of position " << program.getPosition()
+                            << ", more than the budget of " << limit << " (device-memory)";
+  if (peak.action)
+    diag << "; the peak is at the " << describe(peak.action);
+  auto bytes = [&](StringRef name) {
+    auto it = peak.classes.find(name);
+    return it == peak.classes.end() ? 0 : it->second;
+  };
+  std::string classes;
+  for (StringRef name : kClasses)
+    if (bytes(name))
+      classes += llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", name, bytes(name)).str();
+  diag.attachNote() << "live there: " << classes;
+  // What each remedy would save, from the classes at the peak.
+  int64_t dp = getOption(module, "dp", 1), zero = dp == 1 ? 0 : getOption(module, "zero", 0);
+  std::string remedy;
+  int64_t saved = 0;
+  StringRef sliced[] = {"optimizer", "gradients", "parameters"};
+  for (int64_t stage = zero; dp > 1 && stage < 3; ++stage) {
+    saved += bytes(sliced[stage]) - bytes(sliced[stage]) / dp;
+    if (arena - saved <= limit) {
+      remedy = llvm::formatv("-zero={0} would fit (about {1} bytes)", stage + 1, arena - saved).str();
+      break;
+    }
+  }
+  if (remedy.empty() && getOption(module, "gather_window", 1) > 1 && arena - bytes("buffers") / 2 <= limit)
+    remedy = "-gather-window=1 may fit";
+  if (remedy.empty() && arena - bytes("activations") / 2 <= limit)
+    remedy = "half the -micro-batch-size with twice the -micro-batches would fit";
+  if (remedy.empty())
+    remedy = llvm::formatv("no option alone fits; more stages (-pp) or ranks (-dp) divide {0} bytes of state",
+                           bytes("parameters") + bytes("gradients") + bytes("optimizer"))
+                 .str();
+  diag.attachNote() << remedy;
+}
+
+LogicalResult PlanMemory::plan(ProgramOp program, AccessAnalysis &analysis) {
+  FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
+  if (failed(life))
+    return failure();
+  Packing packing = packBuffers(life->lives);
+  Builder builder(program.getContext());
+  for (auto [buffer, offset] : llvm::zip(life->lives, packing.offsets))
+    buffer.buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+  Peak peak = findPeak(*life);
+  int64_t limit = budget > 0 ? (int64_t)budget : getOption(getOperation(), "device_memory", 0);
+  if (limit > 0 && packing.arena > limit)
+    return refuse(program, packing.arena, peak), failure();
+  program.setArenaAttr(builder.getI64IntegerAttr(packing.arena));
+  program.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
+  std::map<StringRef, int64_t> memory;
+  int64_t sum = 0;
+  for (StringRef name : kClasses) {
+    auto it = peak.classes.find(name);
+    memory[name] = it == peak.classes.end() ? 0 : it->second;
+    sum += memory[name];
+  }
+  memory["padding"] = packing.arena - sum;
+  memory["total"] = packing.arena;
+  program->setAttr(kMemoryAttr, toDictionary(program.getContext(), memory));
+  std::map<StringRef, int64_t> traffic = countTraffic(program, analysis.ranks());
+  for (StringRef name : {"all_gather", "reduce_scatter", "send_recv", "tied", "padding"})
+    traffic.try_emplace(name, 0);
+  program->setAttr(kTrafficAttr, toDictionary(program.getContext(), traffic));
+  return success();
+}
+
+void PlanMemory::runOnOperation() {
+  AccessAnalysis analysis(getOperation());
+  for (ProgramOp program : getPrograms(getOperation()))
+    if (failed(plan(program, analysis)))
+      return signalPassFailure();
+}

@@ -1,0 +1,96 @@
+//===- PositionWriter.h - the schedule of one position ----------*- C++ -*-===//
+//
+// Turns a position's steps into its program: addresses of values, parameters and
+// gradients, gathers ahead of runs, the gradient tree behind them, and the end of
+// the step. Split over WriteSteps.cpp, WriteReductions.cpp and WriteFinish.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_POSITIONWRITER_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_POSITIONWRITER_H
+
+#include "ProgramBuilder.h"
+#include "Steps.h"
+
+namespace dsopt {
+
+/// How many micro-batches there are and how their gradients are added (DESIGN
+/// 2.1 rule 4).
+struct BatchShape {
+  int64_t ranks = 1;         ///< dp
+  int64_t microBatches = 1;  ///< M, a rank
+  int64_t shards = 1;        ///< V
+  bool local = true;         ///< else sharded
+  int64_t gatherWindow = 1;
+  int64_t shardsPerRank() const { return shards / ranks; }
+  int64_t perShard() const { return microBatches / shardsPerRank(); }
+  /// The shard, within the rank, and the index in it of position `p` of the run order.
+  int64_t shardOf(int64_t p) const { return local ? p / perShard() : p % shardsPerRank(); }
+  int64_t indexOf(int64_t p) const { return local ? p % perShard() : p / shardsPerRank(); }
+};
+
+class PositionWriter {
+public:
+  PositionWriter(mlir::ModuleOp module, AccessAnalysis &analysis, MicroBatch &graph, const BatchShape &batch,
+                 int64_t stage)
+      : graph(graph), batch(batch), stage(stage), out(module, analysis, stage, graph.stageBlocks[stage]) {}
+
+  /// Writes the whole program.
+  llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);
+  exec::ProgramOp program() { return out.program; }
+
+private:
+  // WriteSteps.cpp
+  void declareState();
+  void writeInput(const Step &step);
+  void writeRun(const Step &step);
+  void writeTransfer(const Step &step);
+  void writeGathers(int64_t run);
+  exec::RefAttr valueRef(int64_t value, int64_t microBatch);
+  mlir::FlatSymbolRefAttr wholeParameters(BucketInfo &bucket);
+  mlir::FlatSymbolRefAttr parameters(BucketInfo &bucket);
+
+  // WriteReductions.cpp
+  /// The accumulator's state, and this rank's slice of it.
+  mlir::FlatSymbolRefAttr gradient(BucketInfo &bucket, int64_t use);
+  exec::RefAttr gradientSlice(BucketInfo &bucket, int64_t use);
+  /// The whole gradient at `depth` of the tree's stack, for index `index`.
+  mlir::FlatSymbolRefAttr wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth, int64_t index);
+  /// Where a run on micro-batch `p` puts a bucket's gradient.
+  mlir::FlatSymbolRefAttr runGradient(BucketInfo &bucket, int64_t use, int64_t p);
+  /// Continues the tree after the last run on `p` that writes the gradient.
+  void finishGradient(int64_t bucket, int64_t use, int64_t p);
+  void throttleReductions(const RunInfo &run, int64_t p);
+
+  // WriteFinish.cpp
+  void writeTiedGradients(BucketInfo &bucket);
+  void writeAgree();
+  void writeUpdate(BucketInfo &bucket);
+  void writeNewParameters(BucketInfo &bucket);
+  void writeFinish();
+
+  mlir::MemRefType flat(BucketInfo &bucket, bool whole) {
+    return mlir::MemRefType::get({whole ? bucket.padded : bucket.slice}, bucket.op.getType());
+  }
+  int64_t payload(BucketInfo &bucket, bool whole) {
+    int64_t bytes = bucket.payload * bucket.elementBytes;
+    return whole ? bytes : (bytes + bucket.ranks - 1) / bucket.ranks;
+  }
+  bool isHere(const BucketInfo &bucket) const { return llvm::is_contained(bucket.stages, stage); }
+
+  MicroBatch &graph;
+  const BatchShape &batch;
+  int64_t stage;
+  ProgramBuilder out;
+  llvm::DenseMap<int64_t, int64_t> slots; ///< of values
+  llvm::SmallVector<Window> windows;
+  size_t nextWindow = 0;
+  llvm::SmallVector<exec::RunOp> runs;    ///< written so far
+  llvm::SmallVector<exec::ReduceOp> reductions;
+  /// The tree's stack of partial sums: their levels, by (bucket, use).
+  llvm::DenseMap<std::pair<int64_t, int64_t>, llvm::SmallVector<int64_t>> trees;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_POSITIONWRITER_H

@@ -1,0 +1,99 @@
+//===- Timeline.h - what is complete when an action starts ------*- C++ -*-===//
+//
+// Vector clocks over the streams of one rank: for each action the number of
+// actions of each stream that are surely complete before it starts, by the order
+// of its stream and by waits. One comparison answers "is a complete before b
+// starts"; building it is linear in the schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_TIMELINE_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_TIMELINE_H
+
+#include "Accesses.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <array>
+
+namespace dsopt {
+
+/// A number of actions for each stream.
+struct Clock : std::array<int64_t, exec::kStreams> {
+  Clock() { fill(0); }
+  void join(const Clock &other) {
+    for (int s = 0; s < exec::kStreams; ++s)
+      (*this)[s] = std::max((*this)[s], other[s]);
+  }
+  void meet(const Clock &other) {
+    for (int s = 0; s < exec::kStreams; ++s)
+      (*this)[s] = std::min((*this)[s], other[s]);
+  }
+  /// Whether everything counted here is counted there too.
+  bool within(const Clock &other) const {
+    for (int s = 0; s < exec::kStreams; ++s)
+      if ((*this)[s] > other[s])
+        return false;
+    return true;
+  }
+};
+
+class Timeline {
+public:
+  struct Entry {
+    mlir::Operation *op;
+    int stream;
+    /// The how-manieth action of its stream, from 1.
+    int64_t sequence;
+    /// What is complete when it starts.
+    Clock start;
+    /// What is complete when it is.
+    Clock completion() const {
+      Clock clock = start;
+      clock[stream] = sequence;
+      return clock;
+    }
+  };
+
+  Timeline() = default;
+  explicit Timeline(exec::ScheduleOp schedule);
+
+  /// The next operation (action or wait) of the schedule.
+  void append(mlir::Operation *op);
+
+  const std::vector<Entry> &entries() const { return actions; }
+  /// The place of an action among the entries.
+  int64_t indexOf(mlir::Operation *op) const { return indices.lookup(op); }
+  /// What is complete when the next action of a stream starts.
+  const Clock &now(int stream) const { return clocks[stream]; }
+  /// Whether entry `a` is complete before entry `b` starts.
+  bool precedes(int64_t a, int64_t b) const {
+    return actions[b].start[actions[a].stream] >= actions[a].sequence;
+  }
+
+private:
+  std::vector<Entry> actions;
+  llvm::DenseMap<mlir::Operation *, int64_t> indices;
+  std::array<Clock, exec::kStreams> clocks;
+};
+
+/// Remembers who touched which bytes last, stream by stream, and finds the
+/// earlier actions that an access has to come after.
+class HazardTracker {
+public:
+  /// Calls `conflict` with the entry of the last action of each stream that
+  /// conflicts with the access (one of the two writes, bytes in common).
+  void conflicts(const Access &access, llvm::function_ref<void(int64_t entry, bool wrote)> conflict) const;
+  /// Adds an access of entry `entry`, which runs on `stream`.
+  void record(const Access &access, int64_t entry, int stream);
+
+private:
+  struct Range {
+    int64_t begin, end;
+    std::array<int64_t, exec::kStreams> written, read; ///< entries, -1 for none
+  };
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, llvm::SmallVector<Range, 1>> slots;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_TIMELINE_H

@@ -1,0 +1,18 @@
+//===- Verify.h - the parts of verify-exec ----------------------*- C++ -*-===//
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_VERIFY_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_VERIFY_H
+
+#include "Lifetimes.h"
+
+namespace dsopt {
+
+/// Checks one program by itself: addresses, order of conflicting accesses, values
+/// read and written, bytes shared, collectives.
+llvm::LogicalResult verifyProgram(exec::ProgramOp program, AccessAnalysis &analysis);
+
+/// Checks the programs against each other: transfers, agreements, deadlock.
+llvm::LogicalResult verifyPositions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_VERIFY_H

@@ -1,0 +1,283 @@
+//===- VerifyProgram.cpp - one position's program by itself ---------------===//
+//
+// Nothing is taken from the builder or the planner: everything is recomputed
+// from buffers, offsets, accesses and waits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+class ProgramVerifier {
+public:
+  ProgramVerifier(ProgramOp program, AccessAnalysis &analysis) : program(program), analysis(analysis) {
+    for (auto buffer : program.getBody().front().getOps<BufferOp>())
+      buffers[buffer.getSymNameAttr()] = buffer;
+  }
+  LogicalResult verify();
+
+private:
+  LogicalResult verifyAddresses();
+  LogicalResult verifyHazards();
+  LogicalResult verifyValues();
+  LogicalResult verifyGradients();
+  LogicalResult verifyCollectives();
+  LogicalResult verifyArena();
+  Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
+
+  ProgramOp program;
+  AccessAnalysis &analysis;
+  llvm::DenseMap<StringAttr, BufferOp> buffers;
+  ProgramLife life;
+};
+} // namespace
+
+LogicalResult ProgramVerifier::verifyAddresses() {
+  for (auto [index, list] : llvm::enumerate(life.accesses))
+    for (const Access &access : list) {
+      Operation *op = action(index);
+      BufferOp buffer = buffers.lookup(access.buffer);
+      if (!buffer)
+        return op->emitOpError("names @") << access.buffer.getValue() << ", which is no buffer of its program";
+      auto note = [&](InFlightDiagnostic &&diag) -> LogicalResult {
+        diag.attachNote(buffer.getLoc()) << "the buffer is here";
+        return diag;
+      };
+      if (access.slot < 0 || access.slot >= (int64_t)buffer.getSlots())
+        return note(op->emitOpError("uses slot ") << access.slot << " of @" << buffer.getSymName() << ", which has "
+                                                  << (int64_t)buffer.getSlots() << " slots");
+      if (access.begin < 0 || access.end > bytesOf(buffer.getType()))
+        return note(op->emitOpError("touches bytes ")
+                    << access.begin << " to " << access.end << " of @" << buffer.getSymName() << ", which has "
+                    << bytesOf(buffer.getType()));
+    }
+  return success();
+}
+
+LogicalResult ProgramVerifier::verifyHazards() {
+  HazardTracker hazards;
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    for (const Access &access : list) {
+      int64_t clash = -1;
+      bool wrote = false;
+      hazards.conflicts(access, [&, now = (int64_t)index](int64_t entry, bool writes) {
+        if (entry != now && clash < 0 && !life.timeline.precedes(entry, now)) {
+          clash = entry;
+          wrote = writes;
+        }
+      });
+      if (clash >= 0) {
+        InFlightDiagnostic diag = action(index)->emitOpError(access.writes ? "writes @" : "reads @")
+                                  << access.buffer.getValue() << " slot " << access.slot
+                                  << " without waiting for the " << describe(action(clash)) << ", which "
+                                  << (wrote ? "writes" : "reads") << " it";
+        diag.attachNote(action(clash)->getLoc()) << "the earlier action is here";
+        return diag;
+      }
+    }
+    for (const Access &access : list)
+      hazards.record(access, index, life.timeline.entries()[index].stream);
+  }
+  return success();
+}
+
+/// The micro-batch an action belongs to; transfers say it at the end of their tag.
+static std::optional<int64_t> microBatchOf(Operation *op) {
+  if (auto input = dyn_cast<InputOp>(op))
+    return input.getMicroBatch();
+  if (auto run = dyn_cast<RunOp>(op))
+    return run.getMicroBatch();
+  StringRef tag;
+  if (auto send = dyn_cast<SendOp>(op))
+    tag = send.getTag();
+  if (auto recv = dyn_cast<RecvOp>(op))
+    tag = recv.getTag();
+  int64_t number;
+  if (!tag.contains(':') || tag.rsplit(':').second.getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+LogicalResult ProgramVerifier::verifyValues() {
+  struct Slot {
+    IntervalSet stored;
+    llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> writers; ///< by range
+  };
+  llvm::DenseMap<std::pair<StringAttr, int64_t>, Slot> slots;
+  llvm::DenseMap<std::pair<StringAttr, int64_t>, std::pair<IntervalSet, int64_t>> everStored;
+  for (auto [index, list] : llvm::enumerate(life.accesses))
+    for (const Access &access : list)
+      if (access.writes && !access.reads) {
+        auto [it, fresh] = everStored.try_emplace({access.buffer, access.slot});
+        it->second.first.add(access.begin, access.end);
+        if (fresh)
+          it->second.second = index;
+      }
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    Operation *op = action(index);
+    for (const Access &access : list) {
+      BufferOp buffer = buffers.lookup(access.buffer);
+      // State from before the step may be read; gradients are made anew.
+      if (!access.reads || (buffer.getPersistent() && buffer.getKind() != "gradients"))
+        continue;
+      Slot &slot = slots[{access.buffer, access.slot}];
+      if (!slot.stored.overlaps(access.begin, access.end)) {
+        InFlightDiagnostic diag = op->emitOpError("reads @")
+                                  << access.buffer.getValue() << " slot " << access.slot << " before it is written";
+        if (auto it = everStored.find({access.buffer, access.slot}); it != everStored.end())
+          diag.attachNote(action(it->second.second)->getLoc())
+              << "the " << describe(action(it->second.second)) << " writes it later";
+        else
+          diag.attachNote(buffer.getLoc()) << "nothing writes this slot of the buffer";
+        return diag;
+      }
+      auto writer = slot.writers.find({access.begin, access.end});
+      if (buffer.getKind() != "activations" || writer == slot.writers.end())
+        continue;
+      std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(action(writer->second));
+      if (mine && theirs && *mine != *theirs) {
+        InFlightDiagnostic diag = op->emitOpError("on micro-batch ")
+                                  << *mine << " reads @" << access.buffer.getValue() << " slot " << access.slot
+                                  << ", which holds micro-batch " << *theirs;
+        diag.attachNote(action(writer->second)->getLoc()) << "it was written here";
+        return diag;
+      }
+    }
+    for (const Access &access : list)
+      if (access.writes) {
+        Slot &slot = slots[{access.buffer, access.slot}];
+        slot.stored.add(access.begin, access.end);
+        slot.writers[{access.begin, access.end}] = index;
+      }
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::verifyGradients() {
+  llvm::DenseMap<StringAttr, Operation *> local;   ///< last run or add that wrote it
+  llvm::DenseMap<StringAttr, Operation *> reduced; ///< last reduction into it
+  AgreeOp agree;
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    Operation *op = action(index);
+    if ((agree = dyn_cast<AgreeOp>(op)))
+      break;
+    for (const Access &access : list)
+      if (access.writes && isa<RunOp>(op))
+        local[access.buffer] = op;
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      reduced[reduce.getTarget().getBuffer().getAttr()] = op;
+  }
+  if (!agree)
+    return success();
+  for (auto ref : agree.getGradients().getAsRange<RefAttr>()) {
+    StringAttr name = ref.getBuffer().getAttr();
+    Operation *run = local.lookup(name), *reduce = reduced.lookup(name);
+    if (analysis.ranks() > 1 && !reduce) {
+      InFlightDiagnostic diag = agree.emitOpError("uses gradient @")
+                                << name.getValue() << ", which is not reduced over the ranks before";
+      diag.attachNote((run ? run : buffers.lookup(name))->getLoc()) << (run ? "it is computed here" : "the buffer is here");
+      return diag;
+    }
+    if (run && reduce && reduce->isBeforeInBlock(run)) {
+      InFlightDiagnostic diag = agree.emitOpError("uses gradient @")
+                                << name.getValue() << ", which is written again after its reduction";
+      diag.attachNote(run->getLoc()) << "by the " << describe(run);
+      return diag;
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::verifyCollectives() {
+  Operation *last = nullptr;
+  for (const Timeline::Entry &entry : life.timeline.entries()) {
+    std::optional<int64_t> order = getOrder(entry.op);
+    bool onStream = isa<SendOp>(entry.op)   ? entry.stream == (int)Stream::Send
+                    : isa<RecvOp>(entry.op) ? entry.stream == (int)Stream::Recv
+                    : order                 ? entry.stream == (int)Stream::Comm
+                                            : entry.stream == (int)Stream::Compute;
+    if (!onStream)
+      return entry.op->emitOpError("is on stream ")
+             << stringifyStream((Stream)entry.stream)
+             << ", expected collectives on comm, transfers on send and recv, everything else on compute";
+    if (!order)
+      continue;
+    if (last && *getOrder(last) >= *order) {
+      InFlightDiagnostic diag = entry.op->emitOpError("is collective ")
+                                << *order << " of the position, but comes after collective " << *getOrder(last)
+                                << " (" << describe(last) << ")";
+      diag.attachNote(last->getLoc()) << "the other is here";
+      return diag;
+    }
+    last = entry.op;
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::verifyArena() {
+  if (!program.getArena())
+    return success();
+  int64_t arena = *program.getArena();
+  std::vector<BufferLife *> placed;
+  for (BufferLife &buffer : life.lives) {
+    BufferOp op = buffer.buffer;
+    if (!op.getOffset())
+      return op.emitOpError("has no offset, but its program is planned");
+    if ((int64_t)*op.getOffset() + buffer.bytes > arena) {
+      InFlightDiagnostic diag = op.emitOpError("ends at byte ")
+                                << (int64_t)*op.getOffset() + buffer.bytes << ", beyond the arena of " << arena;
+      diag.attachNote(program.getLoc()) << "the arena is here";
+      return diag;
+    }
+    placed.push_back(&buffer);
+  }
+  auto offset = [](BufferLife *buffer) { return (int64_t)*buffer->buffer.getOffset(); };
+  llvm::sort(placed, [&](BufferLife *a, BufferLife *b) {
+    return std::make_tuple(offset(a), a) < std::make_tuple(offset(b), b);
+  });
+  // Buffers whose bytes reach over the present offset.
+  std::vector<BufferLife *> open;
+  for (BufferLife *buffer : placed) {
+    llvm::erase_if(open, [&](BufferLife *other) { return offset(other) + other->bytes <= offset(buffer); });
+    for (BufferLife *other : open) {
+      BufferLife *a = other, *b = buffer;
+      bool fixed = a->persistent || b->persistent;
+      auto clash = fixed ? std::nullopt : findClash(*a, *b);
+      if (!fixed && !clash)
+        continue;
+      InFlightDiagnostic diag = b->buffer.emitOpError("shares bytes with @")
+                                << a->buffer.getSymName() << ", which is alive at the same time";
+      diag.attachNote(a->buffer.getLoc()) << "the other buffer is here";
+      if (clash) {
+        diag.attachNote(action(clash->first->first)->getLoc())
+            << "@" << a->buffer.getSymName() << " is in use from the " << describe(action(clash->first->first))
+            << " to the " << describe(action(clash->first->last));
+        diag.attachNote(action(clash->second->first)->getLoc())
+            << "@" << b->buffer.getSymName() << " is in use from the " << describe(action(clash->second->first))
+            << " to the " << describe(action(clash->second->last));
+      }
+      return diag;
+    }
+    open.push_back(buffer);
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::verify() {
+  FailureOr<ProgramLife> computed = ProgramLife::compute(program, analysis);
+  if (failed(computed))
+    return failure();
+  life = std::move(*computed);
+  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyValues()) ||
+                 failed(verifyHazards()) || failed(verifyGradients()) || failed(verifyArena()));
+}
+
+LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {
+  return ProgramVerifier(program, analysis).verify();
+}

@@ -1,0 +1,83 @@
+//===- WriteReductions.cpp - gradients along the canonical tree -----------===//
+//
+// DESIGN 2.1 rule 4. A rank's shards are leaves of a binary tree; their sums lie
+// on a stack of whole gradients, and two of the same level are added at once, as
+// a binary counter carries. What is left at the end is added from the top, which
+// carries odd ones up. Then the ranks' parts are added by one reduction.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PositionWriter.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+FlatSymbolRefAttr PositionWriter::gradient(BucketInfo &bucket, int64_t use) {
+  bool whole = bucket.wholeGradients();
+  return out.buffer(bucket.name() + ".grad." + Twine(use), flat(bucket, whole), use == 0 ? "gradients" : "tied",
+                    {1, true, payload(bucket, whole)});
+}
+
+RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {
+  bool part = bucket.wholeGradients() && bucket.ranks > 1;
+  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.sliceBytes() : 0);
+}
+
+FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth, int64_t index) {
+  // The bottom of the stack is the state itself where that is whole and not yet
+  // in use for an earlier index.
+  if (depth == 0 && bucket.wholeGradients() && (batch.local || index == 0))
+    return gradient(bucket, use);
+  return out.buffer(bucket.name() + ".whole." + Twine(use) + "." + Twine(depth), flat(bucket, true),
+                    depth == 0 ? "buffers" : "reduction", {1, false, payload(bucket, true)});
+}
+
+FlatSymbolRefAttr PositionWriter::runGradient(BucketInfo &bucket, int64_t use, int64_t p) {
+  int64_t id = &bucket - graph.buckets.data();
+  return wholeGradient(bucket, use, trees[{id, use}].size(), batch.indexOf(p));
+}
+
+void PositionWriter::throttleReductions(const RunInfo &run, int64_t p) {
+  // At most two reductions are in flight behind a run that writes a gradient to
+  // be reduced: the bytes of earlier ones are free.
+  for (const BucketArgument &argument : run.gradients) {
+    BucketInfo &bucket = graph.buckets[argument.bucket];
+    if (bucket.ranks > 1 && reductions.size() >= 2 &&
+        runGradient(bucket, argument.use, p) != gradient(bucket, argument.use))
+      return out.wait(reductions[reductions.size() - 2], Stream::Compute);
+  }
+}
+
+void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
+  BucketInfo &bucket = graph.buckets[id];
+  int64_t index = batch.indexOf(p), shard = batch.shardOf(p);
+  if (batch.local && index + 1 < batch.perShard())
+    return;
+  // Adds the top of the stack to what lies under it.
+  SmallVector<int64_t> &levels = trees[{id, use}];
+  auto carry = [&] {
+    levels.pop_back();
+    int64_t depth = levels.size();
+    out.emit<AddOp>(out.ref(wholeGradient(bucket, use, depth - 1, index)),
+                    out.ref(wholeGradient(bucket, use, depth, index)), bucket.padded, bucket.op.getType(),
+                    Stream::Compute);
+    ++levels.back();
+  };
+  levels.push_back(0);
+  while (levels.size() > 1 && levels[levels.size() - 2] == levels.back())
+    carry();
+  if (shard + 1 < batch.shardsPerRank())
+    return;
+  while (levels.size() > 1)
+    carry();
+  levels.clear();
+  bool adds = !batch.local && index > 0;
+  FlatSymbolRefAttr sum = wholeGradient(bucket, use, 0, index);
+  if (bucket.ranks > 1)
+    reductions.push_back(out.emit<ReduceOp>(out.ref(sum), gradientSlice(bucket, use), bucket.slice,
+                                            bucket.op.getType(), adds, out.nextOrder(), Stream::Comm));
+  else if (adds)
+    out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.op.getType(),
+                    Stream::Compute);
+}

@@ -1,0 +1,150 @@
+//===- WriteSteps.cpp - inputs, runs, transfers and gathers ---------------===//
+
+#include "PositionWriter.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+/// Transfers between ranks that cannot read each other's memory go through
+/// pieces of this many bytes.
+static constexpr int64_t kStagingBytes = 256 * 1024;
+
+FlatSymbolRefAttr PositionWriter::parameters(BucketInfo &bucket) {
+  bool whole = bucket.wholeParameters();
+  return out.buffer(bucket.name() + ".param", flat(bucket, whole), bucket.owner == stage ? "parameters" : "tied",
+                    {1, true, payload(bucket, whole)});
+}
+
+FlatSymbolRefAttr PositionWriter::wholeParameters(BucketInfo &bucket) {
+  if (bucket.wholeParameters())
+    return parameters(bucket);
+  return out.buffer(bucket.name() + ".full", flat(bucket, true), "buffers", {1, false, payload(bucket, true)});
+}
+
+void PositionWriter::declareState() {
+  Builder builder(out.context);
+  Type f32 = builder.getF32Type();
+  out.buffer("seed", MemRefType::get({}, f32), "buffers", {1, true});
+  out.buffer("scalars", MemRefType::get({16 * graph.scalarGroups}, f32), "buffers", {1, true});
+  int64_t largest = 0;
+  for (BucketInfo &bucket : graph.buckets) {
+    if (!isHere(bucket))
+      continue;
+    largest = std::max(largest, bucket.sliceBytes());
+    parameters(bucket);
+    if (bucket.frozen)
+      continue;
+    for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
+      if (accumulated && bucket.useStages[use] == stage)
+        gradient(bucket, use);
+    bool whole = bucket.wholeStates();
+    if (auto states = bucket.op.getStates(); states && bucket.owner == stage)
+      for (auto name : states->getAsRange<StringAttr>())
+        out.buffer(bucket.name() + "." + name.getValue(), flat(bucket, whole), "optimizer",
+                   {1, true, payload(bucket, whole)});
+  }
+  if (batch.ranks > 1)
+    out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * batch.ranks}, builder.getI8Type()),
+               "buffers", {1, true});
+}
+
+RefAttr PositionWriter::valueRef(int64_t id, int64_t microBatch) {
+  const ValueInfo &value = graph.values[id];
+  if (value.seed)
+    return out.ref(out.buffer("seed", value.type, "buffers", {1, true}));
+  int64_t count = value.loss ? batch.microBatches : slots.lookup(id);
+  auto buffer = out.buffer(value.name, value.type, "activations", {count, false});
+  return out.ref(buffer, microBatch % count);
+}
+
+void PositionWriter::writeInput(const Step &step) {
+  out.emit<InputOp>(graph.values[step.id].input, valueRef(step.id, step.microBatch), step.microBatch,
+                    Stream::Compute);
+}
+
+void PositionWriter::writeTransfer(const Step &step) {
+  const ValueInfo &value = graph.values[step.id];
+  std::string tag = value.name + ":" + std::to_string(step.microBatch);
+  int64_t bytes = bytesOf(value.type);
+  RefAttr ref = valueRef(step.id, step.microBatch);
+  if (step.kind == Step::Send)
+    out.emit<SendOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Send);
+  else
+    out.emit<RecvOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Recv);
+}
+
+void PositionWriter::writeGathers(int64_t run) {
+  for (; nextWindow < windows.size() && windows[nextWindow].first <= run; ++nextWindow) {
+    BucketInfo &bucket = graph.buckets[windows[nextWindow].bucket];
+    // One run ahead, not earlier: what earlier runs used is free by then.
+    if (run >= 2)
+      out.wait(runs[run - 2], Stream::Comm);
+    out.emit<GatherOp>(out.ref(parameters(bucket)), out.ref(wholeParameters(bucket)), bucket.sliceBytes(),
+                       "all_gather", out.nextOrder(), Stream::Comm);
+  }
+}
+
+void PositionWriter::writeRun(const Step &step) {
+  RunInfo &run = graph.runs[step.id];
+  SmallVector<Attribute> refs;
+  for (int64_t value : run.inputs)
+    refs.push_back(valueRef(value, step.microBatch));
+  for (int64_t value : run.results)
+    refs.push_back(valueRef(value, step.microBatch));
+  for (const BucketArgument &argument : run.parameters)
+    refs.push_back(out.ref(wholeParameters(graph.buckets[argument.bucket]), 0, argument.offset));
+  for (const BucketArgument &argument : run.gradients)
+    refs.push_back(out.ref(runGradient(graph.buckets[argument.bucket], argument.use, step.microBatch), 0,
+                           argument.offset));
+  for (StringAttr constant : run.constants)
+    refs.push_back(out.ref(out.buffer(constant.getValue(), run.segment.getArgumentTypes()[refs.size()], "constants",
+                                      {1, true, -1, constant.getValue()})));
+  RefAttr temp;
+  if (run.temp)
+    temp = out.ref(out.buffer("temp." + Twine(run.temp),
+                              MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
+  throttleReductions(run, step.microBatch);
+  bool accumulate = !run.gradients.empty() && batch.local && batch.indexOf(step.microBatch) > 0;
+  runs.push_back(out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp, step.microBatch,
+                                 accumulate, Stream::Compute));
+}
+
+LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
+  SmallVector<Step> steps = listSteps(graph, stage, order);
+  slots = countSlots(graph, steps);
+  windows = listWindows(graph, steps, batch.gatherWindow);
+  declareState();
+  // The last run of each micro-batch that writes a bucket's gradient.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last;
+  for (auto [i, step] : llvm::enumerate(steps))
+    if (step.kind == Step::Run)
+      for (const BucketArgument &argument : graph.runs[step.id].gradients)
+        last[{argument.bucket, argument.use, step.microBatch}] = i;
+  writeGathers(0);
+  writeGathers(1);
+  for (auto [i, step] : llvm::enumerate(steps)) {
+    switch (step.kind) {
+    case Step::Input:
+      writeInput(step);
+      break;
+    case Step::Send:
+    case Step::Recv:
+      writeTransfer(step);
+      break;
+    case Step::Run:
+      writeRun(step);
+      writeGathers(runs.size() + 1);
+      llvm::SmallDenseSet<std::pair<int64_t, int64_t>> finished;
+      for (const BucketArgument &argument : graph.runs[step.id].gradients)
+        if (last.at({argument.bucket, argument.use, step.microBatch}) == (int64_t)i &&
+            finished.insert({argument.bucket, argument.use}).second)
+          finishGradient(argument.bucket, argument.use, step.microBatch);
+      break;
+    }
+  }
+  writeFinish();
+  return failure(out.failed());
+}
