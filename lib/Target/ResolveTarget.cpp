@@ -37,12 +37,18 @@ llvm::FailureOr<dsopt::ResolvedTarget> dsopt::resolveTarget(Location loc, String
       return emitError(loc) << "unknown -arch=" << arch << ", expected native, x86-64-v2, x86-64-v3, x86-64-v4 or "
                             << "a processor as clang's -march names it";
     target.cpu = arch.str();
+    // The list leaves out what its members imply.
+    llvm::StringMap<bool> implied;
     SmallVector<StringRef> names;
     llvm::X86::getFeaturesForCPU(arch, names);
     for (StringRef name : names) {
       features.push_back("+" + name.str());
-      enabled.insert(name);
+      implied[name] = true;
+      llvm::X86::updateImpliedFeatures(name, /*Enabled=*/true, implied);
     }
+    for (const auto &feature : implied)
+      if (feature.second)
+        enabled.insert(feature.first());
   }
   target.features = llvm::join(features, ",");
   for (StringRef name : kStated)

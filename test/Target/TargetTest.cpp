@@ -1,0 +1,343 @@
+//===- TargetTest.cpp - a module compiled, linked, loaded and called ------===//
+
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Pipeline/RegisterAll.h"
+#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Footer.h"
+#include "dsopt/Runtime/Session.h"
+#include "dsopt/Target/Target.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dsopt;
+
+//===----------------------------------------------------------------------===//
+// The runtime, as simple as it can be
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+void dsopt_rt_launch(dsopt_rt *, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args) {
+  for (int64_t from = 0; from < range; from += grain)
+    kernel(from, std::min(from + grain, range), args);
+}
+void dsopt_rt_gemm_f32(dsopt_rt *, int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, const float *a,
+                       const float *b, float *c, int64_t accumulate) {
+  for (int64_t s = 0; s < batch; ++s, a += m * k, b += k * n, c += m * n)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = accumulate ? c[i * n + j] : 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += (ta ? a[l * m + i] : a[i * k + l]) * (tb ? b[j * k + l] : b[l * n + j]);
+        c[i * n + j] = sum;
+      }
+}
+void dsopt_rt_scatter_add_f32(dsopt_rt *, int64_t count, int64_t width, int64_t size, const float *rows,
+                              const void *indices, int64_t indexBytes, float *result, int64_t accumulate) {
+  if (!accumulate)
+    std::fill(result, result + size * width, 0.f);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t index =
+        indexBytes == 8 ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];
+    for (int64_t j = 0; j < width; ++j)
+      result[index * width + j] += rows[i * width + j];
+  }
+}
+void dsopt_rt_accumulate_f32(dsopt_rt *, int64_t elements, const float *value, float *gradient, int64_t accumulate) {
+  for (int64_t i = 0; i < elements; ++i)
+    gradient[i] = (accumulate ? gradient[i] : 0) + value[i];
+}
+}
+
+namespace {
+/// Two stages' worth of table, one segment and the kernel it launches (y = x + c).
+constexpr const char *kModule = R"mlir(
+module attributes {graph.model = "tiny", graph.model_folder = "models",
+    exec.inputs = [{name = "x", type = tensor<8x4xf32>}, {name = "y", type = tensor<8xi64>, label = true, ignore_index = -1 : i64}],
+    dsopt.options = {dp = 2, zero = 3, micro_batches = 2, reduction_shards = 2, clip = 1, optimizer = "sgd",
+                     command = "dsopt tiny.onnx", run_defaults = {lr = "0.1"}}} {
+  graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}
+  graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.lr_scale = 0.5, graph.no_decay}
+  graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.lr_scale = 0.5, graph.no_decay}
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
+    elements 192 padded 256 ranks 2 zero 3
+  memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
+  llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %sx = llvm.getelementptr %args[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %sc = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %sy = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %x = llvm.load %sx : !llvm.ptr -> !llvm.ptr
+    %c = llvm.load %sc : !llvm.ptr -> !llvm.ptr
+    %y = llvm.load %sy : !llvm.ptr -> !llvm.ptr
+    llvm.br ^head(%lo : i64)
+  ^head(%i: i64):
+    %more = llvm.icmp "slt" %i, %hi : i64
+    llvm.cond_br %more, ^body, ^exit
+  ^body:
+    %px = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %pc = llvm.getelementptr %c[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %py = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %vx = llvm.load %px : !llvm.ptr -> f32
+    %vc = llvm.load %pc : !llvm.ptr -> f32
+    %sum = llvm.fadd %vx, %vc : f32
+    llvm.store %sum, %py : f32, !llvm.ptr
+    %next = llvm.add %i, %one : i64
+    llvm.br ^head(%next : i64)
+  ^exit:
+    llvm.return
+  }
+  func.func private @block0.F(%x: memref<8x4xf32>, %y: memref<8x2xf32>, %w: memref<4x2xf32>, %c: memref<8x2xf32>)
+      attributes {exec.segment, exec.temp_bytes = 128 : i64, exec.flops = 144 : i64, graph.block = 0 : i64, graph.phase = "F"} {
+    %t = exec.temp at 64 : memref<8x2xf32>
+    exec.gemm %x, %w -> %t : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
+    exec.launch @kernel0 range 16 grain 4 (%t, %c) -> (%y) : memref<8x2xf32>, memref<8x2xf32> -> memref<8x2xf32>
+    return
+  }
+  func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x2xf32>, %g: memref<4x2xf32>)
+      attributes {exec.segment, exec.temp_bytes = 0 : i64, exec.flops = 128 : i64} {
+    exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x2xf32> -> memref<4x2xf32>
+    return
+  }
+  exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
+      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}, exec.pipeline = {alive = 1, slots = 4}} {
+    exec.buffer @b0.param at 0 : memref<128xf32> "parameters" slots 1 stride 512 persistent
+    exec.buffer @b0.full at 512 : memref<256xf32> "buffers" slots 1 stride 1024
+    exec.buffer @b0.grad.0 at 1536 : memref<128xf32> "gradients" slots 1 stride 512 persistent
+    exec.buffer @input.x at 2048 : memref<8x4xf32> "activations" slots 2 stride 128
+    exec.buffer @out at 2304 : memref<8x2xf32> "activations" slots 1 stride 64
+    exec.buffer @temp at 2368 : memref<128xi8> "buffers" slots 1 stride 128
+    exec.buffer @const_0 : memref<8x2xf32> "constants" slots 1 stride 64 symbol "const_0"
+    exec.schedule {
+      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 "all_gather" order 0 on comm
+      %1 = exec.input "x" to #exec.ref<@input.x slot 1> micro_batch 1 on compute
+      exec.wait %0 on compute
+      exec.wait %1 on compute
+      %2 = exec.run @block0.F [#exec.ref<@input.x slot 1>, #exec.ref<@out>, #exec.ref<@b0.full>, #exec.ref<@const_0>] temp #exec.ref<@temp> micro_batch 1 accumulate on compute
+      %3 = exec.agree [#exec.ref<@b0.grad.0>] of [@b0] losses [] order 1 on comm
+      exec.wait %3 on compute
+      %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
+    }
+  }
+})mlir";
+
+class Target : public ::testing::Test {
+protected:
+  void SetUp() override {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    handler = std::make_unique<ScopedDiagnosticHandler>(&context, [&](Diagnostic &diagnostic) {
+      message = diagnostic.str();
+      return success();
+    });
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("dsopt-test", folder));
+  }
+  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+
+  OwningOpRef<ModuleOp> lower() {
+    auto module = parseSourceString<ModuleOp>(kModule, &context);
+    if (!module)
+      return module;
+    PassManager passes(&context);
+    passes.addPass(createSegmentsToLLVM());
+    if (failed(passes.run(*module)))
+      return nullptr;
+    return module;
+  }
+  std::string file(const char *name) { return (folder + "/" + name).str(); }
+  Location loc() { return UnknownLoc::get(&context); }
+
+  MLIRContext context;
+  std::unique_ptr<ScopedDiagnosticHandler> handler;
+  std::string message;
+  llvm::SmallString<128> folder;
+};
+} // namespace
+
+TEST_F(Target, ResolvesArchitectures) {
+  auto native = resolveTarget(loc(), "native");
+  ASSERT_TRUE(succeeded(native));
+  EXPECT_FALSE(native->cpu.empty());
+  auto v3 = resolveTarget(loc(), "x86-64-v3"), v4 = resolveTarget(loc(), "x86-64-v4");
+  ASSERT_TRUE(succeeded(v3) && succeeded(v4));
+  EXPECT_TRUE(llvm::is_contained(v3->required, "avx2"));
+  EXPECT_TRUE(llvm::is_contained(v3->required, "fma"));
+  EXPECT_FALSE(llvm::is_contained(v3->required, "avx512f"));
+  EXPECT_FALSE(v3->wideVectors);
+  EXPECT_TRUE(llvm::is_contained(v4->required, "avx512vl"));
+  EXPECT_TRUE(v4->wideVectors);
+  EXPECT_TRUE(failed(resolveTarget(loc(), "i8080")));
+  EXPECT_NE(message.find("unknown -arch=i8080, expected native"), std::string::npos) << message;
+}
+
+TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
+  auto module = lower();
+  ASSERT_TRUE(module) << message;
+  auto target = resolveTarget(loc(), "x86-64-v3");
+  auto text = emitProgram(*module, *target);
+  ASSERT_TRUE(succeeded(text)) << message;
+  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  EXPECT_EQ(program.command, "dsopt tiny.onnx");
+  EXPECT_EQ(program.model, "tiny");
+  EXPECT_EQ(program.model_folder, "models");
+  EXPECT_EQ(program.arch, "x86-64-v3");
+  EXPECT_EQ(program.K, 4);
+  EXPECT_EQ(program.V, 2);
+  EXPECT_EQ(program.M, 2);
+  EXPECT_EQ(program.zero, 3);
+  EXPECT_EQ(program.accumulate, "sharded");
+  EXPECT_TRUE(program.clip);
+  EXPECT_EQ(program.flops, 2 * 144);
+  EXPECT_EQ(program.bubble, 0.0);
+  EXPECT_EQ(program.defaults.at("lr"), "0.1");
+  ASSERT_EQ(program.inputs.size(), 2u);
+  EXPECT_EQ(program.inputs[0].shape, (std::vector<int64_t>{8, 4}));
+  EXPECT_FALSE(program.inputs[0].label);
+  EXPECT_TRUE(program.inputs[1].label);
+  EXPECT_EQ(program.inputs[1].type, "i64");
+  EXPECT_EQ(program.inputs[1].ignore_index, -1);
+
+  ASSERT_EQ(program.parameters.size(), 3u);
+  EXPECT_EQ(program.parameters[0].chunks, std::vector<uint64_t>{~uint64_t(0)});
+  EXPECT_EQ(program.parameters[0].file_bytes, 48);
+  EXPECT_EQ(program.parameters[2].bucket_offset, 128);
+  ASSERT_EQ(program.buckets.size(), 1u);
+  ASSERT_EQ(program.buckets[0].groups.size(), 2u);
+  EXPECT_EQ(program.buckets[0].groups[0].end, 64);
+  EXPECT_TRUE(program.buckets[0].groups[0].decay);
+  EXPECT_EQ(program.buckets[0].groups[1].begin, 64);
+  EXPECT_EQ(program.buckets[0].groups[1].end, 192);
+  EXPECT_EQ(program.buckets[0].groups[1].lr_scale, 0.5);
+  EXPECT_FALSE(program.buckets[0].groups[1].decay);
+
+  ASSERT_EQ(program.positions.size(), 1u);
+  const runtime::Position &position = program.positions[0];
+  EXPECT_EQ(position.arena, 4096);
+  EXPECT_EQ(position.memory.at("total"), 4096);
+  EXPECT_EQ(position.traffic.all_gather, 512);
+  EXPECT_EQ(position.buffers[6].symbol, "const_0");
+  ASSERT_EQ(position.loads.size(), 1u);
+  EXPECT_TRUE(position.loads[0].sliced);
+  ASSERT_EQ(position.actions.size(), 5u);
+  EXPECT_EQ(position.actions[0].bucket, 0);
+  EXPECT_EQ(position.actions[1].refs[0].slot, 1);
+  const runtime::Action &run = position.actions[2];
+  EXPECT_EQ(run.waits, std::vector<int64_t>{0}); // the input is on the same stream
+  EXPECT_EQ(run.name, "block 0 F");
+  EXPECT_EQ(run.symbol, "block0.F");
+  EXPECT_TRUE(run.accumulate);
+  EXPECT_EQ(run.micro_batch, 1);
+  EXPECT_EQ(run.temp.buffer, 5);
+  EXPECT_EQ(run.refs.size(), 4u);
+  EXPECT_EQ(position.actions[3].buckets, std::vector<int64_t>{0});
+  const runtime::Action &update = position.actions[4];
+  EXPECT_EQ(update.waits, std::vector<int64_t>{3});
+  EXPECT_EQ(update.refs[1].per_rank, 4);
+  EXPECT_TRUE(update.sliced);
+}
+
+TEST_F(Target, RefusesProgramsWithoutMemory) {
+  auto module = lower();
+  ASSERT_TRUE(module) << message;
+  for (auto program : module->getOps<exec::ProgramOp>())
+    program.removeArenaAttr();
+  EXPECT_TRUE(failed(emitProgram(*module, *resolveTarget(loc(), "native"))));
+  EXPECT_NE(message.find("has no arena"), std::string::npos) << message;
+}
+
+TEST_F(Target, PrintsLLVM) {
+  auto module = lower();
+  ASSERT_TRUE(module) << message;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  ASSERT_TRUE(succeeded(emitLLVM(*module, *resolveTarget(loc(), "x86-64-v4"), os))) << message;
+  for (const char *part : {"target triple", "define void @block0.F(", "define void @kernel0(", "@const_0 = ",
+                           "\"target-cpu\"=\"x86-64-v4\"", "\"prefer-vector-width\"=\"512\""})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+}
+
+TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
+  auto module = lower();
+  ASSERT_TRUE(module) << message;
+  auto target = resolveTarget(loc(), "native");
+  ObjectBuffers one, two;
+  TargetOptions options;
+  ASSERT_TRUE(succeeded(emitObjects(*module, *target, options, "{}", "model", one))) << message;
+  options.threads = 2;
+  ASSERT_TRUE(succeeded(emitObjects(*module, *target, options, "{}", "model", two))) << message;
+  ASSERT_EQ(one.size(), two.size());
+  for (size_t i = 0; i < one.size(); ++i)
+    EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer()) << "object " << i << " depends on the number of threads";
+
+  std::string path = file("tiny.so");
+  ASSERT_TRUE(succeeded(linkObjects(loc(), one, path))) << message;
+  void *object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(object) << dlerror();
+  EXPECT_EQ(std::string(static_cast<const char *>(dlsym(object, "dsopt_program")), 2), "{}");
+  EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_program_bytes")), 2u);
+  EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_model_bytes")), 5u);
+  auto *constant = static_cast<float *>(dlsym(object, "const_0"));
+  ASSERT_TRUE(constant);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(constant) % 64, 0u);
+  auto forward = reinterpret_cast<dsopt_segment>(dlsym(object, "block0.F"));
+  auto gradient = reinterpret_cast<dsopt_segment>(dlsym(object, "block0.W"));
+  ASSERT_TRUE(forward && gradient);
+
+  std::vector<float> x(32), w(8), y(16), g(8), expected(16);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = float(i % 7) - 3;
+  for (size_t i = 0; i < w.size(); ++i)
+    w[i] = float(i) / 4;
+  alignas(64) char temp[128];
+  void *buffers[] = {x.data(), y.data(), w.data(), constant};
+  forward(nullptr, buffers, temp, 0);
+  dsopt_rt_gemm_f32(nullptr, 1, 8, 2, 4, 0, 0, x.data(), w.data(), expected.data(), 0);
+  for (size_t i = 0; i < y.size(); ++i)
+    EXPECT_EQ(y[i], expected[i] + 0.5f) << i;
+
+  void *arguments[] = {x.data(), y.data(), g.data()};
+  gradient(nullptr, arguments, temp, 0);
+  std::vector<float> once = g;
+  gradient(nullptr, arguments, temp, 1);
+  for (size_t i = 0; i < g.size(); ++i)
+    EXPECT_EQ(g[i], 2 * once[i]) << i;
+  dlclose(object);
+
+  ASSERT_TRUE(succeeded(linkObjects(loc(), one, file("tiny.o"), /*relocatable=*/true))) << message;
+  EXPECT_TRUE(failed(linkObjects(loc(), one, file("no/such/folder.so"))));
+  EXPECT_NE(message.find("cannot write"), std::string::npos) << message;
+}
+
+TEST_F(Target, AppendsTheObjectToTheRuntime) {
+  auto write = [&](const char *name, size_t bytes, char fill) {
+    std::error_code error;
+    llvm::raw_fd_ostream(file(name), error) << std::string(bytes, fill);
+  };
+  write("runtime", 5000, 'r');
+  write("object", 300, 'o');
+  ASSERT_TRUE(succeeded(writeExecutable(loc(), file("runtime"), file("object"), file("train")))) << message;
+  auto written = llvm::MemoryBuffer::getFile(file("train"));
+  ASSERT_TRUE(bool(written));
+  llvm::StringRef bytes = (*written)->getBuffer();
+  dsopt_footer footer;
+  ASSERT_EQ(bytes.size(), 8192 + 300 + sizeof(footer));
+  std::memcpy(&footer, bytes.end() - sizeof(footer), sizeof(footer));
+  EXPECT_EQ(llvm::StringRef(footer.magic, sizeof(footer.magic)), DSOPT_FOOTER_MAGIC);
+  EXPECT_EQ(footer.version, uint64_t(DSOPT_FOOTER_VERSION));
+  EXPECT_EQ(footer.offset, 8192u);
+  EXPECT_EQ(footer.size, 300u);
+  EXPECT_EQ(bytes.substr(footer.offset, footer.size), std::string(300, 'o'));
+  EXPECT_TRUE(llvm::sys::fs::can_execute(file("train")));
+
+  EXPECT_TRUE(failed(writeExecutable(loc(), file("missing"), file("object"), file("train"))));
+  EXPECT_NE(message.find("cannot read"), std::string::npos) << message;
+}
