@@ -5,7 +5,8 @@
 // executor uses a slot for each stream); `poll` drives one on. An operation is
 // complete when its result is there and no peer reads its buffers any more.
 // Matching: collectives of one slot come in the same order on all members of
-// their group; a send meets the receive of the same tag.
+// their group; a send meets the receive of the same tag. A rank is in two groups:
+// all ranks, and one of fewer.
 //
 // Two engines: ranks of one machine in shared memory (SharedGroup), and MPI.
 //
@@ -86,7 +87,7 @@ public:
 
   const SentBytes &sent() const { return sentBytes; }
 
-  /// Blocking forms.
+  /// Blocking forms. `complete` drives no other slot: a rank that also receives polls both.
   void complete(int slot);
   void exchange(const void *record, int64_t bytes, void *all);
   void barrier();

@@ -88,7 +88,7 @@ public:
 
   void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
                    TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Gather, group, me.group);
+    Operation &op = begin(slot, Kind::Gather, group);
     op.target = static_cast<char *>(target);
     op.bytes = bytes;
     char *own = op.target + (thisRank - group.first) * bytes;
@@ -99,7 +99,7 @@ public:
   }
   void startReduce(int slot, RankGroup group, const float *whole, float *target, int64_t elements,
                    bool accumulate) override {
-    Operation &op = begin(slot, Kind::Reduce, group, me.group);
+    Operation &op = begin(slot, Kind::Reduce, group);
     op.target = reinterpret_cast<char *>(target);
     op.bytes = elements * sizeof(float);
     op.accumulate = accumulate;
@@ -107,7 +107,7 @@ public:
     post(op, whole, op.bytes);
   }
   void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
-    Operation &op = begin(slot, Kind::Exchange, {0, worldSize}, me.world);
+    Operation &op = begin(slot, Kind::Exchange, {0, worldSize});
     op.source = static_cast<const char *>(record);
     op.target = static_cast<char *>(all);
     op.bytes = bytes;
@@ -198,11 +198,11 @@ private:
     uint64_t tag = 0;
   };
 
-  Operation &begin(int slot, Kind kind, RankGroup group, Channel *channels) {
+  Operation &begin(int slot, Kind kind, RankGroup group) {
     Operation &op = operations[slot];
     op.kind = kind;
     op.group = group;
-    op.channel = &channels[slot];
+    op.channel = group.count == worldSize ? &me.world[slot] : &me.group[slot];
     return op;
   }
   /// The peer's end of the channel that `op` uses.

@@ -1,0 +1,290 @@
+//===- CommConformance.cpp - one suite, every engine -----------------------===//
+//
+// `kBackends` has one row for each engine: how N ranks of it are started. Every
+// rank runs `conform` and says how many expectations failed. Under MPI the ranks
+// are this program again, started by mpirun with --conform.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core/ThreadPool.h"
+#include "Kernels/CPU/Elementwise.h"
+#include "Ranks.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+
+using namespace dsopt::runtime;
+using namespace dsopt::runtime::test;
+
+namespace {
+
+constexpr int64_t kArena = 48 << 20;
+int failures = 0;
+#define EXPECT(condition)                                                                                    \
+  do {                                                                                                       \
+    if (!(condition)) {                                                                                      \
+      fprintf(stderr, "%s, rank %d of %d: %s does not hold (line %d)\n", engine.name(), engine.rank(),      \
+              engine.size(), #condition, __LINE__);                                                          \
+      ++failures;                                                                                            \
+    }                                                                                                        \
+  } while (0)
+
+int64_t sentOf(Engine &engine, TrafficClass kind) { return engine.sent()[static_cast<int>(kind)]; }
+
+float valueOf(int rank, int64_t i) { return std::sin(static_cast<float>(rank * 131 + i)) * (1 + i % 1000); }
+
+/// Part of a whole arena, 64 bytes aligned.
+struct Bump {
+  char *next;
+  template <typename T> T *take(int64_t count) {
+    T *result = reinterpret_cast<T *>(next);
+    next += (count * sizeof(T) + 63) / 64 * 64;
+    return result;
+  }
+};
+
+void gather(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+  Bump bump{arena};
+  int self = engine.rank() - group.first;
+  float *slice = bump.take<float>(elements), *target = bump.take<float>(elements * group.count);
+  for (bool inPlace : {false, true}) {
+    float *from = inPlace ? target + self * elements : slice;
+    for (int64_t i = 0; i < elements; ++i)
+      from[i] = valueOf(engine.rank(), i) + inPlace;
+    int64_t before = sentOf(engine, TrafficClass::AllGather);
+    engine.startGather(1, group, from, target, elements * 4, TrafficClass::AllGather);
+    engine.complete(1);
+    // Complete: the slice may change at once.
+    if (!inPlace)
+      std::memset(slice, 0xff, elements * 4);
+    int64_t wrong = 0;
+    for (int r = 0; r < group.count; ++r)
+      for (int64_t i = 0; i < elements; ++i)
+        wrong += target[r * elements + i] != valueOf(group.first + r, i) + inPlace;
+    EXPECT(wrong == 0);
+    EXPECT(sentOf(engine, TrafficClass::AllGather) - before == elements * 4 * (group.count - 1));
+  }
+}
+
+void reduce(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+  Bump bump{arena};
+  int self = engine.rank() - group.first;
+  float *whole = bump.take<float>(elements * group.count), *target = bump.take<float>(elements);
+  for (int mode = 0; mode < 3; ++mode) { // stored, added, in place
+    for (int64_t i = 0; i < elements * group.count; ++i)
+      whole[i] = valueOf(engine.rank(), i);
+    std::fill_n(target, elements, 0.5f);
+    float *to = mode == 2 ? whole + self * elements : target;
+    int64_t before = sentOf(engine, TrafficClass::ReduceScatter);
+    engine.startReduce(1, group, whole, to, elements, mode == 1);
+    engine.complete(1);
+    EXPECT(sentOf(engine, TrafficClass::ReduceScatter) - before == elements * 4 * (group.count - 1));
+    std::vector<float> leaves(group.count);
+    std::vector<const float *> parts;
+    for (float &leaf : leaves)
+      parts.push_back(&leaf);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < elements; ++i) {
+      for (int r = 0; r < group.count; ++r)
+        leaves[r] = valueOf(group.first + r, self * elements + i);
+      float expected = mode == 1 ? 0.5f : 0;
+      treeSum(parts.data(), group.count, &expected, 1, mode == 1);
+      wrong += to[i] != expected;
+    }
+    EXPECT(wrong == 0);
+  }
+}
+
+/// A send meets a receive only if both sides are polled.
+void completeAll(Engine &engine, std::vector<int> slots) {
+  while (!slots.empty()) {
+    uint32_t seen = engine.doorbell();
+    bool progress = false;
+    for (size_t i = 0; i < slots.size();)
+      if (engine.poll(slots[i])) {
+        slots.erase(slots.begin() + i);
+        progress = true;
+      } else {
+        progress |= engine.progressed(slots[i++]);
+      }
+    if (!progress)
+      engine.sleep(seen);
+  }
+}
+
+/// A ring: everyone sends to the right while receiving from the left, several in a row, sizes mixed.
+void ring(Engine &engine, char *arena) {
+  if (engine.size() == 1)
+    return;
+  int right = (engine.rank() + 1) % engine.size(), left = (engine.rank() + engine.size() - 1) % engine.size();
+  Bump bump{arena};
+  int *out = bump.take<int>(300000), *in = bump.take<int>(300000);
+  int64_t sent = sentOf(engine, TrafficClass::SendRecv), total = 0;
+  for (int round = 0; round < 20; ++round) {
+    int64_t count = round % 3 == 0 ? 300000 : round + 1;
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = engine.rank() * 1000000 + round * 1000 + i;
+    engine.startSend(2, right, out, count * 4, 77 + round, TrafficClass::SendRecv);
+    engine.startRecv(3, left, in, count * 4, 77 + round);
+    completeAll(engine, {2, 3});
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; ++i)
+      wrong += in[i] != left * 1000000 + round * 1000 + i;
+    EXPECT(wrong == 0);
+    total += count * 4;
+  }
+  EXPECT(sentOf(engine, TrafficClass::SendRecv) - sent == total);
+}
+
+/// All slots at once: a reduction, a send and a receive, and an exchange.
+void together(Engine &engine, char *arena) {
+  int size = engine.size(), rank = engine.rank();
+  Bump bump{arena};
+  float *whole = bump.take<float>(640 * size), *target = bump.take<float>(640);
+  char *out = bump.take<char>(100), *in = bump.take<char>(100);
+  std::fill_n(whole, 640 * size, 1.0f + rank);
+  std::memset(out, rank, 100);
+  std::vector<int64_t> record(5000, rank), all(5000 * size);
+  int peer = rank ^ 1;
+  if (peer < size) {
+    engine.startSend(2, peer, out, 100, 5, TrafficClass::Tied);
+    engine.startRecv(3, peer, in, 100, 5);
+  }
+  engine.startReduce(1, {0, size}, whole, target, 640, false);
+  engine.startExchange(0, record.data(), record.size() * 8, all.data());
+  completeAll(engine, {0, 1, 2, 3});
+  if (peer < size)
+    EXPECT(in[0] == peer && in[99] == peer);
+  EXPECT(target[17] == size * (size + 1) / 2.0f);
+  int64_t wrong = 0;
+  for (int r = 0; r < size; ++r)
+    for (int i = 0; i < 5000; ++i)
+      wrong += all[r * 5000 + i] != r;
+  EXPECT(wrong == 0);
+}
+
+int conform(Engine &engine, char *arena, int threads) {
+  failures = 0;
+  ThreadPool pool(threads, 0);
+  engine.setPool(&pool);
+  std::vector<char> staging;
+  RankGroup world{0, engine.size()};
+  if (engine.needsStaging()) {
+    staging.resize(engine.size() * (256 << 10) + 64);
+    engine.setStaging(staging.data() + 64 - reinterpret_cast<uintptr_t>(staging.data()) % 64,
+                      engine.size() * (256 << 10));
+  }
+  engine.barrier();
+  for (int64_t elements : {64, 640, 200000}) {
+    gather(engine, world, arena, elements);
+    reduce(engine, world, arena, elements);
+  }
+  ring(engine, arena);
+  together(engine, arena);
+  // Groups of two positions beside each other, out of step with each other.
+  if (engine.size() % 2 == 0) {
+    int half = engine.size() / 2, position = engine.rank() / half;
+    for (int i = 0; i <= position; ++i) {
+      gather(engine, {position * half, half}, arena, 128);
+      reduce(engine, {position * half, half}, arena, 128);
+    }
+    together(engine, arena);
+  }
+  int64_t control = sentOf(engine, TrafficClass::Control);
+  engine.barrier();
+  EXPECT(sentOf(engine, TrafficClass::Control) - control == engine.size() - 1);
+  engine.setPool(nullptr);
+  return failures;
+}
+
+bool runShared(int ranks) {
+  auto group = SharedGroup::create(std::vector<int64_t>(ranks, kArena));
+  bool good = true;
+  for (int status : runRanks(*group, [](Engine &engine, char *arena) { return conform(engine, arena, 2); }))
+    good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return good;
+}
+
+bool runMpi(int ranks) {
+  char self[4096] = {};
+  if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+    return false;
+  std::string command = "timeout 120 mpirun --allow-run-as-root --oversubscribe --bind-to none -n " +
+                        std::to_string(ranks) + " " + self + " --conform";
+  return system(command.c_str()) == 0;
+}
+
+struct Backend {
+  const char *name;
+  bool (*run)(int ranks);
+};
+constexpr Backend kBackends[] = {{"SharedMemory", runShared}, {"MPI", runMpi}};
+
+class Conformance : public testing::TestWithParam<std::tuple<Backend, int>> {};
+
+TEST_P(Conformance, Ranks) { EXPECT_TRUE(std::get<0>(GetParam()).run(std::get<1>(GetParam()))); }
+
+INSTANTIATE_TEST_SUITE_P(Engines, Conformance,
+                         testing::Combine(testing::ValuesIn(kBackends), testing::Values(1, 2, 3, 4, 5, 8)),
+                         [](const auto &info) {
+                           return std::string(std::get<0>(info.param).name) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(SharedMemory, AKilledRankEndsAllOthers) {
+  auto group = SharedGroup::create(std::vector<int64_t>(4, 1 << 20));
+  auto start = time(nullptr);
+  std::vector<int> statuses = runRanks(*group, [](Engine &engine, char *) {
+    engine.publish(7, 42);
+    if (engine.rank() == 2)
+      raise(SIGKILL);
+    engine.barrier();
+    return 0;
+  });
+  EXPECT_LE(time(nullptr) - start, 5);
+  EXPECT_EQ(group->failedRank(), 2);
+  EXPECT_EQ(group->failureStatus(), 2);
+  EXPECT_EQ(group->stepOf(2), 7);
+  EXPECT_EQ(group->actionOf(2), 42);
+  for (int rank : {0, 1, 3})
+    EXPECT_EQ(WEXITSTATUS(statuses[rank]), 2);
+}
+
+TEST(SharedMemory, ARankThatFailsSpeaksForAll) {
+  auto group = SharedGroup::create(std::vector<int64_t>(3, 1 << 20));
+  std::vector<int> statuses = runRanks(*group, [](Engine &engine, char *) {
+    if (engine.rank() == 1)
+      throw Error(StatusInput, "as the test wants it", /*quiet=*/true);
+    engine.barrier();
+    return 0;
+  });
+  for (int status : statuses)
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST(SharedMemory, LeavingEarlyIsAFailure) {
+  auto group = SharedGroup::create(std::vector<int64_t>(2, 1 << 20));
+  std::vector<int> statuses = runRanks(*group, [](Engine &engine, char *) {
+    if (engine.rank() == 1)
+      _exit(0);
+    engine.barrier();
+    return 0;
+  });
+  EXPECT_EQ(WEXITSTATUS(statuses[0]), 2);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc > 1 && std::string(argv[1]) == "--conform") {
+    std::unique_ptr<Engine> engine = joinMpi();
+    int failed = conform(*engine, allocateArena(kArena), 1);
+    engine->finish();
+    return failed ? 1 : 0;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

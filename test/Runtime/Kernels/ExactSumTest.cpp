@@ -1,0 +1,73 @@
+//===- ExactSumTest.cpp - sums that no order changes -----------------------===//
+
+#include "Kernels/CPU/ExactSum.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace dsopt::runtime;
+
+static double exact(std::vector<double> values) {
+  ExactSum sum;
+  for (double value : values)
+    sum.add(value);
+  return sum.value();
+}
+
+TEST(ExactSum, RoundsOnceToNearestEven) {
+  EXPECT_EQ(exact({}), 0);
+  EXPECT_EQ(exact({1}), 1);
+  EXPECT_EQ(exact({1, 0x1p-53}), 1);                             // a tie: to even
+  EXPECT_EQ(exact({1, 0x1p-52, 0x1p-53}), 1 + 0x1p-51);          // a tie: to even, up
+  EXPECT_EQ(exact({1, 0x1p-53, 0x1p-298}), 1 + 0x1p-52);         // just above it
+  EXPECT_EQ(exact({0x1p250, 0x1p-298}), 0x1p250);
+  EXPECT_EQ(exact({0x1.fffffffffffffp99, 0x1p46}), 0x1p100);     // the carry makes a new digit
+  EXPECT_EQ(exact({0x1p-298}), 0x1p-298);
+  EXPECT_EQ(exact({0x1.8p-297}), 0x1.8p-297);
+}
+
+TEST(ExactSum, OrderAndCutsDoNotMatter) {
+  std::mt19937 random(1);
+  std::vector<float> values(64 * 1001 + 17);
+  for (float &value : values)
+    value = std::ldexp(static_cast<float>(random()) - 2e9f, static_cast<int>(random() % 200) - 150);
+  ExactSum whole;
+  whole.addSquares(values.data(), values.size());
+  long double reference = 0;
+  for (float value : values)
+    reference += static_cast<long double>(value) * value;
+  EXPECT_NEAR(whole.value() / static_cast<double>(reference), 1, 1e-14);
+  for (int parts : {2, 3, 7}) {
+    std::vector<ExactSum> sums(parts);
+    int64_t groups = (values.size() + 63) / 64;
+    for (int part = parts - 1; part >= 0; --part) {
+      int64_t begin = groups * part / parts * 64;
+      int64_t end = std::min<int64_t>(groups * (part + 1) / parts * 64, values.size());
+      sums[part].addSquares(values.data() + begin, end - begin);
+    }
+    ExactSum merged;
+    for (ExactSum &sum : sums)
+      merged.add(sum);
+    EXPECT_EQ(merged.value(), whole.value());
+  }
+}
+
+TEST(ExactSum, TakesEveryFloat) {
+  std::vector<float> values = {FLT_MAX, FLT_TRUE_MIN, 0.0f, -FLT_MIN};
+  ExactSum sum;
+  sum.addSquares(values.data() + 1, 1);
+  EXPECT_EQ(sum.value(), 0x1p-298);
+  sum.addSquares(values.data(), 4);
+  EXPECT_EQ(sum.value(), static_cast<double>(FLT_MAX) * FLT_MAX);
+  EXPECT_FALSE(sum.nonFinite);
+  for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    ExactSum one;
+    one.addSquares(&bad, 1);
+    EXPECT_TRUE(one.nonFinite);
+  }
+}

@@ -1,0 +1,72 @@
+//===- GemmTest.cpp - products: right, and the same with any threads -------===//
+
+#include "Kernels/CPU/Runtime.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace dsopt::runtime;
+
+struct Shape {
+  int64_t batch, m, n, k;
+};
+
+static std::vector<float> randomFloats(int64_t count, int seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(random);
+  return values;
+}
+
+TEST(Gemm, TilesDependOnShapeAlone) {
+  GemmTiles tiles = gemmTiles(1, 2048, 2048, 512);
+  EXPECT_EQ(tiles.tile, 512);
+  EXPECT_EQ(tiles.chunk, 0);
+  tiles = gemmTiles(1, 1024, 512, 8192); // 2 tiles of 512, 8 of 256
+  EXPECT_EQ(tiles.tile, 256);
+  EXPECT_EQ(tiles.chunk, 0);
+  tiles = gemmTiles(1, 64, 64, 8192);
+  EXPECT_EQ(tiles.tile, 256);
+  EXPECT_EQ(tiles.chunk, 2048);
+  tiles = gemmTiles(8, 64, 64, 8192);
+  EXPECT_EQ(tiles.tile, 512);
+  EXPECT_EQ(tiles.chunk, 0);
+}
+
+TEST(Gemm, RightAndSameBitsWithAnyThreads) {
+  for (Shape s : {Shape{1, 5, 7, 3}, Shape{3, 33, 20, 17}, Shape{1, 600, 300, 40}, Shape{1, 1030, 520, 64},
+                  Shape{1, 64, 64, 8192}, Shape{1, 1, 257, 100}, Shape{16, 32, 32, 16}, Shape{1, 96, 1, 5000}})
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      int ta = transposes & 1, tb = transposes >> 1;
+      std::vector<float> a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);
+      std::vector<float> start = randomFloats(s.batch * s.m * s.n, 3), first, firstAdded;
+      for (int threads : {1, 2, 3, 8}) {
+        ThreadPool pool(threads, 0, prepareThread);
+        dsopt_rt rt;
+        rt.pool = &pool;
+        std::vector<float> c(start.size(), NAN), added = start;
+        dsopt_rt_gemm_f32(&rt, s.batch, s.m, s.n, s.k, ta, tb, a.data(), b.data(), c.data(), 0);
+        dsopt_rt_gemm_f32(&rt, s.batch, s.m, s.n, s.k, ta, tb, a.data(), b.data(), added.data(), 1);
+        if (first.empty()) {
+          first = c;
+          firstAdded = added;
+          for (int64_t item = 0; item < s.batch; ++item)
+            for (int64_t i = 0; i < s.m; i += 13)
+              for (int64_t j = 0; j < s.n; j += 11) {
+                double sum = 0;
+                for (int64_t l = 0; l < s.k; ++l)
+                  sum += static_cast<double>(a[item * s.m * s.k + (ta ? l * s.m + i : i * s.k + l)]) *
+                         b[item * s.k * s.n + (tb ? j * s.k + l : l * s.n + j)];
+                int64_t at = (item * s.m + i) * s.n + j;
+                ASSERT_NEAR(c[at], sum, 1e-4 * std::sqrt(s.k));
+                ASSERT_NEAR(added[at], start[at] + sum, 1e-4 * std::sqrt(s.k));
+              }
+        }
+        ASSERT_EQ(c, first) << s.m << "x" << s.n << "x" << s.k << " with " << threads << " threads";
+        ASSERT_EQ(added, firstAdded);
+      }
+    }
+}
