@@ -1,0 +1,106 @@
+//===- MetricsLog.cpp - the JSON lines of a run ---------------------------===//
+
+#include "MetricsLog.h"
+#include "dsopt/Runtime/JsonText.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+using namespace dsopt::runtime;
+
+std::string dsopt::runtime::jsonRanks(const std::vector<int64_t> &values) {
+  std::vector<int64_t> shown = values;
+  if (values.size() > 16) {
+    auto [least, most] = std::minmax_element(values.begin(), values.end());
+    shown = {*least, *most};
+  }
+  std::string text = "[";
+  for (size_t i = 0; i < shown.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shown[i]);
+  return text + "]";
+}
+
+int64_t dsopt::runtime::samplesPerStep(const Program &program) {
+  return program.K * std::max<int64_t>(program.micro_batch_size, 1);
+}
+
+MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, const RunFacts &facts)
+    : program(program), settings(settings), facts(facts) {
+  for (const Input &input : program.inputs)
+    if (input.name == "input_ids") {
+      tokens = program.K;
+      for (int64_t size : input.shape)
+        tokens *= size;
+    }
+  if (settings.log.empty())
+    return;
+  file = std::fopen(settings.log.c_str(), "we");
+  if (!file)
+    throw Error(StatusInput, "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
+  run();
+}
+
+MetricsLog::~MetricsLog() {
+  if (file)
+    std::fclose(file);
+}
+
+void MetricsLog::write(const std::string &line) {
+  if (std::fprintf(file, "%s\n", line.c_str()) < 0 || std::fflush(file) != 0)
+    throw Error(StatusFailure, settings.log + ": writing failed: " + std::strerror(errno));
+}
+
+void MetricsLog::run() {
+  auto field = [](const char *name, int64_t value) { return std::string(",\"") + name + "\":" + std::to_string(value); };
+  auto text = [](const char *name, const std::string &value) {
+    return std::string(",\"") + name + "\":" + jsonString(value);
+  };
+  std::string planned = "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) + ",\"bubble\":" + jsonNumber(program.bubble) +
+                        field("flops_per_step", program.flops) + "}";
+  const RunOptions &run = settings.options;
+  write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
+        text("command", settings.commandLine) + text("compiled", program.command) + text("model", program.model) +
+        ",\"layout\":{\"dp\":" + std::to_string(program.dp) + field("pp", program.pp) + field("zero", program.zero) +
+        text("schedule", program.schedule) + "}" + field("K", program.K) + field("V", program.V) +
+        field("M", program.M) + field("micro_batch_size", program.micro_batch_size) +
+        text("accumulate", program.accumulate) + text("gradient_type", program.gradient_type) +
+        text("precision", program.precision) + text("optimizer", program.optimizer) + text("arch", program.arch) +
+        text("engine", facts.engine) + field("threads", run.threads) + field("steps", facts.steps) +
+        field("seed", run.seed) + field("kernel_table", 1) + ",\"plan\":" + planned +
+        ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
+}
+
+void MetricsLog::step(const StepResult &result, double seconds) {
+  bool last = result.step + 1 == facts.steps || result.stop;
+  if (!file || (result.step % settings.logEvery != 0 && !last))
+    return;
+  double samples = static_cast<double>(samplesPerStep(program));
+  double epoch = facts.microBatches ? static_cast<double>((result.step + 1) * program.K) / facts.microBatches : 0;
+  std::string line = "{\"step\":" + std::to_string(result.step) + ",\"loss\":" + jsonNumber(result.loss) +
+                     ",\"grad_norm\":" + jsonNumber(result.gradNorm) + ",\"lr\":" + jsonNumber(result.lr, 12) +
+                     ",\"step_ms\":" + jsonNumber(seconds * 1e3, 6) +
+                     ",\"samples_per_s\":" + jsonNumber(samples / seconds, 6);
+  if (tokens)
+    line += ",\"tokens_per_s\":" + jsonNumber(tokens / seconds, 6);
+  line += ",\"epoch\":" + jsonNumber(epoch, 6) + ",\"peak_bytes\":" + jsonRanks(facts.arenaBytes) +
+          ",\"sent_bytes\":" + jsonRanks(result.sentByRank);
+  auto norms = [&](const char *name, const std::vector<float> &values) {
+    std::string object;
+    for (size_t i = 0; i < values.size() && i < program.parameters.size(); ++i)
+      if (program.parameters[i].trainable)
+        object += (object.empty() ? "" : ",") + jsonString(program.parameters[i].name) + ":" + jsonNumber(values[i]);
+    return std::string(",\"") + name + "\":{" + object + "}";
+  };
+  if (settings.options.logNorms)
+    line += norms("grad_norms", result.gradNorms) + norms("param_norms", result.paramNorms);
+  write(line + "}");
+}
+
+void MetricsLog::end(int64_t steps, const std::string &weightsHash, const std::string &status) {
+  if (!file)
+    return;
+  write("{\"end\":{\"steps\":" + std::to_string(steps) +
+        (weightsHash.empty() ? "" : ",\"weights_hash\":" + jsonString(weightsHash)) +
+        ",\"libraries\":" + jsonRanks(facts.libraries) + ",\"status\":" + jsonString(status) + "}}");
+}

@@ -1,0 +1,82 @@
+//===- MetricsLog.h - what rank 0 says of a run -----------------*- C++ -*-===//
+//
+// The JSON lines of -log (CONTRACT section 4) and what a person sees: a progress
+// bar on a terminal, else one line a step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_DRIVER_METRICSLOG_H
+#define DSOPT_LIB_RUNTIME_DRIVER_METRICSLOG_H
+
+#include "RunSettings.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace dsopt::runtime {
+
+/// What does not change during a run.
+struct RunFacts {
+  int64_t steps = 0;              ///< of the run
+  int64_t microBatches = 0;       ///< in the data
+  std::string engine;
+  std::vector<int64_t> arenaBytes; ///< mapped, one a rank
+  std::vector<int64_t> libraries;  ///< bytes resident beside arena and data, one a rank
+};
+
+/// One number a rank, or [min, max] above 16 ranks.
+std::string jsonRanks(const std::vector<int64_t> &values);
+
+/// The lines of -log, each flushed. Without a file, nothing.
+class MetricsLog {
+public:
+  MetricsLog(const Program &program, const RunSettings &settings, const RunFacts &facts);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog &) = delete;
+  void step(const StepResult &result, double seconds);
+  void end(int64_t steps, const std::string &weightsHash, const std::string &status);
+
+private:
+  void write(const std::string &line);
+  void run();
+  const Program &program;
+  const RunSettings &settings;
+  const RunFacts &facts;
+  std::FILE *file = nullptr;
+  int64_t tokens = 0; ///< of a step, 0 where there is no input_ids
+};
+
+/// What is printed while a run goes on. With -quiet nothing.
+class Progress {
+public:
+  Progress(const Program &program, const RunSettings &settings, const RunFacts &facts);
+  void step(const StepResult &result, double seconds);
+  /// A line of its own.
+  void line(const std::string &text);
+  void end();
+
+private:
+  void bar(const StepResult &result, double seconds);
+  const Program &program;
+  const RunSettings &settings;
+  const RunFacts &facts;
+  bool terminal = false;
+  size_t shown = 0; ///< characters of the bar on the screen
+  double smoothed = 0;
+};
+
+/// Samples of one step over all ranks (micro-batches where they have no rows).
+int64_t samplesPerStep(const Program &program);
+
+/// The table of -breakdown: milliseconds of a step, one row a rank and their mean.
+std::string breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,
+                           const std::vector<double> &milliseconds);
+
+/// "1.5 GB".
+std::string describeBytes(int64_t bytes);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DRIVER_METRICSLOG_H

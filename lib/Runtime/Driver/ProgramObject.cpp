@@ -1,0 +1,92 @@
+//===- ProgramObject.cpp - loads a program by path or out of the executable ===//
+
+#include "ProgramObject.h"
+#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Footer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+namespace {
+/// A file descriptor that closes itself.
+struct Descriptor {
+  int fd;
+  explicit Descriptor(int fd) : fd(fd) {}
+  ~Descriptor() {
+    if (fd >= 0)
+      close(fd);
+  }
+  Descriptor(const Descriptor &) = delete;
+};
+} // namespace
+
+std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
+  Descriptor self(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  struct stat info;
+  dsopt_footer footer;
+  if (self.fd < 0 || fstat(self.fd, &info) != 0)
+    throw Error(StatusFailure, std::string("/proc/self/exe cannot be read: ") + std::strerror(errno));
+  off_t end = info.st_size - static_cast<off_t>(sizeof footer);
+  if (end < 0 || pread(self.fd, &footer, sizeof footer, end) != static_cast<ssize_t>(sizeof footer) ||
+      std::memcmp(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic) != 0)
+    return nullptr;
+  if (footer.version != DSOPT_FOOTER_VERSION || footer.offset % DSOPT_FOOTER_ALIGNMENT ||
+      footer.size > static_cast<uint64_t>(end) || footer.offset > static_cast<uint64_t>(end) - footer.size)
+    throw Error(StatusInput, "the program at the end of this executable is damaged; compile it again");
+  Descriptor memory(memfd_create("dsopt-program", MFD_CLOEXEC));
+  if (memory.fd < 0)
+    throw Error(StatusFailure, std::string("memfd_create failed: ") + std::strerror(errno));
+  off_t from = static_cast<off_t>(footer.offset);
+  for (uint64_t left = footer.size; left;) {
+    ssize_t copied = sendfile(memory.fd, self.fd, &from, std::min<uint64_t>(left, 1u << 30));
+    if (copied <= 0)
+      throw Error(StatusFailure, std::string("the program cannot be copied to memory: ") + std::strerror(errno));
+    left -= copied;
+  }
+  auto object = std::make_unique<ProgramObject>();
+  object->open("/proc/self/fd/" + std::to_string(memory.fd), "the program at the end of this executable");
+  return object;
+}
+
+std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) {
+  if (access(path.c_str(), R_OK) != 0)
+    throw Error(StatusInput, path + ": cannot be read: " + std::strerror(errno));
+  auto object = std::make_unique<ProgramObject>();
+  object->open(path.find('/') == std::string::npos ? "./" + path : path, path);
+  return object;
+}
+
+void ProgramObject::open(const std::string &path, const std::string &shownAs) {
+  handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *why = dlerror();
+    throw Error(StatusInput, shownAs + ": cannot be loaded as a dsopt program: " + (why ? why : "unknown"));
+  }
+  auto *text = static_cast<const char *>(symbol("dsopt_program"));
+  auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_program_bytes"));
+  if (!text || !bytes)
+    throw Error(StatusInput, shownAs + ": is not a dsopt program (it has no program table)");
+  program = parseProgram(text, *bytes);
+  if (program.version != DSOPT_ABI_VERSION)
+    throw Error(StatusInput, shownAs + ": has program version " + std::to_string(program.version) +
+                                 ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) + "; compile it again");
+}
+
+void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
+
+const char *ProgramObject::model() const { return static_cast<const char *>(symbol("dsopt_model")); }
+
+uint64_t ProgramObject::modelBytes() const {
+  auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_model_bytes"));
+  return bytes ? *bytes : 0;
+}

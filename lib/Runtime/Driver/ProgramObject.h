@@ -1,0 +1,33 @@
+//===- ProgramObject.h - a compiled program in memory -----------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_DRIVER_PROGRAMOBJECT_H
+#define DSOPT_LIB_RUNTIME_DRIVER_PROGRAMOBJECT_H
+
+#include "dsopt/Runtime/Session.h"
+
+#include <memory>
+#include <string>
+
+namespace dsopt::runtime {
+
+/// A loaded shared object and its table. Stays loaded until the process ends.
+class ProgramObject {
+public:
+  /// The program that is appended to this executable, or null if there is none.
+  static std::unique_ptr<ProgramObject> fromExecutable();
+  static std::unique_ptr<ProgramObject> fromFile(const std::string &path);
+
+  Program program;
+  void *symbol(const std::string &name) const;
+  /// The model's protobuf without its parameters; null if the program carries none.
+  const char *model() const;
+  uint64_t modelBytes() const;
+
+private:
+  void open(const std::string &path, const std::string &shownAs);
+  void *handle = nullptr;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DRIVER_PROGRAMOBJECT_H

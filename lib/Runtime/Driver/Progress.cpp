@@ -1,0 +1,122 @@
+//===- Progress.cpp - what a person sees of a run -------------------------===//
+
+#include "MetricsLog.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+template <typename... Values> static std::string format(const char *text, Values... values) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer, text, values...);
+  return buffer;
+}
+
+std::string dsopt::runtime::describeBytes(int64_t bytes) {
+  static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 5; ++unit)
+    value /= 1024;
+  return format(unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+static std::string describeTime(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0)
+    return "?";
+  int64_t s = std::llround(seconds);
+  if (s < 3600)
+    return format("%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
+  return format("%lld:%02d:%02d", static_cast<long long>(s / 3600), static_cast<int>(s / 60 % 60),
+                static_cast<int>(s % 60));
+}
+
+Progress::Progress(const Program &program, const RunSettings &settings, const RunFacts &facts)
+    : program(program), settings(settings), facts(facts), terminal(isatty(STDOUT_FILENO)) {}
+
+void Progress::line(const std::string &text) {
+  if (settings.quiet)
+    return;
+  if (shown)
+    std::printf("\r%s\r", std::string(shown, ' ').c_str());
+  shown = 0;
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+void Progress::step(const StepResult &result, double seconds) {
+  smoothed = smoothed > 0 ? 0.8 * smoothed + 0.2 * seconds : seconds;
+  if (settings.quiet)
+    return;
+  if (terminal)
+    return bar(result, seconds);
+  bool last = result.step + 1 == facts.steps || result.stop;
+  if (result.step % settings.logEvery != 0 && !last)
+    return;
+  line(format("step %lld/%lld  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
+              static_cast<long long>(result.step), static_cast<long long>(facts.steps), result.loss, result.gradNorm,
+              result.lr, seconds * 1e3, samplesPerStep(program) / seconds));
+}
+
+void Progress::bar(const StepResult &result, double seconds) {
+  int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
+  std::string right = format(" %lld/%lld  loss %.4f  %.1f ms  %.1f samples/s  ", static_cast<long long>(done),
+                             static_cast<long long>(facts.steps), result.loss, smoothed * 1e3,
+                             samplesPerStep(program) / smoothed) +
+                      describeBytes(most) + " a rank  " +
+                      describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left";
+  winsize window{};
+  size_t columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
+  size_t width = columns > right.size() + 13 ? std::min<size_t>(columns - right.size() - 3, 30) : 0;
+  std::string text;
+  if (width) {
+    size_t filled = width * done / std::max<int64_t>(facts.steps, 1);
+    text = "[" + std::string(filled, '=') + std::string(width - std::min(filled, width), ' ') + "]";
+  }
+  text += right;
+  if (text.size() >= columns)
+    text.resize(columns - 1);
+  std::string blanks(shown > text.size() ? shown - text.size() : 0, ' ');
+  std::printf("\r%s%s", text.c_str(), blanks.c_str());
+  std::fflush(stdout);
+  shown = text.size();
+}
+
+void Progress::end() {
+  if (shown && !settings.quiet)
+    std::printf("\n");
+  shown = 0;
+  std::fflush(stdout);
+}
+
+std::string dsopt::runtime::breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,
+                                           const std::vector<double> &milliseconds) {
+  std::string text = "ms a step      forward  backward  communication    update   waiting     other     total\n";
+  Breakdown mean;
+  double total = 0;
+  auto row = [&](const std::string &name, const Breakdown &b, double ms) {
+    double other = ms - b.forward - b.backward - b.communication - b.update - b.waiting;
+    text += format("%-13s %8.2f  %8.2f  %13.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", name.c_str(), b.forward, b.backward,
+                   b.communication, b.update, b.waiting, std::max(other, 0.0), ms);
+  };
+  double share = 1.0 / static_cast<double>(std::max<size_t>(ranks.size(), 1));
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Breakdown &b = ranks[rank];
+    row("rank " + std::to_string(rank), b, milliseconds[rank]);
+    mean.forward += b.forward * share;
+    mean.backward += b.backward * share;
+    mean.communication += b.communication * share;
+    mean.update += b.update * share;
+    mean.waiting += b.waiting * share;
+    total += milliseconds[rank] * share;
+  }
+  if (ranks.size() > 1)
+    row("all (mean)", mean, total);
+  text.pop_back();
+  return text;
+}

@@ -1,0 +1,219 @@
+//===- RankRun.cpp - the steps of one rank, its log and its saves ---------===//
+
+#include "RankRun.h"
+#include "MetricsLog.h"
+#include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Cpus.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+namespace {
+std::atomic<Session *> activeSession{nullptr};
+volatile std::sig_atomic_t stopRequests = 0;
+volatile std::sig_atomic_t launcherProcess = 0;
+
+void onSignal(int, siginfo_t *info, void *) {
+  bool fromLauncher = launcherProcess && info->si_code == SI_USER && info->si_pid == launcherProcess;
+  if (launcherProcess && info->si_code > 0)
+    return; // from the terminal: the launcher got it too and passes it on
+  if (stopRequests && (!launcherProcess || fromLauncher))
+    _exit(StatusInterrupted);
+  if (fromLauncher || !launcherProcess)
+    stopRequests = 1;
+  if (Session *session = activeSession.load())
+    session->requestStop();
+}
+
+/// Forgets the session before it goes.
+struct ActiveSession {
+  explicit ActiveSession(Session &session) {
+    activeSession = &session;
+    if (stopRequests)
+      session.requestStop();
+  }
+  ~ActiveSession() { activeSession = nullptr; }
+};
+
+/// Bytes resident in this process beside the arena (all that is mapped together with it) and the data
+/// file: code, libraries and what they allocated.
+int64_t residentLibraries(const char *arena, const std::string &data) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t total = 0;
+  bool counts = false;
+  std::string name = data.substr(data.rfind('/') + 1);
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    long long kilobytes = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
+      auto at = reinterpret_cast<unsigned long long>(arena);
+      bool isData = line.size() > name.size() && line.compare(line.size() - name.size(), name.size(), name) == 0;
+      counts = (at < begin || at >= end) && !isData;
+    } else if (counts && std::sscanf(line.c_str(), "Rss: %lld kB", &kilobytes) == 1) {
+      total += kilobytes * 1024;
+    }
+  }
+  return total;
+}
+
+template <typename T> std::vector<T> exchanged(Engine &engine, const T &mine) {
+  std::vector<T> all(engine.size());
+  engine.exchange(&mine, sizeof mine, all.data());
+  return all;
+}
+
+/// Threads of this rank where the launcher did not decide.
+int64_t chooseThreads(const Program &program, Engine &engine) {
+  std::vector<CpuRecord> records = exchanged(engine, cpuRecord());
+  return std::min(cpuShare(records, engine.rank()), std::max<int64_t>(program.threads, 1));
+}
+
+/// Hands the parameters to everything that wants them; the hash if it was wanted.
+std::string giveParameters(Run &run, Session &session, bool writes) {
+  const RunSettings &settings = run.settings;
+  if (settings.log.empty() && settings.saveWeights.empty() && settings.saveOnnx.empty())
+    return "";
+  const std::vector<Parameter> &parameters = run.program().parameters;
+  std::vector<std::unique_ptr<ParameterSink>> sinks;
+  WeightsHash *hash = nullptr;
+  if (writes && !settings.log.empty()) {
+    auto sink = std::make_unique<WeightsHash>();
+    hash = sink.get();
+    sinks.push_back(std::move(sink));
+  }
+  if (writes && !settings.saveWeights.empty())
+    sinks.push_back(makeSafetensorsWriter(settings.saveWeights, parameters));
+  if (writes && !settings.saveOnnx.empty())
+    sinks.push_back(makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), parameters));
+  session.visitParameters([&](const Parameter &parameter, const char *value) {
+    for (auto &sink : sinks)
+      sink->parameter(parameter, value);
+  });
+  for (auto &sink : sinks)
+    sink->finish();
+  return hash ? hash->hex() : "";
+}
+
+struct Shares {
+  Breakdown sum;
+  double milliseconds = 0;
+};
+
+std::string breakdownOf(const Program &program, Engine &engine, const Shares &mine, int64_t steps) {
+  std::vector<Breakdown> ranks;
+  std::vector<double> milliseconds;
+  double share = 1.0 / static_cast<double>(std::max<int64_t>(steps, 1));
+  for (const Shares &other : exchanged(engine, mine)) {
+    const Breakdown &sum = other.sum;
+    ranks.push_back({sum.forward * share, sum.backward * share, sum.communication * share, sum.update * share,
+                     sum.waiting * share});
+    milliseconds.push_back(other.milliseconds * share);
+  }
+  return breakdownTable(program, ranks, milliseconds);
+}
+
+void add(Breakdown &sum, const Breakdown &step) {
+  sum.forward += step.forward;
+  sum.backward += step.backward;
+  sum.communication += step.communication;
+  sum.update += step.update;
+  sum.waiting += step.waiting;
+}
+} // namespace
+
+void dsopt::runtime::printError(const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "dsopt: error: %s\n", message.c_str());
+}
+
+void dsopt::runtime::installSignals(int launcher) {
+  launcherProcess = launcher;
+  struct sigaction action {};
+  action.sa_sigaction = onSignal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1})
+    sigaction(signal, &action, nullptr);
+}
+
+int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
+  const Program &program = run.program();
+  RunSettings &settings = run.settings;
+  bool first = engine.rank() == 0;
+  RunOptions &options = settings.options;
+  options.steps = settings.steps;
+  options.threads = settings.threads ? settings.threads : chooseThreads(program, engine);
+
+  Session session(program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
+                  run.data);
+  ActiveSession active(session);
+  session.loadParameters(settings.weightsFolder);
+
+  RunFacts facts;
+  facts.steps = settings.steps;
+  facts.microBatches = run.data.microBatches();
+  facts.engine = engine.name();
+  for (int rank = 0; rank < engine.size(); ++rank)
+    facts.arenaBytes.push_back(program.positions[rankInfo(program, rank).position].arena);
+  if (!settings.log.empty())
+    facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
+
+  std::unique_ptr<MetricsLog> log;
+  Progress progress(program, settings, facts);
+  if (first) {
+    for (const std::string &note : run.notes)
+      progress.line(note);
+    progress.line(batchLine(program));
+    log = std::make_unique<MetricsLog>(program, settings, facts);
+  }
+
+  bool stopped = false;
+  Shares shares;
+  try {
+    auto before = std::chrono::steady_clock::now();
+    while (session.stepsDone() < settings.steps && !stopped) {
+      const StepResult &result = session.step();
+      auto now = std::chrono::steady_clock::now();
+      double seconds = std::chrono::duration<double>(now - before).count();
+      before = now;
+      add(shares.sum, result.breakdown);
+      shares.milliseconds += result.ms;
+      if (first) {
+        log->step(result, seconds);
+        progress.step(result, seconds);
+      }
+      stopped = result.stop;
+    }
+    if (first)
+      progress.end();
+    std::string hash = giveParameters(run, session, first);
+    if (!settings.log.empty())
+      facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
+    bool interrupted = stopped && session.stepsDone() < settings.steps;
+    if (settings.breakdown) {
+      std::string table = breakdownOf(program, engine, shares, session.stepsDone());
+      if (first)
+        progress.line(table);
+    }
+    if (first) {
+      log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");
+      if (interrupted)
+        progress.line("interrupted after " + std::to_string(session.stepsDone()) + " of " +
+                      std::to_string(settings.steps) + " steps");
+    }
+    return interrupted ? StatusInterrupted : StatusOk;
+  } catch (const Error &error) {
+    if (first) {
+      progress.end();
+      log->end(session.stepsDone(), "", "failed");
+    }
+    throw;
+  }
+}

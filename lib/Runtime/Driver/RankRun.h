@@ -1,0 +1,34 @@
+//===- RankRun.h - one rank from its engine to its exit status --*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
+#define DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
+
+#include "ProgramObject.h"
+#include "RunSettings.h"
+#include "dsopt/Runtime/Data.h"
+
+namespace dsopt::runtime {
+
+/// What is known before the ranks start; equal in all of them.
+struct Run {
+  ProgramObject &object;
+  RunSettings settings;
+  NpzSource &data;
+  std::vector<std::string> notes; ///< lines that rank 0 prints first
+  const Program &program() const { return object.program; }
+};
+
+/// Trains, logs and saves. Returns StatusOk or StatusInterrupted; throws Error.
+int runRank(Run &run, Engine &engine, char *arena);
+
+/// Handles SIGTERM, SIGINT and SIGUSR1 from here on: the first finishes the step, a second one ends at
+/// once. With `launcher` (its process id) only its signals count as a second one, and what a terminal
+/// sends to all is left to it.
+void installSignals(int launcher);
+
+/// "dsopt: error: ..." on standard error.
+void printError(const std::string &message);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H

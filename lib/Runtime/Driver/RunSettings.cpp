@@ -1,0 +1,195 @@
+//===- RunSettings.cpp - a run's options against what is compiled in ------===//
+
+#include "RunSettings.h"
+#include "dsopt/Runtime/Data.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sys/stat.h>
+
+using namespace dsopt::runtime;
+
+/// Splits a recorded command line at blanks outside quotes.
+static std::vector<std::string> splitWords(const std::string &text) {
+  std::vector<std::string> words;
+  std::string word;
+  char quote = 0;
+  for (char c : text) {
+    if (quote ? c == quote : c == '\'' || c == '"')
+      quote = quote ? 0 : c;
+    if (c == ' ' && !quote) {
+      if (!word.empty())
+        words.push_back(word);
+      word.clear();
+      continue;
+    }
+    word += c;
+  }
+  if (!word.empty())
+    words.push_back(word);
+  return words;
+}
+
+std::string dsopt::runtime::dsoptCommand(const Program &program, const std::vector<std::string> &given) {
+  std::string command;
+  for (const std::string &word : splitWords(program.command)) {
+    bool replaced = false;
+    size_t dashes = word.find_first_not_of('-');
+    if (dashes == 1 || dashes == 2) {
+      std::string name = word.substr(dashes, word.find('=') == std::string::npos ? word.size() : word.find('=') - dashes);
+      for (const std::string &other : given) {
+        const OptionRow *row = findOption(name);
+        replaced |= other.substr(0, other.find('=')) == name && !(row && row->repeatable());
+      }
+    }
+    if (!replaced)
+      command += (command.empty() ? "" : " ") + word;
+  }
+  if (command.empty())
+    command = "dsopt " + (program.model.empty() ? std::string("MODEL") : program.model);
+  for (const std::string &option : given)
+    command += " -" + option;
+  return command;
+}
+
+void dsopt::runtime::refuseCompiledIn(const Program &program, const std::vector<std::string> &given) {
+  std::string name = given.front().substr(0, given.front().find('='));
+  const OptionRow *row = findOption(name);
+  bool command = row && row->use == OptionUse::Command;
+  throw Error(StatusInput, "option -" + name + (command ? " is one of dsopt, not of a trained program" : " is compiled in") +
+                               "; use: " + dsoptCommand(program, given));
+}
+
+/// Whether the program's updates have state of this kind (sgd with momentum).
+static bool hasMomentum(const Program &program) {
+  for (const Position &position : program.positions)
+    for (const Action &action : position.actions)
+      if (action.kind == ActionKind::Update)
+        return action.refs.size() > 2;
+  return false;
+}
+
+static int environmentNumber(const char *name) {
+  const char *text = std::getenv(name);
+  return text && *text ? std::atoi(text) : -1;
+}
+
+/// Who started this process (CONTRACT section 1, Launchers).
+static void findLauncher(RunSettings &settings, const ParsedOptions &options) {
+  std::string given = options.text("launcher");
+  bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK");
+  if (given == "none")
+    return;
+  if (given == "mpi" || (given.empty() && mpi)) {
+    settings.launcher = Launcher::Mpi;
+    settings.launchedRanks = std::max(environmentNumber("OMPI_COMM_WORLD_SIZE"), 0);
+    settings.launchedRank = environmentNumber("OMPI_COMM_WORLD_RANK");
+    if (settings.launchedRank < 0)
+      settings.launchedRank = environmentNumber("PMIX_RANK");
+    return;
+  }
+  const char *torch[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+  if (std::all_of(std::begin(torch), std::end(torch), [](const char *name) { return std::getenv(name); }))
+    throw Error(StatusInput, "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
+                             "available yet; -launcher=none starts the ranks here", environmentNumber("RANK") > 0);
+  if (environmentNumber("SLURM_PROCID") >= 0 && environmentNumber("SLURM_STEP_NUM_TASKS") > 1)
+    throw Error(StatusInput, "started by srun without PMIx, which is not available yet; use mpirun, or srun --mpi=pmix",
+                environmentNumber("SLURM_PROCID") > 0);
+}
+
+RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOptions options) {
+  RunSettings settings;
+  // The launcher first: it decides which rank prints what is wrong with the rest.
+  findLauncher(settings, options);
+  if (!options.compiledIn.empty())
+    refuseCompiledIn(program, options.compiledIn);
+  bool stepsGiven = options.has("steps"), epochsGiven = options.has("epochs");
+  if (stepsGiven && epochsGiven)
+    throw Error(StatusInput, "options -steps and -epochs exclude each other");
+  for (auto &[name, value] : program.defaults) {
+    const OptionRow *row = findOption(name);
+    bool other = (name == "steps" && epochsGiven) || (name == "epochs" && stepsGiven);
+    if (row && row->use == OptionUse::Run && !other)
+      options.setDefault(name, value);
+  }
+
+  RunOptions &run = settings.options;
+  run.lr = options.number("lr");
+  run.minLr = options.number("min-lr");
+  run.momentum = options.number("momentum");
+  std::tie(run.beta1, run.beta2) = options.numberPair("betas");
+  run.eps = options.number("eps");
+  run.weightDecay = options.number("weight-decay", program.optimizer == "adamw" ? 0.01 : 0.0);
+  run.gradClip = options.number("grad-clip");
+  run.seed = options.integer("seed");
+  run.warmupSteps = options.integer("warmup-steps");
+  run.decaySteps = options.integer("lr-decay-steps");
+  std::string schedule = options.text("lr-schedule");
+  run.schedule = schedule == "linear"   ? LrSchedule::Linear
+                 : schedule == "cosine" ? LrSchedule::Cosine
+                                        : LrSchedule::Constant;
+  run.logNorms = options.has("log-norms");
+  if (program.clip != (run.gradClip > 0))
+    throw Error(StatusInput, std::string("option -grad-clip: clipping is compiled ") +
+                                 (program.clip ? "in, expected a value above 0" : "out") + "; use: " +
+                                 dsoptCommand(program, {"grad-clip=" + options.text("grad-clip")}));
+  if (program.optimizer == "sgd" && hasMomentum(program) != (run.momentum > 0))
+    throw Error(StatusInput, std::string("option -momentum: momentum is compiled ") +
+                                 (run.momentum > 0 ? "out" : "in, expected a value above 0") + "; use: " +
+                                 dsoptCommand(program, {"momentum=" + options.text("momentum")}));
+
+  settings.steps = options.integer("steps");
+  settings.epochs = options.integer("epochs");
+  settings.threads = options.integer("threads");
+  if (settings.threads > std::max<int64_t>(program.threads, 1))
+    throw Error(StatusInput, "option -threads=" + std::to_string(settings.threads) + ": the program was planned with " +
+                                 std::to_string(program.threads) + " at most; use: " +
+                                 dsoptCommand(program, {"threads=" + std::to_string(settings.threads)}));
+  settings.data = options.text("data");
+  settings.log = options.text("log");
+  settings.logEvery = options.integer("log-every", 1);
+  settings.saveWeights = options.text("save-weights");
+  settings.saveOnnx = options.text("save-onnx");
+  settings.breakdown = options.has("breakdown");
+  settings.quiet = options.has("quiet");
+  settings.weightsFolder = options.text("weights");
+  struct stat info;
+  if (!settings.weightsFolder.empty()) {
+    if (stat(settings.weightsFolder.c_str(), &info) != 0)
+      throw Error(StatusInput, "option -weights: there is no folder " + settings.weightsFolder);
+    if (!S_ISDIR(info.st_mode))
+      throw Error(StatusInput, "option -weights with a file is not available yet; expected the folder where the "
+                               "model's external data lies");
+  }
+  return settings;
+}
+
+std::string dsopt::runtime::batchLine(const Program &program) {
+  std::string parts = std::to_string(program.dp) + " dp x " + std::to_string(program.M) + " micro-batches";
+  if (program.micro_batch_size <= 0)
+    return "global batch " + std::to_string(program.K) + " micro-batches = " + parts;
+  return "global batch " + std::to_string(program.K * program.micro_batch_size) + " = " + parts + " x " +
+         std::to_string(program.micro_batch_size);
+}
+
+std::string dsopt::runtime::programHelp(const Program &program, const std::string &name) {
+  std::map<std::string, std::string> values = program.defaults;
+  values.emplace("weight-decay", program.optimizer == "adamw" ? "0.01" : "0");
+  values.emplace("threads", "at most " + std::to_string(program.threads));
+  std::string text = "usage: " + name + " -data=FILE.npz [options]\n\nTrains " +
+                     (program.model.empty() ? "a model" : program.model) + ", compiled by dsopt " + program.dsopt +
+                     ".\n\n" + optionsHelp(Tool::Program, values);
+  auto number = [](int64_t value) { return std::to_string(value); };
+  text += "compiled in:\n";
+  text += "  layout      dp " + number(program.dp) + ", pp " + number(program.pp) + ", zero " + number(program.zero) +
+          ", schedule " + program.schedule + " (" + number(program.dp * program.pp) + " ranks)\n";
+  text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) + ", accumulate " +
+          program.accumulate + "\n";
+  text += "  numerics    precision " + program.precision + ", gradient type " + program.gradient_type + "\n";
+  text += "  optimizer   " + program.optimizer + (program.clip ? ", with clipping" : ", without clipping") + "\n";
+  text += "  target      " + program.arch + ", threads " + number(program.threads) + "\n";
+  text += "  inputs      " + describeInputs(program) + "\n";
+  text += "  command     " + program.command + "\n";
+  return text;
+}

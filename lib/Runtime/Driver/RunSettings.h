@@ -1,0 +1,45 @@
+//===- RunSettings.h - a run's options, resolved ----------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
+#define DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
+
+#include "dsopt/Runtime/Options.h"
+#include "dsopt/Runtime/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace dsopt::runtime {
+
+enum class Launcher { Local, Mpi };
+
+struct RunSettings {
+  RunOptions options;         ///< but for `steps` and `threads`, which depend on the data and the ranks
+  int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
+  std::string data, log, saveWeights, saveOnnx, weightsFolder;
+  int64_t logEvery = 1;
+  bool breakdown = false, quiet = false;
+  Launcher launcher = Launcher::Local;
+  int launchedRanks = 0;      ///< Mpi: what the launcher says, 0 if nothing
+  int launchedRank = -1;      ///< Mpi: which of them this is, -1 if it does not say
+  std::string commandLine;    ///< this run's
+};
+
+/// What the command line and the values compiled in say together. An Error of status 1 says what is wrong.
+RunSettings resolveSettings(const Program &program, ParsedOptions options);
+
+/// An Error of status 1 for options that are compiled in, with the dsopt command to use.
+[[noreturn]] void refuseCompiledIn(const Program &program, const std::vector<std::string> &given);
+
+/// The dsopt command that made the program, with these options ("zero=3") in place of its own.
+std::string dsoptCommand(const Program &program, const std::vector<std::string> &given);
+
+/// "global batch 32 = 4 dp x 2 micro-batches x 4".
+std::string batchLine(const Program &program);
+
+/// `./train --help`: run options with the values compiled in, then what else is.
+std::string programHelp(const Program &program, const std::string &name);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
