@@ -41,9 +41,9 @@ std::string describeDeath(const Program &program, const SharedGroup &group, int 
   return text + " in step " + std::to_string(step) + (action.empty() ? ", between actions" : ", in '" + action + "'");
 }
 
-class Launcher {
+class LocalLauncher {
 public:
-  explicit Launcher(Run &run) : run(run) {}
+  explicit LocalLauncher(Run &run) : run(run) {}
 
   int start() {
     const Program &program = run.program();
@@ -194,7 +194,7 @@ private:
 int dsopt::runtime::runLocalRanks(Run &run) {
   const Program &program = run.program();
   if (program.dp * program.pp > 1)
-    return Launcher(run).start();
+    return LocalLauncher(run).start();
   installSignals(0);
   std::unique_ptr<Engine> engine = makeSingleEngine();
   int status = runRank(run, *engine, allocateArena(program.positions[0].arena));

@@ -31,7 +31,7 @@ struct Descriptor {
 } // namespace
 
 std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
-  Descriptor self(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  Descriptor self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   struct stat info;
   dsopt_footer footer;
   if (self.fd < 0 || fstat(self.fd, &info) != 0)
