@@ -1,1 +1,81 @@
+//===- ProgramTest.cpp - the program table, good and bad -------------------===//
+
+#include "dsopt/Runtime/Session.h"
+
 #include <gtest/gtest.h>
+
+using namespace dsopt::runtime;
+
+static const char *const kGood = R"({"version": 1, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+  "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
+  "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
+  "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
+  "positions": [{"arena": 1024, "traffic": {"tied": 7}, "memory": {"total": 1024},
+    "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
+    "actions": [{"kind": "input", "stream": "compute", "name": "in", "refs": [[0, 1, 0, 0]]},
+                {"kind": "reduce", "stream": "comm", "waits": [0], "type": "f32",
+                 "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true}],
+    "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
+
+static std::string failure(std::string text, const std::string &from, const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  try {
+    parseProgram(text.data(), text.size());
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status, 1);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Program, Reads) {
+  std::string text = kGood;
+  Program program = parseProgram(text.data(), text.size());
+  EXPECT_EQ(program.parameters[0].chunks[0], 18446744073709551615ull);
+  EXPECT_EQ(program.defaults.at("lr"), "0.1");
+  EXPECT_EQ(program.buckets[0].groups[0].end, 64);
+  EXPECT_TRUE(program.buckets[0].groups[0].decay);
+  const Position &position = program.positions[0];
+  EXPECT_EQ(position.traffic.tied, 7);
+  EXPECT_EQ(position.actions[0].refs[0].slot, 1);
+  EXPECT_EQ(position.actions[1].kind, ActionKind::Reduce);
+  EXPECT_EQ(position.actions[1].stream, Stream::Comm);
+  EXPECT_TRUE(position.actions[1].accumulate);
+  EXPECT_EQ(position.actions[1].refs[1].per_rank, 256);
+  EXPECT_EQ(describeAction(program, 1, 0), "in");
+  EXPECT_EQ(describeAction(program, 1, 1), "action 1");
+}
+
+TEST(Program, SaysWhatIsWrong) {
+  EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
+  EXPECT_EQ(failure(kGood, "\"version\": 1", "\"version\": 9"),
+            "program table: version 9, this runtime expects 1: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
+            "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
+  EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"), "program table: program.positions[0].actions[0].refs[0]: "
+                                                         "expected an address of four numbers, got [0,1,0]");
+  EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 2, 0, 0]"),
+            "program table: action 0 (in): slot: index 2, expected less than 2");
+  EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [1]"),
+            "program table: action 1 (): wait: index 1, expected less than 1");
+  EXPECT_EQ(failure(kGood, "\"padded\": 128", "\"padded\": 64"),
+            "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
+            "program table: buffer 'w' does not lie in the arena of 1000 bytes");
+  EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
+}
+
+TEST(Program, RunOrder) {
+  Program program;
+  program.dp = 2;
+  program.K = 8;
+  program.V = 4;
+  program.M = 4;
+  program.accumulate = "sharded";
+  // Rank 1 holds shards 2 and 3, micro-batches 4, 5 and 6, 7: index by index over them.
+  int64_t expected[] = {4, 6, 5, 7};
+  for (int64_t p = 0; p < 4; ++p)
+    EXPECT_EQ(microBatchIndex(program, 1, p), expected[p]);
+}

@@ -1,1 +1,42 @@
+//===- ThreadPoolTest.cpp - ranges, tiles and many jobs in a row -----------===//
+
+#include "Core/ThreadPool.h"
+
 #include <gtest/gtest.h>
+
+using namespace dsopt::runtime;
+
+TEST(ThreadPool, SplitsAtMultiplesOfGrain) {
+  for (int threads : {1, 2, 3, 8})
+    for (int spin : {0, 1000}) {
+      ThreadPool pool(threads, spin);
+      EXPECT_EQ(pool.threads(), threads);
+      for (int64_t end : {7, 8, 71, 135, 136, 1000})
+        for (int repeat = 0; repeat < 50; ++repeat) {
+          std::vector<int> seen(end);
+          std::atomic<int> cuts{0};
+          pool.split(7, end, 64, [&](int64_t begin, int64_t last, int) {
+            cuts += (begin - 7) % 64 != 0;
+            for (int64_t i = begin; i < last; ++i)
+              ++seen[i];
+          });
+          ASSERT_EQ(cuts, 0);
+          for (int64_t i = 0; i < end; ++i)
+            ASSERT_EQ(seen[i], i >= 7);
+        }
+    }
+}
+
+TEST(ThreadPool, TakesEveryIndexOnce) {
+  for (int threads : {1, 2, 8})
+    for (int64_t chunk : {1, 3, 1000}) {
+      ThreadPool pool(threads, 100);
+      std::vector<std::atomic<int>> seen(500);
+      pool.forEach(500, chunk, [&](int64_t i, int thread) {
+        ++seen[i];
+        EXPECT_LT(thread, threads);
+      });
+      for (auto &count : seen)
+        ASSERT_EQ(count, 1);
+    }
+}
