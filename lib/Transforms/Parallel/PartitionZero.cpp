@@ -94,7 +94,11 @@ void PartitionZeroPass::runOnOperation() {
   for (Operation &op : *module.getBody())
     if (isa<graph::ParameterOp, graph::StateOp>(op))
       builder.setInsertionPointAfter(&op);
-  for (auto &[name, bucket] : buckets) {
+  for (auto &[wanted, bucket] : buckets) {
+    // A parameter may have the bucket's name already.
+    StringAttr name = wanted;
+    while (symbols.lookup(name))
+      name = builder.getStringAttr(name.getValue() + ".bucket");
     SmallVector<Attribute> ranges;
     int64_t end = 0;
     for (graph::ParameterOp parameter : bucket.parameters) {
