@@ -15,8 +15,7 @@
 namespace dsopt::runtime::test {
 
 /// Memory that forked ranks write and the test reads.
-template <typename T>
-T *sharedMemory(int64_t count) {
+template <typename T> T *sharedMemory(int64_t count) {
   return static_cast<T *>(
       mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }

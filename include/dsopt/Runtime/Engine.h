@@ -57,12 +57,14 @@ public:
   /// `bytes` of every member's `slice`, in order of rank, into `target`. `slice` may be this rank's
   /// part of `target`. In shared memory `slice` has to lie in the rank's arena, as do `whole` and a
   /// sent value below.
-  virtual void startGather(int slot, RankGroup, const void *slice, void *target, int64_t bytes, TrafficClass) = 0;
+  virtual void startGather(int slot, RankGroup, const void *slice, void *target, int64_t bytes,
+                           TrafficClass) = 0;
   /// `whole` holds `count * elements` floats; the sum over the members of this rank's part goes (or with
   /// `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
   virtual void startReduce(int slot, RankGroup, const float *whole, float *target, int64_t elements,
                            bool accumulate) = 0;
-  virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass) = 0;
+  virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
+                         TrafficClass) = 0;
   virtual void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
   /// `bytes` of every rank's `record`, in order of rank, into `all`. Any memory will do.
   virtual void startExchange(int slot, const void *record, int64_t bytes, void *all) = 0;

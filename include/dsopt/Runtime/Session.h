@@ -55,13 +55,13 @@ struct RunOptions {
   double lr = 1e-3;
   LrSchedule schedule = LrSchedule::Constant;
   int64_t warmupSteps = 0;
-  int64_t decaySteps = 0;       ///< 0: steps
+  int64_t decaySteps = 0; ///< 0: steps
   double minLr = 0;
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
-  double gradClip = 0;          ///< read where the program has clipping compiled in
+  double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
-  int64_t threads = 1;          ///< at most the program's
-  bool logNorms = false;        ///< fill gradNorms and paramNorms
+  int64_t threads = 1;   ///< at most the program's
+  bool logNorms = false; ///< fill gradNorms and paramNorms
 };
 
 /// The learning rate of a step (CONTRACT section 2), before group scales.
@@ -84,14 +84,14 @@ struct Breakdown {
 
 struct StepResult {
   int64_t step = 0;
-  float loss = 0;               ///< mean over the K micro-batches, equal on all ranks
-  float gradNorm = 0;           ///< before clipping, equal on all ranks
+  float loss = 0;     ///< mean over the K micro-batches, equal on all ranks
+  float gradNorm = 0; ///< before clipping, equal on all ranks
   double lr = 0;
-  double ms = 0;                ///< this rank's
+  double ms = 0; ///< this rank's
   bool skipped = false;
-  bool stop = false;            ///< all ranks agreed to stop after this step
+  bool stop = false; ///< all ranks agreed to stop after this step
   Breakdown breakdown;
-  SentBytes sent{};             ///< by this rank in this step
+  SentBytes sent{};                ///< by this rank in this step
   std::vector<int64_t> sentByRank; ///< model traffic of a step (all classes but Control), one a rank
   /// With logNorms, on all ranks: by parameter (index into Program::parameters), trainable ones only;
   /// others are -1. Gradient norms are before clipping, parameter norms after the update.
@@ -109,8 +109,8 @@ public:
 
   const RankInfo &rankInfo() const;
 
-  /// Reads this rank's parameters from their files. `folder` replaces the program's model folder unless
-  /// empty. Checks each file's size and the hashes of the chunks it reads.
+  /// Reads this rank's parameters from their files (collective). `folder` replaces the program's model folder
+  /// unless empty. Checks each file's size and the hashes of the chunks it reads.
   void loadParameters(const std::string &folder = "");
 
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.

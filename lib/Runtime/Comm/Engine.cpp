@@ -10,8 +10,8 @@
 namespace dsopt::runtime {
 
 TrafficClass trafficClass(const std::string &name) {
-  static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv", "all_to_all",
-                                      "tied",       "control"};
+  static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
+                                      "all_to_all", "tied",           "control"};
   for (int i = 0; i < kTrafficClasses; ++i)
     if (name == names[i])
       return static_cast<TrafficClass>(i);
@@ -43,7 +43,8 @@ char *allocateArena(int64_t bytes) {
   void *memory = mmap(nullptr, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(StatusFailure, "cannot map " + std::to_string(bytes) + " bytes for the arena: " + strerror(errno));
+    throw Error(StatusFailure,
+                "cannot map " + std::to_string(bytes) + " bytes for the arena: " + strerror(errno));
   madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<char *>(memory);
 }

@@ -40,8 +40,8 @@ Library openLibrary() {
   const char *file = "libmpi.so.40";
   void *handle = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
   if (!handle)
-    throw Error(StatusInput, std::string("started under MPI, but Open MPI's ") + file + " cannot be loaded: " +
-                                 dlerror());
+    throw Error(StatusInput,
+                std::string("started under MPI, but Open MPI's ") + file + " cannot be loaded: " + dlerror());
   auto symbol = [&](const char *name) {
     void *address = dlsym(handle, name);
     if (!address)
@@ -124,7 +124,8 @@ public:
     count(TrafficClass::Control, bytes * (worldSize - 1));
     issue(op, slot);
   }
-  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) override {
+  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
+                 TrafficClass kind) override {
     Operation &op = begin(slot, Kind::Send, {peer, 1}, bytes);
     op.source = static_cast<const char *>(value);
     op.chunk = kMessage;
@@ -172,7 +173,12 @@ public:
     else
       usleep(50);
   }
-  void fail(int status) override { mpi.abort(mpi.world, status); }
+  void fail(int status) override {
+    // What all ranks found wrong is printed by rank 0, which must come to it before MPI kills it.
+    if (thisRank != 0)
+      usleep(1000000);
+    mpi.abort(mpi.world, status);
+  }
   void finish() override { mpi.finalize(); }
 
 private:

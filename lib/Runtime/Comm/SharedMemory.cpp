@@ -115,7 +115,8 @@ public:
     count(TrafficClass::Control, bytes * (worldSize - 1));
     postRecord(op);
   }
-  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) override {
+  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
+                 TrafficClass kind) override {
     operations[slot].kind = Kind::Send;
     Outbox &box = me.outbox[slot];
     box.pointer = value;
@@ -143,16 +144,25 @@ public:
     moved[slot] = false;
     bool complete = false;
     switch (op.kind) {
-    case Kind::None: return true;
-    case Kind::Gather: complete = pollGather(op, slot); break;
-    case Kind::Reduce: complete = pollReduce(op, slot); break;
-    case Kind::Exchange: complete = pollExchange(op, slot); break;
+    case Kind::None:
+      return true;
+    case Kind::Gather:
+      complete = pollGather(op, slot);
+      break;
+    case Kind::Reduce:
+      complete = pollReduce(op, slot);
+      break;
+    case Kind::Exchange:
+      complete = pollExchange(op, slot);
+      break;
     case Kind::Send: {
       Outbox &box = me.outbox[slot];
       complete = box.taken.load(std::memory_order_acquire) == box.posted.load(std::memory_order_relaxed);
       break;
     }
-    case Kind::Recv: complete = pollRecv(op, slot); break;
+    case Kind::Recv:
+      complete = pollRecv(op, slot);
+      break;
     }
     if (complete)
       op.kind = Kind::None;
@@ -239,8 +249,8 @@ private:
       return nullptr;
     if (channel.bytes != op.bytes)
       throw Error(StatusFailure, "collectives do not match: rank " + std::to_string(peer) + " has " +
-                                     std::to_string(channel.bytes) + " bytes, rank " + std::to_string(thisRank) +
-                                     " expected " + std::to_string(op.bytes));
+                                     std::to_string(channel.bytes) + " bytes, rank " +
+                                     std::to_string(thisRank) + " expected " + std::to_string(op.bytes));
     return &channel;
   }
   /// Says that all peers are read; true once all peers say so.
@@ -256,8 +266,7 @@ private:
     return true;
   }
   /// Reads each peer that has posted and is not read yet.
-  template <typename Body>
-  void readPeers(Operation &op, int slot, Body body) {
+  template <typename Body> void readPeers(Operation &op, int slot, Body body) {
     char *seen = readOf(op);
     for (int i = 1; i < op.group.count && op.left > 0; ++i) {
       // Each rank starts with its right neighbour, so that not all read the same memory.
@@ -288,7 +297,8 @@ private:
         Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
         if (!channel)
           return false;
-        parts[i] = reinterpret_cast<const float *>(static_cast<const char *>(channel->pointer) + index * op.bytes);
+        parts[i] =
+            reinterpret_cast<const float *>(static_cast<const char *>(channel->pointer) + index * op.bytes);
       }
       float *target = reinterpret_cast<float *>(op.target);
       divide(op.bytes / 4, 16 << 10, [&](int64_t begin, int64_t end) {
@@ -345,8 +355,7 @@ private:
     return false;
   }
 
-  template <typename Body>
-  void divide(int64_t elements, int64_t grain, Body body) {
+  template <typename Body> void divide(int64_t elements, int64_t grain, Body body) {
     if (pool)
       pool->split(0, elements, grain, [&](int64_t begin, int64_t end, int) { body(begin, end); });
     else
@@ -354,7 +363,8 @@ private:
   }
   void copy(void *target, const void *source, int64_t bytes) {
     divide(bytes, 256 << 10, [&](int64_t begin, int64_t end) {
-      std::memcpy(static_cast<char *>(target) + begin, static_cast<const char *>(source) + begin, end - begin);
+      std::memcpy(static_cast<char *>(target) + begin, static_cast<const char *>(source) + begin,
+                  end - begin);
     });
   }
 
@@ -379,7 +389,8 @@ std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &are
     offset += roundUp(bytes, 2 << 20);
   }
   group->mappedBytes = offset;
-  void *memory = mmap(nullptr, offset, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory =
+      mmap(nullptr, offset, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
                                    std::to_string(size) + " ranks: " + strerror(errno));
@@ -409,7 +420,8 @@ void SharedGroup::markEnded(int rank, int waitStatus) {
   auto &control = *static_cast<Control *>(mapping);
   if (WIFEXITED(waitStatus) && control.ranks[rank].state == Finished)
     return;
-  int status = WIFEXITED(waitStatus) && WEXITSTATUS(waitStatus) ? WEXITSTATUS(waitStatus) : int(StatusFailure);
+  int status =
+      WIFEXITED(waitStatus) && WEXITSTATUS(waitStatus) ? WEXITSTATUS(waitStatus) : int(StatusFailure);
   markFailed(control, worldSize, rank, status);
 }
 

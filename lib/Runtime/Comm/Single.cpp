@@ -16,7 +16,8 @@ public:
     if (slice != target)
       std::memmove(target, slice, bytes);
   }
-  void startReduce(int, RankGroup, const float *whole, float *target, int64_t elements, bool accumulate) override {
+  void startReduce(int, RankGroup, const float *whole, float *target, int64_t elements,
+                   bool accumulate) override {
     if (accumulate || whole != target)
       treeSum(&whole, 1, target, elements, accumulate);
   }

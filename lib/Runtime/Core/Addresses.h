@@ -18,8 +18,9 @@ inline RankGroup groupOf(const Program &program, const RankInfo &info) {
 /// Bytes of one element; an Error for types that programs do not have.
 inline int64_t elementBytes(const std::string &type) {
   static constexpr std::pair<const char *, int> types[] = {
-      {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"i32", 4}, {"i16", 2}, {"i8", 1}, {"i1", 1},
-      {"ui64", 8}, {"ui32", 4}, {"ui16", 2}, {"ui8", 1}, {"si64", 8}, {"si32", 4}, {"si16", 2}, {"si8", 1}};
+      {"f32", 4}, {"f64", 8},  {"f16", 2},  {"bf16", 2}, {"i64", 8},  {"i32", 4},
+      {"i16", 2}, {"i8", 1},   {"i1", 1},   {"ui64", 8}, {"ui32", 4}, {"ui16", 2},
+      {"ui8", 1}, {"si64", 8}, {"si32", 4}, {"si16", 2}, {"si8", 1}};
   for (const auto &[name, bytes] : types)
     if (type == name)
       return bytes;
@@ -49,7 +50,8 @@ public:
   }
 
   char *at(const Ref &ref) const {
-    return starts[ref.buffer] + ref.slot * position.buffers[ref.buffer].stride + ref.offset + ref.per_rank * dpRank;
+    return starts[ref.buffer] + ref.slot * position.buffers[ref.buffer].stride + ref.offset +
+           ref.per_rank * dpRank;
   }
   /// The buffer of that name, or null.
   const Buffer *find(const std::string &name) const {

@@ -83,7 +83,8 @@ void Agreement::merge(int64_t step) {
     RankInfo from = rankInfo(program, rank);
     lossStage = from.position;
     for (int64_t p = 0; p < program.M; ++p)
-      std::memcpy(&byMicroBatch[microBatchIndex(program, from.dpRank, p)], &record[Losses + p], sizeof(double));
+      std::memcpy(&byMicroBatch[microBatchIndex(program, from.dpRank, p)], &record[Losses + p],
+                  sizeof(double));
   }
   sum.normalize();
   double total = 0;
@@ -100,8 +101,9 @@ void Agreement::merge(int64_t step) {
   if (nonFinite >= 0) {
     const Parameter &parameter = program.parameters[nonFinite];
     throw Error(StatusFailure,
-                "the gradient of parameter '" + parameter.name + "' is not finite in step " + std::to_string(step) +
-                    " (stage " + std::to_string(program.buckets[parameter.bucket].owner) +
+                "the gradient of parameter '" + parameter.name + "' is not finite in step " +
+                    std::to_string(step) + " (stage " +
+                    std::to_string(program.buckets[parameter.bucket].owner) +
                     "); nothing of this step was applied",
                 /*quiet=*/info.rank != 0);
   }

@@ -49,7 +49,9 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
         prepared.temp = addresses.at(action.temp);
       prepared.timer = !action.name.empty() && action.name.back() == 'F' ? Timer::Forward : Timer::Backward;
       break;
-    case ActionKind::Gather: prepared.traffic = trafficClass(action.traffic); break;
+    case ActionKind::Gather:
+      prepared.traffic = trafficClass(action.traffic);
+      break;
     case ActionKind::Send:
       prepared.traffic = trafficClass(action.traffic);
       [[fallthrough]];
@@ -57,8 +59,11 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
       prepared.peer = static_cast<int>(action.peer * program.dp) + info.dpRank;
       prepared.tag = hashOf(action.tag);
       break;
-    case ActionKind::Reduce: break;
-    case ActionKind::Add: prepared.timer = Timer::Backward; break;
+    case ActionKind::Reduce:
+      break;
+    case ActionKind::Add:
+      prepared.timer = Timer::Backward;
+      break;
     case ActionKind::Agree:
       if (agreement)
         throw Error(StatusInput, "program table: more than one agreement a step");
@@ -117,8 +122,7 @@ bool Executor::canStart(const Action &action) const {
   return std::all_of(action.waits.begin(), action.waits.end(), [&](int64_t wait) { return done[wait]; });
 }
 
-template <typename Index>
-static bool anyValid(const void *values, int64_t count, int64_t ignored) {
+template <typename Index> static bool anyValid(const void *values, int64_t count, int64_t ignored) {
   const Index *labels = static_cast<const Index *>(values);
   return std::any_of(labels, labels + count, [=](Index label) { return label != ignored; });
 }
@@ -168,8 +172,8 @@ bool Executor::start(int64_t index, int slot) {
     engine.startGather(slot, groupOf(program, info), args[0], args[1], action.bytes, prepared.traffic);
     return false;
   case ActionKind::Reduce:
-    engine.startReduce(slot, groupOf(program, info), static_cast<float *>(args[0]), static_cast<float *>(args[1]),
-                       action.elements, action.accumulate);
+    engine.startReduce(slot, groupOf(program, info), static_cast<float *>(args[0]),
+                       static_cast<float *>(args[1]), action.elements, action.accumulate);
     return false;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);

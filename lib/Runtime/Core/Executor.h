@@ -35,10 +35,10 @@ private:
   /// An action with everything looked up.
   struct Prepared {
     const Action *action;
-    void *function = nullptr;   ///< Run: the segment
-    size_t args = 0;            ///< first of its pointers in `pointers`
+    void *function = nullptr; ///< Run: the segment
+    size_t args = 0;          ///< first of its pointers in `pointers`
     char *temp = nullptr;
-    int64_t microBatch = 0;     ///< Input: index in the step
+    int64_t microBatch = 0;                 ///< Input: index in the step
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     int peer = 0;
     uint64_t tag = 0;

@@ -2,7 +2,6 @@
 
 #include "dsopt/Runtime/Session.h"
 
-
 namespace dsopt::runtime {
 
 /// The feature as __builtin_cpu_supports names it, which takes literals only.
@@ -11,19 +10,22 @@ static bool supports(const std::string &feature) {
 #define CHECK(name)                                                                                          \
   if (feature == name)                                                                                       \
     return __builtin_cpu_supports(name);
-  CHECK("sse3") CHECK("ssse3") CHECK("sse4.1") CHECK("sse4.2") CHECK("popcnt") CHECK("avx") CHECK("avx2")
-  CHECK("fma") CHECK("bmi") CHECK("bmi2") CHECK("avx512f") CHECK("avx512vl") CHECK("avx512bw") CHECK("avx512dq")
-  CHECK("avx512cd") CHECK("avx512ifma") CHECK("avx512vbmi") CHECK("avx512vbmi2") CHECK("avx512vnni")
-  CHECK("avx512bitalg") CHECK("avx512vpopcntdq") CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
+  CHECK("sse3")
+  CHECK("ssse3") CHECK("sse4.1") CHECK("sse4.2") CHECK("popcnt") CHECK("avx") CHECK("avx2") CHECK("fma")
+      CHECK("bmi") CHECK("bmi2") CHECK("avx512f") CHECK("avx512vl") CHECK("avx512bw") CHECK("avx512dq")
+          CHECK("avx512cd") CHECK("avx512ifma") CHECK("avx512vbmi") CHECK("avx512vbmi2") CHECK("avx512vnni")
+              CHECK("avx512bitalg") CHECK("avx512vpopcntdq") CHECK("avx512bf16") CHECK("gfni")
+                  CHECK("vpclmulqdq")
 #undef CHECK
-  return true; // nothing the generated code depends on
+                      return true; // nothing the generated code depends on
 }
 
 void checkMachine(const Program &program) {
   for (const std::string &feature : program.features)
     if (!supports(feature))
-      throw Error(StatusInput, "the program was compiled for " + program.arch + ", but this machine's CPU has no " +
-                                   feature + ": compile it with -arch=native here, or with a lower -arch");
+      throw Error(StatusInput, "the program was compiled for " + program.arch +
+                                   ", but this machine's CPU has no " + feature +
+                                   ": compile it with -arch=native here, or with a lower -arch");
 }
 
 RankInfo rankInfo(const Program &program, int rank) {

@@ -69,7 +69,8 @@ void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end
     throw Error(StatusInput, "program table: parameter '" + parameter.name + "' has " +
                                  std::to_string(parameter.bytes) + " bytes, expected " +
                                  std::to_string(elementsOf(parameter) * size));
-  if (parameter.file.empty() || static_cast<int64_t>(parameter.chunks.size()) != (parameter.bytes + kChunk - 1) / kChunk)
+  if (parameter.file.empty() ||
+      static_cast<int64_t>(parameter.chunks.size()) != (parameter.bytes + kChunk - 1) / kChunk)
     throw Error(StatusInput, "the values of parameter '" + parameter.name +
                                  "' were not there when the program was compiled" +
                                  (parameter.file.empty() ? "" : " (file '" + parameter.file + "')") +

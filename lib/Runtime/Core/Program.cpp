@@ -19,14 +19,12 @@ public:
     if (!json.is_object())
       bad(this->where + ": expected an object, got " + json.type_name());
   }
-  template <typename T>
-  Reader &operator()(const char *key, T &value) {
+  template <typename T> Reader &operator()(const char *key, T &value) {
     if (auto it = json.find(key); it != json.end())
       convert(*it, value, where + "." + key);
     return *this;
   }
-  template <typename T, typename Read>
-  Reader &list(const char *key, std::vector<T> &values, Read read) {
+  template <typename T, typename Read> Reader &list(const char *key, std::vector<T> &values, Read read) {
     auto it = json.find(key);
     if (it == json.end())
       return *this;
@@ -41,8 +39,7 @@ public:
     return *this;
   }
 
-  template <typename T>
-  static void convert(const Json &json, T &value, const std::string &where) {
+  template <typename T> static void convert(const Json &json, T &value, const std::string &where) {
     try {
       json.get_to(value);
     } catch (const Json::exception &) {
@@ -66,8 +63,7 @@ public:
       bad(where + ": expected true or false, got " + json.dump().substr(0, 60));
   }
 
-  template <typename E, size_t N>
-  Reader &name(const char *key, E &value, const char *const (&names)[N]) {
+  template <typename E, size_t N> Reader &name(const char *key, E &value, const char *const (&names)[N]) {
     std::string text;
     (*this)(key, text);
     if (json.find(key) == json.end())
@@ -93,9 +89,9 @@ void readInput(const Json &json, Input &input, const std::string &where) {
 }
 
 void readParameter(const Json &json, Parameter &p, const std::string &where) {
-  Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)("file", p.file)(
-      "offset", p.offset)("bytes", p.bytes)("file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)(
-      "bucket_offset", p.bucket_offset);
+  Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)(
+      "file", p.file)("offset", p.offset)("bytes", p.bytes)("file_bytes", p.file_bytes)("chunks", p.chunks)(
+      "bucket", p.bucket)("bucket_offset", p.bucket_offset);
 }
 
 void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
@@ -103,7 +99,7 @@ void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
       "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("owner", bucket.owner)
       .list("groups", bucket.groups, [](const Json &json, Group &group, const std::string &where) {
         Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)("decay",
-                                                                                               group.decay);
+                                                                                                group.decay);
       });
 }
 
@@ -113,15 +109,16 @@ void readBuffer(const Json &json, Buffer &b, const std::string &where) {
 }
 
 void readAction(const Json &json, Action &a, const std::string &where) {
-  static const char *const kinds[] = {"input", "run", "gather", "reduce", "add", "send", "recv", "agree", "update"};
+  static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add",
+                                      "send",  "recv", "agree",  "update"};
   static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
       .name("kind", a.kind, kinds)
       .name("stream", a.stream, streams)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
-          "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)("input", a.input)(
-          "peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("buckets",
-                                                                                 a.buckets)("sliced", a.sliced);
+          "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
+          "input", a.input)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)(
+          "buckets", a.buckets)("sliced", a.sliced);
 }
 
 void readPosition(const Json &json, Position &position, const std::string &where) {
@@ -164,14 +161,16 @@ void check(const Program &p) {
     checkIndex(parameter.bucket, p.buckets.size(), "bucket of parameter '" + parameter.name + "'");
   for (const Bucket &bucket : p.buckets)
     if (bucket.padded % (64 * p.dp) || bucket.padded < bucket.elements)
-      bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) + " elements with padding, expected " +
-          std::to_string(bucket.elements) + " or more and a multiple of 64 dp");
+      bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
+          " elements with padding, expected " + std::to_string(bucket.elements) +
+          " or more and a multiple of 64 dp");
   for (const Position &position : p.positions) {
     for (const Buffer &buffer : position.buffers)
       if (buffer.symbol.empty() &&
           (buffer.offset < 0 || buffer.slots < 1 ||
            buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > position.arena))
-        bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) + " bytes");
+        bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) +
+            " bytes");
     auto checkRef = [&](const Ref &ref, const std::string &where) {
       checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
       checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
@@ -201,7 +200,9 @@ void check(const Program &p) {
         break;
       case ActionKind::Gather:
       case ActionKind::Reduce:
-      case ActionKind::Add: expect(2); break;
+      case ActionKind::Add:
+        expect(2);
+        break;
       case ActionKind::Send:
       case ActionKind::Recv:
         checkIndex(action.peer, p.pp, where + ": peer");
@@ -216,7 +217,8 @@ void check(const Program &p) {
         checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
         expect(2);
         break;
-      case ActionKind::Run: break;
+      case ActionKind::Run:
+        break;
       }
       if ((action.kind == ActionKind::Reduce || action.kind == ActionKind::Add) && action.type != "f32")
         bad(where + ": element type '" + action.type + "', expected f32");
@@ -234,13 +236,13 @@ Program parseProgram(const char *text, size_t bytes) {
   Reader reader(json, "program");
   reader("version", p.version);
   if (p.version != DSOPT_ABI_VERSION)
-    bad("version " + std::to_string(p.version) + ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
-        ": compile the program anew");
-  reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)("arch", p.arch)(
-      "features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)("K", p.K)("V", p.V)(
-      "M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)("schedule", p.schedule)(
-      "precision", p.precision)("gradient_type", p.gradient_type)("optimizer", p.optimizer)("clip", p.clip)(
-      "flops", p.flops)("bubble", p.bubble)("defaults", p.defaults)
+    bad("version " + std::to_string(p.version) + ", this runtime expects " +
+        std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew");
+  reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
+      "arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)(
+      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
+      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)(
+      "optimizer", p.optimizer)("clip", p.clip)("flops", p.flops)("bubble", p.bubble)("defaults", p.defaults)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)

@@ -72,13 +72,17 @@ public:
 private:
   RunOptions checked(RunOptions given) const {
     if (engine.size() != program.dp * program.pp)
-      throw Error(StatusInput, "started with " + std::to_string(engine.size()) + " ranks; the program was compiled for " +
-                                   std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) +
-                                   " x pp " + std::to_string(program.pp) + ")");
+      throw Error(StatusInput,
+                  "started with " + std::to_string(engine.size()) + " ranks; the program was compiled for " +
+                      std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) +
+                      " x pp " + std::to_string(program.pp) + ")",
+                  /*quiet=*/info.rank != 0);
     if (given.threads < 1 || given.threads > std::max<int64_t>(program.threads, 1))
-      throw Error(StatusInput, "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
-                                   std::to_string(program.threads) + ", for which the program was compiled");
-    limitLibraries(program.arch.c_str());
+      throw Error(StatusInput,
+                  "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
+                      std::to_string(program.threads) + ", for which the program was compiled",
+                  /*quiet=*/info.rank != 0);
+    limitLibraries(program.features);
     return given;
   }
 
@@ -121,8 +125,23 @@ const RankInfo &Session::rankInfo() const { return state->info; }
 void Session::loadParameters(const std::string &folder) {
   if (!folder.empty())
     state->folder = folder;
-  ParameterFiles files(state->folder);
-  runtime::loadParameters(state->program, state->info, state->addresses, files);
+  std::unique_ptr<Error> failure;
+  try {
+    ParameterFiles files(state->folder);
+    runtime::loadParameters(state->program, state->info, state->addresses, files);
+  } catch (const Error &error) {
+    failure = std::make_unique<Error>(error);
+  }
+  // What is wrong with a file is often wrong for many ranks: the first one says it.
+  int mine = failure ? failure->status : StatusOk;
+  std::vector<int> all(state->engine.size());
+  state->engine.exchange(&mine, sizeof(mine), all.data());
+  auto first = std::find_if(all.begin(), all.end(), [](int status) { return status != StatusOk; });
+  if (first == all.end())
+    return;
+  if (failure && first - all.begin() == state->info.rank)
+    throw *failure;
+  throw Error(*first, "another rank could not read its parameters", /*quiet=*/true);
 }
 
 const StepResult &Session::step() { return state->step(); }

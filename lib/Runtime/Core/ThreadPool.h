@@ -30,8 +30,7 @@ public:
 
   /// `body(begin, end, thread)` on one contiguous part of [begin, end) a thread, cut at `begin` plus
   /// multiples of `grain`.
-  template <typename Body>
-  void split(int64_t begin, int64_t end, int64_t grain, Body &&body) {
+  template <typename Body> void split(int64_t begin, int64_t end, int64_t grain, Body &&body) {
     int64_t units = (end - begin + grain - 1) / grain;
     if (units <= 1 || threads() == 1) {
       if (begin < end)
@@ -40,7 +39,8 @@ public:
     }
     int64_t count = threads();
     auto part = [&](int thread) {
-      int64_t first = begin + units * thread / count * grain, last = begin + units * (thread + 1) / count * grain;
+      int64_t first = begin + units * thread / count * grain,
+              last = begin + units * (thread + 1) / count * grain;
       if (last > end)
         last = end;
       if (first < last)
@@ -49,9 +49,9 @@ public:
     run(&call<decltype(part)>, &part);
   }
 
-  /// `body(index, thread)` for each index in [0, count), taken by whichever thread is free, `chunk` at a time.
-  template <typename Body>
-  void forEach(int64_t count, int64_t chunk, Body &&body) {
+  /// `body(index, thread)` for each index in [0, count), taken by whichever thread is free, `chunk` at a
+  /// time.
+  template <typename Body> void forEach(int64_t count, int64_t chunk, Body &&body) {
     if (count <= chunk || threads() == 1) {
       for (int64_t i = 0; i < count; ++i)
         body(i, 0);
@@ -68,7 +68,9 @@ public:
 
 private:
   using Job = void (*)(void *context, int thread);
-  template <typename Part> static void call(void *context, int thread) { (*static_cast<Part *>(context))(thread); }
+  template <typename Part> static void call(void *context, int thread) {
+    (*static_cast<Part *>(context))(thread);
+  }
   void run(Job job, void *context);
   void work(int thread, void (*init)());
 

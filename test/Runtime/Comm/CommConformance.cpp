@@ -26,7 +26,7 @@ int failures = 0;
 #define EXPECT(condition)                                                                                    \
   do {                                                                                                       \
     if (!(condition)) {                                                                                      \
-      fprintf(stderr, "%s, rank %d of %d: %s does not hold (line %d)\n", engine.name(), engine.rank(),      \
+      fprintf(stderr, "%s, rank %d of %d: %s does not hold (line %d)\n", engine.name(), engine.rank(),       \
               engine.size(), #condition, __LINE__);                                                          \
       ++failures;                                                                                            \
     }                                                                                                        \

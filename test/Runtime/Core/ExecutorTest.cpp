@@ -243,8 +243,9 @@ TEST(Executor, AProgramThatCannotGoOnSaysSo) {
     session.step();
     FAIL();
   } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("no action of step 0 can start: 'input x 0' waits for 'update b1'"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("no action of step 0 can start: 'input x 0' waits for 'update b1'"),
+        std::string::npos)
         << error.what();
   }
 }

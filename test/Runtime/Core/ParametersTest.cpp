@@ -29,15 +29,18 @@ TEST(Parameters, AFileThatNoLongerMatchesIsNamed) {
   std::string path = folder.path + "/toy.bin";
   EXPECT_EQ(failure(program, folder.path), "");
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(500).put('x');
-  EXPECT_EQ(failure(program, folder.path), "parameter 'a.w1' in file 'toy.bin' has changed since the program was "
-                                           "compiled (bytes 400 to 912)");
+  EXPECT_EQ(failure(program, folder.path),
+            "parameter 'a.w1' in file 'toy.bin' has changed since the program was "
+            "compiled (bytes 400 to 912)");
   std::ofstream(path, std::ios::binary) << "short";
   EXPECT_EQ(failure(program, folder.path),
-            "'" + path + "', which holds parameter 'a.w1', has 5 bytes; it had 912 when the program was compiled");
+            "'" + path +
+                "', which holds parameter 'a.w1', has 5 bytes; it had 912 when the program was compiled");
   remove(path.c_str());
   EXPECT_EQ(failure(program, folder.path),
             "cannot read '" + path + "', which holds parameter 'a.w1': No such file or directory");
   program.parameters[1].chunks.clear();
-  EXPECT_EQ(failure(program, folder.path), "the values of parameter 'a.w1' were not there when the program was "
-                                           "compiled (file 'toy.bin'): compile it with them");
+  EXPECT_EQ(failure(program, folder.path),
+            "the values of parameter 'a.w1' were not there when the program was "
+            "compiled (file 'toy.bin'): compile it with them");
 }

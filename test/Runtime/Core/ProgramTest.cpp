@@ -6,7 +6,8 @@
 
 using namespace dsopt::runtime;
 
-static const char *const kGood = R"({"version": 1, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+static const char *const kGood =
+    R"({"version": 1, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -54,14 +55,16 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: version 9, this runtime expects 1: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
-  EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"), "program table: program.positions[0].actions[0].refs[0]: "
-                                                         "expected an address of four numbers, got [0,1,0]");
+  EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),
+            "program table: program.positions[0].actions[0].refs[0]: "
+            "expected an address of four numbers, got [0,1,0]");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 2, 0, 0]"),
             "program table: action 0 (in): slot: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [1]"),
             "program table: action 1 (): wait: index 1, expected less than 1");
-  EXPECT_EQ(failure(kGood, "\"padded\": 128", "\"padded\": 64"),
-            "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  EXPECT_EQ(
+      failure(kGood, "\"padded\": 128", "\"padded\": 64"),
+      "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
   EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
             "program table: buffer 'w' does not lie in the arena of 1000 bytes");
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");

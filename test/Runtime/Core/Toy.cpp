@@ -81,12 +81,18 @@ static void update(int64_t begin, int64_t end, void *const *args) {
 }
 
 void *toySymbol(const std::string &name) {
-  if (name == "block0.F") return reinterpret_cast<void *>(forward0);
-  if (name == "block1.F") return reinterpret_cast<void *>(forward1);
-  if (name == "block1.B") return reinterpret_cast<void *>(backward1);
-  if (name == "block1.W") return reinterpret_cast<void *>(weight1);
-  if (name == "block0.W") return reinterpret_cast<void *>(weight0);
-  if (name == "update.sgd") return reinterpret_cast<void *>(update);
+  if (name == "block0.F")
+    return reinterpret_cast<void *>(forward0);
+  if (name == "block1.F")
+    return reinterpret_cast<void *>(forward1);
+  if (name == "block1.B")
+    return reinterpret_cast<void *>(backward1);
+  if (name == "block1.W")
+    return reinterpret_cast<void *>(weight1);
+  if (name == "block0.W")
+    return reinterpret_cast<void *>(weight0);
+  if (name == "update.sgd")
+    return reinterpret_cast<void *>(update);
   return nullptr;
 }
 
@@ -131,10 +137,12 @@ Position buildPosition(const Program &program, int64_t index) {
   Builder b{program, {}};
   bool first = index == 0, second = index == program.pp - 1, split = program.pp > 1;
   int64_t dp = program.dp, slice = kBytes / dp, shards = program.V / dp, M = program.M;
-  auto ref = [](int64_t buffer, int64_t slot = 0, int64_t perRank = 0) { return Ref{buffer, slot, 0, perRank}; };
-  int64_t x = b.buffer("input.x", kBytes, M), labels = b.buffer("input.labels", 32), h = b.buffer("h", kBytes, M),
-          dh = b.buffer("dh", kBytes, M), loss = b.buffer("loss", 4, M), seed = b.buffer("seed", 4),
-          temp = b.buffer("temp", kBytes);
+  auto ref = [](int64_t buffer, int64_t slot = 0, int64_t perRank = 0) {
+    return Ref{buffer, slot, 0, perRank};
+  };
+  int64_t x = b.buffer("input.x", kBytes, M), labels = b.buffer("input.labels", 32),
+          h = b.buffer("h", kBytes, M), dh = b.buffer("dh", kBytes, M), loss = b.buffer("loss", 4, M),
+          seed = b.buffer("seed", 4), temp = b.buffer("temp", kBytes);
   b.buffer("scalars", 64 * 2);
   b.buffer("staging", slice * dp);
   std::vector<int64_t> mine;
@@ -151,8 +159,8 @@ Position buildPosition(const Program &program, int64_t index) {
     load.sliced = sliced;
     b.position.loads.push_back(load);
     if (sliced && dp > 1) {
-      gathered.push_back(
-          b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""), {load.target, ref(whole(block))}));
+      gathered.push_back(b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""),
+                               {load.target, ref(whole(block))}));
       b.last().bytes = slice;
       b.last().traffic = "all_gather";
     }
@@ -173,9 +181,11 @@ Position buildPosition(const Program &program, int64_t index) {
     b.last().temp = ref(temp);
     return static_cast<int64_t>(b.position.actions.size() - 1);
   };
-  auto transfer = [&](ActionKind kind, Ref value, int64_t peer, const std::string &tag, std::vector<int64_t> waits) {
+  auto transfer = [&](ActionKind kind, Ref value, int64_t peer, const std::string &tag,
+                      std::vector<int64_t> waits) {
     bool send = kind == ActionKind::Send;
-    int64_t at = b.add(kind, send ? Stream::Send : Stream::Recv, (send ? "send " : "recv ") + tag, {value}, waits);
+    int64_t at =
+        b.add(kind, send ? Stream::Send : Stream::Recv, (send ? "send " : "recv ") + tag, {value}, waits);
     b.last().bytes = kBytes;
     b.last().peer = peer;
     b.last().tag = tag;
@@ -230,8 +240,8 @@ Position buildPosition(const Program &program, int64_t index) {
     if (dp > 1) {
       Ref own = gradient(block, 0);
       own.per_rank = slice;
-      reduced.push_back(
-          b.add(ActionKind::Reduce, Stream::Comm, "reduce " + name(block, ""), {gradient(block, 0), own}, {computed}));
+      reduced.push_back(b.add(ActionKind::Reduce, Stream::Comm, "reduce " + name(block, ""),
+                              {gradient(block, 0), own}, {computed}));
       b.last().elements = slice / 4;
       b.last().type = "f32";
     }
@@ -258,7 +268,8 @@ Position buildPosition(const Program &program, int64_t index) {
     b.last().elements = slice / 4;
     b.last().sliced = true;
     if (!sliced && dp > 1) {
-      b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""), {value, ref(whole(block))}, {updated});
+      b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""), {value, ref(whole(block))},
+            {updated});
       b.last().bytes = slice;
       b.last().traffic = "all_gather";
     }

@@ -71,8 +71,8 @@ TEST(ScatterAdd, SameBitsWithAnyThreads) {
         rt.pool = &pool;
         std::vector<float> result(size * width, accumulate ? 0.0f : 5.0f);
         dsopt_rt_scatter_add_f32(&rt, count, width, size, rows.data(),
-                                 indexBytes == 4 ? static_cast<void *>(narrow.data()) : wide.data(), indexBytes,
-                                 result.data(), accumulate);
+                                 indexBytes == 4 ? static_cast<void *>(narrow.data()) : wide.data(),
+                                 indexBytes, result.data(), accumulate);
         if (first.empty()) {
           first = result;
           float expected = 0;

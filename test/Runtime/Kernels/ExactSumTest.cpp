@@ -22,11 +22,11 @@ static double exact(std::vector<double> values) {
 TEST(ExactSum, RoundsOnceToNearestEven) {
   EXPECT_EQ(exact({}), 0);
   EXPECT_EQ(exact({1}), 1);
-  EXPECT_EQ(exact({1, 0x1p-53}), 1);                             // a tie: to even
-  EXPECT_EQ(exact({1, 0x1p-52, 0x1p-53}), 1 + 0x1p-51);          // a tie: to even, up
-  EXPECT_EQ(exact({1, 0x1p-53, 0x1p-298}), 1 + 0x1p-52);         // just above it
+  EXPECT_EQ(exact({1, 0x1p-53}), 1);                     // a tie: to even
+  EXPECT_EQ(exact({1, 0x1p-52, 0x1p-53}), 1 + 0x1p-51);  // a tie: to even, up
+  EXPECT_EQ(exact({1, 0x1p-53, 0x1p-298}), 1 + 0x1p-52); // just above it
   EXPECT_EQ(exact({0x1p250, 0x1p-298}), 0x1p250);
-  EXPECT_EQ(exact({0x1.fffffffffffffp99, 0x1p46}), 0x1p100);     // the carry makes a new digit
+  EXPECT_EQ(exact({0x1.fffffffffffffp99, 0x1p46}), 0x1p100); // the carry makes a new digit
   EXPECT_EQ(exact({0x1p-298}), 0x1p-298);
   EXPECT_EQ(exact({0x1.8p-297}), 0x1.8p-297);
 }

@@ -37,8 +37,9 @@ TEST(Gemm, TilesDependOnShapeAlone) {
 }
 
 TEST(Gemm, RightAndSameBitsWithAnyThreads) {
-  for (Shape s : {Shape{1, 5, 7, 3}, Shape{3, 33, 20, 17}, Shape{1, 600, 300, 40}, Shape{1, 1030, 520, 64},
-                  Shape{1, 64, 64, 8192}, Shape{1, 1, 257, 100}, Shape{16, 32, 32, 16}, Shape{1, 96, 1, 5000}})
+  for (Shape s :
+       {Shape{1, 5, 7, 3}, Shape{3, 33, 20, 17}, Shape{1, 600, 300, 40}, Shape{1, 1030, 520, 64},
+        Shape{1, 64, 64, 8192}, Shape{1, 1, 257, 100}, Shape{16, 32, 32, 16}, Shape{1, 96, 1, 5000}})
     for (int transposes = 0; transposes < 4; ++transposes) {
       int ta = transposes & 1, tb = transposes >> 1;
       std::vector<float> a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);

@@ -71,8 +71,8 @@ extern "C" void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const fl
 }
 
 template <typename Index>
-static void scatterColumns(int64_t count, int64_t width, int64_t size, const float *rows, const Index *indices,
-                           float *result, bool accumulate, int64_t begin, int64_t end) {
+static void scatterColumns(int64_t count, int64_t width, int64_t size, const float *rows,
+                           const Index *indices, float *result, bool accumulate, int64_t begin, int64_t end) {
   if (!accumulate) {
     if (begin == 0 && end == width)
       std::memset(result, 0, size * width * sizeof(float));
@@ -95,11 +95,11 @@ extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t wi
                                          float *result, int64_t accumulate) {
   auto body = [=](int64_t begin, int64_t end, int) {
     if (index_bytes == 4)
-      scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, accumulate, begin,
-                     end);
+      scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, accumulate,
+                     begin, end);
     else
-      scatterColumns(count, width, size, rows, static_cast<const int64_t *>(indices), result, accumulate, begin,
-                     end);
+      scatterColumns(count, width, size, rows, static_cast<const int64_t *>(indices), result, accumulate,
+                     begin, end);
   };
   if ((count + size) * width * 4 < kSmallBytes)
     body(0, width, 0);

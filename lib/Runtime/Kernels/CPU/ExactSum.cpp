@@ -19,7 +19,7 @@ void ExactSum::add(double value) {
     return; // 0: squares of floats are no denormal doubles
   uint64_t mantissa = (bits & ((1ull << 52) - 1)) | 1ull << 52;
   int position = exponent - 1075 + 320; // of the mantissa's lowest bit
-  if (position < 0) { // squares are multiples of 2^-298: only zeros are shifted out
+  if (position < 0) {                   // squares are multiples of 2^-298: only zeros are shifted out
     mantissa >>= -position;
     position = 0;
   }
@@ -66,7 +66,8 @@ double ExactSum::value() const {
     return 0;
   // The 64 highest bits, and whether anything lies below.
   auto digit = [&](int i) { return i >= 0 ? static_cast<uint64_t>(copy.digits[i]) : 0; };
-  unsigned __int128 high = static_cast<unsigned __int128>(digit(top)) << 64 | digit(top - 1) << 32 | digit(top - 2);
+  unsigned __int128 high =
+      static_cast<unsigned __int128>(digit(top)) << 64 | digit(top - 1) << 32 | digit(top - 2);
   int width = 128 - __builtin_clzll(static_cast<uint64_t>(high >> 64));
   bool below = false;
   for (int i = 0; i < top - 2; ++i)

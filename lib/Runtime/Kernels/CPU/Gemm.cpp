@@ -10,9 +10,8 @@
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
-#include <cstring>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.h>
-#include <string>
 
 extern "C" void omp_set_num_threads(int);
 
@@ -20,25 +19,19 @@ namespace dsopt::runtime {
 
 void prepareThread() { omp_set_num_threads(1); }
 
-void limitLibraries(const char *arch) {
-  std::string name = arch;
-  dnnl_cpu_isa_t isa = dnnl_cpu_isa_all;
-  auto among = [&](std::initializer_list<const char *> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+void limitLibraries(const std::vector<std::string> &features) {
+  auto has = [&](std::initializer_list<const char *> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char *name) {
+      return std::find(features.begin(), features.end(), name) != features.end();
+    });
   };
-  if (among({"x86-64", "x86-64-v2", "nehalem", "westmere", "silvermont", "goldmont"}))
-    isa = dnnl_cpu_isa_sse41;
-  else if (among({"sandybridge", "ivybridge", "bdver1", "bdver2", "btver2"}))
-    isa = dnnl_cpu_isa_avx;
-  else if (among({"x86-64-v3", "haswell", "broadwell", "skylake", "znver1", "znver2", "znver3", "alderlake",
-                  "raptorlake", "meteorlake", "arrowlake", "gracemont"}))
-    isa = dnnl_cpu_isa_avx2;
-  else if (among({"x86-64-v4", "skylake-avx512", "cannonlake", "icelake-client", "icelake-server", "cascadelake",
-                  "rocketlake", "tigerlake", "cooperlake", "sapphirerapids", "emeraldrapids", "graniterapids",
-                  "znver4", "znver5"}))
-    isa = dnnl_cpu_isa_avx512_core;
+  dnnl_cpu_isa_t isa = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? dnnl_cpu_isa_avx512_core
+                       : has({"avx2", "fma"})                               ? dnnl_cpu_isa_avx2
+                       : has({"avx"})                                       ? dnnl_cpu_isa_avx
+                                                                            : dnnl_cpu_isa_sse41;
   if (dnnl_set_max_cpu_isa(isa) != dnnl_success && dnnl_get_effective_cpu_isa() != isa)
-    throw Error(StatusFailure, "oneDNN was used before its instruction set could be limited to " + name);
+    throw Error(StatusFailure,
+                "oneDNN was used before its instruction set could be limited to the program's");
 }
 
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
@@ -61,8 +54,8 @@ using namespace dsopt::runtime;
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
-extern "C" void dsopt_rt_gemm_f32(dsopt_rt *rt, int64_t batch, int64_t m, int64_t n, int64_t k, int transpose_a,
-                                  int transpose_b, const float *a, const float *b, float *c,
+extern "C" void dsopt_rt_gemm_f32(dsopt_rt *rt, int64_t batch, int64_t m, int64_t n, int64_t k,
+                                  int transpose_a, int transpose_b, const float *a, const float *b, float *c,
                                   int64_t accumulate) {
   GemmTiles tiles = gemmTiles(batch, m, n, k);
   int64_t lda = transpose_a ? m : k, ldb = transpose_b ? k : n;

@@ -6,6 +6,9 @@
 #include "Core/ThreadPool.h"
 #include "dsopt/Runtime/ABI.h"
 
+#include <string>
+#include <vector>
+
 /// Nanoseconds for one element of a kernel's range, as last seen: decides only
 /// whether a launch is worth waking the workers, never what it computes.
 struct dsopt_launch_cost {
@@ -27,13 +30,14 @@ inline constexpr int kKernelTable = 1;
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
 
-/// Sets the libraries' instruction set from the program's `arch`; before the first product.
-void limitLibraries(const char *arch);
+/// Sets the libraries' instruction set from the CPU features the program is compiled for, so that
+/// products have the same bits on every machine that runs it; before the first product.
+void limitLibraries(const std::vector<std::string> &features);
 
 /// How a product is cut (DESIGN 2.1 rule 2).
 struct GemmTiles {
-  int64_t tile = 512;  ///< rows and columns of a result tile
-  int64_t chunk = 0;   ///< of the contraction; 0: whole
+  int64_t tile = 512; ///< rows and columns of a result tile
+  int64_t chunk = 0;  ///< of the contraction; 0: whole
   int64_t rows = 1, columns = 1;
 };
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
