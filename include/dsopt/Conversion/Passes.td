@@ -57,6 +57,98 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// KernelToLLVM
+//===----------------------------------------------------------------------===//
+
+def GraphToLinalg : Pass<"graph-to-linalg", "::mlir::func::FuncOp"> {
+  let summary = "turn a kernel's operations into linalg on tensors";
+  let description = [{
+    In functions with `graph.iterate`, each operation becomes one
+    `linalg.generic` by its LowerableOpInterface; splats become `arith.constant`.
+
+    ```mlir
+    %r = graph.add %x, %b : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+    // becomes
+    %e = tensor.empty() : tensor<8x64xf32>
+    %r = linalg.generic {indexing_maps = [(i, j) -> (i, j), (i, j) -> (j), (i, j) -> (i, j)], ...}
+        ins(%x, %b : ...) outs(%e : ...) { ... arith.addf ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def KernelToLoops : Pass<"kernel-to-loops", "::mlir::func::FuncOp"> {
+  let summary = "turn a kernel of linalg.generics into one loop over its range";
+  let description = [{
+    Expects a kernel function after graph-to-linalg. Its arguments become the
+    range's begin and end and a flat buffer for each input and each output (an
+    output that replaces an input has none of its own); bool takes a byte. There
+    is one outer loop and no allocation but scratch on the stack, at most 256 KiB.
+
+    Floating point: rows may contract, and sums over a row may be reassociated;
+    columns and flat kernels carry no flags. Equal ranges of rows, columns (cut at
+    multiples of 64) and elements give equal bytes however a range is cut.
+
+    ```mlir
+    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x1xf32>
+        attributes {graph.iterate = "rows", graph.range = array<i64: 8>} { a sum over rows }
+    // becomes
+    func.func private @kernel0(%lo: index, %hi: index, %x: memref<512xf32>, %r: memref<8xf32>) {
+      scf.for %i = %lo to %hi step %c1 {
+        %s = scf.for %j = %c0 to %c64 step %c1 iter_args(%t = %zero) -> (f32) { ... }
+        memref.store %s, %r[%i]
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def ApproximateMath : Pass<"approximate-math", "::mlir::func::FuncOp"> {
+  let summary = "replace exp, log, tanh and erf by polynomials, which vectorize";
+  let description = [{
+    In kernels. The polynomials carry no flags, so that an element's bytes are the
+    same in a vector and alone.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "turn kernel functions of loops into functions of the LLVM dialect";
+  let description = [{
+    Expects a module of kernels after kernel-to-loops and convert-scf-to-cf. The
+    body becomes an internal function of bare pointers that do not alias; the
+    kernel's name goes to a function of the type `dsopt_kernel`
+    (include/dsopt/Runtime/ABI.h) that loads the pointers and calls it.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def LowerKernels : Pass<"lower-kernels", "::mlir::ModuleOp"> {
+  let summary = "turn kernels into functions of the LLVM dialect";
+  let description = [{
+    Runs the passes above, those between them and clean-up on the functions with
+    `graph.iterate`; everything else stays as it is.
+
+    ```mlir
+    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = "rows", ...}
+    // becomes
+    llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
+    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // ExecToLLVM
 //===----------------------------------------------------------------------===//
 

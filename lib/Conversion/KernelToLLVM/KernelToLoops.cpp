@@ -1,0 +1,60 @@
+//===- KernelToLoops.cpp - a kernel of generics to one loop ---------------===//
+
+#include "KernelEmitter.h"
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace dsopt {
+#define GEN_PASS_DEF_KERNELTOLOOPS
+#include "dsopt/Conversion/Passes.h.inc"
+
+namespace {
+struct KernelToLoops : impl::KernelToLoopsBase<KernelToLoops> {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    auto iterate = function->getAttrOfType<StringAttr>(graph::kIterateAttr);
+    if (!iterate || function.isExternal())
+      return;
+    auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
+    if (!range || failed(check(function, iterate, range)))
+      return signalPassFailure();
+    KernelEmitter emitter(function, /*contract=*/iterate == "rows");
+    if (iterate == "rows")
+      emitRows(emitter, range);
+    else if (iterate == "columns")
+      emitColumns(emitter, range);
+    else
+      emitFlat(emitter);
+  }
+
+private:
+  /// What the loops rely on; FormKernels sees to it.
+  LogicalResult check(func::FuncOp function, StringRef iterate, ArrayRef<int64_t> range) {
+    if (iterate != "rows" && iterate != "columns" && iterate != "flat")
+      return function.emitError("got graph.iterate \"") << iterate << "\", expected rows, columns or flat";
+    bool sums = false;
+    for (Operation &op : function.front().without_terminator()) {
+      auto generic = dyn_cast<linalg::GenericOp>(op);
+      if (!generic)
+        continue;
+      SmallVector<int64_t> loops = generic.getStaticLoopRanges();
+      sums |= generic.getNumReductionLoops() != 0;
+      ArrayRef<int64_t> outer = iterate == "rows"
+                                    ? ArrayRef(loops).take_front(range.size())
+                                    : ArrayRef(loops).take_back(range.size());
+      if (outer != range)
+        return function.emitError("has a kernel over [") << range << "], but an operation over [" << loops << "]";
+    }
+    for (Value value : function.front().getTerminator()->getOperands())
+      if (!value.getDefiningOp<linalg::GenericOp>())
+        return function.emitError("returns what no operation of the kernel computes");
+    if (iterate == "columns" && !sums)
+      return function.emitError("runs over columns without a sum");
+    return success();
+  }
+};
+} // namespace
+} // namespace dsopt
