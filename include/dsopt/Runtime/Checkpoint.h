@@ -79,8 +79,6 @@ private:
   std::string text;
 };
 
-/// Bytes of an element of `type`, 0 if unknown.
-int64_t elementBytes(const std::string &type);
 /// Bytes of a whole parameter.
 int64_t wholeBytes(const Parameter &parameter);
 

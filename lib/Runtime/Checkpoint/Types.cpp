@@ -18,15 +18,8 @@ const ElementType &dsopt::runtime::elementType(const std::string &type) {
   throw Error(StatusInput, "element type " + type + " cannot be written to a file");
 }
 
-int64_t dsopt::runtime::elementBytes(const std::string &type) {
-  for (const ElementType &row : types)
-    if (type == row.name)
-      return row.bytes;
-  return 0;
-}
-
 int64_t dsopt::runtime::wholeBytes(const Parameter &parameter) {
-  int64_t bytes = elementBytes(parameter.type);
+  int64_t bytes = elementType(parameter.type).bytes;
   for (int64_t size : parameter.shape)
     bytes *= size;
   return bytes;

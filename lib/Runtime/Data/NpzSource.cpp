@@ -62,17 +62,6 @@ bool convert(int from, int to, const char *source, void *target, int64_t element
   });
 }
 
-bool allEqual(const void *values, int kind, int64_t elements, int64_t ignored) {
-  return withType(kind, [&](auto *t) {
-    using T = std::remove_pointer_t<decltype(t)>;
-    const T *p = static_cast<const T *>(values);
-    for (int64_t i = 0; i < elements; ++i)
-      if (static_cast<int64_t>(p[i]) != ignored)
-        return false;
-    return true;
-  });
-}
-
 std::string atStep(const std::string &path, const std::string &input, int64_t step, int64_t microBatch) {
   return path + ": input '" + input + "', step " + std::to_string(step) + ", micro-batch " +
          std::to_string(microBatch);
@@ -194,9 +183,6 @@ void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *targ
   else if (!convert(stream.from, stream.to, source, target, stream.elements))
     throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +
                                  stream.array->type + " does not fit into " + input.type);
-  if (input.label && stream.to != Other && allEqual(target, stream.to, stream.elements, input.ignore_index))
-    throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": all labels are " +
-                                 std::to_string(input.ignore_index) + ", which is ignored: there is no loss");
 }
 
 std::unique_ptr<NpzSource> dsopt::runtime::openData(const Program &program, const std::string &text) {

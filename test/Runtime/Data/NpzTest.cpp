@@ -132,23 +132,6 @@ TEST_F(Npz, IntegersOfEveryWidthAreConverted) {
   EXPECT_THROW(first(uint32_t(3000000000), "<u4"), Error);
 }
 
-TEST_F(Npz, AMicroBatchOfIgnoredLabelsIsAnError) {
-  NpzWriter writer;
-  writer.add("x", "<f4", "(4, 2, 3)", floats(24));
-  writer.add("labels", "<i8", "(4, 2)", std::vector<int64_t>{1, 1, 1, -100, -100, -100, 1, 1});
-  writer.write(path);
-  NpzSource source(program, path);
-  source.prepare();
-  int64_t labels[2];
-  source.fill(0, 1, 1, labels);
-  try {
-    source.fill(0, 2, 1, labels);
-    FAIL();
-  } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("step 0, micro-batch 2: all labels are -100"), std::string::npos);
-  }
-}
-
 TEST_F(Npz, WhatDoesNotFitIsNamed) {
   NpzWriter missing;
   missing.add("x", "<f4", "(4, 2, 3)", floats(24));

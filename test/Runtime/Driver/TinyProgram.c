@@ -1,0 +1,89 @@
+/*===- TinyProgram.c - a program as the compiler would write it -------------===*
+ *
+ * One block, one parameter w of 64 floats, DP data-parallel ranks at ZeRO 1,
+ * plain SGD:  loss(micro-batch) = sum((w - x)^2) / 128,  x of 64 floats.
+ * Not part of the model: in a step whose first x is 1000, 1001 or 1002 the
+ * segment sleeps for long, kills its rank, or yields a loss that is no number.
+ *
+ *===------------------------------------------------------------------------===*/
+
+#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <math.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#if DP == 1
+#define PADDED 64
+#define ARENA 4096
+#else
+#define PADDED 128
+#define ARENA 8192
+#endif
+
+const char dsopt_program[] =
+    "{\"version\": " TEXT(DSOPT_ABI_VERSION) ", \"dsopt\": \"test\", \"command\": \"dsopt tiny.onnx -dp=" TEXT(DP)
+    " -optimizer=sgd -o tiny\", \"model\": \"tiny.onnx\", \"model_folder\": \"nowhere\", \"arch\": \"x86-64\","
+    "\"dp\": " TEXT(DP) ", \"pp\": 1, \"zero\": 1, \"threads\": 2, \"K\": " TEXT(DP) ", \"V\": " TEXT(DP) ", \"M\": 1,"
+    "\"micro_batch_size\": 2, \"accumulate\": \"local\", \"schedule\": \"1f1b\", \"precision\": \"fp32\","
+    "\"gradient_type\": \"fp32\", \"optimizer\": \"sgd\", \"defaults\": {\"lr\": \"0.5\"},"
+    "\"inputs\": [{\"name\": \"x\", \"type\": \"f32\", \"shape\": [2, 32]},"
+    "{\"name\": \"labels\", \"type\": \"i64\", \"shape\": [2], \"label\": true}],"
+    "\"parameters\": [{\"name\": \"w\", \"type\": \"f32\", \"shape\": [64], \"file\": \"tiny.bin\", \"offset\": 0,"
+    "\"bytes\": 256, \"file_bytes\": 256, \"chunks\": [" CHUNK "], \"bucket\": 0, \"bucket_offset\": 0}],"
+    "\"buckets\": [{\"name\": \"b0\", \"type\": \"f32\", \"elements\": 64, \"padded\": " TEXT(PADDED)
+    ", \"groups\": [{\"begin\": 0, \"end\": " TEXT(PADDED) "}]}],"
+    "\"positions\": [{\"arena\": " TEXT(ARENA) ", \"blocks\": [0, 1], \"buffers\": ["
+    "{\"name\": \"seed\", \"offset\": 0, \"bytes\": 4}, {\"name\": \"scalars\", \"offset\": 64, \"bytes\": 64},"
+    "{\"name\": \"loss\", \"offset\": 128, \"bytes\": 4}, {\"name\": \"input.x\", \"offset\": 256, \"bytes\": 256},"
+    "{\"name\": \"input.labels\", \"offset\": 512, \"bytes\": 16},"
+    "{\"name\": \"b0.param\", \"offset\": 1024, \"bytes\": 512, \"persistent\": true},"
+    "{\"name\": \"b0.grad.0\", \"offset\": 2048, \"bytes\": 512, \"persistent\": true},"
+    "{\"name\": \"staging\", \"offset\": 3072, \"bytes\": 512}],"
+    "\"loads\": [{\"bucket\": 0, \"target\": [5, 0, 0, 0], \"sliced\": false}],"
+    "\"actions\": ["
+    "{\"kind\": \"input\", \"name\": \"input x\", \"refs\": [[3, 0, 0, 0]], \"input\": 0},"
+    "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1},"
+    "{\"kind\": \"run\", \"name\": \"block 0 F\", \"symbol\": \"segment\","
+    " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]]},"
+    "{\"kind\": \"reduce\", \"stream\": \"comm\", \"name\": \"reduce b0\", \"waits\": [2],"
+    " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0},"
+    "{\"kind\": \"agree\", \"stream\": \"comm\", \"name\": \"agree\", \"waits\": [2, 3],"
+    " \"refs\": [[6, 0, 0, 256], [2, 0, 0, 0]], \"buckets\": [0]},"
+    "{\"kind\": \"update\", \"name\": \"update b0\", \"symbol\": \"update\", \"waits\": [4],"
+    " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true},"
+    "{\"kind\": \"gather\", \"stream\": \"comm\", \"name\": \"gather b0\", \"waits\": [5], \"traffic\": \"all_gather\","
+    " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0}"
+    "]}]}";
+const uint64_t dsopt_program_bytes = sizeof dsopt_program - 1;
+const char dsopt_model[] = "\x08\x09";
+const uint64_t dsopt_model_bytes = 2;
+
+void segment(dsopt_rt *rt, void *const *buffers, char *temp, int64_t accumulate) {
+  const float *x = buffers[0], *w = buffers[2], *seed = buffers[4];
+  float *loss = buffers[1], *gradient = buffers[3];
+  if (x[0] == 1000) {
+    struct timespec wait = {0, 100000000};
+    nanosleep(&wait, 0);
+  }
+  if (x[0] == 1001)
+    raise(SIGKILL);
+  float sum = x[0] == 1002 ? NAN : 0;
+  for (int i = 0; i < 64; ++i) {
+    float d = w[i] - (x[0] >= 1000 ? 0 : x[i]);
+    sum += d * d;
+    gradient[i] = d / 64 * *seed;
+  }
+  *loss = sum / 128;
+}
+
+void update(int64_t begin, int64_t end, void *const *args) {
+  float *w = args[0];
+  const float *gradient = args[1], *scalars = args[2];
+  for (int64_t i = begin; i < end; ++i)
+    w[i] -= scalars[DSOPT_LR] * gradient[i];
+}
