@@ -7,16 +7,15 @@ namespace dsopt::runtime {
 /// The feature as __builtin_cpu_supports names it, which takes literals only.
 static bool supports(const std::string &feature) {
   __builtin_cpu_init();
-#define CHECK(name)                                                                                          \
-  if (feature == name)                                                                                       \
-    return __builtin_cpu_supports(name);
-  CHECK("sse3")
-  CHECK("ssse3") CHECK("sse4.1") CHECK("sse4.2") CHECK("popcnt") CHECK("avx") CHECK("avx2") CHECK("fma")
-      CHECK("bmi") CHECK("bmi2") CHECK("avx512f") CHECK("avx512vl") CHECK("avx512bw") CHECK("avx512dq")
-          CHECK("avx512cd") CHECK("avx512ifma") CHECK("avx512vbmi") CHECK("avx512vbmi2") CHECK("avx512vnni")
-              CHECK("avx512bitalg") CHECK("avx512vpopcntdq") CHECK("avx512bf16") CHECK("gfni")
-                  CHECK("vpclmulqdq")
+  // clang-format off
+#define CHECK(name) if (feature == name) return __builtin_cpu_supports(name);
+  CHECK("sse3") CHECK("ssse3") CHECK("sse4.1") CHECK("sse4.2") CHECK("popcnt") CHECK("f16c")
+  CHECK("fma") CHECK("avx") CHECK("avx2") CHECK("bmi") CHECK("bmi2") CHECK("avx512f") CHECK("avx512cd")
+  CHECK("avx512bw") CHECK("avx512dq") CHECK("avx512vl") CHECK("avx512ifma") CHECK("avx512vbmi")
+  CHECK("avx512vbmi2") CHECK("avx512vnni") CHECK("avx512bitalg") CHECK("avx512vpopcntdq")
+  CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
 #undef CHECK
+  // clang-format on
                       return true; // nothing the generated code depends on
 }
 
