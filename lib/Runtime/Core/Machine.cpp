@@ -16,7 +16,7 @@ static bool supports(const std::string &feature) {
   CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
 #undef CHECK
   // clang-format on
-                      return true; // nothing the generated code depends on
+  return true; // nothing the generated code depends on
 }
 
 void checkMachine(const Program &program) {
