@@ -1,0 +1,24 @@
+//===- Plan.h - what a program will take and send ---------------*- C++ -*-===//
+//
+// The plan of CONTRACT.md section 5, read off the programs of a module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_PIPELINE_PLAN_H
+#define DSOPT_PIPELINE_PLAN_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace dsopt {
+
+/// The speed that predictions assume, in floating-point operations a second for
+/// each thread: what serial fp32 library tiles reach, about half of it for the
+/// whole step. A prediction ranks layouts; it is no measurement.
+inline constexpr double kAssumedFlopsPerThread = 50e9;
+
+/// Prints the plan of a module with planned programs: as JSON, or as a table.
+void printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
+
+} // namespace dsopt
+
+#endif // DSOPT_PIPELINE_PLAN_H
