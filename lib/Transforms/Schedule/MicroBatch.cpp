@@ -237,10 +237,13 @@ LogicalResult Reader::readUpdate() {
   }
   result.scalarGroups = std::max<int64_t>(groups.size(), 1);
   if (auto update = symbols.lookup<func::FuncOp>("update"))
-    update.walk([&](graph::KernelOp kernel) { result.updateKernel = kernel.getCalleeAttr().getAttr(); });
+    update.walk([&](Operation *op) {
+      if (auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr))
+        result.updateKernel = kernel.getAttr();
+    });
   bool trained = llvm::any_of(result.buckets, [](BucketInfo &bucket) { return !bucket.frozen; });
   if (trained && !result.updateKernel)
-    return module.emitError("has trained buckets, but @update with a call of the update kernel is missing");
+    return module.emitError("has trained buckets, but no operation of @update names its kernel");
   return success();
 }
 
