@@ -1,0 +1,68 @@
+//===- ImportONNX.h - an ONNX model as a module of graph operations -*- C++ -*-===//
+//
+// Stage 1: reads a model and emits `@forward`, one `graph.parameter` for each
+// weight that the loss needs, and nothing else. Weights are named, not read:
+// a parameter says in which file its bytes are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_IMPORT_IMPORTONNX_H
+#define DSOPT_IMPORT_IMPORTONNX_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dsopt {
+
+/// What the importer does about files of weights.
+enum class WeightFiles {
+  Ignore,    ///< opens none; parameters are unverified
+  IfPresent, ///< hashes those that exist
+  Required,  ///< an absent one is an error
+};
+
+struct ImportOptions {
+  std::string path;
+  /// Values of symbolic dimensions (`-dim=NAME=VALUE`).
+  std::map<std::string, int64_t> dims;
+  /// Shapes of a micro-batch as the data has them, by input; they bind symbolic
+  /// dimensions. A negative size is unknown.
+  std::map<std::string, std::vector<int64_t>> inputShapes;
+  /// Binds the first dimension of inputs where it is symbolic; 0: not given.
+  int64_t microBatchSize = 0;
+  /// Empty, an output's name, "cross-entropy:LOGITS,LABELS" or "mse:OUT,TARGET".
+  std::string loss;
+  /// Globs of initializers.
+  std::vector<std::string> freeze, train, untie;
+  /// Whether to leave dropout out (`-dropout=off`).
+  bool dropoutOff = false;
+  /// Where external data lies; empty: beside the model.
+  std::string weightsFolder;
+  /// Where weights that are not plain bytes in a file of the model are written.
+  std::string spillFolder = ".";
+  WeightFiles weights = WeightFiles::Required;
+};
+
+/// Imports a model. Emits one error and fails where that is impossible. The
+/// context must have loaded the graph and func dialects.
+llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importONNX(mlir::MLIRContext &context,
+                                                              const ImportOptions &options);
+
+/// Prints a table of the module's parameters: name, type, bytes, whether it is
+/// trained and why not.
+void listParameters(mlir::ModuleOp module, llvm::raw_ostream &os);
+
+/// The model at `path`, serialized without the initializers that are parameters
+/// of `module`; other external initializers are inlined. A serialized ModelProto
+/// whose graph holds just those initializers, appended to it, gives a whole
+/// model (messages that follow one another are merged).
+llvm::FailureOr<std::string> modelWithoutParameters(llvm::StringRef path, mlir::ModuleOp module);
+
+} // namespace dsopt
+
+#endif // DSOPT_IMPORT_IMPORTONNX_H

@@ -1,0 +1,420 @@
+//===- Importer.cpp - from a model's nodes to @forward ---------------------===//
+
+#include "InputShapes.h"
+#include "OpTable.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+namespace {
+/// What is to be minimized: a value of the model, or a loss put on two of them.
+struct Loss {
+  enum Kind { Value, CrossEntropy, MeanSquare } kind = Value;
+  std::string output, target;
+};
+
+class Importer {
+public:
+  Importer(ModelFile &file, const ImportOptions &options, ModuleOp module)
+      : file(file), options(options), module(module), location(module.getLoc()),
+        emitter(OpBuilder(module.getContext()), location), initializers(file, options, module) {}
+
+  LogicalResult run();
+
+private:
+  InFlightDiagnostic error() { return emitError(location); }
+  /// "node 'x' (Op)", for messages.
+  std::string describe(const onnx::NodeProto &node) const {
+    return "node '" + nodeName(node) + "' (" + node.op_type() + ", opset " + std::to_string(file.opset()) + ")";
+  }
+
+  LogicalResult indexNodes();
+  LogicalResult chooseLoss();
+  LogicalResult orderNodes();
+  LogicalResult makeFunction();
+  LogicalResult bindInitializers(const onnx::NodeProto &node);
+  LogicalResult buildNode(const onnx::NodeProto &node);
+  FailureOr<mlir::Value> buildLoss();
+  mlir::Value readBinding(StringRef name);
+  LogicalResult finish(mlir::Value loss);
+  const onnx::ValueInfoProto *findInput(StringRef name) const;
+
+  ModelFile &file;
+  const ImportOptions &options;
+  ModuleOp module;
+  Location location;
+  Emitter emitter;
+  Initializers initializers;
+  Bindings bindings;
+  Loss loss;
+  func::FuncOp function;
+  /// Which node computes a value.
+  llvm::StringMap<int> producers;
+  /// The nodes that the loss needs, operands first.
+  std::vector<const onnx::NodeProto *> nodes;
+  llvm::StringSet<> needed;
+};
+} // namespace
+
+const onnx::ValueInfoProto *Importer::findInput(StringRef name) const {
+  for (const onnx::ValueInfoProto &input : file.graph().input())
+    if (input.name() == name && file.findInitializer(name) < 0)
+      return &input;
+  return nullptr;
+}
+
+LogicalResult Importer::indexNodes() {
+  for (auto [i, node] : llvm::enumerate(file.graph().node()))
+    for (const std::string &output : node.output()) {
+      if (output.empty())
+        continue;
+      if (!producers.try_emplace(output, i).second || file.findInitializer(output) >= 0 || findInput(output))
+        return error() << describe(node) << " computes '" << output << "', which the model defines already";
+    }
+  return success();
+}
+
+/// Whether a declared output is one float.
+static bool isScalarFloat(const onnx::ValueInfoProto &output) {
+  const onnx::TypeProto_Tensor &tensor = output.type().tensor_type();
+  return output.type().has_tensor_type() && tensor.has_shape() && tensor.shape().dim_size() == 0 &&
+         (tensor.elem_type() == onnx::TensorProto::FLOAT || tensor.elem_type() == onnx::TensorProto::DOUBLE ||
+          tensor.elem_type() == onnx::TensorProto::FLOAT16 || tensor.elem_type() == onnx::TensorProto::BFLOAT16);
+}
+
+LogicalResult Importer::chooseLoss() {
+  auto listed = [&] {
+    std::string names;
+    for (const onnx::ValueInfoProto &output : file.graph().output())
+      names += (names.empty() ? "" : ", ") + output.name();
+    return names.empty() ? "none" : names;
+  };
+  auto exists = [&](StringRef name) {
+    return producers.count(name) || file.findInitializer(name) >= 0 || findInput(name);
+  };
+  StringRef text = options.loss;
+  for (auto [prefix, kind] : {std::pair<StringRef, Loss::Kind>("cross-entropy:", Loss::CrossEntropy),
+                              std::pair<StringRef, Loss::Kind>("mse:", Loss::MeanSquare)}) {
+    if (!text.consume_front(prefix))
+      continue;
+    loss.kind = kind;
+    auto [output, target] = text.rsplit(',');
+    if (output.empty() || target.empty())
+      return error() << "-loss=" << options.loss << " is not understood, expected " << prefix
+                     << (kind == Loss::CrossEntropy ? "LOGITS,LABELS" : "OUT,TARGET");
+    loss.output = output.str();
+    loss.target = target.str();
+  }
+  if (loss.kind == Loss::Value && !text.empty())
+    loss.output = text.str();
+  if (loss.output.empty()) {
+    std::vector<std::string> scalars;
+    for (const onnx::ValueInfoProto &output : file.graph().output()) {
+      if (output.name() == "loss")
+        loss.output = "loss";
+      else if (isScalarFloat(output))
+        scalars.push_back(output.name());
+    }
+    if (loss.output.empty() && scalars.size() != 1)
+      return error() << "the model has no output named 'loss' and " << scalars.size()
+                     << " other scalar float outputs; name one with -loss=OUTPUT, or attach a loss with "
+                        "-loss=cross-entropy:LOGITS,LABELS or -loss=mse:OUT,TARGET (outputs: "
+                     << listed() << ")";
+    if (loss.output.empty())
+      loss.output = scalars.front();
+  }
+  if (!exists(loss.output))
+    return error() << "-loss names '" << loss.output << "', which the model does not compute (outputs: " << listed()
+                   << ")";
+  return success();
+}
+
+LogicalResult Importer::orderNodes() {
+  enum : char { Unseen, Open, Done };
+  std::vector<char> states(file.graph().node_size(), Unseen);
+  std::vector<std::pair<int, int>> stack; // node, next input
+  auto visit = [&](const std::string &name, const onnx::NodeProto *user) -> LogicalResult {
+    if (name.empty() || file.findInitializer(name) >= 0 || findInput(name)) {
+      needed.insert(name);
+      return success();
+    }
+    auto producer = producers.find(name);
+    if (producer == producers.end())
+      return error() << (user ? describe(*user) : "the loss") << " reads '" << name << "', which nothing computes";
+    char &state = states[producer->second];
+    if (state == Open)
+      return error() << describe(*user) << " reads '" << name << "', which depends on it: the graph has a cycle";
+    if (state == Unseen) {
+      state = Open;
+      stack.push_back({producer->second, 0});
+    }
+    return success();
+  };
+  auto require = [&](const std::string &name) -> LogicalResult {
+    if (failed(visit(name, nullptr)))
+      return failure();
+    while (!stack.empty()) {
+      auto [index, next] = stack.back();
+      const onnx::NodeProto &node = file.graph().node(index);
+      if (next == node.input_size()) {
+        states[index] = Done;
+        nodes.push_back(&node);
+        stack.pop_back();
+        continue;
+      }
+      ++stack.back().second;
+      if (failed(visit(node.input(next), &node)))
+        return failure();
+    }
+    return success();
+  };
+  if (failed(require(loss.output)))
+    return failure();
+  // The target of an attached loss may be new.
+  if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
+    if (failed(require(loss.target)))
+      return failure();
+  // The model's own order is a better one to read, if it is an order at all.
+  std::vector<int> place(file.graph().node_size(), -1);
+  std::vector<const onnx::NodeProto *> own;
+  bool isOrdered = true;
+  for (int i = 0; i < file.graph().node_size(); ++i) {
+    if (states[i] != Done)
+      continue;
+    own.push_back(&file.graph().node(i));
+    for (const std::string &input : file.graph().node(i).input())
+      if (auto producer = producers.find(input); producer != producers.end() && producer->second >= i)
+        isOrdered = false;
+  }
+  if (isOrdered)
+    nodes = std::move(own);
+  return success();
+}
+
+LogicalResult Importer::makeFunction() {
+  std::vector<const onnx::ValueInfoProto *> inputs;
+  for (const onnx::ValueInfoProto &input : file.graph().input())
+    if (needed.contains(input.name()) && findInput(input.name()))
+      inputs.push_back(&input);
+  FailureOr<std::vector<RankedTensorType>> types = bindInputs(file, inputs, options, location);
+  if (failed(types))
+    return failure();
+
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  SmallVector<Type> arguments(types->begin(), types->end());
+  function = func::FuncOp::create(
+      builder, location, "forward",
+      builder.getFunctionType(arguments, RankedTensorType::get({}, builder.getF32Type())));
+  Block *body = function.addEntryBlock();
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    function.setArgAttr(i, graph::kNameAttr, builder.getStringAttr(input->name()));
+    bindings[input->name()] = {body->getArgument(i), {}, {}};
+  }
+  function.setResultAttr(0, graph::kNameAttr, builder.getStringAttr("loss"));
+  emitter.builder.setInsertionPointToEnd(body);
+  return success();
+}
+
+LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
+  for (const std::string &name : node.input()) {
+    int index = name.empty() || bindings.count(name) ? -1 : file.findInitializer(name);
+    if (index < 0)
+      continue;
+    if (name == "forward")
+      return error() << "initializer 'forward' has a name that the compiler uses, rename it";
+    FailureOr<Initializer> made = initializers.make(index);
+    if (failed(made))
+      return failure();
+    if (made->parameter)
+      bindings[name] = {{}, made->parameter, {}};
+    else
+      bindings[name] = {emitter.constant(made->constant), {}, {}};
+  }
+  return success();
+}
+
+LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
+  const OpRow *row = node.domain().empty() || node.domain() == "ai.onnx" ? findOp(node.op_type()) : nullptr;
+  if (!row)
+    return error() << describe(node) << " has an operator that is not available: '"
+                   << (node.domain().empty() ? "" : node.domain() + ".") << node.op_type() << "'";
+  if (file.opset() < row->since || file.opset() > row->until)
+    return error() << describe(node) << " has operator '" << node.op_type() << "', expected in opset " << row->since
+                   << " to " << row->until << " only";
+  emitter.location = NameLoc::get(StringAttr::get(module.getContext(), nodeName(node)), location);
+  if (failed(bindInitializers(node)))
+    return failure();
+
+  // Whatever goes wrong below is reported once, with the node's name.
+  std::string message;
+  LogicalResult built = failure();
+  {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure();
+      if (message.empty())
+        message = diagnostic.str();
+      return success();
+    });
+    NodeBuilder builder(emitter, bindings, node, file.opset(), options.dropoutOff);
+    built = row->build(builder);
+  }
+  if (succeeded(built))
+    return success();
+  return error() << describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
+}
+
+mlir::Value Importer::readBinding(StringRef name) {
+  Binding &binding = bindings[name];
+  if (binding.parameter)
+    return graph::ReadOp::create(emitter.builder, emitter.location, binding.parameter.getType(),
+                                 FlatSymbolRefAttr::get(binding.parameter.getSymNameAttr()));
+  if (!binding.value)
+    error() << "the loss reads '" << name << "', which is no tensor";
+  return binding.value;
+}
+
+FailureOr<mlir::Value> Importer::buildLoss() {
+  emitter.location = NameLoc::get(StringAttr::get(module.getContext(), "loss"), location);
+  onnx::NodeProto reader; // for initializers that the loss itself reads
+  reader.add_input(loss.output);
+  if (failed(bindInitializers(reader)))
+    return failure();
+  mlir::Value output = readBinding(loss.output);
+  if (!output)
+    return failure();
+  if (loss.kind == Loss::Value)
+    return output;
+
+  bool isClass = loss.kind == Loss::CrossEntropy;
+  RankedTensorType type = Emitter::typeOf(output);
+  if (!isa<FloatType>(type.getElementType()) || (isClass && type.getRank() < 2))
+    return error() << "-loss=" << options.loss << " names '" << loss.output << "' of type " << type
+                   << ", expected floating point" << (isClass ? " of rank 2 or more" : "");
+  SmallVector<int64_t> rows(type.getShape());
+  int64_t classAxis = type.getRank() - 1;
+  if (isClass)
+    rows.pop_back();
+  if (bindings.count(loss.target)) {
+    // Labels of PyTorch's images have the classes second.
+    mlir::Value target = readBinding(loss.target);
+    if (!target)
+      return failure();
+    SmallVector<int64_t> second(type.getShape());
+    second.erase(second.begin() + 1);
+    if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
+      classAxis = 1;
+  } else {
+    OpBuilder &b = emitter.builder;
+    auto targetType = isClass ? RankedTensorType::get(rows, b.getI64Type()) : type;
+    unsigned index = function.getNumArguments();
+    if (failed(function.insertArgument(
+            index, targetType, b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))),
+            location)))
+      return failure();
+    bindings[loss.target] = {function.getArgument(index), {}, {}};
+    if (auto data = options.inputShapes.find(loss.target);
+        data != options.inputShapes.end() && targetType.getShape() != ArrayRef(data->second))
+      return error() << "-loss=" << options.loss << " needs '" << loss.target << "' of shape ["
+                     << targetType.getShape() << "], but its data has micro-batches of shape ["
+                     << ArrayRef(data->second) << "]";
+  }
+  mlir::Value target = readBinding(loss.target);
+  if (!target)
+    return failure();
+  if (isClass) {
+    mlir::Value result = crossEntropy(emitter, output, target, classAxis, /*ignoreIndex=*/-100, "mean");
+    return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
+  }
+  if (target.getType() != output.getType())
+    return error() << "-loss=" << options.loss << " compares " << type << " with " << Emitter::typeOf(target)
+                   << ", expected equal types";
+  mlir::Value difference = emitter.make<graph::SubOp>({output, target});
+  mlir::Value square = emitter.make<graph::MulOp>({difference, difference});
+  SmallVector<int64_t> axes;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    axes.push_back(i);
+  mlir::Value mean = emitter.make<graph::ReduceMeanOp>(square, emitter.attr("axes", axes));
+  return mean ? FailureOr<mlir::Value>(mean) : FailureOr<mlir::Value>();
+}
+
+/// The name of the node that an operation comes from.
+static StringRef originOf(Operation *op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  return name ? name.getName().getValue() : "";
+}
+
+LogicalResult Importer::finish(mlir::Value result) {
+  RankedTensorType type = Emitter::typeOf(result);
+  if (!isa<FloatType>(type.getElementType()) || type.getNumElements() != 1)
+    return error() << "the loss '" << loss.output << "' has type " << type << ", expected one float";
+  result = emitter.convert(emitter.reshape(result, {}), emitter.builder.getF32Type());
+  if (!result)
+    return failure();
+  func::ReturnOp::create(emitter.builder, location, result);
+
+  Block &body = function.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (Operation &op : body)
+    if (isa<graph::CumSumOp, graph::GatherNDOp>(op))
+      return error() << "node '" << originOf(&op) << "' depends on data or parameters: "
+                     << (isa<graph::CumSumOp>(op) ? "CumSum" : "GatherND")
+                     << " is available for constants only";
+  llvm::BitVector unused(function.getNumArguments());
+  for (BlockArgument argument : function.getArguments())
+    if (argument.use_empty())
+      unused.set(argument.getArgNumber());
+  if (failed(function.eraseArguments(unused)))
+    return failure();
+
+  llvm::StringSet<> read;
+  function.walk([&](graph::ReadOp op) { read.insert(op.getState()); });
+  for (auto parameter : llvm::make_early_inc_range(module.getOps<graph::ParameterOp>()))
+    if (!read.contains(parameter.getSymName()))
+      parameter.erase();
+  function->moveBefore(module.getBody(), module.getBody()->end());
+  return verify(module);
+}
+
+LogicalResult Importer::run() {
+  if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) || failed(initializers.classify()) ||
+      failed(makeFunction()))
+    return failure();
+  warnOfMergedInitializers(file, nodes, location);
+  for (const onnx::NodeProto *node : nodes)
+    if (failed(buildNode(*node)))
+      return failure();
+  FailureOr<mlir::Value> result = buildLoss();
+  return failed(result) ? failure() : finish(*result);
+}
+
+} // namespace dsopt::onnx_import
+
+using namespace dsopt;
+using namespace dsopt::onnx_import;
+
+FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const ImportOptions &options) {
+  Builder builder(&context);
+  Location location = FileLineColLoc::get(builder.getStringAttr(options.path), 0, 0);
+  std::unique_ptr<ModelFile> file = ModelFile::open(options.path, options.weightsFolder, location);
+  if (!file || failed(untieInitializers(*file, options.untie, location)))
+    return failure();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  (*module)->setAttr("graph.model", builder.getStringAttr(llvm::sys::path::filename(options.path)));
+  (*module)->setAttr("graph.model_folder", builder.getStringAttr(file->folder()));
+  if (!options.weightsFolder.empty())
+    (*module)->setAttr("graph.weights_folder", builder.getStringAttr(options.weightsFolder));
+  if (!options.untie.empty()) {
+    SmallVector<StringRef> globs(options.untie.begin(), options.untie.end());
+    (*module)->setAttr("graph.untie", builder.getStrArrayAttr(globs));
+  }
+  if (failed(Importer(*file, options, *module).run()))
+    return failure();
+  return module;
+}

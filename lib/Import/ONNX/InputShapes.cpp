@@ -1,0 +1,185 @@
+//===- InputShapes.cpp - the shapes of a model's inputs --------------------===//
+
+#include "InputShapes.h"
+
+#include "Tensors.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+namespace {
+using Dimension = onnx::TensorShapeProto::Dimension;
+
+class Binder {
+public:
+  Binder(const ModelFile &file, ArrayRef<const onnx::ValueInfoProto *> inputs, const ImportOptions &options,
+         Location location)
+      : file(file), inputs(inputs), options(options), location(location) {}
+
+  LogicalResult bind() {
+    if (failed(bindGiven()))
+      return failure();
+    for (const onnx::ValueInfoProto *input : inputs)
+      if (failed(bindFromData(*input)))
+        return failure();
+    return bindMicroBatch();
+  }
+  FailureOr<RankedTensorType> typeOf(const onnx::ValueInfoProto &input);
+
+private:
+  InFlightDiagnostic error() { return emitError(location); }
+  LogicalResult bindGiven();
+  LogicalResult bindFromData(const onnx::ValueInfoProto &input);
+  LogicalResult bindMicroBatch();
+
+  /// The dimension's value; -1 if it isn't known.
+  int64_t valueOf(const Dimension &dimension) {
+    if (dimension.has_dim_value())
+      return dimension.dim_value();
+    auto found = values.find(dimension.dim_param());
+    return dimension.dim_param().empty() || found == values.end() ? -1 : found->second;
+  }
+  /// The shape that the data has, null if it is not given.
+  const std::vector<int64_t> *dataShape(const std::string &name) {
+    auto found = options.inputShapes.find(name);
+    return found == options.inputShapes.end() ? nullptr : &found->second;
+  }
+
+  const ModelFile &file;
+  ArrayRef<const onnx::ValueInfoProto *> inputs;
+  const ImportOptions &options;
+  Location location;
+  std::map<std::string, int64_t> values;
+};
+} // namespace
+
+LogicalResult Binder::bindGiven() {
+  std::set<std::string> names;
+  for (const onnx::ValueInfoProto &input : file.graph().input())
+    for (const Dimension &dimension : input.type().tensor_type().shape().dim())
+      if (!dimension.dim_param().empty())
+        names.insert(dimension.dim_param());
+  for (auto &[name, value] : options.dims) {
+    if (!names.count(name)) {
+      InFlightDiagnostic diagnostic = error() << "-dim=" << name << "=" << value
+                                              << " names no symbolic dimension of the model";
+      for (auto [i, known] : llvm::enumerate(names))
+        diagnostic << (i == 0 ? ", expected one of " : ", ") << known;
+      return diagnostic;
+    }
+    if (value < 1 || value > kMaxElements)
+      return error() << "-dim=" << name << "=" << value << " is out of range, expected 1 to 2^40";
+    values[name] = value;
+  }
+  return success();
+}
+
+LogicalResult Binder::bindFromData(const onnx::ValueInfoProto &input) {
+  const std::vector<int64_t> *data = dataShape(input.name());
+  if (!data || !input.type().tensor_type().has_shape())
+    return success();
+  const onnx::TensorShapeProto &shape = input.type().tensor_type().shape();
+  if ((int64_t)data->size() != shape.dim_size())
+    return error() << "input '" << input.name() << "' has rank " << shape.dim_size()
+                   << ", but its data has micro-batches of rank " << data->size();
+  for (auto [i, dimension] : llvm::enumerate(shape.dim())) {
+    int64_t size = (*data)[i], known = valueOf(dimension);
+    if (size < 0)
+      continue;
+    if (known >= 0 && known != size)
+      return error() << "dimension " << i << " of input '" << input.name() << "' is " << known
+                     << (dimension.has_dim_value() ? "" : " (" + dimension.dim_param() + ")")
+                     << ", but its data has micro-batches of shape [" << ArrayRef(*data) << "]";
+    if (!dimension.dim_param().empty())
+      values[dimension.dim_param()] = size;
+  }
+  return success();
+}
+
+LogicalResult Binder::bindMicroBatch() {
+  if (options.microBatchSize == 0)
+    return success();
+  if (options.microBatchSize < 0 || options.microBatchSize > kMaxElements)
+    return error() << "-micro-batch-size=" << options.microBatchSize << " is out of range, expected 1 to 2^40";
+  bool isUsed = false;
+  const onnx::ValueInfoProto *other = nullptr;
+  for (const onnx::ValueInfoProto *input : inputs) {
+    const onnx::TensorShapeProto &shape = input->type().tensor_type().shape();
+    if (shape.dim_size() == 0)
+      continue;
+    if (valueOf(shape.dim(0)) < 0 && !shape.dim(0).dim_param().empty())
+      values[shape.dim(0).dim_param()] = options.microBatchSize;
+    int64_t rows = valueOf(shape.dim(0));
+    if (rows < 0 || rows == options.microBatchSize)
+      isUsed = true;
+    else
+      other = input;
+  }
+  if (!isUsed && other)
+    return error() << "-micro-batch-size=" << options.microBatchSize << " does not match input '" << other->name()
+                   << "', whose first dimension is " << valueOf(other->type().tensor_type().shape().dim(0));
+  return success();
+}
+
+FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
+  if (!input.type().has_tensor_type())
+    return error() << "input '" << input.name() << "' is no tensor, expected one";
+  const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
+  Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location);
+  if (!element)
+    return failure();
+  const std::vector<int64_t> *data = dataShape(input.name());
+  SmallVector<int64_t> shape;
+  if (!tensor.has_shape()) {
+    if (!data)
+      return error() << "input '" << input.name() << "' has no shape in the model, and no data gives it one";
+    shape.assign(data->begin(), data->end());
+  }
+  for (auto [i, dimension] : llvm::enumerate(tensor.shape().dim())) {
+    int64_t size = valueOf(dimension);
+    bool isOpen = !dimension.has_dim_value();
+    if (size < 0 && isOpen && data)
+      size = (*data)[i];
+    if (size < 0 && isOpen && i == 0 && options.microBatchSize > 0)
+      size = options.microBatchSize;
+    if (size < 0 && isOpen) {
+      InFlightDiagnostic diagnostic = error() << "dimension " << i << " of input '" << input.name() << "' is ";
+      if (dimension.dim_param().empty())
+        diagnostic << "unknown: give data whose micro-batches have it";
+      else
+        diagnostic << "symbolic: give it a value with -dim=" << dimension.dim_param() << "=VALUE, or give data";
+      if (i == 0)
+        diagnostic << ", or the rows of a micro-batch with -micro-batch-size=B";
+      return diagnostic;
+    }
+    shape.push_back(size);
+  }
+  for (int64_t size : shape)
+    if (size < 1)
+      return error() << "input '" << input.name() << "' has dimensions [" << shape << "], expected 1 or more each";
+  if (!isSaneShape(shape))
+    return error() << "input '" << input.name() << "' has dimensions [" << shape
+                   << "], expected at most 2^40 elements";
+  return RankedTensorType::get(shape, element);
+}
+
+FailureOr<std::vector<RankedTensorType>> bindInputs(const ModelFile &file,
+                                                    ArrayRef<const onnx::ValueInfoProto *> inputs,
+                                                    const ImportOptions &options, Location location) {
+  Binder binder(file, inputs, options, location);
+  if (failed(binder.bind()))
+    return failure();
+  std::vector<RankedTensorType> types;
+  for (const onnx::ValueInfoProto *input : inputs) {
+    FailureOr<RankedTensorType> type = binder.typeOf(*input);
+    if (failed(type))
+      return failure();
+    types.push_back(*type);
+  }
+  return types;
+}
+
+} // namespace dsopt::onnx_import

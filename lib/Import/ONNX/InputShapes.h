@@ -1,0 +1,22 @@
+//===- InputShapes.h - the shapes of a model's inputs ------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_IMPORT_ONNX_INPUTSHAPES_H
+#define DSOPT_LIB_IMPORT_ONNX_INPUTSHAPES_H
+
+#include "ModelFile.h"
+
+#include "dsopt/Import/ImportONNX.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace dsopt::onnx_import {
+
+/// Binds symbolic dimensions of `inputs` to what the options give and returns the
+/// inputs' types, in order. Emits an error and fails where a dimension stays
+/// unknown or two sources disagree.
+mlir::FailureOr<std::vector<mlir::RankedTensorType>>
+bindInputs(const ModelFile &file, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs, const ImportOptions &options,
+           mlir::Location location);
+
+} // namespace dsopt::onnx_import
+
+#endif // DSOPT_LIB_IMPORT_ONNX_INPUTSHAPES_H

@@ -1,0 +1,88 @@
+//===- ModelFile.h - a model's protobuf, its weights left in the file -*- C++ -*-===//
+
+#ifndef DSOPT_LIB_IMPORT_ONNX_MODELFILE_H
+#define DSOPT_LIB_IMPORT_ONNX_MODELFILE_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include "onnx-ml.pb.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dsopt::onnx_import {
+
+inline constexpr int64_t kMinOpset = 13, kMaxOpset = 23;
+inline constexpr int64_t kMinIrVersion = 7, kMaxIrVersion = 11;
+
+/// Where an initializer's plain bytes are.
+struct Extent {
+  /// Relative to the model's folder; empty where the bytes are in no file as
+  /// they are (typed fields of the protobuf).
+  std::string file;
+  int64_t offset = 0;
+  /// -1: from the offset to the end of the file.
+  int64_t bytes = 0;
+  bool isExternal = false;
+};
+
+/// A model file: mapped, scanned for the places of raw data, and parsed without
+/// the raw data of initializers that are not small.
+class ModelFile {
+public:
+  /// Opens `path`. Emits an error at `location` and returns null where it is no
+  /// model that can be read. External data lies in `weightsFolder`, if not empty.
+  static std::unique_ptr<ModelFile> open(llvm::StringRef path, llvm::StringRef weightsFolder,
+                                         mlir::Location location);
+
+  const onnx::ModelProto &model() const { return proto; }
+  onnx::ModelProto &model() { return proto; }
+  const onnx::GraphProto &graph() const { return proto.graph(); }
+  int64_t opset() const { return version; }
+  llvm::StringRef folder() const { return directory; }
+
+  /// The index of an initializer; -1 if there is none of that name.
+  int findInitializer(llvm::StringRef name) const;
+  const Extent &extent(int initializer) const { return extents[initializer]; }
+  /// Adds a copy of an initializer under another name; its bytes are the same.
+  void copyInitializer(int initializer, llvm::StringRef name);
+
+  /// The bytes of a file of weights, mapped; null with an error where `extent`
+  /// does not lie in it. `absent` is set instead where there is no such file.
+  const llvm::MemoryBuffer *weights(const Extent &extent, int64_t bytes, llvm::StringRef name,
+                                    mlir::Location location, bool *absent = nullptr);
+
+private:
+  mlir::LogicalResult checkVersions(mlir::Location location);
+  mlir::LogicalResult locateInitializers(llvm::StringRef weightsFolder, mlir::Location location);
+
+  std::string path, directory;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  onnx::ModelProto proto;
+  int64_t version = 0;
+  std::vector<Extent> extents;
+  llvm::StringMap<int> byName;
+  llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
+};
+
+/// Gives each use of the initializers that the globs name a copy of its own: the
+/// first keeps the name, others get `.1`, `.2` and so on. Emits an error where a
+/// glob matches no initializer.
+mlir::LogicalResult untieInitializers(ModelFile &file, llvm::ArrayRef<std::string> globs,
+                                      mlir::Location location);
+
+/// A name for messages: the node's own, else its first output's.
+std::string nodeName(const onnx::NodeProto &node);
+
+/// Whether one of the globs matches.
+bool matches(llvm::ArrayRef<std::string> globs, llvm::StringRef name);
+/// Emits an error where a glob is malformed or matches no initializer.
+mlir::LogicalResult checkGlobs(const ModelFile &file, llvm::StringRef option,
+                               llvm::ArrayRef<std::string> globs, mlir::Location location);
+
+} // namespace dsopt::onnx_import
+
+#endif // DSOPT_LIB_IMPORT_ONNX_MODELFILE_H

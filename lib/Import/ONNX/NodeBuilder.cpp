@@ -1,0 +1,349 @@
+//===- NodeBuilder.cpp - builds what one ONNX node means -------------------===//
+
+#include "NodeBuilder.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+//===----------------------------------------------------------------------===//
+// Emitter
+//===----------------------------------------------------------------------===//
+
+bool Emitter::checkShape(ArrayRef<int64_t> shape) {
+  if (isSaneShape(shape))
+    return true;
+  error() << "gives a tensor of dimensions [" << shape << "], expected none negative and at most 2^40 elements";
+  return false;
+}
+
+SmallVector<Value> Emitter::create(StringRef name, ArrayRef<Value> operands, ArrayRef<Type> types,
+                                   ArrayRef<NamedAttribute> attributes) {
+  for (Type type : types)
+    if (!checkShape(cast<RankedTensorType>(type).getShape()))
+      return {};
+  OperationState state(location, name, operands, types, attributes);
+  Operation *op = builder.create(state);
+  if (failed(mlir::verify(op, /*verifyRecursively=*/false))) {
+    op->erase();
+    return {};
+  }
+  SmallVector<Value> results;
+  if (failed(builder.tryFold(op, results)) || results.empty())
+    return SmallVector<Value>(op->getResults());
+  op->erase();
+  for (Value &result : results)
+    if (auto constant = result.getDefiningOp<graph::ConstantOp>()) {
+      auto [entry, isNew] = constants.try_emplace(constant.getValue(), result);
+      if (entry->second == result)
+        continue;
+      result = entry->second;
+      if (constant->use_empty())
+        constant.erase();
+    }
+  return results;
+}
+
+Value Emitter::constant(ElementsAttr value) {
+  Value &known = constants[value];
+  if (!known)
+    known = graph::ConstantOp::create(builder, location, value);
+  return known;
+}
+
+Value Emitter::splat(Type element, double value, ArrayRef<int64_t> shape) {
+  if (!checkShape(shape))
+    return {};
+  auto type = RankedTensorType::get(shape, element);
+  if (auto real = dyn_cast<FloatType>(element)) {
+    llvm::APFloat number(value);
+    bool lost;
+    number.convert(real.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    return constant(DenseElementsAttr::get(type, number));
+  }
+  return constant(DenseElementsAttr::get(
+      type, llvm::APInt(element.getIntOrFloatBitWidth(), (int64_t)value, /*isSigned=*/true, /*implicitTrunc=*/true)));
+}
+
+Value Emitter::integers(ArrayRef<int64_t> values) {
+  return constant(
+      DenseElementsAttr::get(RankedTensorType::get((int64_t)values.size(), builder.getI64Type()), values));
+}
+
+Value Emitter::bools(ArrayRef<bool> values, ArrayRef<int64_t> shape) {
+  return constant(DenseElementsAttr::get(RankedTensorType::get(shape, builder.getI1Type()), values));
+}
+
+Value Emitter::reshape(Value value, ArrayRef<int64_t> shape) {
+  if (!value || shapeOf(value) == shape)
+    return value;
+  return shaped<graph::ReshapeOp>(value, shape);
+}
+
+Value Emitter::expand(Value value, ArrayRef<int64_t> shape) {
+  if (!value || shapeOf(value) == shape)
+    return value;
+  return shaped<graph::ExpandOp>(value, shape);
+}
+
+Value Emitter::convert(Value value, Type element) {
+  if (!value || elementOf(value) == element)
+    return value;
+  return shaped<graph::CastOp>(value, shapeOf(value), element);
+}
+
+Value Emitter::transpose(Value value, ArrayRef<int64_t> permutation) {
+  return make<graph::TransposeOp>(value, attr("perm", permutation));
+}
+
+Value Emitter::slice(Value value, int64_t axis, int64_t start, int64_t size) {
+  if (!value)
+    return {};
+  SmallVector<int64_t> starts(rankOf(value), 0), sizes(shapeOf(value)), steps(rankOf(value), 1);
+  starts[axis] = start;
+  sizes[axis] = size;
+  return make<graph::SliceOp>(value, {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
+}
+
+/// The operand of a transpose of the last two dimensions of `value`.
+static Value transposedFrom(Value value) {
+  auto transpose = value.getDefiningOp<graph::TransposeOp>();
+  if (!transpose)
+    return {};
+  ArrayRef<int64_t> perm = transpose.getPerm();
+  int64_t rank = perm.size();
+  for (int64_t i = 0; i < rank - 2; ++i)
+    if (perm[i] != i)
+      return {};
+  return rank >= 2 && perm[rank - 2] == rank - 1 ? transpose.getInput() : Value();
+}
+
+Value Emitter::matmul(Value lhs, Value rhs) {
+  if (!lhs || !rhs)
+    return {};
+  bool isLhsVector = rankOf(lhs) == 1, isRhsVector = rankOf(rhs) == 1;
+  if (rankOf(lhs) == 0 || rankOf(rhs) == 0) {
+    error() << "multiplies " << typeOf(lhs) << " by " << typeOf(rhs) << ", expected tensors of rank 1 or more";
+    return {};
+  }
+  if (isLhsVector)
+    lhs = reshape(lhs, {1, shapeOf(lhs)[0]});
+  if (isRhsVector)
+    rhs = reshape(rhs, {shapeOf(rhs)[0], 1});
+
+  SmallVector<int64_t> batch(shapeOf(lhs).drop_back(2));
+  int64_t rows = shapeOf(lhs)[rankOf(lhs) - 2], inner = shapeOf(lhs).back(), columns = shapeOf(rhs).back();
+  if (inner != shapeOf(rhs)[rankOf(rhs) - 2]) {
+    error() << "multiplies " << typeOf(lhs) << " by " << typeOf(rhs)
+            << ", expected as many columns on the left as rows on the right";
+    return {};
+  }
+  SmallVector<NamedAttribute> flags;
+  auto takeTranspose = [&] {
+    if (Value source = transposedFrom(rhs)) {
+      rhs = source;
+      flags.push_back(flag("transpose_b"));
+    }
+  };
+  Value product;
+  if (rankOf(rhs) == 2) {
+    // One product of all rows.
+    int64_t all = rows;
+    for (int64_t size : batch)
+      all *= size;
+    lhs = reshape(lhs, {all, inner});
+    takeTranspose();
+    product = make<graph::MatMulOp>({lhs, rhs}, flags);
+  } else {
+    auto common = graph::broadcastShapes(batch, shapeOf(rhs).drop_back(2));
+    if (failed(common)) {
+      error() << "multiplies " << typeOf(lhs) << " by " << typeOf(rhs)
+              << ", expected leading dimensions that broadcast";
+      return {};
+    }
+    batch = *common;
+    auto withBatch = [&](Value value) {
+      SmallVector<int64_t> shape(batch);
+      llvm::append_range(shape, shapeOf(value).take_back(2));
+      return expand(value, shape);
+    };
+    lhs = withBatch(lhs);
+    rhs = withBatch(rhs);
+    if (lhs && rhs) {
+      takeTranspose();
+      product = make<graph::MatMulOp>({lhs, rhs}, flags);
+    }
+  }
+  SmallVector<int64_t> shape(batch);
+  if (!isLhsVector)
+    shape.push_back(rows);
+  if (!isRhsVector)
+    shape.push_back(columns);
+  return reshape(product, shape);
+}
+
+//===----------------------------------------------------------------------===//
+// NodeBuilder: inputs and outputs
+//===----------------------------------------------------------------------===//
+
+Value NodeBuilder::input(int index) {
+  if (!has(index)) {
+    error() << "has no input " << index << ", expected one";
+    return {};
+  }
+  Binding &binding = bindings[node.input(index)];
+  if (binding.sequence) {
+    error() << "reads sequence '" << node.input(index) << "' where a tensor is expected";
+    return {};
+  }
+  if (binding.parameter)
+    return graph::ReadOp::create(e.builder, e.location, binding.parameter.getType(),
+                                 FlatSymbolRefAttr::get(binding.parameter.getSymNameAttr()));
+  if (!binding.value)
+    error() << "reads '" << node.input(index) << "', an output that is not available";
+  return binding.value;
+}
+
+DenseElementsAttr NodeBuilder::constant(int index, StringRef what) {
+  Value value = input(index);
+  DenseElementsAttr elements;
+  if (value && !matchPattern(value, m_Constant(&elements)))
+    error() << "has " << what << " ('" << node.input(index)
+            << "') that depends on data or parameters, expected a constant";
+  return elements;
+}
+
+std::optional<SmallVector<int64_t>> constantIntegers(Value value) {
+  DenseElementsAttr elements;
+  if (!value || !matchPattern(value, m_Constant(&elements)))
+    return std::nullopt;
+  auto type = dyn_cast<IntegerType>(elements.getElementType());
+  if (!type || elements.getNumElements() > (1 << 24))
+    return std::nullopt;
+  SmallVector<int64_t> values;
+  values.reserve(elements.getNumElements());
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  for (const APInt &element : elements.getValues<APInt>())
+    values.push_back(isUnsigned ? (int64_t)element.getZExtValue() : element.getSExtValue());
+  return values;
+}
+
+FailureOr<SmallVector<int64_t>> NodeBuilder::integers(int index, StringRef what) {
+  DenseElementsAttr elements = constant(index, what);
+  if (!elements)
+    return failure();
+  auto values = constantIntegers(e.constant(elements));
+  if (!values || elements.getType().getRank() > 1)
+    return error() << "has " << what << " of type " << elements.getType() << ", expected a list of integers";
+  return *values;
+}
+
+FailureOr<int64_t> NodeBuilder::integer(int index, StringRef what) {
+  FailureOr<SmallVector<int64_t>> values = integers(index, what);
+  if (failed(values))
+    return failure();
+  if (values->size() != 1)
+    return error() << "has " << values->size() << " integers as " << what << ", expected one";
+  return values->front();
+}
+
+const std::vector<Value> *NodeBuilder::sequence(int index) {
+  if (!has(index) || !bindings[node.input(index)].sequence) {
+    error() << "has no sequence as input " << index << ", expected one";
+    return nullptr;
+  }
+  return &*bindings[node.input(index)].sequence;
+}
+
+LogicalResult NodeBuilder::set(int output, Value value) {
+  if (!value)
+    return failure();
+  if (wants(output))
+    bindings[node.output(output)] = {value, {}, {}};
+  return success();
+}
+
+LogicalResult NodeBuilder::set(int output, std::vector<Value> sequence) {
+  if (llvm::is_contained(sequence, Value()))
+    return failure();
+  if (wants(output))
+    bindings[node.output(output)] = {{}, {}, std::move(sequence)};
+  return success();
+}
+
+LogicalResult NodeBuilder::alias(int index) {
+  if (!has(index))
+    return error() << "has no input " << index << ", expected one";
+  Binding binding = bindings[node.input(index)];
+  if (wants(0))
+    bindings[node.output(0)] = std::move(binding);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// NodeBuilder: attributes
+//===----------------------------------------------------------------------===//
+
+const onnx::AttributeProto *NodeBuilder::attribute(StringRef name) const {
+  for (const onnx::AttributeProto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+int64_t NodeBuilder::integerAttr(StringRef name, int64_t byDefault) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? found->i() : byDefault;
+}
+
+double NodeBuilder::floatAttr(StringRef name, double byDefault) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? found->f() : byDefault;
+}
+
+StringRef NodeBuilder::stringAttr(StringRef name, StringRef byDefault) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? StringRef(found->s()) : byDefault;
+}
+
+SmallVector<int64_t> NodeBuilder::integersAttr(StringRef name) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? SmallVector<int64_t>(found->ints().begin(), found->ints().end()) : SmallVector<int64_t>();
+}
+
+FailureOr<int64_t> NodeBuilder::axis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    return error() << "has axis " << axis << " for a tensor of rank " << rank << ", expected " << -rank << " to "
+                   << rank - 1;
+  return axis < 0 ? axis + rank : axis;
+}
+
+FailureOr<std::optional<SmallVector<int64_t>>> NodeBuilder::axes(int index, int64_t inputSince, int64_t rank) {
+  SmallVector<int64_t> given;
+  if (opset >= inputSince) {
+    if (!has(index))
+      return std::optional<SmallVector<int64_t>>();
+    FailureOr<SmallVector<int64_t>> values = integers(index, "axes");
+    if (failed(values))
+      return failure();
+    given = *values;
+  } else {
+    if (!attribute("axes"))
+      return std::optional<SmallVector<int64_t>>();
+    given = integersAttr("axes");
+  }
+  for (int64_t &entry : given) {
+    FailureOr<int64_t> counted = axis(entry, rank);
+    if (failed(counted))
+      return failure();
+    entry = *counted;
+  }
+  llvm::sort(given);
+  given.erase(std::unique(given.begin(), given.end()), given.end());
+  return std::optional<SmallVector<int64_t>>(given);
+}
+
+} // namespace dsopt::onnx_import

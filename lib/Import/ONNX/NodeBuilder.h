@@ -1,0 +1,169 @@
+//===- NodeBuilder.h - builds what one ONNX node means -----------*- C++ -*-===//
+//
+// What the rows of the operator table work with. Values are null after an error,
+// which was reported then; whatever takes a null value returns null, so a row
+// needs to look only where it reads a value's type.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_IMPORT_ONNX_NODEBUILDER_H
+#define DSOPT_LIB_IMPORT_ONNX_NODEBUILDER_H
+
+#include "Initializers.h"
+#include "Tensors.h"
+
+#include <optional>
+
+namespace dsopt::onnx_import {
+
+using mlir::ArrayRef;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::SmallVector;
+using mlir::StringRef;
+using mlir::Type;
+using mlir::Value;
+
+/// What a name of the model stands for.
+struct Binding {
+  Value value;
+  /// Read anew by each user.
+  graph::ParameterOp parameter;
+  /// The elements, if it is a sequence. Sequences never enter the IR.
+  std::optional<std::vector<Value>> sequence;
+};
+using Bindings = llvm::StringMap<Binding>;
+
+/// Emits operations: infers types, folds, and shares equal constants.
+class Emitter {
+public:
+  Emitter(mlir::OpBuilder builder, mlir::Location location) : builder(builder), location(location) {}
+
+  mlir::OpBuilder builder;
+  mlir::Location location;
+
+  mlir::InFlightDiagnostic error() { return mlir::emitError(location); }
+
+  /// The results of an `Op` whose types follow from its operands; empty after an error.
+  template <typename Op>
+  SmallVector<Value> makeAll(ArrayRef<Value> operands, ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    if (llvm::is_contained(operands, Value()))
+      return {};
+    mlir::DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
+    SmallVector<Type> types;
+    typename Op::Properties properties;
+    mlir::OpaqueProperties opaque(nullptr);
+    if constexpr (!std::is_same_v<typename Op::Properties, mlir::EmptyProperties>) {
+      if (failed(Op::setPropertiesFromAttr(properties, dictionary, [&] { return error(); })))
+        return {};
+      opaque = mlir::OpaqueProperties(&properties);
+    }
+    if (failed(Op::inferReturnTypes(builder.getContext(), location, operands, dictionary, opaque, {}, types)))
+      return {};
+    return create(Op::getOperationName(), operands, types, attributes);
+  }
+  template <typename Op> Value make(ArrayRef<Value> operands, ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    SmallVector<Value> results = makeAll<Op>(operands, attributes);
+    return results.empty() ? Value() : results.front();
+  }
+  /// The result of an `Op` whose result shape is the caller's choice.
+  template <typename Op> Value shaped(Value operand, ArrayRef<int64_t> shape, Type element = {}) {
+    if (!operand || !checkShape(shape))
+      return {};
+    if (!element)
+      element = elementOf(operand);
+    SmallVector<Value> results =
+        create(Op::getOperationName(), operand, RankedTensorType::get(shape, element), {});
+    return results.empty() ? Value() : results.front();
+  }
+
+  mlir::NamedAttribute attr(StringRef name, mlir::Attribute value) { return builder.getNamedAttr(name, value); }
+  mlir::NamedAttribute attr(StringRef name, int64_t value) { return attr(name, builder.getI64IntegerAttr(value)); }
+  mlir::NamedAttribute attr(StringRef name, ArrayRef<int64_t> values) {
+    return attr(name, builder.getDenseI64ArrayAttr(values));
+  }
+  mlir::NamedAttribute flag(StringRef name) { return attr(name, builder.getUnitAttr()); }
+
+  Value constant(mlir::ElementsAttr value);
+  /// A tensor of `shape` that holds `value` everywhere, as `element`.
+  Value splat(Type element, double value, ArrayRef<int64_t> shape = {});
+  Value integers(ArrayRef<int64_t> values);
+  Value bools(ArrayRef<bool> values, ArrayRef<int64_t> shape);
+
+  Value reshape(Value value, ArrayRef<int64_t> shape);
+  Value expand(Value value, ArrayRef<int64_t> shape);
+  Value convert(Value value, Type element);
+  Value transpose(Value value, ArrayRef<int64_t> permutation);
+  Value slice(Value value, int64_t axis, int64_t start, int64_t size);
+  /// A product by the rules of graph.matmul, operands of any rank as in ONNX.
+  Value matmul(Value lhs, Value rhs);
+
+  static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+  static ArrayRef<int64_t> shapeOf(Value value) { return typeOf(value).getShape(); }
+  static int64_t rankOf(Value value) { return typeOf(value).getRank(); }
+  static Type elementOf(Value value) { return typeOf(value).getElementType(); }
+
+private:
+  SmallVector<Value> create(StringRef name, ArrayRef<Value> operands, ArrayRef<Type> types,
+                            ArrayRef<mlir::NamedAttribute> attributes);
+  bool checkShape(ArrayRef<int64_t> shape);
+
+  llvm::DenseMap<mlir::Attribute, Value> constants;
+};
+
+/// One node of the model.
+class NodeBuilder {
+public:
+  NodeBuilder(Emitter &emitter, Bindings &bindings, const onnx::NodeProto &node, int64_t opset, bool dropoutOff)
+      : e(emitter), opset(opset), dropoutOff(dropoutOff), node(node), bindings(bindings) {}
+
+  Emitter &e;
+  const int64_t opset;
+  const bool dropoutOff;
+
+  StringRef op() const { return node.op_type(); }
+  mlir::InFlightDiagnostic error() { return e.error(); }
+
+  int numInputs() const { return node.input_size(); }
+  int numOutputs() const { return node.output_size(); }
+  bool has(int input) const { return input < node.input_size() && !node.input(input).empty(); }
+  bool wants(int output) const { return output < node.output_size() && !node.output(output).empty(); }
+
+  /// An input's value; null with an error where it is missing or a sequence.
+  Value input(int index);
+  /// The constant of an input; null with an error where it depends on data.
+  mlir::DenseElementsAttr constant(int index, StringRef what);
+  /// A constant list of integers; fails with an error.
+  mlir::FailureOr<SmallVector<int64_t>> integers(int index, StringRef what);
+  mlir::FailureOr<int64_t> integer(int index, StringRef what);
+  const std::vector<Value> *sequence(int index);
+
+  /// Makes an output stand for a value; fails where that is null.
+  LogicalResult set(int output, Value value);
+  LogicalResult set(int output, std::vector<Value> sequence);
+  /// Makes the first output another name of an input.
+  LogicalResult alias(int input);
+
+  const onnx::AttributeProto *attribute(StringRef name) const;
+  int64_t integerAttr(StringRef name, int64_t byDefault) const;
+  double floatAttr(StringRef name, double byDefault) const;
+  StringRef stringAttr(StringRef name, StringRef byDefault) const;
+  SmallVector<int64_t> integersAttr(StringRef name) const;
+
+  /// An axis counted from the front; fails with an error.
+  mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);
+  /// The axes of an input or, below opset `inputSince`, of the attribute; none
+  /// where neither is there. Ascending, each once.
+  mlir::FailureOr<std::optional<SmallVector<int64_t>>> axes(int index, int64_t inputSince, int64_t rank);
+
+private:
+  const onnx::NodeProto &node;
+  Bindings &bindings;
+};
+
+/// The elements of a constant of integers or bools.
+std::optional<SmallVector<int64_t>> constantIntegers(Value value);
+
+} // namespace dsopt::onnx_import
+
+#endif // DSOPT_LIB_IMPORT_ONNX_NODEBUILDER_H

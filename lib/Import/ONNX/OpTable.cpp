@@ -1,0 +1,20 @@
+//===- OpTable.cpp - the operators that can be imported --------------------===//
+
+#include "OpTable.h"
+
+namespace dsopt::onnx_import {
+
+const OpRow *findOp(StringRef name) {
+  static const llvm::StringMap<OpRow> *table = [] {
+    auto *rows = new llvm::StringMap<OpRow>();
+    for (ArrayRef<OpRow> family : {elementwiseOps(), lossOps(), movementOps(), normalizationOps(), productOps(),
+                                   sequenceOps(), shapeOps()})
+      for (const OpRow &row : family)
+        rows->try_emplace(row.name, row);
+    return rows;
+  }();
+  auto found = table->find(name);
+  return found == table->end() ? nullptr : &found->second;
+}
+
+} // namespace dsopt::onnx_import

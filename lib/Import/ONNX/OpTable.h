@@ -1,0 +1,37 @@
+//===- OpTable.h - the operators that can be imported ------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_IMPORT_ONNX_OPTABLE_H
+#define DSOPT_LIB_IMPORT_ONNX_OPTABLE_H
+
+#include "NodeBuilder.h"
+
+namespace dsopt::onnx_import {
+
+/// How nodes of one operator are built.
+struct OpRow {
+  StringRef name;
+  /// The first and the last opset of the operator that `build` understands.
+  int64_t since, until;
+  LogicalResult (*build)(NodeBuilder &);
+};
+
+/// The row of an operator, null if there is none.
+const OpRow *findOp(StringRef name);
+
+// The rows of each family.
+ArrayRef<OpRow> elementwiseOps();
+ArrayRef<OpRow> lossOps();
+ArrayRef<OpRow> movementOps();
+ArrayRef<OpRow> normalizationOps();
+ArrayRef<OpRow> productOps();
+ArrayRef<OpRow> sequenceOps();
+ArrayRef<OpRow> shapeOps();
+
+/// The mean (or sum, or none) of the cross-entropy of logits and labels whose
+/// classes are along `classAxis`; null after an error.
+Value crossEntropy(Emitter &emitter, Value logits, Value labels, int64_t classAxis,
+                   std::optional<int64_t> ignoreIndex, StringRef reduction);
+
+} // namespace dsopt::onnx_import
+
+#endif // DSOPT_LIB_IMPORT_ONNX_OPTABLE_H

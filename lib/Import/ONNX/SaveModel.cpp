@@ -1,0 +1,66 @@
+//===- SaveModel.cpp - a model without its parameters ----------------------===//
+
+#include "ModelFile.h"
+#include "Tensors.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Import/ImportONNX.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::onnx_import;
+
+/// Puts the bytes of an initializer into the protobuf.
+static LogicalResult inlineData(ModelFile &file, int index, onnx::TensorProto &tensor, Location location) {
+  const Extent &extent = file.extent(index);
+  if (extent.file.empty())
+    return success();
+  RankedTensorType type = tensorType(tensor, "initializer '" + tensor.name() + "'", location);
+  if (!type)
+    return failure();
+  int64_t bytes = graph::numBytes(type);
+  const llvm::MemoryBuffer *data = file.weights(extent, bytes, tensor.name(), location);
+  if (!data)
+    return failure();
+  tensor.set_raw_data(data->getBuffer().substr(extent.offset, bytes).str());
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  return success();
+}
+
+FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp module) {
+  Location location = module.getLoc();
+  StringRef weightsFolder;
+  if (auto folder = module->getAttrOfType<StringAttr>("graph.weights_folder"))
+    weightsFolder = folder.getValue();
+  std::unique_ptr<ModelFile> file = ModelFile::open(path, weightsFolder, location);
+  if (!file)
+    return failure();
+  std::vector<std::string> untied;
+  if (auto globs = module->getAttrOfType<ArrayAttr>("graph.untie"))
+    for (auto glob : globs.getAsRange<StringAttr>())
+      untied.push_back(glob.str());
+  if (failed(untieInitializers(*file, untied, location)))
+    return failure();
+
+  onnx::GraphProto &graph = *file->model().mutable_graph();
+  google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
+  SymbolTable symbols(module);
+  for (auto [i, tensor] : llvm::enumerate(*graph.mutable_initializer())) {
+    if (symbols.lookup<graph::ParameterOp>(tensor.name()))
+      continue;
+    if (failed(inlineData(*file, i, tensor, location)))
+      return failure();
+    *kept.Add() = std::move(tensor);
+  }
+  graph.mutable_initializer()->Swap(&kept);
+  // Exporters leave stack traces of the machine they ran on.
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    node.clear_metadata_props();
+    node.clear_doc_string();
+  }
+  std::string text;
+  if (!file->model().SerializeToString(&text))
+    return emitError(location) << "cannot serialize '" << path << "' without its parameters: over 2 GiB";
+  return text;
+}

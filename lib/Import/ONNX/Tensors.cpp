@@ -1,0 +1,159 @@
+//===- Tensors.cpp - ONNX types and tensors as MLIR's ----------------------===//
+
+#include "Tensors.h"
+
+#include "dsopt/Dialect/Graph/Graph.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+bool isSaneShape(ArrayRef<int64_t> shape) {
+  int64_t elements = 1;
+  for (int64_t size : shape) {
+    if (size < 0 || size > kMaxElements || (size > 0 && elements > kMaxElements / size))
+      return false;
+    // An empty tensor's other dimensions still count.
+    elements *= size == 0 ? 1 : size;
+  }
+  return true;
+}
+
+Type elementType(int64_t dataType, const Twine &what, Location location) {
+  MLIRContext *context = location.getContext();
+  switch (dataType) {
+  case onnx::TensorProto::FLOAT:
+    return Float32Type::get(context);
+  case onnx::TensorProto::DOUBLE:
+    return Float64Type::get(context);
+  case onnx::TensorProto::FLOAT16:
+    return Float16Type::get(context);
+  case onnx::TensorProto::BFLOAT16:
+    return BFloat16Type::get(context);
+  case onnx::TensorProto::BOOL:
+    return IntegerType::get(context, 1);
+  case onnx::TensorProto::INT8:
+    return IntegerType::get(context, 8);
+  case onnx::TensorProto::INT16:
+    return IntegerType::get(context, 16);
+  case onnx::TensorProto::INT32:
+    return IntegerType::get(context, 32);
+  case onnx::TensorProto::INT64:
+    return IntegerType::get(context, 64);
+  case onnx::TensorProto::UINT8:
+    return IntegerType::get(context, 8, IntegerType::Unsigned);
+  case onnx::TensorProto::UINT16:
+    return IntegerType::get(context, 16, IntegerType::Unsigned);
+  case onnx::TensorProto::UINT32:
+    return IntegerType::get(context, 32, IntegerType::Unsigned);
+  case onnx::TensorProto::UINT64:
+    return IntegerType::get(context, 64, IntegerType::Unsigned);
+  }
+  std::string name = onnx::TensorProto::DataType_IsValid(dataType)
+                         ? onnx::TensorProto::DataType_Name((onnx::TensorProto::DataType)dataType)
+                         : std::to_string(dataType);
+  emitError(location) << what << " has element type " << name << ", expected a float of 16 to 64 bits, an integer or bool";
+  return {};
+}
+
+RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, Location location) {
+  Type element = elementType(tensor.data_type(), what, location);
+  if (!element)
+    return {};
+  SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+  if (!isSaneShape(shape)) {
+    emitError(location) << what << " has dimensions [" << shape << "], expected none negative and at most 2^40 elements";
+    return {};
+  }
+  return RankedTensorType::get(shape, element);
+}
+
+/// Appends each of `values` as a `T`.
+template <typename T, typename Values>
+static std::string narrow(const Values &values) {
+  std::string bytes(values.size() * sizeof(T), '\0');
+  size_t at = 0;
+  for (auto value : values) {
+    T converted = static_cast<T>(value);
+    std::memcpy(bytes.data() + at, &converted, sizeof(T));
+    at += sizeof(T);
+  }
+  return bytes;
+}
+
+FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, RankedTensorType type, const Twine &what,
+                                  Location location) {
+  std::string bytes;
+  switch (tensor.data_type()) {
+  case onnx::TensorProto::FLOAT:
+    bytes = narrow<float>(tensor.float_data());
+    break;
+  case onnx::TensorProto::DOUBLE:
+    bytes = narrow<double>(tensor.double_data());
+    break;
+  case onnx::TensorProto::INT64:
+    bytes = narrow<int64_t>(tensor.int64_data());
+    break;
+  case onnx::TensorProto::UINT64:
+    bytes = narrow<uint64_t>(tensor.uint64_data());
+    break;
+  case onnx::TensorProto::UINT32:
+    bytes = narrow<uint32_t>(tensor.uint64_data());
+    break;
+  case onnx::TensorProto::INT32:
+    bytes = narrow<int32_t>(tensor.int32_data());
+    break;
+  default: // all others are in int32_data, floats as their bits
+    switch (graph::elementBytes(type.getElementType())) {
+    case 1:
+      bytes = narrow<uint8_t>(tensor.int32_data());
+      break;
+    default:
+      bytes = narrow<uint16_t>(tensor.int32_data());
+    }
+  }
+  if ((int64_t)bytes.size() != graph::numBytes(type))
+    return emitError(location) << what << " has " << bytes.size() << " bytes of data, expected "
+                               << graph::numBytes(type) << " for " << type;
+  return bytes;
+}
+
+DenseElementsAttr constantOf(RankedTensorType type, StringRef bytes) {
+  if (type.getNumElements() == 0)
+    return DenseElementsAttr::get(type, ArrayRef<Attribute>());
+  if (type.getElementType().isInteger(1)) {
+    SmallVector<bool> values;
+    for (char byte : bytes)
+      values.push_back(byte != 0);
+    return DenseElementsAttr::get(type, values);
+  }
+  // Equal elements are kept once.
+  size_t width = graph::elementBytes(type.getElementType());
+  if (bytes.drop_front(width) == bytes.drop_back(width))
+    bytes = bytes.take_front(width);
+  return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(bytes.data(), bytes.size()));
+}
+
+DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const Twine &what, Location location) {
+  RankedTensorType type = tensorType(tensor, what, location);
+  if (!type)
+    return {};
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+    emitError(location) << what << " lies in external data, expected that of initializers only";
+    return {};
+  }
+  if (!tensor.has_raw_data()) {
+    FailureOr<std::string> bytes = typedBytes(tensor, type, what, location);
+    return failed(bytes) ? DenseElementsAttr() : constantOf(type, *bytes);
+  }
+  if ((int64_t)tensor.raw_data().size() != graph::numBytes(type)) {
+    emitError(location) << what << " has " << tensor.raw_data().size() << " bytes of data, expected "
+                        << graph::numBytes(type) << " for " << type;
+    return {};
+  }
+  return constantOf(type, tensor.raw_data());
+}
+
+} // namespace dsopt::onnx_import

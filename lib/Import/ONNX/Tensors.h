@@ -1,0 +1,39 @@
+//===- Tensors.h - ONNX types and tensors as MLIR's --------------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_IMPORT_ONNX_TENSORS_H
+#define DSOPT_LIB_IMPORT_ONNX_TENSORS_H
+
+#include "ModelFile.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace dsopt::onnx_import {
+
+/// No tensor of a model may have more elements, nor a larger dimension.
+inline constexpr int64_t kMaxElements = int64_t(1) << 40;
+
+/// Whether a tensor of this shape is of a size that can be meant seriously.
+bool isSaneShape(llvm::ArrayRef<int64_t> shape);
+
+/// The type of elements of ONNX's type `dataType`; null with an error at
+/// `location` about `what` where the graph dialect has none.
+mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location);
+
+/// The type of an initializer or an attribute; null with an error.
+mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what, mlir::Location location);
+
+/// The bytes that the typed fields of `tensor` stand for: little-endian,
+/// row-major. Fails with an error where their number is not the shape's.
+llvm::FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, mlir::RankedTensorType type,
+                                        const llvm::Twine &what, mlir::Location location);
+
+/// A constant of these bytes (a bool takes one).
+mlir::DenseElementsAttr constantOf(mlir::RankedTensorType type, llvm::StringRef bytes);
+
+/// A tensor that lies in the protobuf as a whole (an attribute of a node).
+mlir::DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const llvm::Twine &what, mlir::Location location);
+
+} // namespace dsopt::onnx_import
+
+#endif // DSOPT_LIB_IMPORT_ONNX_TENSORS_H
