@@ -49,9 +49,10 @@ public:
     if (failed(collect()))
       return failure();
     OpBuilder builder(microBatch);
+    SymbolTable symbols(module);
     for (auto &[rank, group] : groups) {
       std::string name = ("block" + Twine(group.block) + "." + StringRef(&group.phase, 1)).str();
-      if (module.lookupSymbol(name))
+      if (symbols.lookup(name))
         return module.emitError("function @") << name << " exists already";
       group.function =
           func::FuncOp::create(builder, microBatch.getLoc(), name, builder.getFunctionType({}, {}));
