@@ -9,6 +9,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
@@ -37,6 +38,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerDecompositions(registry);
   graph::registerLowerings(registry);
   registerTargetDialects(registry);
+  graph::registerCosts(registry);
 }
 
 void dsopt::registerAllPasses() {

@@ -1,0 +1,63 @@
+//===- GraphCosts.cpp - floating-point operations of an execution ---------===//
+//
+// Composites and operations that move data or work along a dimension. Others
+// cost one flop for each element of their results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Dialect/Graph/Costs.h"
+#include "dsopt/Interfaces/Interfaces.h"
+
+#include "GraphSupport.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::graph;
+
+namespace {
+/// Two flops (a product and a sum) for each element of the result and each
+/// element contracted.
+struct MatMulCost : CostedOpInterface::ExternalModel<MatMulCost, MatMulOp> {
+  int64_t getFlops(Operation *op) const {
+    auto matmul = cast<MatMulOp>(op);
+    RankedTensorType lhs = tensorType(matmul.getLhs());
+    int64_t depth = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
+    return 2 * depth * numElements(matmul.getType());
+  }
+};
+
+/// A number of flops for each element of the first operand.
+template <typename Op, int64_t flops>
+struct OperandCost : CostedOpInterface::ExternalModel<OperandCost<Op, flops>, Op> {
+  int64_t getFlops(Operation *op) const { return flops * numElements(op->getOperand(0).getType()); }
+};
+
+/// Nothing is computed.
+template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<Op>, Op> {
+  int64_t getFlops(Operation *) const { return 0; }
+};
+
+template <typename... Ops> void attachNoCost(MLIRContext *context) {
+  (Ops::template attachInterface<NoCost<Ops>>(*context), ...);
+}
+template <int64_t flops, typename... Ops> void attachOperandCost(MLIRContext *context) {
+  (Ops::template attachInterface<OperandCost<Ops, flops>>(*context), ...);
+}
+} // namespace
+
+void dsopt::graph::registerCosts(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
+    MatMulOp::attachInterface<MatMulCost>(*context);
+    // One addition or comparison for each element read.
+    attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, GatherGradOp, AccumulateOp>(context);
+    // As many as the operations they decompose into do for each element.
+    attachOperandCost<5, SoftmaxOp, NllOp>(context);
+    attachOperandCost<5, GeluOp>(context);
+    attachOperandCost<7, LayerNormOp>(context);
+    attachOperandCost<2, SgdOp>(context);
+    attachOperandCost<4, MomentumOp>(context);
+    attachOperandCost<12, AdamOp>(context);
+    attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp,
+                 GatherOp, GatherElementsOp, GatherNDOp, OneHotOp>(context);
+  });
+}
