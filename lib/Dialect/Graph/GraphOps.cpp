@@ -1,9 +1,21 @@
 //===- GraphOps.cpp - the generated parts of the operations ---------------===//
 
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "GraphSupport.h"
 
 using namespace mlir;
 using namespace dsopt::graph;
+
+LogicalResult dsopt::graph::verifyInferredTypes(Operation *op) {
+  SmallVector<Type> expected;
+  if (failed(cast<InferTypeOpInterface>(op).inferReturnTypes(
+          op->getContext(), op->getLoc(), op->getOperands(), op->getRawDictionaryAttrs(),
+          op->getPropertiesStorage(), op->getRegions(), expected)))
+    return failure();
+  for (auto [i, type] : llvm::enumerate(expected))
+    if (op->getResult(i).getType() != type)
+      return op->emitOpError("has result ") << i << " of type " << op->getResult(i).getType() << ", expected " << type;
+  return success();
+}
 
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Graph/GraphOps.cpp.inc"

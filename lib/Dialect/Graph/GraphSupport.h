@@ -13,6 +13,9 @@ mlir::LogicalResult shapeError(std::optional<mlir::Location> location, llvm::Str
   return mlir::emitOptionalError(location, "'", operation, "' op ", std::forward<Args>(what)...);
 }
 
+/// Infers the result types of an InferTypeOpInterface again and compares them.
+mlir::LogicalResult verifyInferredTypes(mlir::Operation *op);
+
 /// The type of a value, which is a tensor of static shape.
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());

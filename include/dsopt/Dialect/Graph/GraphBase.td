@@ -40,10 +40,21 @@ def Graph_BoolTensor : StaticShapeTensorOf<[I1]>;
 class Graph_Op<string mnemonic, list<Trait> traits = []>
     : Op<Graph_Dialect, mnemonic, traits>;
 
-/// A pure operation whose result types follow from operands and attributes.
+/// A pure operation whose result types follow from operands and attributes. Its
+/// verifier infers them again: MLIR's own check, which `refineReturnTypes` turns
+/// off, would report a shape that does not fit twice.
 class Graph_PureOp<string mnemonic, list<Trait> traits = []>
     : Graph_Op<mnemonic, !listconcat([Pure, InferTypeOpAdaptor], traits)> {
   let hasFolder = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static ::llvm::LogicalResult refineReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>,
+        ::mlir::ValueRange, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &) { return ::llvm::success(); }
+  }];
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::verify() { return ::dsopt::graph::verifyInferredTypes(*this); }
+  }];
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
