@@ -4,25 +4,25 @@
 // RUN: dsopt-opt %s -mlir-print-op-generic | dsopt-opt | diff %t.mlir -
 // RUN: dsopt-opt %s -emit-bytecode | dsopt-opt | diff %t.mlir -
 
-// CHECK: graph.parameter @"w.1" : tensor<4x5xf32> from "m.data" at 64 bytes 80
-graph.parameter @"w.1" : tensor<4x5xf32> from "m.data" at 64 bytes 80
+// CHECK: graph.parameter @"w:1" : tensor<4x5xf32> from "m.data" at 64 bytes 80
+graph.parameter @"w:1" : tensor<4x5xf32> from "m.data" at 64 bytes 80
 // CHECK: graph.parameter @steps : tensor<i64> from "m.data" at 0 bytes 8 frozen {chunks = array<i64: 17>, file_bytes = 8 : i64, why = "integer"}
 graph.parameter @steps : tensor<i64> from "m.data" at 0 bytes 8 frozen {chunks = array<i64: 17>, file_bytes = 8 : i64, why = "integer"}
-// CHECK: graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @w.1 block 0
-graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @w.1 block 0
-// CHECK: graph.state @w.m : tensor<4x5xf32> "m" of @w.1{{$}}
-graph.state @w.m : tensor<4x5xf32> "m" of @w.1
+// CHECK: graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @"w:1" block 0
+graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @"w:1" block 0
+// CHECK: graph.state @w.m : tensor<4x5xf32> "m" of @"w:1"{{$}}
+graph.state @w.m : tensor<4x5xf32> "m" of @"w:1"
 
 // CHECK-LABEL: @state
 func.func @state(%x: tensor<4x5xf32>) {
-  // CHECK: graph.read @w.1 : tensor<4x5xf32>
-  %w = graph.read @w.1 : tensor<4x5xf32>
+  // CHECK: graph.read @"w:1" : tensor<4x5xf32>
+  %w = graph.read @"w:1" : tensor<4x5xf32>
   // CHECK: graph.read @w.m : tensor<4x5xf32>
   %m = graph.read @w.m : tensor<4x5xf32>
   // CHECK: graph.accumulate @w.grad.0, %arg0 : tensor<4x5xf32>
   graph.accumulate @w.grad.0, %x : tensor<4x5xf32>
-  // CHECK: graph.write @w.1, %{{.*}} : tensor<4x5xf32>
-  graph.write @w.1, %m : tensor<4x5xf32>
+  // CHECK: graph.write @"w:1", %{{.*}} : tensor<4x5xf32>
+  graph.write @"w:1", %m : tensor<4x5xf32>
   // CHECK: graph.write @w.m, %{{.*}} : tensor<4x5xf32>
   graph.write @w.m, %w : tensor<4x5xf32>
   return
