@@ -19,13 +19,13 @@ namespace dsopt::runtime {
 
 /// One member that is a .npy array.
 struct NpzArray {
-  std::string name;           ///< without ".npy"
-  std::string dtype;          ///< as NumPy wrote it: "<f4"
-  std::string type;           ///< as MLIR spells it (f32, i64, ui8, i1 ...), empty if dsopt reads no such type
+  std::string name;  ///< without ".npy"
+  std::string dtype; ///< as NumPy wrote it: "<f4"
+  std::string type;  ///< as MLIR spells it (f32, i64, ui8, i1 ...), empty if dsopt reads no such type
   std::vector<int64_t> shape;
-  bool fortran = false;       ///< column-major: not readable
+  bool fortran = false; ///< column-major: not readable
   int64_t elementBytes = 0;
-  int64_t bytes = 0;          ///< of the array
+  int64_t bytes = 0; ///< of the array
 
   // Where it lies in the archive.
   bool deflated = false;

@@ -20,7 +20,17 @@ namespace dsopt::runtime {
 
 enum class OptionUse { Run, Compile, Command, Any };
 enum class OptionKind {
-  Flag, Count, Bytes, Integer, Number, Text, Choice, NumberPair, TextList, PairList, FlagOrChoice
+  Flag,
+  Count,
+  Bytes,
+  Integer,
+  Number,
+  Text,
+  Choice,
+  NumberPair,
+  TextList,
+  PairList,
+  FlagOrChoice
 };
 enum class OptionState { Ready, Later };
 

@@ -21,8 +21,8 @@ public:
     uint64_t offset = 0;
     for (const Parameter &parameter : parameters) {
       uint64_t next = offset + wholeBytes(parameter);
-      header += "," + jsonString(parameter.name) + ":{\"dtype\":\"" + elementType(parameter.type).safetensors +
-                "\",\"shape\":[";
+      header += "," + jsonString(parameter.name) + ":{\"dtype\":\"" +
+                elementType(parameter.type).safetensors + "\",\"shape\":[";
       for (size_t i = 0; i < parameter.shape.size(); ++i)
         header += (i ? "," : "") + std::to_string(parameter.shape[i]);
       header += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(next) + "]}";

@@ -42,7 +42,8 @@ void WeightsHash::parameter(const Parameter &parameter, const char *value) {
   for (size_t i = 0; i < parameter.shape.size(); ++i)
     shape += (i ? "," : "") + std::to_string(parameter.shape[i]);
   Sha256 hash;
-  for (const std::string *field : {&parameter.name, &parameter.type, static_cast<const std::string *>(&shape)})
+  for (const std::string *field :
+       {&parameter.name, &parameter.type, static_cast<const std::string *>(&shape)})
     hash.add(field->c_str(), field->size() + 1);
   hash.add(value, wholeBytes(parameter));
   state->digests[parameter.name] = hash.digest();

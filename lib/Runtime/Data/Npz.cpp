@@ -47,10 +47,17 @@ static void readType(NpzArray &array) {
       return;
     array.type = "f" + bits;
     break;
-  case 'i': array.type = "i" + bits; break;
-  case 'u': array.type = "ui" + bits; break;
-  case 'b': array.type = "i1"; break;
-  default: return;
+  case 'i':
+    array.type = "i" + bits;
+    break;
+  case 'u':
+    array.type = "ui" + bits;
+    break;
+  case 'b':
+    array.type = "i1";
+    break;
+  default:
+    return;
   }
   array.elementBytes = bytes;
 }
@@ -279,7 +286,8 @@ const char *NpzFile::data(const NpzArray &array) {
     return reinterpret_cast<const char *>(member) + array.headerBytes;
   auto [entry, isNew] = inflated.try_emplace(array.name, nullptr, array.memberBytes);
   if (isNew) {
-    void *memory = mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       inflated.erase(entry);
       throw Error(StatusFailure, filePath + ": no memory to inflate array '" + array.name + "' (" +
@@ -294,4 +302,6 @@ const char *NpzFile::data(const NpzArray &array) {
   return entry->second.first + array.headerBytes;
 }
 
-std::vector<NpzArray> dsopt::runtime::readNpzHeaders(const std::string &path) { return NpzFile(path).arrays(); }
+std::vector<NpzArray> dsopt::runtime::readNpzHeaders(const std::string &path) {
+  return NpzFile(path).arrays();
+}

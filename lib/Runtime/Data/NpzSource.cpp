@@ -15,8 +15,8 @@ enum Kind { Other, I1, I8, I16, I32, I64, U8, U16, U32, U64 };
 
 Kind kindOf(const std::string &type) {
   static const std::pair<const char *, Kind> kinds[] = {
-      {"i1", I1},   {"i8", I8},   {"i16", I16},   {"i32", I32},   {"i64", I64}, {"si8", I8},  {"si16", I16},
-      {"si32", I32}, {"si64", I64}, {"ui8", U8}, {"ui16", U16}, {"ui32", U32}, {"ui64", U64}};
+      {"i1", I1},    {"i8", I8},    {"i16", I16}, {"i32", I32},  {"i64", I64},  {"si8", I8},  {"si16", I16},
+      {"si32", I32}, {"si64", I64}, {"ui8", U8},  {"ui16", U16}, {"ui32", U32}, {"ui64", U64}};
   for (auto &[name, kind] : kinds)
     if (type == name)
       return kind;
@@ -25,15 +25,24 @@ Kind kindOf(const std::string &type) {
 
 template <typename Function> bool withType(int kind, Function &&function) {
   switch (kind) {
-  case I1: return function(static_cast<bool *>(nullptr));
-  case I8: return function(static_cast<int8_t *>(nullptr));
-  case I16: return function(static_cast<int16_t *>(nullptr));
-  case I32: return function(static_cast<int32_t *>(nullptr));
-  case I64: return function(static_cast<int64_t *>(nullptr));
-  case U8: return function(static_cast<uint8_t *>(nullptr));
-  case U16: return function(static_cast<uint16_t *>(nullptr));
-  case U32: return function(static_cast<uint32_t *>(nullptr));
-  default: return function(static_cast<uint64_t *>(nullptr));
+  case I1:
+    return function(static_cast<bool *>(nullptr));
+  case I8:
+    return function(static_cast<int8_t *>(nullptr));
+  case I16:
+    return function(static_cast<int16_t *>(nullptr));
+  case I32:
+    return function(static_cast<int32_t *>(nullptr));
+  case I64:
+    return function(static_cast<int64_t *>(nullptr));
+  case U8:
+    return function(static_cast<uint8_t *>(nullptr));
+  case U16:
+    return function(static_cast<uint16_t *>(nullptr));
+  case U32:
+    return function(static_cast<uint32_t *>(nullptr));
+  default:
+    return function(static_cast<uint64_t *>(nullptr));
   }
 }
 
@@ -75,8 +84,8 @@ std::string dsopt::runtime::describeInputs(const Program &program) {
   return text;
 }
 
-int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vector<int64_t> &shape, int64_t &rest,
-                                          const std::string &path) {
+int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vector<int64_t> &shape,
+                                          int64_t &rest, const std::string &path) {
   rest = 0;
   size_t extra = array.shape.size() - shape.size();
   auto refuse = [&](const std::string &expected) {
@@ -150,9 +159,10 @@ NpzSource::NpzSource(const Program &program, const std::string &path) : program(
   if (streams.empty())
     count = program.K;
   if (count < program.K)
-    throw Error(StatusInput, path + ": holds " + std::to_string(count) + " micro-batches, but one step takes " +
-                                 std::to_string(program.K) + " (" + std::to_string(program.dp) + " dp x " +
-                                 std::to_string(program.M) + " micro-batches)");
+    throw Error(StatusInput, path + ": holds " + std::to_string(count) +
+                                 " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
+                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
+                                 " micro-batches)");
   wrap = count;
 }
 
@@ -167,8 +177,8 @@ int64_t NpzSource::plannedSteps(int64_t steps, int64_t epochs) {
   int64_t rest = count % program.K;
   if (rest)
     lines.push_back("warning: " + file.path() + ": the last " + std::to_string(rest) + " of " +
-                    std::to_string(count) + " micro-batches do not fill a step of " + std::to_string(program.K) +
-                    " and are left out");
+                    std::to_string(count) + " micro-batches do not fill a step of " +
+                    std::to_string(program.K) + " and are left out");
   wrap = count - rest;
   return (epochs > 0 ? epochs : 1) * (count / program.K);
 }
@@ -192,7 +202,8 @@ std::unique_ptr<NpzSource> dsopt::runtime::openData(const Program &program, cons
   bool isFolder = stat(text.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   bool endsInBin = text.size() > 4 && text.compare(text.size() - 4, 4, ".bin") == 0;
   if (isFolder || endsInBin || text.find_first_of(",*?") != std::string::npos)
-    throw Error(StatusInput, "option -data=" + text + ": token files, lists and folders are not available yet; "
-                             "expected one .npz file");
+    throw Error(StatusInput, "option -data=" + text +
+                                 ": token files, lists and folders are not available yet; "
+                                 "expected one .npz file");
   return std::make_unique<NpzSource>(program, text);
 }

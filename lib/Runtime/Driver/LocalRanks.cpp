@@ -38,7 +38,8 @@ std::string describeDeath(const Program &program, const SharedGroup &group, int 
   if (step < 0)
     return text + " before its first step or after its last";
   std::string action = describeAction(program, rank, group.actionOf(rank));
-  return text + " in step " + std::to_string(step) + (action.empty() ? ", between actions" : ", in '" + action + "'");
+  return text + " in step " + std::to_string(step) +
+         (action.empty() ? ", between actions" : ", in '" + action + "'");
 }
 
 class LocalLauncher {

@@ -52,23 +52,27 @@ void MetricsLog::write(const std::string &line) {
 }
 
 void MetricsLog::run() {
-  auto field = [](const char *name, int64_t value) { return std::string(",\"") + name + "\":" + std::to_string(value); };
+  auto field = [](const char *name, int64_t value) {
+    return std::string(",\"") + name + "\":" + std::to_string(value);
+  };
   auto text = [](const char *name, const std::string &value) {
     return std::string(",\"") + name + "\":" + jsonString(value);
   };
-  std::string planned = "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) + ",\"bubble\":" + jsonNumber(program.bubble) +
-                        field("flops_per_step", program.flops) + "}";
+  std::string planned = "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) +
+                        ",\"bubble\":" + jsonNumber(program.bubble) + field("flops_per_step", program.flops) +
+                        "}";
   const RunOptions &run = settings.options;
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
-        text("command", settings.commandLine) + text("compiled", program.command) + text("model", program.model) +
-        ",\"layout\":{\"dp\":" + std::to_string(program.dp) + field("pp", program.pp) + field("zero", program.zero) +
-        text("schedule", program.schedule) + "}" + field("K", program.K) + field("V", program.V) +
-        field("M", program.M) + field("micro_batch_size", program.micro_batch_size) +
-        text("accumulate", program.accumulate) + text("gradient_type", program.gradient_type) +
-        text("precision", program.precision) + text("optimizer", program.optimizer) + text("arch", program.arch) +
-        text("engine", facts.engine) + field("threads", run.threads) + field("steps", facts.steps) +
-        field("seed", run.seed) + field("kernel_table", 1) + ",\"plan\":" + planned +
-        ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
+        text("command", settings.commandLine) + text("compiled", program.command) +
+        text("model", program.model) + ",\"layout\":{\"dp\":" + std::to_string(program.dp) +
+        field("pp", program.pp) + field("zero", program.zero) + text("schedule", program.schedule) + "}" +
+        field("K", program.K) + field("V", program.V) + field("M", program.M) +
+        field("micro_batch_size", program.micro_batch_size) + text("accumulate", program.accumulate) +
+        text("gradient_type", program.gradient_type) + text("precision", program.precision) +
+        text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
+        field("threads", run.threads) + field("steps", facts.steps) + field("seed", run.seed) +
+        field("kernel_table", 1) + ",\"plan\":" + planned + ",\"libraries\":" + jsonRanks(facts.libraries) +
+        "}}");
 }
 
 void MetricsLog::step(const StepResult &result, double seconds) {
@@ -76,10 +80,11 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   if (!file || (result.step % settings.logEvery != 0 && !last))
     return;
   double samples = static_cast<double>(samplesPerStep(program));
-  double epoch = facts.microBatches ? static_cast<double>((result.step + 1) * program.K) / facts.microBatches : 0;
+  double epoch =
+      facts.microBatches ? static_cast<double>((result.step + 1) * program.K) / facts.microBatches : 0;
   std::string line = "{\"step\":" + std::to_string(result.step) + ",\"loss\":" + jsonNumber(result.loss) +
-                     ",\"grad_norm\":" + jsonNumber(result.gradNorm) + ",\"lr\":" + jsonNumber(result.lr, 12) +
-                     ",\"step_ms\":" + jsonNumber(seconds * 1e3, 6) +
+                     ",\"grad_norm\":" + jsonNumber(result.gradNorm) +
+                     ",\"lr\":" + jsonNumber(result.lr, 12) + ",\"step_ms\":" + jsonNumber(seconds * 1e3, 6) +
                      ",\"samples_per_s\":" + jsonNumber(samples / seconds, 6);
   if (tokens)
     line += ",\"tokens_per_s\":" + jsonNumber(tokens / seconds, 6);
@@ -89,7 +94,8 @@ void MetricsLog::step(const StepResult &result, double seconds) {
     std::string object;
     for (size_t i = 0; i < values.size() && i < program.parameters.size(); ++i)
       if (program.parameters[i].trainable)
-        object += (object.empty() ? "" : ",") + jsonString(program.parameters[i].name) + ":" + jsonNumber(values[i]);
+        object += (object.empty() ? "" : ",") + jsonString(program.parameters[i].name) + ":" +
+                  jsonNumber(values[i]);
     return std::string(",\"") + name + "\":{" + object + "}";
   };
   if (settings.options.logNorms)

@@ -19,8 +19,8 @@ namespace dsopt::runtime {
 
 /// What does not change during a run.
 struct RunFacts {
-  int64_t steps = 0;              ///< of the run
-  int64_t microBatches = 0;       ///< in the data
+  int64_t steps = 0;        ///< of the run
+  int64_t microBatches = 0; ///< in the data
   std::string engine;
   std::vector<int64_t> arenaBytes; ///< mapped, one a rank
   std::vector<int64_t> libraries;  ///< bytes resident beside arena and data, one a rank
@@ -58,13 +58,14 @@ public:
   void end();
 
 private:
-  void bar(const StepResult &result, double seconds);
+  void bar(const StepResult &result);
   const Program &program;
   const RunSettings &settings;
   const RunFacts &facts;
   bool terminal = false;
-  size_t shown = 0; ///< characters of the bar on the screen
-  double smoothed = 0;
+  size_t shown = 0;    ///< characters of the bar on the screen
+  double smoothed = 0; ///< seconds of a step
+  std::chrono::steady_clock::time_point drawn;
 };
 
 /// Samples of one step over all ranks (micro-batches where they have no rows).

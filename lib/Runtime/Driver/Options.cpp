@@ -69,11 +69,22 @@ bool dsopt::runtime::parseSize(const std::string &text, int64_t base, int64_t &v
     return false;
   int64_t factor = 1;
   switch (*end) {
-  case 'k': case 'K': factor = base; break;
-  case 'm': case 'M': factor = base * base; break;
-  case 'g': case 'G': factor = base * base * base; break;
-  case 0: break;
-  default: return false;
+  case 'k':
+  case 'K':
+    factor = base;
+    break;
+  case 'm':
+  case 'M':
+    factor = base * base;
+    break;
+  case 'g':
+  case 'G':
+    factor = base * base * base;
+    break;
+  case 0:
+    break;
+  default:
+    return false;
   }
   if (*end && end[1])
     return false;
@@ -98,7 +109,8 @@ static bool splitPair(const std::string &text, char separator, std::string &firs
 }
 
 [[noreturn]] static void refuse(const OptionRow &row, const std::string &got, const std::string &expected) {
-  throw Error(StatusInput, std::string("option -") + row.name + ": expected " + expected + ", got '" + got + "'");
+  throw Error(StatusInput,
+              std::string("option -") + row.name + ": expected " + expected + ", got '" + got + "'");
 }
 
 [[noreturn]] static void notAvailable(const std::string &option) {
@@ -185,8 +197,9 @@ void checkValue(const OptionRow &row, const std::string &value) {
       refuse(row, value, row.form);
     if (std::string(row.name) == "dim" ? !parseSize(second, 1000, integer) || integer < 1
                                        : !parseNumber(second, number) || number < 0)
-      refuse(row, value, std::string(row.form) + " with a number of " +
-                             (std::string(row.name) == "dim" ? "1 or more" : "0 or more"));
+      refuse(row, value,
+             std::string(row.form) + " with a number of " +
+                 (std::string(row.name) == "dim" ? "1 or more" : "0 or more"));
     break;
   case OptionKind::Choice:
   case OptionKind::FlagOrChoice:

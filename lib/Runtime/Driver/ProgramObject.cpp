@@ -50,7 +50,8 @@ std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
   for (uint64_t left = footer.size; left;) {
     ssize_t copied = sendfile(memory.fd, self.fd, &from, std::min<uint64_t>(left, 1u << 30));
     if (copied <= 0)
-      throw Error(StatusFailure, std::string("the program cannot be copied to memory: ") + std::strerror(errno));
+      throw Error(StatusFailure,
+                  std::string("the program cannot be copied to memory: ") + std::strerror(errno));
     left -= copied;
   }
   auto object = std::make_unique<ProgramObject>();
@@ -79,7 +80,8 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   program = parseProgram(text, *bytes);
   if (program.version != DSOPT_ABI_VERSION)
     throw Error(StatusInput, shownAs + ": has program version " + std::to_string(program.version) +
-                                 ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) + "; compile it again");
+                                 ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
+                                 "; compile it again");
 }
 
 void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }

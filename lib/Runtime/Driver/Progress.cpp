@@ -37,7 +37,9 @@ static std::string describeTime(double seconds) {
 }
 
 Progress::Progress(const Program &program, const RunSettings &settings, const RunFacts &facts)
-    : program(program), settings(settings), facts(facts), terminal(isatty(STDOUT_FILENO)) {}
+    : program(program), settings(settings),
+      facts(facts), // mpirun gives its ranks a terminal even where its own output is a file.
+      terminal(settings.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
 
 void Progress::line(const std::string &text) {
   if (settings.quiet)
@@ -54,16 +56,22 @@ void Progress::step(const StepResult &result, double seconds) {
   if (settings.quiet)
     return;
   if (terminal)
-    return bar(result, seconds);
+    return bar(result);
   bool last = result.step + 1 == facts.steps || result.stop;
   if (result.step % settings.logEvery != 0 && !last)
     return;
   line(format("step %lld/%lld  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
-              static_cast<long long>(result.step), static_cast<long long>(facts.steps), result.loss, result.gradNorm,
-              result.lr, seconds * 1e3, samplesPerStep(program) / seconds));
+              static_cast<long long>(result.step), static_cast<long long>(facts.steps), result.loss,
+              result.gradNorm, result.lr, seconds * 1e3, samplesPerStep(program) / seconds));
 }
 
-void Progress::bar(const StepResult &result, double seconds) {
+void Progress::bar(const StepResult &result) {
+  // Drawing more often than this costs more than it shows.
+  constexpr std::chrono::milliseconds kPause{50};
+  auto now = std::chrono::steady_clock::now();
+  if (now - drawn < kPause && result.step + 1 != facts.steps && !result.stop)
+    return;
+  drawn = now;
   int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
   std::string right = format(" %lld/%lld  loss %.4f  %.1f ms  %.1f samples/s  ", static_cast<long long>(done),
                              static_cast<long long>(facts.steps), result.loss, smoothed * 1e3,
@@ -96,13 +104,14 @@ void Progress::end() {
 
 std::string dsopt::runtime::breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,
                                            const std::vector<double> &milliseconds) {
-  std::string text = "ms a step      forward  backward  communication    update   waiting     other     total\n";
+  std::string text =
+      "ms a step      forward  backward  communication    update   waiting     other     total\n";
   Breakdown mean;
   double total = 0;
   auto row = [&](const std::string &name, const Breakdown &b, double ms) {
     double other = ms - b.forward - b.backward - b.communication - b.update - b.waiting;
-    text += format("%-13s %8.2f  %8.2f  %13.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", name.c_str(), b.forward, b.backward,
-                   b.communication, b.update, b.waiting, std::max(other, 0.0), ms);
+    text += format("%-13s %8.2f  %8.2f  %13.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", name.c_str(), b.forward,
+                   b.backward, b.communication, b.update, b.waiting, std::max(other, 0.0), ms);
   };
   double share = 1.0 / static_cast<double>(std::max<size_t>(ranks.size(), 1));
   for (size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -54,7 +54,8 @@ int64_t residentLibraries(const char *arena, const std::string &data) {
     long long kilobytes = 0;
     if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
       auto at = reinterpret_cast<unsigned long long>(arena);
-      bool isData = line.size() > name.size() && line.compare(line.size() - name.size(), name.size(), name) == 0;
+      bool isData =
+          line.size() > name.size() && line.compare(line.size() - name.size(), name.size(), name) == 0;
       counts = (at < begin || at >= end) && !isData;
     } else if (counts && std::sscanf(line.c_str(), "Rss: %lld kB", &kilobytes) == 1) {
       total += kilobytes * 1024;
@@ -91,7 +92,8 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
   if (writes && !settings.saveWeights.empty())
     sinks.push_back(makeSafetensorsWriter(settings.saveWeights, parameters));
   if (writes && !settings.saveOnnx.empty())
-    sinks.push_back(makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), parameters));
+    sinks.push_back(
+        makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), parameters));
   session.visitParameters([&](const Parameter &parameter, const char *value) {
     for (auto &sink : sinks)
       sink->parameter(parameter, value);
@@ -151,8 +153,9 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   options.steps = settings.steps;
   options.threads = settings.threads ? settings.threads : chooseThreads(program, engine);
 
-  Session session(program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
-                  run.data);
+  Session session(
+      program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
+      run.data);
   ActiveSession active(session);
   session.loadParameters(settings.weightsFolder);
 

@@ -19,9 +19,9 @@ static int runUnderMpi(Run &run) {
     int64_t world = program.dp * program.pp;
     if (engine->size() != world)
       throw Error(StatusInput,
-                  "MPI came up with " + std::to_string(engine->size()) + " ranks; the program was compiled for " +
-                      std::to_string(world) + " (dp " + std::to_string(program.dp) + " x pp " +
-                      std::to_string(program.pp) + ")",
+                  "MPI came up with " + std::to_string(engine->size()) +
+                      " ranks; the program was compiled for " + std::to_string(world) + " (dp " +
+                      std::to_string(program.dp) + " x pp " + std::to_string(program.pp) + ")",
                   engine->rank() != 0);
     int position = rankInfo(program, engine->rank()).position;
     int status = runRank(run, *engine, allocateArena(program.positions[position].arena));
@@ -47,8 +47,9 @@ static std::unique_ptr<NpzSource> prepare(const Program &program, RunSettings &s
   settings.steps = data->plannedSteps(settings.steps, settings.epochs);
   notes = data->notes();
   if (settings.launchedRank <= 0)
-    for (auto &[path, option] : {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
-                                 std::pair(settings.saveOnnx, "save-onnx")})
+    for (auto &[path, option] :
+         {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
+          std::pair(settings.saveOnnx, "save-onnx")})
       if (!path.empty())
         checkWritable(path, option);
   return data;
@@ -79,13 +80,14 @@ static int run(int argc, char **argv, int &launchedRank) {
     return StatusOk;
   }
   if (!options.positionals.empty())
-    throw Error(StatusInput, "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
+    throw Error(StatusInput,
+                "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
   RunSettings settings = resolveSettings(program, options);
   launchedRank = settings.launchedRank;
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);
-  if (!settings.saveOnnx.empty() && !object->model())
+  if (!settings.saveOnnx.empty() && (!object->model() || !object->modelBytes()))
     throw Error(StatusInput, "option -save-onnx: the program carries no ONNX model; it was compiled from " +
                                  (program.model.empty() ? std::string("something else") : program.model));
   std::vector<std::string> notes;

@@ -37,7 +37,8 @@ std::string dsopt::runtime::dsoptCommand(const Program &program, const std::vect
     bool replaced = false;
     size_t dashes = word.find_first_not_of('-');
     if (dashes == 1 || dashes == 2) {
-      std::string name = word.substr(dashes, word.find('=') == std::string::npos ? word.size() : word.find('=') - dashes);
+      std::string name =
+          word.substr(dashes, word.find('=') == std::string::npos ? word.size() : word.find('=') - dashes);
       for (const std::string &other : given) {
         const OptionRow *row = findOption(name);
         replaced |= other.substr(0, other.find('=')) == name && !(row && row->repeatable());
@@ -57,7 +58,8 @@ void dsopt::runtime::refuseCompiledIn(const Program &program, const std::vector<
   std::string name = given.front().substr(0, given.front().find('='));
   const OptionRow *row = findOption(name);
   bool command = row && row->use == OptionUse::Command;
-  throw Error(StatusInput, "option -" + name + (command ? " is one of dsopt, not of a trained program" : " is compiled in") +
+  throw Error(StatusInput, "option -" + name +
+                               (command ? " is one of dsopt, not of a trained program" : " is compiled in") +
                                "; use: " + dsoptCommand(program, given));
 }
 
@@ -91,10 +93,13 @@ static void findLauncher(RunSettings &settings, const ParsedOptions &options) {
   }
   const char *torch[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
   if (std::all_of(std::begin(torch), std::end(torch), [](const char *name) { return std::getenv(name); }))
-    throw Error(StatusInput, "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
-                             "available yet; -launcher=none starts the ranks here", environmentNumber("RANK") > 0);
+    throw Error(StatusInput,
+                "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
+                "available yet; -launcher=none starts the ranks here",
+                environmentNumber("RANK") > 0);
   if (environmentNumber("SLURM_PROCID") >= 0 && environmentNumber("SLURM_STEP_NUM_TASKS") > 1)
-    throw Error(StatusInput, "started by srun without PMIx, which is not available yet; use mpirun, or srun --mpi=pmix",
+    throw Error(StatusInput,
+                "started by srun without PMIx, which is not available yet; use mpirun, or srun --mpi=pmix",
                 environmentNumber("SLURM_PROCID") > 0);
 }
 
@@ -136,15 +141,16 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
                                  dsoptCommand(program, {"grad-clip=" + options.text("grad-clip")}));
   if (program.optimizer == "sgd" && hasMomentum(program) != (run.momentum > 0))
     throw Error(StatusInput, std::string("option -momentum: momentum is compiled ") +
-                                 (run.momentum > 0 ? "out" : "in, expected a value above 0") + "; use: " +
-                                 dsoptCommand(program, {"momentum=" + options.text("momentum")}));
+                                 (run.momentum > 0 ? "out" : "in, expected a value above 0") +
+                                 "; use: " + dsoptCommand(program, {"momentum=" + options.text("momentum")}));
 
   settings.steps = options.integer("steps");
   settings.epochs = options.integer("epochs");
   settings.threads = options.integer("threads");
   if (settings.threads > std::max<int64_t>(program.threads, 1))
-    throw Error(StatusInput, "option -threads=" + std::to_string(settings.threads) + ": the program was planned with " +
-                                 std::to_string(program.threads) + " at most; use: " +
+    throw Error(StatusInput, "option -threads=" + std::to_string(settings.threads) +
+                                 ": the program was planned with " + std::to_string(program.threads) +
+                                 " at most; use: " +
                                  dsoptCommand(program, {"threads=" + std::to_string(settings.threads)}));
   settings.data = options.text("data");
   settings.log = options.text("log");
@@ -159,8 +165,9 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     if (stat(settings.weightsFolder.c_str(), &info) != 0)
       throw Error(StatusInput, "option -weights: there is no folder " + settings.weightsFolder);
     if (!S_ISDIR(info.st_mode))
-      throw Error(StatusInput, "option -weights with a file is not available yet; expected the folder where the "
-                               "model's external data lies");
+      throw Error(StatusInput,
+                  "option -weights with a file is not available yet; expected the folder where the "
+                  "model's external data lies");
   }
   return settings;
 }
@@ -178,16 +185,18 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
   values.emplace("weight-decay", program.optimizer == "adamw" ? "0.01" : "0");
   values.emplace("threads", "at most " + std::to_string(program.threads));
   std::string text = "usage: " + name + " -data=FILE.npz [options]\n\nTrains " +
-                     (program.model.empty() ? "a model" : program.model) + ", compiled by dsopt " + program.dsopt +
-                     ".\n\n" + optionsHelp(Tool::Program, values);
+                     (program.model.empty() ? "a model" : program.model) + ", compiled by dsopt " +
+                     program.dsopt + ".\n\n" + optionsHelp(Tool::Program, values);
   auto number = [](int64_t value) { return std::to_string(value); };
   text += "compiled in:\n";
-  text += "  layout      dp " + number(program.dp) + ", pp " + number(program.pp) + ", zero " + number(program.zero) +
-          ", schedule " + program.schedule + " (" + number(program.dp * program.pp) + " ranks)\n";
-  text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) + ", accumulate " +
-          program.accumulate + "\n";
+  text += "  layout      dp " + number(program.dp) + ", pp " + number(program.pp) + ", zero " +
+          number(program.zero) + ", schedule " + program.schedule + " (" + number(program.dp * program.pp) +
+          " ranks)\n";
+  text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) +
+          ", accumulate " + program.accumulate + "\n";
   text += "  numerics    precision " + program.precision + ", gradient type " + program.gradient_type + "\n";
-  text += "  optimizer   " + program.optimizer + (program.clip ? ", with clipping" : ", without clipping") + "\n";
+  text +=
+      "  optimizer   " + program.optimizer + (program.clip ? ", with clipping" : ", without clipping") + "\n";
   text += "  target      " + program.arch + ", threads " + number(program.threads) + "\n";
   text += "  inputs      " + describeInputs(program) + "\n";
   text += "  command     " + program.command + "\n";

@@ -14,15 +14,15 @@ namespace dsopt::runtime {
 enum class Launcher { Local, Mpi };
 
 struct RunSettings {
-  RunOptions options;         ///< but for `steps` and `threads`, which depend on the data and the ranks
+  RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
   std::string data, log, saveWeights, saveOnnx, weightsFolder;
   int64_t logEvery = 1;
   bool breakdown = false, quiet = false;
   Launcher launcher = Launcher::Local;
-  int launchedRanks = 0;      ///< Mpi: what the launcher says, 0 if nothing
-  int launchedRank = -1;      ///< Mpi: which of them this is, -1 if it does not say
-  std::string commandLine;    ///< this run's
+  int launchedRanks = 0;   ///< Mpi: what the launcher says, 0 if nothing
+  int launchedRank = -1;   ///< Mpi: which of them this is, -1 if it does not say
+  std::string commandLine; ///< this run's
 };
 
 /// What the command line and the values compiled in say together. An Error of status 1 says what is wrong.

@@ -69,7 +69,8 @@ TEST_F(Checkpoint, OnnxAppendsInitializersToTheModel) {
   std::string model("\x08\x09", 2); // ir_version 9
   give(*makeOnnxWriter(out(), model.data(), model.size(), parameters));
   std::string file = read(out());
-  std::string first = std::string("\x3a\x18\x2a\x16\x08\x02\x10\x01\x42\x06", 10) + "a.bias" + std::string("\x4a\x08", 2);
+  std::string first =
+      std::string("\x3a\x18\x2a\x16\x08\x02\x10\x01\x42\x06", 10) + "a.bias" + std::string("\x4a\x08", 2);
   EXPECT_EQ(file.substr(0, 2 + first.size()), model + first);
   EXPECT_EQ(std::memcmp(file.data() + 2 + first.size(), bias.data(), 8), 0);
   EXPECT_FALSE(exists(out() + ".data"));

@@ -141,7 +141,8 @@ TEST_F(Npz, WhatDoesNotFitIsNamed) {
   shape.add("x", "<f4", "(4, 3, 3)", floats(36));
   EXPECT_EQ(refusal(shape), ": array 'x' has shape [4, 3, 3], expected a stream of micro-batches of [2, 3]");
   rank.add("x", "<f4", "(8,)", floats(8));
-  EXPECT_EQ(refusal(rank), ": array 'x' has shape [8], expected micro-batches of [2, 3] (or more axes before it)");
+  EXPECT_EQ(refusal(rank),
+            ": array 'x' has shape [8], expected micro-batches of [2, 3] (or more axes before it)");
   type.add("x", "<f8", "(4, 2, 3)", std::vector<double>(24));
   EXPECT_EQ(refusal(type), ": array 'x' has type f64, expected f32");
   order.add("x", "<f4", "(4, 2, 3)", floats(24), "True");

@@ -22,7 +22,8 @@ public:
   template <typename T>
   void add(const std::string &name, const std::string &dtype, const std::string &shape,
            const std::vector<T> &values, const std::string &order = "False") {
-    std::string header = "{'descr': '" + dtype + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
+    std::string header =
+        "{'descr': '" + dtype + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
     std::string member = "\x93NUMPY";
     member += static_cast<char>(npyVersion);
     member += '\0';
@@ -38,13 +39,26 @@ public:
     file += directory;
     if (zip64) {
       uint64_t record = file.size();
-      put(file, 0x06064b50, 4); put(file, 44, 8); put(file, 45, 2); put(file, 45, 2); put(file, 0, 8);
-      put(file, count, 8); put(file, count, 8); put(file, directory.size(), 8); put(file, directoryAt, 8);
-      put(file, 0x07064b50, 4); put(file, 0, 4); put(file, record, 8); put(file, 1, 4);
+      put(file, 0x06064b50, 4);
+      put(file, 44, 8);
+      put(file, 45, 2);
+      put(file, 45, 2);
+      put(file, 0, 8);
+      put(file, count, 8);
+      put(file, count, 8);
+      put(file, directory.size(), 8);
+      put(file, directoryAt, 8);
+      put(file, 0x07064b50, 4);
+      put(file, 0, 4);
+      put(file, record, 8);
+      put(file, 1, 4);
     }
-    put(file, 0x06054b50, 4); put(file, 0, 4);
-    put(file, zip64 ? 0xffff : count, 2); put(file, zip64 ? 0xffff : count, 2);
-    put(file, zip64 ? 0xffffffff : directory.size(), 4); put(file, zip64 ? 0xffffffff : directoryAt, 4);
+    put(file, 0x06054b50, 4);
+    put(file, 0, 4);
+    put(file, zip64 ? 0xffff : count, 2);
+    put(file, zip64 ? 0xffff : count, 2);
+    put(file, zip64 ? 0xffffffff : directory.size(), 4);
+    put(file, zip64 ? 0xffffffff : directoryAt, 4);
     put(file, 0, 2);
     return file;
   }
@@ -78,20 +92,33 @@ private:
     uint64_t local = body.size();
     std::string extra;
     if (zip64) {
-      put(extra, 1, 2); put(extra, 24, 2); put(extra, data.size(), 8); put(extra, stored.size(), 8);
+      put(extra, 1, 2);
+      put(extra, 24, 2);
+      put(extra, data.size(), 8);
+      put(extra, stored.size(), 8);
       put(extra, local, 8);
     }
     auto common = [&](std::string &out) {
-      put(out, 20, 2); put(out, 0, 2); put(out, deflate ? 8 : 0, 2); put(out, 0, 4); put(out, crc, 4);
-      put(out, zip64 ? 0xffffffff : stored.size(), 4); put(out, zip64 ? 0xffffffff : data.size(), 4);
-      put(out, name.size(), 2); put(out, extra.size(), 2);
+      put(out, 20, 2);
+      put(out, 0, 2);
+      put(out, deflate ? 8 : 0, 2);
+      put(out, 0, 4);
+      put(out, crc, 4);
+      put(out, zip64 ? 0xffffffff : stored.size(), 4);
+      put(out, zip64 ? 0xffffffff : data.size(), 4);
+      put(out, name.size(), 2);
+      put(out, extra.size(), 2);
     };
     put(body, 0x04034b50, 4);
     common(body);
     body += name + extra + stored;
-    put(directory, 0x02014b50, 4); put(directory, 20, 2);
+    put(directory, 0x02014b50, 4);
+    put(directory, 20, 2);
     common(directory);
-    put(directory, 0, 2); put(directory, 0, 2); put(directory, 0, 2); put(directory, 0, 4);
+    put(directory, 0, 2);
+    put(directory, 0, 2);
+    put(directory, 0, 2);
+    put(directory, 0, 4);
     put(directory, zip64 ? 0xffffffff : local, 4);
     directory += name + extra;
     ++count;

@@ -57,7 +57,8 @@ TEST(Options, SizesAndDefaults) {
 }
 
 TEST(Options, RepeatedOnesCollectOthersTakeTheLast) {
-  ParsedOptions options = parse({"-freeze=a.*", "-freeze=b", "-lr=1", "-lr=2", "-dim=batch=4", "-lr-scale=*.w=0.5"});
+  ParsedOptions options =
+      parse({"-freeze=a.*", "-freeze=b", "-lr=1", "-lr=2", "-dim=batch=4", "-lr-scale=*.w=0.5"});
   EXPECT_EQ(options.list("freeze"), (std::vector<std::string>{"a.*", "b"}));
   EXPECT_EQ(options.number("lr"), 2);
   EXPECT_EQ(options.pairList("dim")[0], std::make_pair(std::string("batch"), std::string("4")));
@@ -87,7 +88,8 @@ TEST(Options, ValuesAreChecked) {
   EXPECT_EQ(message({"-lr=-1"}), "option -lr: expected a number of 0 or more, got '-1'");
   EXPECT_EQ(message({"-lr"}), "option -lr needs a value: -lr=X");
   EXPECT_EQ(message({"-quiet=1"}), "option -quiet takes no value, got '1'");
-  EXPECT_EQ(message({"-betas=0.9"}), "option -betas: expected two numbers from 0 to below 1, as in 0.9,0.999, got '0.9'");
+  EXPECT_EQ(message({"-betas=0.9"}),
+            "option -betas: expected two numbers from 0 to below 1, as in 0.9,0.999, got '0.9'");
 }
 
 TEST(Options, ProgramsCollectCompileOptions) {

@@ -66,7 +66,8 @@ TEST_F(Run, OneRankTrainsAndLogs) {
   std::string lines = log();
   EXPECT_EQ(lines.find("{\"run\":{\"version\":"), 0u) << lines;
   // w is 0, x is 1: the loss is 64/128; then w is 0.5/64, x is 2.
-  EXPECT_NE(lines.find("{\"step\":0,\"loss\":0.5,\"grad_norm\":0.125,\"lr\":0.5,"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("{\"step\":0,\"loss\":0.5,\"grad_norm\":0.125,\"lr\":0.5,"), std::string::npos)
+      << lines;
   EXPECT_NE(lines.find("{\"step\":1,\"loss\":1.98440552,"), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"peak_bytes\":[4096],\"sent_bytes\":[0]}"), std::string::npos) << lines;
   EXPECT_NE(lines.find("{\"end\":{\"steps\":6,\"weights_hash\":\""), std::string::npos) << lines;
@@ -91,7 +92,8 @@ TEST_F(Run, StepsWrapAroundAndOptionsCount) {
 
 TEST_F(Run, AppendedProgramsRunAlone) {
   std::string runtime = readFile(DSOPT_RUN), program = readFile(TINY2);
-  runtime.resize((runtime.size() + DSOPT_FOOTER_ALIGNMENT - 1) / DSOPT_FOOTER_ALIGNMENT * DSOPT_FOOTER_ALIGNMENT);
+  runtime.resize((runtime.size() + DSOPT_FOOTER_ALIGNMENT - 1) / DSOPT_FOOTER_ALIGNMENT *
+                 DSOPT_FOOTER_ALIGNMENT);
   dsopt_footer footer{runtime.size(), program.size(), {}, DSOPT_FOOTER_VERSION};
   std::memcpy(footer.magic, DSOPT_FOOTER_MAGIC, 8);
   std::ofstream(folder + "/train", std::ios::binary)
@@ -103,12 +105,14 @@ TEST_F(Run, AppendedProgramsRunAlone) {
   EXPECT_TRUE(says("learning rate (0.5)")) << output;
   EXPECT_TRUE(says("layout      dp 2, pp 1, zero 1")) << output;
   EXPECT_EQ(shell("./train -zero=3"), 1);
-  EXPECT_EQ(output, "dsopt: error: option -zero is compiled in; use: dsopt tiny.onnx -dp=2 -optimizer=sgd -o tiny -zero=3\n");
+  EXPECT_EQ(output, "dsopt: error: option -zero is compiled in; use: dsopt tiny.onnx -dp=2 -optimizer=sgd -o "
+                    "tiny -zero=3\n");
 }
 
 TEST_F(Run, SavesWeightsAndModel) {
   ASSERT_EQ(run(TINY2, "-save-weights=w.safetensors -save-onnx=m.onnx"), 0) << output;
-  EXPECT_NE(readFile(folder + "/w.safetensors").find("\"w\":{\"dtype\":\"F32\",\"shape\":[64],"), std::string::npos);
+  EXPECT_NE(readFile(folder + "/w.safetensors").find("\"w\":{\"dtype\":\"F32\",\"shape\":[64],"),
+            std::string::npos);
   std::string model = readFile(folder + "/m.onnx"), weights = readFile(folder + "/w.safetensors");
   EXPECT_EQ(model.substr(0, 2), "\x08\x09");
   EXPECT_EQ(model.substr(model.size() - 256), weights.substr(weights.size() - 256));
@@ -126,25 +130,30 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
   expect(start + "-data=no.npz", "no.npz: cannot be read: No such file or directory");
   expect(start + "-data=data.npz -save-onnx=none/m.onnx",
          "option -save-onnx: cannot write none/m.onnx: No such file or directory");
-  expect(start + "-data=data.npz -threads=3", "option -threads=3: the program was planned with 2 at most; use: dsopt "
-                                              "tiny.onnx -dp=2 -optimizer=sgd -o tiny -threads=3");
-  expect(start + "-data=data.npz -grad-clip=1", "option -grad-clip: clipping is compiled out; use: dsopt tiny.onnx -dp=2 "
-                                                "-optimizer=sgd -o tiny -grad-clip=1");
+  expect(start + "-data=data.npz -threads=3",
+         "option -threads=3: the program was planned with 2 at most; use: dsopt "
+         "tiny.onnx -dp=2 -optimizer=sgd -o tiny -threads=3");
+  expect(start + "-data=data.npz -grad-clip=1",
+         "option -grad-clip: clipping is compiled out; use: dsopt tiny.onnx -dp=2 "
+         "-optimizer=sgd -o tiny -grad-clip=1");
   expect(start + "-data=data.npz",
          "cannot read 'nowhere/tiny.bin', which holds parameter 'w': No such file or directory");
   expect("OMPI_COMM_WORLD_SIZE=3 " + start + "-data=data.npz",
          "the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
   expect("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 " + start + "-data=data.npz",
-         "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not available yet; "
+         "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
+         "available yet; "
          "-launcher=none starts the ranks here");
-  expect(DSOPT_RUN " data.npz", "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
+  expect(DSOPT_RUN " data.npz",
+         "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
 }
 
 TEST_F(Run, ALossThatIsNoNumberEndsTheRun) {
   data({1, 2, 3, 1002});
   EXPECT_EQ(run(TINY2, "-log=log.jsonl -save-weights=w.safetensors -quiet"), 2);
-  EXPECT_EQ(output, "dsopt: error: the loss of step 1 is not finite: nan in micro-batch 1 (stage 0); nothing of this "
-                    "step was applied\n");
+  EXPECT_EQ(output,
+            "dsopt: error: the loss of step 1 is not finite: nan in micro-batch 1 (stage 0); nothing of this "
+            "step was applied\n");
   EXPECT_NE(log().find("{\"end\":{\"steps\":1,"), std::string::npos) << log();
   EXPECT_NE(log().find("\"status\":\"failed\""), std::string::npos) << log();
   EXPECT_NE(access((folder + "/w.safetensors").c_str(), F_OK), 0);
@@ -161,11 +170,35 @@ TEST_F(Run, ADeadRankEndsTheOthersSoon) {
 TEST_F(Run, ASignalFinishesTheStep) {
   for (const char *program : {TINY1, TINY2}) {
     data({1000, 1000});
-    std::string command = std::string(DSOPT_RUN " ") + program + " -data=data.npz -weights=. -steps=500 -log=log.jsonl";
+    std::string command =
+        std::string(DSOPT_RUN " ") + program + " -data=data.npz -weights=. -steps=500 -log=log.jsonl";
     EXPECT_EQ(shell(command + " & sleep 0.5; kill -TERM $!; wait $!"), 3) << output;
     EXPECT_TRUE(says("interrupted after ")) << output;
     EXPECT_NE(log().find("\"weights_hash\""), std::string::npos);
     EXPECT_NE(log().find("\"status\":\"interrupted\""), std::string::npos);
+    // The second one does not wait for the step.
+    EXPECT_EQ(shell(command + " & sleep 0.5; kill -TERM $!; kill -INT $!; wait $!"), 3) << output;
+    EXPECT_EQ(output.find("interrupted after "), std::string::npos) << output;
   }
+}
+
+TEST_F(Run, AFullDiskIsAFailure) {
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(run(program, "-quiet -log=/dev/full"), 2);
+    EXPECT_EQ(output, "dsopt: error: /dev/full: writing failed: No space left on device\n");
+  }
+}
+
+TEST_F(Run, RanksEndWithTheirLauncher) {
+  data({1000, 1000});
+  EXPECT_EQ(
+      shell(
+          DSOPT_RUN
+          " " TINY2 " -data=data.npz -weights=. -steps=500 & launcher=$!; sleep 0.5;"
+          "ranks=$(cat /proc/$launcher/task/$launcher/children); kill -KILL $launcher; sleep 0.5;"
+          "for rank in $ranks; do echo rank; grep 'State:.[RSD]' /proc/$rank/status && exit 9; done; exit 0"),
+      0)
+      << output;
+  EXPECT_TRUE(says("rank\nrank\n") || says("rank\ngrep")) << output;
 }
 } // namespace
