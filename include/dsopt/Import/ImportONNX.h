@@ -30,8 +30,9 @@ struct ImportOptions {
   std::string path;
   /// Values of symbolic dimensions (`-dim=NAME=VALUE`).
   std::map<std::string, int64_t> dims;
-  /// Shapes of a micro-batch as the data has them, by input; they bind symbolic
-  /// dimensions. A negative size is unknown.
+  /// Shapes of the data's arrays, by input; they bind symbolic dimensions. Of an
+  /// array with more axes than the input the last ones are a micro-batch; an
+  /// array of the input's rank is a list of rows.
   std::map<std::string, std::vector<int64_t>> inputShapes;
   /// Binds the first dimension of inputs where it is symbolic; 0: not given.
   int64_t microBatchSize = 0;

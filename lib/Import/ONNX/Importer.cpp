@@ -317,11 +317,16 @@ FailureOr<mlir::Value> Importer::buildLoss() {
             location)))
       return failure();
     bindings[loss.target] = {function.getArgument(index), {}, {}};
-    if (auto data = options.inputShapes.find(loss.target);
-        data != options.inputShapes.end() && targetType.getShape() != ArrayRef(data->second))
+    auto data = microBatchShape(options, loss.target, targetType.getRank(), location);
+    if (failed(data))
+      return failure();
+    // A list of rows says nothing about how many a micro-batch has.
+    if (*data && llvm::any_of(llvm::zip(**data, targetType.getShape()), [](auto pair) {
+          return std::get<0>(pair) >= 0 && std::get<0>(pair) != std::get<1>(pair);
+        }))
       return error() << "-loss=" << options.loss << " needs '" << loss.target << "' of shape ["
-                     << targetType.getShape() << "], but its data has micro-batches of shape ["
-                     << ArrayRef(data->second) << "]";
+                     << targetType.getShape() << "], but its data has micro-batches of shape [" << ArrayRef(**data)
+                     << "]";
   }
   mlir::Value target = readBinding(loss.target);
   if (!target)
@@ -401,7 +406,7 @@ using namespace dsopt::onnx_import;
 
 FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const ImportOptions &options) {
   Builder builder(&context);
-  Location location = FileLineColLoc::get(builder.getStringAttr(options.path), 0, 0);
+  Location location = NameLoc::get(builder.getStringAttr(options.path));
   std::unique_ptr<ModelFile> file = ModelFile::open(options.path, options.weightsFolder, location);
   if (!file || failed(untieInitializers(*file, options.untie, location)))
     return failure();

@@ -42,12 +42,6 @@ private:
     auto found = values.find(dimension.dim_param());
     return dimension.dim_param().empty() || found == values.end() ? -1 : found->second;
   }
-  /// The shape that the data has, null if it is not given.
-  const std::vector<int64_t> *dataShape(const std::string &name) {
-    auto found = options.inputShapes.find(name);
-    return found == options.inputShapes.end() ? nullptr : &found->second;
-  }
-
   const ModelFile &file;
   ArrayRef<const onnx::ValueInfoProto *> inputs;
   const ImportOptions &options;
@@ -55,6 +49,21 @@ private:
   std::map<std::string, int64_t> values;
 };
 } // namespace
+
+FailureOr<std::optional<std::vector<int64_t>>> microBatchShape(const ImportOptions &options, const std::string &input,
+                                                               int64_t rank, Location location) {
+  auto found = options.inputShapes.find(input);
+  if (found == options.inputShapes.end())
+    return std::optional<std::vector<int64_t>>();
+  const std::vector<int64_t> &array = found->second;
+  if ((int64_t)array.size() < rank)
+    return emitError(location) << "input '" << input << "' has rank " << rank << ", but its data has shape ["
+                               << ArrayRef(array) << "], expected at least as many axes";
+  std::vector<int64_t> shape(array.end() - rank, array.end());
+  if ((int64_t)array.size() == rank && rank > 0)
+    shape.front() = -1;
+  return std::optional(shape);
+}
 
 LogicalResult Binder::bindGiven() {
   std::set<std::string> names;
@@ -78,13 +87,13 @@ LogicalResult Binder::bindGiven() {
 }
 
 LogicalResult Binder::bindFromData(const onnx::ValueInfoProto &input) {
-  const std::vector<int64_t> *data = dataShape(input.name());
-  if (!data || !input.type().tensor_type().has_shape())
-    return success();
   const onnx::TensorShapeProto &shape = input.type().tensor_type().shape();
-  if ((int64_t)data->size() != shape.dim_size())
-    return error() << "input '" << input.name() << "' has rank " << shape.dim_size()
-                   << ", but its data has micro-batches of rank " << data->size();
+  auto found = microBatchShape(options, input.name(), shape.dim_size(), location);
+  if (failed(found))
+    return failure();
+  const std::optional<std::vector<int64_t>> &data = *found;
+  if (!data)
+    return success();
   for (auto [i, dimension] : llvm::enumerate(shape.dim())) {
     int64_t size = (*data)[i], known = valueOf(dimension);
     if (size < 0)
@@ -131,18 +140,17 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location);
   if (!element)
     return failure();
-  const std::vector<int64_t> *data = dataShape(input.name());
+  if (!tensor.has_shape())
+    return error() << "input '" << input.name() << "' has no shape in the model, expected one";
+  auto data = microBatchShape(options, input.name(), tensor.shape().dim_size(), location);
+  if (failed(data))
+    return failure();
   SmallVector<int64_t> shape;
-  if (!tensor.has_shape()) {
-    if (!data)
-      return error() << "input '" << input.name() << "' has no shape in the model, and no data gives it one";
-    shape.assign(data->begin(), data->end());
-  }
   for (auto [i, dimension] : llvm::enumerate(tensor.shape().dim())) {
     int64_t size = valueOf(dimension);
     bool isOpen = !dimension.has_dim_value();
-    if (size < 0 && isOpen && data)
-      size = (*data)[i];
+    if (size < 0 && isOpen && *data)
+      size = (**data)[i];
     if (size < 0 && isOpen && i == 0 && options.microBatchSize > 0)
       size = options.microBatchSize;
     if (size < 0 && isOpen) {
