@@ -169,8 +169,9 @@ check("Gather", [f(4, 5), Const([1, -1])], axis=-1)
 check("GatherElements", [f(4, 3), i(2, 3, low=-4)])
 check("GatherND", [f(4, 5), Const([[0, 1], [3, -1]])])
 check("GatherND", [f(4, 5, 2), Const([[0], [3]])])
-check("CumSum", [f(3, 4), Const(1)], exclusive=1, reverse=1)
-check("CumSum", [f(3, 4), Const(0)])
+check("GatherND", [Const(i(2, 4, 5)), Const(i(2, 3, 1))], batch_dims=1)
+check("CumSum", [Const(i(3, 4)), Const(1)], exclusive=1, reverse=1)
+check("CumSum", [Const(i(3, 4)), Const(0)])
 for upper in [0, 1]:
     check("Trilu", [f(2, 3, 4), Const(1)], upper=upper)
 
