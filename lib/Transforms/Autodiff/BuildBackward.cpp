@@ -209,7 +209,8 @@ private:
     }
   }
 
-  /// Constants and what floats in forward are made anew where backward uses them.
+  /// Constants, predicates and what floats in forward are made anew where
+  /// backward uses them.
   void localize() {
     Origins origins(function);
     llvm::DenseSet<Operation *> floating;
@@ -217,6 +218,7 @@ private:
       if (op.hasTrait<OpTrait::ConstantLike>() ||
           (op.getAttrOfType<StringAttr>(graph::kPhaseAttr).getValue() == "F" && origins.floats(&op)))
         floating.insert(&op);
+    addPredicates(floating);
     Rematerializer rematerializer([&](Operation *op) { return floating.contains(op); });
     SmallVector<Operation *> ops = backward();
     for (Operation *op : ops) {
@@ -232,6 +234,28 @@ private:
     for (Operation *op : llvm::reverse(ops))
       if (floating.contains(op))
         op->erase();
+  }
+
+  /// A bool made from values that its block's backward reads anyway floats too.
+  void addPredicates(llvm::DenseSet<Operation *> &floating) {
+    llvm::DenseSet<std::pair<Value, int64_t>> kept;
+    for (Operation *op : backward())
+      for (Value operand : op->getOperands())
+        kept.insert({operand, blockOf(op)});
+    for (Operation &op : function.front().without_terminator()) {
+      if (&op == lastForward->getNextNode())
+        break;
+      if (op.getNumResults() != 1 || !getElementTypeOrSelf(op.getResult(0).getType()).isInteger(1) ||
+          !isMemoryEffectFree(&op))
+        continue;
+      if (llvm::all_of(op.getOperands(), [&](Value operand) {
+            Operation *source = operand.getDefiningOp();
+            bool isBool = getElementTypeOrSelf(operand.getType()).isInteger(1);
+            return !source || floating.contains(source) ||
+                   (!isBool && kept.contains({operand, blockOf(&op)}));
+          }))
+        floating.insert(&op);
+    }
   }
 
   void declareStates() {

@@ -132,6 +132,28 @@ module @floating {
 
 // -----
 
+// A bool is made anew from what backward reads anyway, the square.
+
+// CHECK-LABEL: module @predicate
+module @predicate {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: %[[SQUARE:.*]] = graph.mul {{.*}}graph.phase = "F"
+    // CHECK: graph.isnan %[[SQUARE]] {{.*}}graph.phase = "F"
+    // CHECK: %[[NAN:.*]] = graph.isnan %[[SQUARE]] {{.*}}graph.phase = "W"
+    // CHECK: graph.where %[[NAN]], {{.*}}graph.phase = "W"
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %s = graph.mul %w, %x {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %n = graph.isnan %s {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xi1>
+    %e = graph.mul %s, %s {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %y = graph.where %n, %x, %e {graph.block = 0 : i64} : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
 // Accumulators have 32 bits, unless the option says otherwise.
 
 // CHECK-LABEL: module @narrow

@@ -48,7 +48,8 @@ def BuildBackward : Pass<"build-backward", "::mlir::ModuleOp"> {
     Contributions to one value are added in the order in which backward meets
     them, each by the block that contributes; those of one parameter's uses inside
     a block in the graph's order. What is made from inputs, constants and views of
-    parameters alone is not saved for backward but made anew there. Accumulators
+    parameters alone is not saved for backward but made anew there; so is a bool
+    made from values that backward reads anyway. Accumulators
     have 32 bits or more, unless the option `gradient_type` of `dsopt.options` is
     `param`. A trainable parameter that the loss does not reach becomes frozen,
     with a warning.
