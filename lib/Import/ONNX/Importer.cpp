@@ -128,8 +128,8 @@ LogicalResult Importer::chooseLoss() {
       loss.output = scalars.front();
   }
   if (!exists(loss.output))
-    return error() << "-loss names '" << loss.output << "', which the model does not compute (outputs: " << listed()
-                   << ")";
+    return error() << "the loss is to be '" << loss.output << "', which the model does not compute (outputs: "
+                   << listed() << ")";
   return success();
 }
 

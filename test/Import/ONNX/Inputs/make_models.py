@@ -1,0 +1,123 @@
+"""make_models.py FOLDER: writes small models, good and bad, by name."""
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+folder = sys.argv[1]
+os.makedirs(folder, exist_ok=True)
+
+
+def tensor(name, *shape, type=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, type, shape)
+
+
+def array(name, value, type=np.float32):
+    return numpy_helper.from_array(np.array(value, type), name)
+
+
+def node(op, inputs, outputs, **attributes):
+    attributes.setdefault("name", f"the_{op}")
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def model(nodes, inputs, outputs, initializers, opset=18, ir_version=10):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
+
+
+def save(name, *arguments, **options):
+    m = model(*arguments, **options)
+    onnx.save(m, os.path.join(folder, name + ".onnx"))
+    return m
+
+
+x, labels, loss = tensor("x", 4, 3), tensor("labels", 4, type=TensorProto.INT64), tensor("loss")
+w, bias = array("w", np.ones((3, 2))), array("b", [0, 0])
+linear = node("Gemm", "x w b", "y")
+entropy = node("SoftmaxCrossEntropyLoss", "y labels", "loss")
+
+good = save("good", [linear, entropy], [x, labels], [loss, tensor("y", 4, 2)], [w, bias])
+data = good.SerializeToString()
+
+
+def write(name, bytes):
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(bytes)
+
+
+write("truncated.onnx", data[: len(data) // 2])
+write("text.onnx", b"this is no model\n")
+write("empty.onnx", b"")
+write("no-graph.onnx", onnx.ModelProto(ir_version=10).SerializeToString())
+
+save("opset-12", [linear, entropy], [x, labels], [loss], [w, bias], opset=12)
+save("ir-99", [linear, entropy], [x, labels], [loss], [w, bias], ir_version=99)
+save("unknown-op", [linear, node("Frobnicate", "y", "z"), node("ReduceSum", "z", "loss")], [x], [loss], [w, bias])
+save("unknown-domain", [node("Gelu", "x", "loss", domain="com.example")], [x], [loss], [])
+save("too-new", [node("Gelu", "x", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [])
+save("no-loss", [linear], [x], [tensor("y", 4, 2), tensor("z", 4, 2)], [w, bias])
+save("not-scalar", [node("Gemm", "x w b", "loss")], [x], [tensor("loss", 4, 2)], [w, bias])
+save("cycle", [node("Add", "x b2", "a"), node("Add", "a b1", "b2", name="second"), node("ReduceSum", "b2", "loss")],
+     [x], [loss], [array("b1", [1, 2, 3])])
+save("missing", [node("Add", "x nothing", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [])
+save("twice", [node("Neg", "x", "y"), node("Abs", "x", "y"), node("ReduceSum", "y", "loss")], [x], [loss], [])
+save("shapes", [node("Add", "x b", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [bias])
+save("types", [node("Add", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("i", [1, 2, 3], np.int64)])
+save("huge", [node("ConstantOfShape", "s", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("s", [2**62, 2**62], np.int64)])
+save("huge-input", [node("ReduceSum", "x", "loss", keepdims=0)], [tensor("x", 2**40, 2**40)], [loss], [])
+save("data-shape", [node("Cast", "labels", "s", to=TensorProto.INT64), node("Reshape", "x s", "y"),
+                    node("ReduceSum", "y", "loss", keepdims=0)], [x, labels], [loss], [])
+save("cumsum", [node("CumSum", "x axis", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("axis", 0, np.int64)])
+save("dropout", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("ratio", 0.25), array("training", True, bool)])
+save("symbolic", [linear, entropy], [tensor("x", "batch", 3), tensor("labels", "rows", type=TensorProto.INT64)],
+     [loss], [w, bias])
+save("string", [node("Cast", "x", "loss", to=TensorProto.STRING)], [x], [loss], [])
+save("integers", [node("Gather", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("i", [1, 2, 3], np.int64)])
+save("out-of-range", [node("Gather", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("i", [4], np.int64)])
+
+# Weights beside the model.
+for name, size in [("external", 24), ("external-short", 20), ("external-absent", None)]:
+    m = model([linear, entropy], [x, labels], [loss], [w, bias])
+    onnx.external_data_helper.set_external_data(m.graph.initializer[0], name + ".data", 0, 24)
+    m.graph.initializer[0].ClearField("raw_data")
+    write(name + ".onnx", m.SerializeToString())
+    if size:
+        write(name + ".data", np.ones(6, np.float32).tobytes()[:size])
+    else:
+        m.graph.initializer[0].external_data[0].value = "../w"
+        write("external-outside.onnx", m.SerializeToString())
+wrong = model([linear, entropy], [x, labels], [loss], [w, bias])
+wrong.graph.initializer[0].raw_data = b"1234"
+write("raw-size.onnx", wrong.SerializeToString())
+
+# Weights as the protobuf's own lists of floats.
+typed = helper.make_tensor("w", TensorProto.FLOAT, [3, 2], [1, 2, 3, 4, 5, 6])
+save("typed", [linear, entropy], [x, labels], [loss], [typed, bias])
+
+# One initializer in two normalizations, one of them through an Identity.
+norm = [node("LayerNormalization", "x s t", "a", name="first"), node("Identity", "s", "s2"),
+        node("LayerNormalization", "a s2 t2", "c", name="second"), node("ReduceSum", "c", "loss", keepdims=0)]
+save("merged", norm, [x], [loss], [array("s", [1, 1, 1]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
+
+# Marks and kinds of initializers.
+kinds = model([node("Mul", "x scalar", "a"), node("Mul", "a buffer", "c"), node("Mul", "c w", "d"),
+               node("Gather", "d rows", "e"), node("ReduceSum", "e", "loss", keepdims=0)], [x], [loss],
+              [array("scalar", 2), array("buffer", [1, 2, 3]), array("w", [4, 5, 6]), array("rows", [0, 1], np.int64)])
+info = kinds.graph.value_info.add()
+info.CopyFrom(tensor("buffer", 3))
+mark = info.metadata_props.add()
+mark.key, mark.value = "pkg.torch.export.graph_signature.InputSpec.kind", "BUFFER"
+write("kinds.onnx", kinds.SerializeToString())
+
+# No loss of its own; nodes in no order; an input and an output nobody needs.
+save("logits", [node("Relu", "y", "z"), linear, node("Neg", "unused", "other")], [x, tensor("unused", 2)],
+     [tensor("z", 4, 2), tensor("other", 2)], [w, bias])
