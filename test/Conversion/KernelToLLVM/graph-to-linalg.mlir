@@ -1,0 +1,48 @@
+// RUN: dsopt-opt %s -graph-to-linalg | FileCheck %s
+
+// CHECK: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0, 0)>
+// An operation is one generic; broadcasting is its maps; splats stay constants.
+// CHECK-LABEL: func.func private @pointwise
+// CHECK-NEXT: %[[C:.*]] = arith.constant dense<2.000000e+00> : tensor<f32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[ROW]], #{{.*}}], iterator_types = ["parallel", "parallel"]}
+// CHECK: arith.mulf
+// CHECK-NOT: fastmath
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[C]] :
+func.func private @pointwise(%x: tensor<8x4xf32>, %r: tensor<8x1xf32>) -> tensor<8x4xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %c = graph.constant dense<2.0> : tensor<f32>
+  %0 = graph.mul %x, %r : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<8x4xf32>
+  %1 = graph.add %0, %c : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
+// A maximum starts from minus infinity and keeps NaN.
+// CHECK-LABEL: func.func private @maximum
+// CHECK: arith.constant dense<0xFF800000> : tensor<8xf32>
+// CHECK: iterator_types = ["parallel", "reduction"]
+// CHECK: arith.maximumf
+func.func private @maximum(%x: tensor<8x4xf32>) -> tensor<8xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %0 = graph.reduce_max %x {axes = array<i64: 1>} : (tensor<8x4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// A reduction in the middle runs over what it keeps first.
+// CHECK-LABEL: func.func private @middle
+// CHECK: iterator_types = ["parallel", "parallel", "reduction"]
+func.func private @middle(%x: tensor<8x4x2xf32>) -> tensor<8x2xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8, 2>} {
+  %0 = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<8x4x2xf32>) -> tensor<8x2xf32>
+  return %0 : tensor<8x2xf32>
+}
+
+// What is read elsewhere is read in the payload.
+// CHECK-LABEL: func.func private @gather
+// CHECK: linalg.generic
+// CHECK: tensor.extract %arg1[%{{.*}}] : tensor<8xi64>
+// CHECK: tensor.extract %arg0[%{{.*}}, %{{.*}}] : tensor<50x4xf32>
+func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %0 = graph.gather %t, %i {axis = 0} : (tensor<50x4xf32>, tensor<8xi64>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
