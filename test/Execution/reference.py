@@ -19,9 +19,11 @@ optimizers = {
     "sgd": ["-optimizer=sgd", "-lr=0.05"],
     "sgd_momentum": ["-optimizer=sgd", "-lr=0.02", "-momentum=0.9"],
 }
+# What the exporter drops: nn.Embedding(padding_idx=0) has no gradient at row 0.
+model_options = {"bert-tiny": ["-padding-index=*word_embeddings.weight=0"]}.get(name, [])
 for key, options in optimizers.items():
     # The ninth loss is step 0's batches again: the data wraps around.
-    run = train(dsopt, name, "-micro-batches=4", "-steps=9", "-log-norms", *options)
+    run = train(dsopt, name, "-micro-batches=4", "-steps=9", "-log-norms", *model_options, *options)
     error = relative(run.losses, reference[key + "/loss"])
     print(f"{name} {key}: largest relative difference of a loss {error:.1e}")
     check(error < 1e-4, f"{name} {key} losses {run.losses}, expected {list(reference[key + '/loss'])}")

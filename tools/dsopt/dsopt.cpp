@@ -85,6 +85,12 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.dropoutOff = options.text("dropout") == "off";
   bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
   import.weights = !reads ? WeightFiles::Ignore : options.has("emit") ? WeightFiles::IfPresent : WeightFiles::Required;
+  for (auto &[name, value] : options.pairList("padding-index")) {
+    int64_t row = 0;
+    if (!runtime::parseSize(value, 1000, row))
+      throw Error(1, "-padding-index=" + name + "=" + value + ": expected a row");
+    import.paddingIndex.emplace_back(name, row);
+  }
   for (auto &[name, value] : options.pairList("dim")) {
     int64_t size = 0;
     if (!runtime::parseSize(value, 1000, size) || size < 1)

@@ -40,6 +40,9 @@ struct ImportOptions {
   std::string loss;
   /// Globs of initializers.
   std::vector<std::string> freeze, train, untie;
+  /// Embeddings (globs) and the row whose look-ups have no gradient: PyTorch's
+  /// padding_idx, which exporters drop.
+  std::vector<std::pair<std::string, int64_t>> paddingIndex;
   /// Whether to leave dropout out (`-dropout=off`).
   bool dropoutOff = false;
   /// Where external data lies; empty: beside the model.

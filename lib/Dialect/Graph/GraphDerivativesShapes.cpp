@@ -2,6 +2,8 @@
 
 #include "GraphDerivatives.h"
 
+#include "dsopt/Dialect/Graph/Derivatives.h"
+
 using namespace mlir;
 
 namespace dsopt::graph {
@@ -99,7 +101,20 @@ LogicalResult gradient(PadOp op, GradientBuilder &g) {
   return success();
 }
 LogicalResult gradient(GatherOp op, GradientBuilder &g) {
-  g.set(0, g.make<GatherGradOp>(op.getData().getType(), g.grad(), op.getIndices(), op.getAxis()));
+  Value grad = g.grad();
+  if (auto row = op->getAttrOfType<IntegerAttr>(kPaddingIndexAttr)) {
+    // One condition for each slice that is looked up.
+    auto indices = cast<RankedTensorType>(op.getIndices().getType());
+    SmallVector<int64_t> shape(cast<RankedTensorType>(grad.getType()).getRank(), 1);
+    llvm::copy(indices.getShape(), shape.begin() + op.getAxis());
+    auto scalar = RankedTensorType::get({}, indices.getElementType());
+    Value index = g.make<ConstantOp>(
+        DenseElementsAttr::get(scalar, IntegerAttr::get(indices.getElementType(), row.getInt()).getValue()));
+    Value isPadding = g.make<EqualOp>(op.getIndices(), index);
+    isPadding = g.reshape(isPadding, RankedTensorType::get(shape, cast<ShapedType>(isPadding.getType()).getElementType()));
+    grad = g.make<WhereOp>(isPadding, g.scalar(0, grad), grad);
+  }
+  g.set(0, g.make<GatherGradOp>(op.getData().getType(), grad, op.getIndices(), op.getAxis()));
   return success();
 }
 LogicalResult gradient(GatherGradOp op, GradientBuilder &g) {
