@@ -23,6 +23,26 @@ def DecomposeComposites : Pass<"decompose-composites", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def FlattenRows : Pass<"flatten-rows", "::mlir::ModuleOp"> {
+  let summary = "move reshapes of leading dimensions behind elementwise operations and reductions";
+  let description = [{
+    Input: primitive operations. Where a reshape splits the first dimension of an
+    operand and the operation treats the parts alike (elementwise, or a reduction
+    of all of them or none), the operation works on the unsplit operand and its
+    result is split instead. Operations between two products thus come side by
+    side for form-kernels.
+
+    ```mlir
+    %s = graph.reshape %x : (tensor<64x256xf32>) -> tensor<2x32x256xf32>
+    %y = graph.tanh %s : (tensor<2x32x256xf32>) -> tensor<2x32x256xf32>
+    // becomes
+    %t = graph.tanh %x : (tensor<64x256xf32>) -> tensor<64x256xf32>
+    %y = graph.reshape %t : (tensor<64x256xf32>) -> tensor<2x32x256xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
   let summary = "group operations into kernels: functions that become one loop";
   let description = [{
