@@ -1,0 +1,105 @@
+// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE3
+// RUN: sed -e 's/ZERO/2/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE2
+// RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE1
+// RUN: sed -e 's/ZERO/0/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE0
+// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs=gather-window=2 | FileCheck %s --check-prefix=WINDOW
+// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
+
+// Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices
+// decides what is gathered: nothing is said of waits, which follow.
+module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
+  graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
+  graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
+  graph.state @w0.grad.0 : tensor<10x10xf32> "grad" of @w0 block 0
+  graph.state @w1.grad.0 : tensor<10x10xf32> "grad" of @w1 block 1
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
+  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
+  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
+  func.func private @block1.W(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w1.grad.0}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "W"}
+  func.func private @block0.W(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w0.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
+    return %p, %m : tensor<64xf32>, tensor<64xf32>
+  }
+  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+    %h = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> tensor<4x10xf32>
+    %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
+    %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
+    graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
+    graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
+    return %loss : tensor<f32>
+  }
+  func.func @update(%s: tensor<16xf32>) {
+    %p = graph.read @w0 : tensor<10x10xf32>
+    %0:2 = graph.kernel @update.momentum(%p, %p, %p, %s) : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    return
+  }
+}
+
+// CHECK: exec.inputs = [{ignore_index = -100 : i64, label = false, name = "x", type = tensor<4x10xf32>}, {ignore_index = -1 : i64, label = true, name = "y", type = tensor<4x10xf32>}]
+// CHECK-NOT: @micro_batch
+// CHECK: exec.program @position0 position 0 blocks [0, 2]
+
+// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 200 : i64}
+// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> "buffers" slots 1 stride 512 {exec.payload = 400 : i64}
+// STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients" slots 1 stride 256 persistent
+// STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> "buffers"
+// STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
+// Each block is gathered one run ahead, in forward and again in backward; forward
+// and backward of the last micro-batch's last block are one window. A reduction
+// follows every W: the first is stored, the second added.
+// STAGE3: exec.schedule
+// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 0 on comm
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 1 on comm
+// STAGE3: %[[F00:.*]] = exec.run @block0.F {{.*}}<@b0.full>] micro_batch 0
+// STAGE3: exec.wait %[[F00]] on comm
+// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 2 on comm
+// STAGE3: exec.run @block1.F {{.*}} micro_batch 0
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 3 on comm
+// STAGE3: exec.run @block0.F {{.*}} micro_batch 1
+// STAGE3: exec.run @block1.F {{.*}} micro_batch 1
+// STAGE3: exec.run @block1.B {{.*}} micro_batch 0
+// STAGE3: %[[W10:.*]] = exec.run @block1.W {{.*}}<@b1.whole.0.0>] micro_batch 0 on compute
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 4 on comm
+// STAGE3: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 order 5 on comm
+// STAGE3: exec.run @block0.W {{.*}} micro_batch 0
+// STAGE3: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 6 on comm
+// STAGE3: exec.run @block1.B {{.*}} micro_batch 1
+// STAGE3: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 accumulate order 7 on comm
+// STAGE3: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 8 on comm
+// STAGE3: exec.agree [#exec.ref<@b0.grad.0>, #exec.ref<@b1.grad.0>] of [@b0, @b1] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 9 on comm
+// STAGE3: exec.update @update.momentum of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 64 sliced on compute
+// STAGE3-NOT: exec.gather
+
+// WINDOW: exec.gather <@b0.param>{{.*}} order 0
+// WINDOW: exec.gather <@b1.param>{{.*}} order 1
+// WINDOW: exec.reduce {{.*}} order 2
+
+// STAGE2-DAG: exec.buffer @b0.param : memref<128xf32> "parameters"
+// STAGE2-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients"
+// STAGE2: exec.schedule
+// STAGE2-NOT: exec.gather
+// STAGE2: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 order 0 on comm
+// STAGE2: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 accumulate order 2 on comm
+// STAGE2: exec.update @update.momentum of @b0 [#exec.ref<@b0.param per_rank 256>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 64 sliced on compute
+// STAGE2: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
+
+// Whole gradients: accumulated in place, reduced once, in place.
+// STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> "gradients" slots 1 stride 512 persistent
+// STAGE1-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
+// STAGE1: exec.schedule
+// STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 0 on compute
+// STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 1 accumulate on compute
+// STAGE1: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
+// STAGE1: exec.agree [#exec.ref<@b0.grad.0 per_rank 256>
+// STAGE1: exec.update @update.momentum of @b0 [#exec.ref<@b0.param per_rank 256>, #exec.ref<@b0.grad.0 per_rank 256>, #exec.ref<@b0.m>] elements 64 sliced on compute
+// STAGE1: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
+
+// STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> "optimizer"
+// STAGE0: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
+// STAGE0: exec.gather <@b0.grad.0 per_rank 256> to <@b0.grad.0> bytes 256 "all_gather"
+// STAGE0: exec.agree [#exec.ref<@b0.grad.0 per_rank 256>
+// STAGE0: exec.update @update.momentum of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 128 on compute
+// STAGE0-NOT: exec.gather

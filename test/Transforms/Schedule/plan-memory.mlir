@@ -1,0 +1,38 @@
+// RUN: dsopt-opt %s -plan-memory | FileCheck %s
+// RUN: not dsopt-opt %s -plan-memory=budget=300 2>&1 | FileCheck %s --check-prefix=ERROR
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
+  func.func private @f(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment}
+
+  // @a is dead before @c is written, and @c is computed on the stream that read
+  // @a: they share. @b is read by a send that nothing waits for: it shares with
+  // nobody after it. Constants take no bytes.
+  // CHECK: exec.program @position0 position 0 blocks [0, 1] arena 320 bound 256
+  // CHECK-SAME: exec.memory = {activations = 128 : i64, buffers = 0 : i64, gradients = 0 : i64, optimizer = 0 : i64, padding = 92 : i64, parameters = 100 : i64, reduction = 0 : i64, tied = 0 : i64, total = 320 : i64}
+  // CHECK-SAME: exec.traffic = {all_gather = 0 : i64, padding = 0 : i64, reduce_scatter = 0 : i64, send_recv = 64 : i64, tied = 0 : i64}
+  // CHECK: exec.buffer @w at 0
+  // CHECK: exec.buffer @a at [[A:[0-9]+]]
+  // CHECK: exec.buffer @b at
+  // CHECK: exec.buffer @c at [[A]]
+  // CHECK: exec.buffer @d at
+  // CHECK: exec.buffer @k :
+  // ERROR: error: 'exec.program' op needs 320 bytes on each rank of position 0, more than the budget of 300 (device-memory)
+  // ERROR: note: live there: parameters 100, activations 128
+  // ERROR: note: -zero=3 would fit (about 270 bytes)
+  exec.program @position0 position 0 blocks [0, 1] {
+    exec.buffer @w : memref<32xf32> "parameters" slots 1 stride 128 persistent {exec.payload = 100 : i64}
+    exec.buffer @a : memref<16xf32> "activations" slots 1 stride 64
+    exec.buffer @b : memref<16xf32> "activations" slots 1 stride 64
+    exec.buffer @c : memref<16xf32> "activations" slots 1 stride 64
+    exec.buffer @d : memref<16xf32> "activations" slots 1 stride 64
+    exec.buffer @k : memref<16xf32> "constants" slots 1 stride 64 persistent symbol "const_0"
+    exec.schedule {
+      %0 = exec.run @f [#exec.ref<@k>, #exec.ref<@a>] micro_batch 0 on compute
+      %1 = exec.run @f [#exec.ref<@a>, #exec.ref<@b>] micro_batch 0 on compute
+      exec.wait %1 on send
+      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" "send_recv" on send
+      %3 = exec.run @f [#exec.ref<@k>, #exec.ref<@c>] micro_batch 0 on compute
+      %4 = exec.run @f [#exec.ref<@c>, #exec.ref<@d>] micro_batch 0 on compute
+    }
+  }
+}
