@@ -43,7 +43,10 @@ std::string dsopt::exec::describe(Operation *op) {
       .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })
       .Case([&](AgreeOp) { os << "agree"; })
       .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
-      .Case([&](WaitOp) { os << "wait"; });
+      .Case([&](WaitOp a) {
+        Operation *action = a.getEvent().getDefiningOp();
+        os << "wait for the " << (action ? describe(action) : "event");
+      });
   return text;
 }
 

@@ -7,7 +7,7 @@
 
 #include "Verify.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -160,6 +160,7 @@ LogicalResult ProgramVerifier::verifyValues() {
 }
 
 LogicalResult ProgramVerifier::verifyGradients() {
+  llvm::MapVector<StringAttr, Operation *> pending; ///< whole gradients that nothing has added up yet
   llvm::DenseMap<StringAttr, Operation *> local;   ///< last run or add that wrote it
   llvm::DenseMap<StringAttr, Operation *> reduced; ///< last reduction into it
   AgreeOp agree;
@@ -167,14 +168,31 @@ LogicalResult ProgramVerifier::verifyGradients() {
     Operation *op = action(index);
     if ((agree = dyn_cast<AgreeOp>(op)))
       break;
-    for (const Access &access : list)
-      if (access.writes && isa<RunOp>(op))
+    if (auto run = dyn_cast<RunOp>(op))
+      for (const Access &access : list) {
+        BufferOp buffer = buffers.lookup(access.buffer);
+        if (!access.writes)
+          continue;
         local[access.buffer] = op;
-    if (auto reduce = dyn_cast<ReduceOp>(op))
+        bool scratch = run.getTemp() && run.getTemp()->getBuffer().getAttr() == access.buffer;
+        if (!buffer.getPersistent() && buffer.getKind() != "activations" && !scratch)
+          pending[access.buffer] = op;
+      }
+    if (auto add = dyn_cast<AddOp>(op))
+      pending.erase(add.getSource().getBuffer().getAttr());
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      pending.erase(reduce.getWhole().getBuffer().getAttr());
       reduced[reduce.getTarget().getBuffer().getAttr()] = op;
+    }
   }
   if (!agree)
     return success();
+  for (auto [name, run] : pending) {
+    InFlightDiagnostic diag = agree.emitOpError("comes before the gradient in @")
+                              << name.getValue() << " is added to its state";
+    diag.attachNote(run->getLoc()) << "the " << describe(run) << " computes it";
+    return diag;
+  }
   for (auto ref : agree.getGradients().getAsRange<RefAttr>()) {
     StringAttr name = ref.getBuffer().getAttr();
     Operation *run = local.lookup(name), *reduce = reduced.lookup(name);

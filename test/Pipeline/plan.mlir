@@ -1,0 +1,71 @@
+// RUN: dsopt %s -plan=json | %python -m json.tool | FileCheck %s --check-prefix=JSON
+// RUN: dsopt %s -plan | FileCheck %s --check-prefix=TABLE
+
+// Two stages of two ranks: ranks are numbered by stage, then data-parallel index.
+// Each stage is busy for 3 of the 6 units of a step.
+// JSON: "layout": {
+// JSON: "pp": 2,
+// JSON: "dp": 2,
+// JSON: "zero": 1,
+// JSON: "K": 2,
+// JSON: "V": 2,
+// JSON: "parameters": 128,
+// JSON: "rank": 0,
+// JSON-NEXT: "stage": 0,
+// JSON-NEXT: "blocks": [
+// JSON-NEXT: [
+// JSON-NEXT: 0,
+// JSON-NEXT: 3
+// JSON: "memory": {
+// JSON-NEXT: "parameters": 512,
+// JSON: "total": 640
+// JSON: "traffic": {
+// JSON-NEXT: "all_gather": 256,
+// JSON-NEXT: "reduce_scatter": 0,
+// JSON-NEXT: "all_reduce": 0,
+// JSON-NEXT: "send_recv": 64,
+// JSON-NEXT: "all_to_all": 0,
+// JSON-NEXT: "tied": 0,
+// JSON: "rank": 1,
+// JSON-NEXT: "stage": 0,
+// JSON: "rank": 2,
+// JSON-NEXT: "stage": 1,
+// JSON: "rank": 3,
+// JSON: "bubble": 0.5,
+// JSON: "flops_per_step": 12000,
+// JSON: "predicted_step_ms":
+
+// TABLE: layout 2 stages x 2 data-parallel ranks, zero 1, 1f1b
+// TABLE: batch 2 micro-batches a step = 2 dp x 1, 2 reduction shards, local
+// TABLE: ranks blocks parameters gradients
+// TABLE: 0..1 0..2 512
+// TABLE: 2..3 3..3 0
+// TABLE: bubble 0.500
+module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}} {
+  graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
+  func.func private @f(memref<16xf32> {exec.access = "write"}) attributes {exec.segment, exec.flops = 1000 : i64}
+  func.func private @g(memref<16xf32> {exec.access = "read"}) attributes {exec.segment, exec.flops = 2000 : i64}
+  exec.program @position0 position 0 blocks [0, 3] arena 640 bound 640 attributes {exec.memory = {parameters = 512 : i64, activations = 64 : i64, padding = 64 : i64, total = 640 : i64}, exec.traffic = {all_gather = 256 : i64, send_recv = 64 : i64}} {
+    exec.buffer @a at 0 : memref<16xf32> "activations" slots 1 stride 64
+    exec.schedule {
+      %0 = exec.run @f [#exec.ref<@a>] micro_batch 0 on compute
+      exec.wait %0 on send
+      %1 = exec.send <@a> bytes 64 to 1 tag "a:0" "send_recv" on send
+      exec.wait %1 on recv
+      %2 = exec.recv <@a> bytes 64 from 1 tag "b:0" "send_recv" on recv
+      exec.wait %2 on compute
+      %3 = exec.run @g [#exec.ref<@a>] micro_batch 0 on compute
+    }
+  }
+  exec.program @position1 position 1 blocks [3, 4] arena 64 bound 64 {
+    exec.buffer @a at 0 : memref<16xf32> "activations" slots 1 stride 64
+    exec.schedule {
+      %0 = exec.recv <@a> bytes 64 from 0 tag "a:0" "send_recv" on recv
+      exec.wait %0 on compute
+      %1 = exec.run @g [#exec.ref<@a>] micro_batch 0 on compute
+      %2 = exec.run @f [#exec.ref<@a>] micro_batch 0 on compute
+      exec.wait %2 on send
+      %3 = exec.send <@a> bytes 64 to 0 tag "b:0" "send_recv" on send
+    }
+  }
+}
