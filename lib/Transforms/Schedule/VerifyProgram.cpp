@@ -9,6 +9,8 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -107,7 +109,7 @@ static std::optional<int64_t> microBatchOf(Operation *op) {
 LogicalResult ProgramVerifier::verifyValues() {
   struct Slot {
     IntervalSet stored;
-    llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> writers; ///< by range
+    std::map<std::pair<int64_t, int64_t>, int64_t> writers; ///< by range, the last ones
   };
   llvm::DenseMap<std::pair<StringAttr, int64_t>, Slot> slots;
   llvm::DenseMap<std::pair<StringAttr, int64_t>, std::pair<IntervalSet, int64_t>> everStored;
@@ -153,6 +155,9 @@ LogicalResult ProgramVerifier::verifyValues() {
       if (access.writes) {
         Slot &slot = slots[{access.buffer, access.slot}];
         slot.stored.add(access.begin, access.end);
+        for (auto it = slot.writers.begin(); it != slot.writers.end();)
+          it = it->first.first < access.end && access.begin < it->first.second ? slot.writers.erase(it)
+                                                                                : std::next(it);
         slot.writers[{access.begin, access.end}] = index;
       }
   }

@@ -34,7 +34,7 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e 's/%%w1 = exec.run @block0.W/%%late = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
@@ -77,7 +77,7 @@
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
 // Position 0 sends only after it received what position 1 makes of it.
-// RUN: sed -e 's/exec.wait %%f0 on send/exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
+// RUN: sed -e '/^ /s/exec.wait %%f0 on send/&\n exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
 // DEADLOCK: error: 'exec.wait' op never ends: this wait for the recv of "g:0" from position 1 at position 0 waits in a circle
 // DEADLOCK: note: for this recv of "g:0" from position 1 at position 0, which waits
 // DEADLOCK: note: for this wait for the run of @block1.F on micro-batch 0 at position 1, which waits
