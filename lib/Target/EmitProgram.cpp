@@ -11,6 +11,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -163,9 +164,14 @@ void ProgramWriter::writeNames(const ResolvedTarget &target) {
   json.attribute("version", DSOPT_ABI_VERSION);
   json.attribute("dsopt", DSOPT_VERSION);
   string("command", getOption(module, "command", StringRef()));
-  for (auto [key, name] : {std::pair("model", "graph.model"), std::pair("model_folder", "graph.model_folder")})
-    if (auto attr = module->getAttrOfType<StringAttr>(name))
-      string(key, attr.getValue());
+  if (auto model = module->getAttrOfType<StringAttr>("graph.model"))
+    string("model", model.getValue());
+  if (auto folder = module->getAttrOfType<StringAttr>("graph.model_folder")) {
+    // A program finds its weights from wherever it is started.
+    llvm::SmallString<128> absolute(folder.getValue());
+    llvm::sys::fs::make_absolute(absolute);
+    string("model_folder", absolute);
+  }
   string("arch", target.cpu);
   json.attributeArray("features", [&] {
     for (const std::string &feature : target.required)

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
         times.append(time.monotonic() - began)
     print(f"mlp: start to the end of step 0 in {min(times) * 1000:.0f} ms")
     text = execute([program, "--help"]).stdout
-    check("-steps" in text and "-zero" in text, f"--help shows neither run options nor compiled-in values:\n{text}")
+    check("-steps" in text and "zero 0" in text, f"--help shows neither run options nor compiled-in values:\n{text}")
     run = train(dsopt, "mlp", "-steps=8", "-breakdown", program=program)
     check(run.end["steps"] == 8 and run.end["status"] == "ok", f"end {run.end}")
     began = time.monotonic()

@@ -28,7 +28,7 @@ def safetensors(path):
     }
 
 
-for name in ("mlp", "gpt2-tiny", "bert-tiny"):
+for name in ("mlp", "mlp-mse", "gpt2-tiny", "gpt2-tiny-opset23-dynamic"):
     batches = np.load(model(name)[1])
     with tempfile.TemporaryDirectory() as folder:
         trained, weights = os.path.join(folder, "trained.onnx"), os.path.join(folder, "weights.safetensors")

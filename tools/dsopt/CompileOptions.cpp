@@ -180,7 +180,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("threads", options.has("threads") ? options.integer("threads")
                                                  : std::max<int64_t>(1, availableCpus() / localRanks));
   }
-  setText("command", commandLine);
+  if (!getOption(module, "command"))
+    setText("command", commandLine);
 
   NamedAttrList defaults(dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults")));
   for (const auto &[name, values] : options.values)
