@@ -223,7 +223,7 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
   if (options.has("plan"))
     writeText(options, [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
   else
-    writeText(options, [&](llvm::raw_ostream &out) { module->print(out); });
+    writeText(options, [&](llvm::raw_ostream &out) { out << *module << "\n"; });
   return 0;
 }
 

@@ -98,8 +98,8 @@ private:
       engine->finish();
     } catch (const Error &error) {
       result = error.status;
-      if (!error.quiet)
-        message = error.what();
+      // Quiet ones too: all ranks agreed on such a failure, and the first to end tells of it.
+      message = error.what();
     } catch (const std::exception &error) {
       result = StatusFailure;
       message = describeRank(run.program(), rank) + ": " + error.what();
