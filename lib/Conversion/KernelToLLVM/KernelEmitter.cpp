@@ -174,7 +174,8 @@ Value KernelEmitter::element(Value tensor, ValueRange indices) {
   Value value;
   if (Value buffer = buffers.lookup(tensor)) {
     int64_t first = firstDims.lookup(tensor);
-    value = load(buffer, address(type.getShape().drop_front(first), indices.drop_front(first)), type.getElementType());
+    value = load(buffer, address(type.getShape().drop_front(first), indices.drop_front(first)),
+                 type.getElementType());
   } else {
     // Elementwise: the result's indices are the loops.
     auto generic = tensor.getDefiningOp<linalg::GenericOp>();
@@ -230,7 +231,8 @@ SmallVector<Value> KernelEmitter::payload(linalg::GenericOp generic, ValueRange 
         indices.push_back(mapping.lookupOrDefault(index));
       mapping.map(extract.getResult(), element(extract.getTensor(), indices));
     } else if (std::optional<int64_t> constant; matchPattern(&op, m_Constant()) &&
-               (constant = getConstantIntValue(op.getResult(0))) && op.getResult(0).getType().isIndex()) {
+                                                (constant = getConstantIntValue(op.getResult(0))) &&
+                                                op.getResult(0).getType().isIndex()) {
       mapping.map(op.getResult(0), index(*constant));
     } else {
       cloned(&op, mapping, total);
@@ -254,16 +256,17 @@ Value KernelEmitter::combine(linalg::GenericOp generic, Value total, Value value
 
 Value KernelEmitter::neutral(linalg::GenericOp generic) { return element(generic.getDpsInits()[0], {}); }
 
-SmallVector<Value>
-KernelEmitter::loop(Value from, Value to, int64_t step, ValueRange carried,
-                    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body, bool plain) {
+SmallVector<Value> KernelEmitter::loop(Value from, Value to, int64_t step, ValueRange carried,
+                                       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body,
+                                       bool plain) {
   Value stride = index(step);
-  auto loop = scf::ForOp::create(b, from, to, stride, carried,
-                                 [](OpBuilder &, Location, Value, ValueRange) {});
+  auto loop =
+      scf::ForOp::create(b, from, to, stride, carried, [](OpBuilder &, Location, Value, ValueRange) {});
   if (plain)
-    loop->setAttr("llvm.loop_annotation",
-                  parseAttribute("#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>",
-                                 b.getContext()));
+    loop->setAttr(
+        "llvm.loop_annotation",
+        parseAttribute("#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>",
+                       b.getContext()));
   OpBuilder::InsertionGuard guard(b);
   Block *block = loop.getBody();
   b.setInsertionPointToStart(block);

@@ -74,7 +74,8 @@ private:
     b.setInsertionPointToStart(entry);
     SmallVector<Value> arguments{entry->getArgument(0), entry->getArgument(1)};
     for (int32_t i = 0, count = body.getNumArguments() - 2; i < count; ++i) {
-      Value place = LLVM::GEPOp::create(b, pointer, pointer, entry->getArgument(2), ArrayRef<LLVM::GEPArg>{i});
+      Value place =
+          LLVM::GEPOp::create(b, pointer, pointer, entry->getArgument(2), ArrayRef<LLVM::GEPArg>{i});
       arguments.push_back(LLVM::LoadOp::create(b, pointer, place));
     }
     LLVM::CallOp::create(b, body, arguments);

@@ -42,11 +42,11 @@ private:
         continue;
       SmallVector<int64_t> loops = generic.getStaticLoopRanges();
       sums |= generic.getNumReductionLoops() != 0;
-      ArrayRef<int64_t> outer = iterate == "rows"
-                                    ? ArrayRef(loops).take_front(range.size())
-                                    : ArrayRef(loops).take_back(range.size());
+      ArrayRef<int64_t> outer = iterate == "rows" ? ArrayRef(loops).take_front(range.size())
+                                                  : ArrayRef(loops).take_back(range.size());
       if (outer != range)
-        return function.emitError("has a kernel over [") << range << "], but an operation over [" << loops << "]";
+        return function.emitError("has a kernel over [")
+               << range << "], but an operation over [" << loops << "]";
     }
     for (Value value : function.front().getTerminator()->getOperands())
       if (!value.getDefiningOp<linalg::GenericOp>())

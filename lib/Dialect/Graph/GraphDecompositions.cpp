@@ -22,15 +22,15 @@ struct Parts {
 
   Parts(OpBuilder &builder, Operation *op) : b(op->getLoc(), builder) {}
 
-  template <typename Op, typename... Args>
-  Value make(Args &&...args) {
+  template <typename Op, typename... Args> Value make(Args &&...args) {
     return Op::create(b, std::forward<Args>(args)...)->getResult(0);
   }
   /// A constant of the element type of `like`.
   Value scalar(double value, Value like) {
     Type element = cast<RankedTensorType>(like.getType()).getElementType();
-    Attribute attr = isa<FloatType>(element) ? Attribute(b.getFloatAttr(element, value))
-                                             : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(value)));
+    Attribute attr = isa<FloatType>(element)
+                         ? Attribute(b.getFloatAttr(element, value))
+                         : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(value)));
     ElementsAttr elements = DenseElementsAttr::get(RankedTensorType::get({}, element), attr);
     return make<ConstantOp>(elements);
   }
@@ -46,13 +46,16 @@ struct Parts {
     return make<DivOp>(make<ReduceSumOp>(x, axes, keepdims), scalar(count, x));
   }
   Value reshape(Value x, ArrayRef<int64_t> shape) {
-    return make<ReshapeOp>(RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()), x);
+    return make<ReshapeOp>(RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()),
+                           x);
   }
 };
 
 using Values = SmallVector<Value>;
 
-Values decompose(ReduceMeanOp op, Parts &p) { return {p.mean(op.getInput(), op.getAxes(), op.getKeepdims())}; }
+Values decompose(ReduceMeanOp op, Parts &p) {
+  return {p.mean(op.getInput(), op.getAxes(), op.getKeepdims())};
+}
 
 Values decompose(SoftmaxOp op, Parts &p) {
   int64_t axis = op.getAxis();
@@ -112,8 +115,7 @@ struct CompositeModel : DecomposableOpInterface::ExternalModel<CompositeModel<Op
   }
 };
 
-template <typename... Ops>
-void attach(MLIRContext *context) {
+template <typename... Ops> void attach(MLIRContext *context) {
   (Ops::template attachInterface<CompositeModel<Ops>>(*context), ...);
 }
 } // namespace

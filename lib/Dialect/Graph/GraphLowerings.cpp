@@ -11,9 +11,8 @@ AffineMap broadcastMap(ArrayRef<int64_t> operand, ArrayRef<int64_t> result, MLIR
   SmallVector<AffineExpr> exprs;
   size_t missing = result.size() - operand.size();
   for (size_t i = 0; i < operand.size(); ++i)
-    exprs.push_back(operand[i] == 1 && result[i + missing] != 1
-                        ? getAffineConstantExpr(0, context)
-                        : getAffineDimExpr(i + missing, context));
+    exprs.push_back(operand[i] == 1 && result[i + missing] != 1 ? getAffineConstantExpr(0, context)
+                                                                : getAffineDimExpr(i + missing, context));
   return AffineMap::get(result.size(), 0, exprs, context);
 }
 
@@ -32,7 +31,8 @@ static Value buildGeneric(OpBuilder &builder, Location loc, RankedTensorType res
   maps.push_back(builder.getMultiDimIdentityMap(result.getRank()));
   SmallVector<utils::IteratorType> iterators(result.getRank(), utils::IteratorType::parallel);
   Value init = tensor::EmptyOp::create(builder, loc, result.getShape(), result.getElementType());
-  return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps, iterators,
+  return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps,
+                                   iterators,
                                    [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
                                      Builder b(nestedLoc, nested);
                                      linalg::YieldOp::create(b, body(b, args.drop_back()));
@@ -57,8 +57,7 @@ Value buildIndexed(OpBuilder &builder, Location loc, RankedTensorType result, Va
 
 namespace {
 /// A routine of the runtime: no code of its own here.
-template <typename Op>
-struct LibraryModel : LowerableOpInterface::ExternalModel<LibraryModel<Op>, Op> {
+template <typename Op> struct LibraryModel : LowerableOpInterface::ExternalModel<LibraryModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Library; }
   Value buildLinalg(Operation *, OpBuilder &, ValueRange) const { return {}; }
 };

@@ -14,8 +14,7 @@ namespace {
 
 bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
 
-template <typename FloatOp, typename IntOp>
-Value floatOrInt(Builder &b, ValueRange args) {
+template <typename FloatOp, typename IntOp> Value floatOrInt(Builder &b, ValueRange args) {
   if (isFloat(args[0]))
     return FloatOp::create(b, args[0], args[1]);
   return IntOp::create(b, args[0], args[1]);
@@ -81,7 +80,9 @@ Value scalar(IsNaNOp, Builder &b, ValueRange args) {
 Value scalar(AddOp, Builder &b, ValueRange args) { return floatOrInt<arith::AddFOp, arith::AddIOp>(b, args); }
 Value scalar(SubOp, Builder &b, ValueRange args) { return floatOrInt<arith::SubFOp, arith::SubIOp>(b, args); }
 Value scalar(MulOp, Builder &b, ValueRange args) { return floatOrInt<arith::MulFOp, arith::MulIOp>(b, args); }
-Value scalar(DivOp, Builder &b, ValueRange args) { return floatOrInt<arith::DivFOp, arith::DivSIOp>(b, args); }
+Value scalar(DivOp, Builder &b, ValueRange args) {
+  return floatOrInt<arith::DivFOp, arith::DivSIOp>(b, args);
+}
 Value scalar(MinOp, Builder &b, ValueRange args) {
   return floatOrInt<arith::MinimumFOp, arith::MinSIOp>(b, args);
 }
@@ -196,16 +197,15 @@ struct PowModel : LowerableOpInterface::ExternalModel<PowModel, PowOp> {
   }
 };
 
-template <typename... Ops>
-void attach(MLIRContext *context) {
+template <typename... Ops> void attach(MLIRContext *context) {
   (Ops::template attachInterface<ElementwiseModel<Ops>>(*context), ...);
 }
 } // namespace
 
 void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
-  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp,
-         AddOp, SubOp, MulOp, DivOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp,
-         GreaterEqualOp, WhereOp, ExpandOp, CastOp>(context);
+  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp,
+         IsNaNOp, AddOp, SubOp, MulOp, DivOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp,
+         GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp>(context);
   PowOp::attachInterface<PowModel>(*context);
 }
 } // namespace dsopt::graph

@@ -12,7 +12,9 @@ using namespace mlir;
 namespace dsopt::graph {
 namespace {
 
-Value extract(Builder &b, Value tensor, ValueRange indices) { return tensor::ExtractOp::create(b, tensor, indices); }
+Value extract(Builder &b, Value tensor, ValueRange indices) {
+  return tensor::ExtractOp::create(b, tensor, indices);
+}
 Value add(Builder &b, Value lhs, int64_t rhs) {
   return rhs ? Value(arith::AddIOp::create(b, lhs, constantIndex(b, rhs))) : lhs;
 }
@@ -68,7 +70,8 @@ Value element(SliceGradOp op, Builder &b, ValueRange indices, ValueRange operand
     source.push_back(clamp(b, position, size));
   }
   Value value = extract(b, operands[0], source);
-  return inside ? Value(arith::SelectOp::create(b, inside, value, constantScalar(b, value.getType(), 0))) : value;
+  return inside ? Value(arith::SelectOp::create(b, inside, value, constantScalar(b, value.getType(), 0)))
+                : value;
 }
 
 Value element(PadOp op, Builder &b, ValueRange indices, ValueRange operands) {
@@ -98,7 +101,8 @@ Value element(ConcatOp op, Builder &b, ValueRange indices, ValueRange operands) 
     source[axis] = clamp(b, add(b, indices[axis], -start), size);
     Value value = extract(b, operand, source);
     if (result) {
-      Value before = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, indices[axis], constantIndex(b, end));
+      Value before =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, indices[axis], constantIndex(b, end));
       value = arith::SelectOp::create(b, before, value, result);
     }
     result = value;
@@ -138,8 +142,7 @@ Value element(OneHotOp op, Builder &b, ValueRange indices, ValueRange operands) 
 }
 
 /// All operands are read at computed places.
-template <typename Op>
-struct MovementModel : LowerableOpInterface::ExternalModel<MovementModel<Op>, Op> {
+template <typename Op> struct MovementModel : LowerableOpInterface::ExternalModel<MovementModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Indexed; }
   bool readsPointwise(Operation *, unsigned) const { return false; }
   Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
@@ -156,8 +159,8 @@ struct GatherElementsModel : LowerableOpInterface::ExternalModel<GatherElementsM
   bool readsPointwise(Operation *, unsigned operand) const { return operand == 1; }
   Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
     int64_t axis = cast<GatherElementsOp>(op).getAxis();
-    return buildIndexed(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), operands[1],
-                        [&](Builder &b, ValueRange indices, ValueRange scalars) {
+    return buildIndexed(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
+                        operands[1], [&](Builder &b, ValueRange indices, ValueRange scalars) {
                           SmallVector<Value> source(indices);
                           source[axis] = place(b, scalars[0], shapeOf(operands[0])[axis]);
                           return extract(b, operands[0], source);

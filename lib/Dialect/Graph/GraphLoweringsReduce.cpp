@@ -45,9 +45,11 @@ Value combined(Combine combine, Builder &b, Value total, Value x) {
   case Combine::Sum:
     return isFloat ? Value(arith::AddFOp::create(b, total, x)) : Value(arith::AddIOp::create(b, total, x));
   case Combine::Max:
-    return isFloat ? Value(arith::MaximumFOp::create(b, total, x)) : Value(arith::MaxSIOp::create(b, total, x));
+    return isFloat ? Value(arith::MaximumFOp::create(b, total, x))
+                   : Value(arith::MaxSIOp::create(b, total, x));
   case Combine::Min:
-    return isFloat ? Value(arith::MinimumFOp::create(b, total, x)) : Value(arith::MinSIOp::create(b, total, x));
+    return isFloat ? Value(arith::MinimumFOp::create(b, total, x))
+                   : Value(arith::MinSIOp::create(b, total, x));
   }
   llvm_unreachable("covered");
 }
@@ -66,7 +68,8 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
     auto result = cast<RankedTensorType>(op->getResult(0).getType());
     FusionKind kind = getFusionKind(op);
     if (kind == FusionKind::Pointwise)
-      return buildPointwise(builder, loc, result, operands, [](Builder &, ValueRange args) { return args[0]; });
+      return buildPointwise(builder, loc, result, operands,
+                            [](Builder &, ValueRange args) { return args[0]; });
 
     MLIRContext *context = builder.getContext();
     int64_t rank = input.getRank();
@@ -85,7 +88,8 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
     SmallVector<utils::IteratorType> iterators;
     for (auto [loop, dim] : llvm::enumerate(order)) {
       reads[dim] = getAffineDimExpr(loop, context);
-      iterators.push_back(axes.contains(dim) ? utils::IteratorType::reduction : utils::IteratorType::parallel);
+      iterators.push_back(axes.contains(dim) ? utils::IteratorType::reduction
+                                             : utils::IteratorType::parallel);
     }
     for (int64_t dim = 0; dim < rank; ++dim)
       if (!axes.contains(dim))
@@ -95,8 +99,10 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
 
     Value init = arith::ConstantOp::create(
         builder, loc, DenseElementsAttr::get(result, Attribute(neutral(combine, result.getElementType()))));
-    SmallVector<AffineMap> maps{AffineMap::get(rank, 0, reads, context), AffineMap::get(rank, 0, writes, context)};
-    return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps, iterators,
+    SmallVector<AffineMap> maps{AffineMap::get(rank, 0, reads, context),
+                                AffineMap::get(rank, 0, writes, context)};
+    return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps,
+                                     iterators,
                                      [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
                                        Builder b(nestedLoc, nested);
                                        linalg::YieldOp::create(b, combined(combine, b, args[1], args[0]));

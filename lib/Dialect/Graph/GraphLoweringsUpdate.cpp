@@ -18,7 +18,9 @@ struct Step {
   Builder &b;
   Value table;
 
-  Value get(dsopt_scalar index) { return tensor::ExtractOp::create(b, table, ValueRange(constantIndex(b, index))); }
+  Value get(dsopt_scalar index) {
+    return tensor::ExtractOp::create(b, table, ValueRange(constantIndex(b, index)));
+  }
   Value is(dsopt_scalar index) {
     Value value = get(index);
     return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value, constantScalar(b, value.getType(), 0));
@@ -60,8 +62,7 @@ Values update(AdamOp op, Step &s, ValueRange args) {
   return {s.subtract(s.get(DSOPT_STEP_SIZE), direction, p), m, v};
 }
 
-template <typename Op>
-struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
+template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
 
@@ -75,20 +76,21 @@ struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
       inits.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
     SmallVector<AffineMap> maps(inputs.size() + inits.size(), builder.getMultiDimIdentityMap(type.getRank()));
     SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-    auto generic = linalg::GenericOp::create(
-        builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
-        [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-          Builder b(nestedLoc, nested);
-          Step step{b, operands.back()};
-          Values updated = update(cast<Op>(op), step, args.take_front(inputs.size()));
-          // What is replaced: the parameter and the states, not the gradient.
-          Values old{args[0]};
-          llvm::append_range(old, args.slice(2, updated.size() - 1));
-          Value apply = step.is(DSOPT_APPLY);
-          for (auto [value, before] : llvm::zip_equal(updated, old))
-            value = step.select(apply, value, before);
-          linalg::YieldOp::create(b, updated);
-        });
+    auto generic =
+        linalg::GenericOp::create(builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
+                                  [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+                                    Builder b(nestedLoc, nested);
+                                    Step step{b, operands.back()};
+                                    Values updated =
+                                        update(cast<Op>(op), step, args.take_front(inputs.size()));
+                                    // What is replaced: the parameter and the states, not the gradient.
+                                    Values old{args[0]};
+                                    llvm::append_range(old, args.slice(2, updated.size() - 1));
+                                    Value apply = step.is(DSOPT_APPLY);
+                                    for (auto [value, before] : llvm::zip_equal(updated, old))
+                                      value = step.select(apply, value, before);
+                                    linalg::YieldOp::create(b, updated);
+                                  });
     return generic.getResult(0);
   }
 };

@@ -47,7 +47,8 @@ private:
     return splits ? dims : 0;
   }
 
-  /// What an operand is when the loops' first `dims` dimensions are one; nothing if it varies over some of them.
+  /// What an operand is when the loops' first `dims` dimensions are one; nothing if it varies over some of
+  /// them.
   static std::optional<SmallVector<int64_t>> flatShape(Value operand, ArrayRef<int64_t> loops, int64_t dims) {
     ArrayRef<int64_t> shape = typeOf(operand).getShape();
     int64_t inner = loops.size() - dims;

@@ -7,8 +7,8 @@
 
 #include "PlanKernels.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringMap.h"
 #include <queue>
 
@@ -157,7 +157,8 @@ func::FuncOp FormKernels::outline(const PlannedNode &node, ValueRange inputs, Va
   auto function = func::FuncOp::create(*builder, loc, "kernel",
                                        builder->getFunctionType(TypeRange(inputs), TypeRange(outputs)));
   function.setPrivate();
-  function->setAttr(graph::kIterateAttr, builder->getStringAttr(node.iterate == Iterate::Rows ? "rows" : "columns"));
+  function->setAttr(graph::kIterateAttr,
+                    builder->getStringAttr(node.iterate == Iterate::Rows ? "rows" : "columns"));
   function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr(node.range));
   Block *body = function.addEntryBlock();
   builder->setInsertionPointToStart(body);
@@ -218,7 +219,8 @@ void FormKernels::formUpdate(Operation *op) {
     for (Type type : op->getResultTypes())
       results.push_back(nominal(type));
     builder->clearInsertionPoint();
-    auto function = func::FuncOp::create(*builder, op->getLoc(), name, builder->getFunctionType(inputs, results));
+    auto function =
+        func::FuncOp::create(*builder, op->getLoc(), name, builder->getFunctionType(inputs, results));
     function.setPrivate();
     function->setAttr(graph::kIterateAttr, builder->getStringAttr("flat"));
     function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));

@@ -51,7 +51,8 @@ int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 bool isReduction(FusionKind kind) {
-  return kind == FusionKind::RowReduction || kind == FusionKind::ColumnReduction || kind == FusionKind::Reduction;
+  return kind == FusionKind::RowReduction || kind == FusionKind::ColumnReduction ||
+         kind == FusionKind::Reduction;
 }
 /// The extents of the loops an operation is.
 ArrayRef<int64_t> iterationShape(Operation *op) {
@@ -85,7 +86,8 @@ private:
   bool canJoin(int node, Operation *op) {
     const PlannedNode &other = nodes[node];
     Operation *first = other.ops.front();
-    return other.isKernel && !other.alone && first->getAttr(graph::kBlockAttr) == op->getAttr(graph::kBlockAttr) &&
+    return other.isKernel && !other.alone &&
+           first->getAttr(graph::kBlockAttr) == op->getAttr(graph::kBlockAttr) &&
            first->getAttr(graph::kPhaseAttr) == op->getAttr(graph::kPhaseAttr);
   }
   bool canRaise(int node, int64_t level, int target);
@@ -106,7 +108,8 @@ bool Planner::canRaise(int node, int64_t level, int target) {
   for (Operation *op : nodes[node].ops)
     for (Operation *user : op->getUsers()) {
       auto it = nodeIndex.find(user);
-      if (it != nodeIndex.end() && it->second != node && it->second != target && nodes[it->second].level <= level)
+      if (it != nodeIndex.end() && it->second != node && it->second != target &&
+          nodes[it->second].level <= level)
         return false;
     }
   return true;
@@ -185,7 +188,8 @@ bool Planner::edgesFit(const PlannedNode &node) {
           kindOf(producer) == FusionKind::ColumnReduction)
         return false;
       ArrayRef<int64_t> shape = shapeOf(operand.get());
-      if (rows && (shape.size() != iterationShape(op).size() || shape.take_front(rows) != ArrayRef(node.range)))
+      if (rows &&
+          (shape.size() != iterationShape(op).size() || shape.take_front(rows) != ArrayRef(node.range)))
         return false;
     }
   return true;
@@ -223,7 +227,8 @@ void Planner::replace(ArrayRef<int> members, int target, PlannedNode united) {
 
 LogicalResult Planner::place(Operation *op) {
   auto lowerable = dyn_cast<LowerableOpInterface>(op);
-  if (!lowerable && !isa<graph::ReadOp, graph::AccumulateOp, graph::WriteOp, graph::ConstantOp, graph::KernelOp>(op))
+  if (!lowerable &&
+      !isa<graph::ReadOp, graph::AccumulateOp, graph::WriteOp, graph::ConstantOp, graph::KernelOp>(op))
     return op->emitOpError("has no lowering to a kernel or to a routine of the runtime");
 
   PlannedNode node;
