@@ -76,6 +76,8 @@ void ProgramWriter::writeInputs() {
         json.attribute("label", label && label.getValue());
         if (auto ignore = input.getAs<IntegerAttr>("ignore_index"))
           json.attribute("ignore_index", ignore.getInt());
+        if (auto bound = input.getAs<IntegerAttr>("bound"))
+          json.attribute("bound", bound.getInt());
       });
   });
 }

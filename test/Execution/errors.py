@@ -115,6 +115,11 @@ refused("loss not finite", run("-pp=2", "-micro-batches=2", batches=npz("inf.npz
 ignored = dict(np.load(model("gpt2-tiny")[1]))
 ignored["labels"] = np.full_like(ignored["labels"], -100)
 refused("no valid label", run(model=model("gpt2-tiny")[0], batches=npz("ignored.npz", **ignored)), "step 0", "micro-batch 0")
+large = dict(np.load(model("gpt2-tiny")[1]))
+large["input_ids"] = large["input_ids"].copy()
+large["input_ids"][0, 0, 1, 3] = 512
+refused("token out of range", run(model=model("gpt2-tiny")[0], batches=npz("large.npz", **large)), "step 0", "micro-batch 0",
+        "element 35", "512", "input_ids")
 left = [name for name in os.listdir(folder) if name.endswith((".safetensors", ".part"))]
 check(not left, f"half-written files: {left}")
 shutil.rmtree(folder)

@@ -23,6 +23,7 @@ struct Input {
   std::vector<int64_t> shape;   ///< of one micro-batch
   bool label = false;           ///< feeds the loss: a micro-batch of only `ignore_index` is an error
   int64_t ignore_index = -100;
+  int64_t bound = 0;            ///< values index into something of this size (0: no index)
 };
 
 struct Parameter {

@@ -1,13 +1,10 @@
 //===- Importer.cpp - from a model's nodes to @forward ---------------------===//
 
 #include "InputShapes.h"
+#include "MarkIndices.h"
 #include "OpTable.h"
 
-#include "dsopt/Dialect/Graph/Derivatives.h"
-
 #include "mlir/IR/Verifier.h"
-#include "llvm/Support/Error.h"
-#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -408,33 +405,6 @@ LogicalResult Importer::run() {
 using namespace dsopt;
 using namespace dsopt::onnx_import;
 
-/// Marks the look-ups of embeddings that have a padding row.
-static LogicalResult markPadding(ModuleOp module, const ImportOptions &options) {
-  for (const auto &[glob, row] : options.paddingIndex) {
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-    if (!pattern)
-      return module.emitError("-padding-index=") << glob << ": " << llvm::toString(pattern.takeError());
-    bool found = false;
-    LogicalResult result = success();
-    module.walk([&, row = row](graph::GatherOp gather) {
-      auto read = gather.getData().getDefiningOp<graph::ReadOp>();
-      if (!read || gather.getAxis() != 0 || !pattern->match(read.getState()))
-        return;
-      found = true;
-      int64_t rows = cast<ShapedType>(gather.getData().getType()).getDimSize(0);
-      if (row < 0 || row >= rows)
-        result = module.emitError("-padding-index=") << read.getState() << "=" << row << ": the embedding has "
-                                                     << rows << " rows";
-      gather->setAttr(graph::kPaddingIndexAttr, Builder(module.getContext()).getI64IntegerAttr(row));
-    });
-    if (failed(result))
-      return failure();
-    if (!found)
-      return module.emitError("-padding-index=") << glob << " matches no embedding of the model";
-  }
-  return success();
-}
-
 FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const ImportOptions &options) {
   Builder builder(&context);
   Location location = NameLoc::get(builder.getStringAttr(options.path));
@@ -452,5 +422,6 @@ FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const I
   }
   if (failed(Importer(*file, options, *module).run()) || failed(markPadding(*module, options)))
     return failure();
+  markBounds(*module);
   return module;
 }

@@ -122,23 +122,49 @@ bool Executor::canStart(const Action &action) const {
   return std::all_of(action.waits.begin(), action.waits.end(), [&](int64_t wait) { return done[wait]; });
 }
 
-template <typename Index> static bool anyValid(const void *values, int64_t count, int64_t ignored) {
-  const Index *labels = static_cast<const Index *>(values);
-  return std::any_of(labels, labels + count, [=](Index label) { return label != ignored; });
+namespace {
+/// What checkIndices finds in a micro-batch of indices.
+struct IndexCheck {
+  bool anyValid = false;
+  int64_t outside = -1; ///< place of the first value out of range
+};
+} // namespace
+
+template <typename Index> static IndexCheck checkValues(const void *values, int64_t count, const Input &input) {
+  IndexCheck check;
+  const Index *indices = static_cast<const Index *>(values);
+  // Labels start at 0; other indices may count from the end.
+  int64_t least = input.label ? 0 : -input.bound;
+  for (int64_t i = 0; i < count; ++i) {
+    if (input.label && indices[i] == input.ignore_index)
+      continue;
+    check.anyValid = true;
+    if (input.bound && (indices[i] < least || indices[i] >= input.bound) && check.outside < 0)
+      check.outside = i;
+  }
+  return check;
 }
 
-void Executor::checkLabels(const Prepared &prepared, const void *values) const {
+void Executor::checkIndices(const Prepared &prepared, const void *values) const {
   const Input &input = program.inputs[prepared.action->input];
+  bool wide = input.type == "i64";
+  if (!wide && input.type != "i32")
+    return;
   int64_t count = 1;
   for (int64_t size : input.shape)
     count *= size;
-  bool valid = input.type == "i64"   ? anyValid<int64_t>(values, count, input.ignore_index)
-               : input.type == "i32" ? anyValid<int32_t>(values, count, input.ignore_index)
-                                     : true;
-  if (!valid)
-    throw Error(StatusInput, "step " + std::to_string(step) + ", micro-batch " +
-                                 std::to_string(prepared.microBatch) + ": no valid label in '" + input.name +
-                                 "' (all are " + std::to_string(input.ignore_index) + ")");
+  IndexCheck check = wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
+  std::string where = "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch) + ": ";
+  if (check.outside >= 0) {
+    int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
+                         : static_cast<const int32_t *>(values)[check.outside];
+    throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name + "' is " +
+                                 std::to_string(value) + ", expected less than " + std::to_string(input.bound) +
+                                 " and " + (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
+  }
+  if (input.label && !check.anyValid)
+    throw Error(StatusInput, where + "no valid label in '" + input.name + "' (all are " +
+                                 std::to_string(input.ignore_index) + ")");
 }
 
 bool Executor::start(int64_t index, int slot) {
@@ -149,8 +175,8 @@ bool Executor::start(int64_t index, int slot) {
   switch (action.kind) {
   case ActionKind::Input:
     inputs.fill(step, prepared.microBatch, action.input, args[0]);
-    if (program.inputs[action.input].label)
-      checkLabels(prepared, args[0]);
+    if (program.inputs[action.input].label || program.inputs[action.input].bound)
+      checkIndices(prepared, args[0]);
     return true;
   case ActionKind::Run:
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);

@@ -62,7 +62,7 @@ private:
   bool canStart(const Action &action) const;
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
-  void checkLabels(const Prepared &prepared, const void *values) const;
+  void checkIndices(const Prepared &prepared, const void *values) const;
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;

@@ -25,7 +25,7 @@ inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
 /// On a program: `alive`, the most micro-batches alive, and `slots`, the length
 /// of a step in units of one phase of a stage (a dictionary of i64).
 inline constexpr llvm::StringLiteral kPipelineAttr = "exec.pipeline";
-/// On the module: the graph's inputs (name, type, label, ignore_index).
+/// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On a segment: floating-point operations of one run (i64).
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
