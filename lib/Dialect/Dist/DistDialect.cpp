@@ -36,7 +36,7 @@ LogicalResult BucketOp::verify() {
                                        << ", before the end of the one in front of it (" << end << ")";
     end = range.getOffset() + range.getElements();
   }
-  if (getElements() % kGranule || getElements() < end || getElements() >= end + kGranule)
+  if (getElements() % kGranule || getElements() < end || (int64_t)getElements() >= end + kGranule)
     return emitOpError("has ") << getElements() << " elements, expected " << end << " rounded up to a multiple of "
                                << kGranule;
   int64_t unit = getRanks() * kGranule;
