@@ -25,7 +25,7 @@ static const char *const kToDist[] = {
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
     // stages 5 and 6: memory and schedule
-    "blocks-to-segments", "build-programs", "dedupe-segments", "plan-memory", "verify-exec"};
+    "blocks-to-segments", "choose-gather-window", "build-programs", "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {"lower-kernels", "segments-to-llvm"};

@@ -16,6 +16,7 @@
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
+#include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -46,6 +47,7 @@ void dsopt::registerAllPasses() {
   registerAutodiffPasses();
   registerFusePasses();
   registerParallelPasses();
+  registerMemoryPasses();
   registerSchedulePasses();
   registerConversionPasses();
 }
