@@ -7,7 +7,6 @@ go to BUILD/bench.jsonl.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -36,15 +35,17 @@ def dsopt():
     began = time.monotonic()
     subprocess.run([os.path.join(args.build, "bin", "dsopt"), model, "-o", program, f"-threads={args.threads}", "-lr=1e-3"], check=True)
     compiled = time.monotonic() - began
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     began = time.monotonic()
     subprocess.run([program, f"-data={data}", "-steps=1", "-quiet"], check=True)
     first = time.monotonic() - began
-    subprocess.run([program, f"-data={data}", f"-steps={args.steps}", f"-log={log}", "-quiet"], check=True)
+    run = subprocess.Popen([program, f"-data={data}", f"-steps={args.steps}", f"-log={log}", "-quiet"])
+    _, status, usage = os.wait4(run.pid, 0)
+    if status:
+        sys.exit(f"{program} failed")
     steps = [json.loads(line) for line in open(log) if '"step_ms"' in line]
     times = sorted(step["step_ms"] / 1e3 for step in steps[1:])
     return {"losses": [step["loss"] for step in steps], "step_s": times[len(times) // 2], "first_step_s": first,
-            "peak_mb": steps[-1]["peak_bytes"][0] / 2**20, "compile_s": compiled}
+            "peak_mb": usage.ru_maxrss / 1024, "compile_s": compiled}
 
 
 def torch(mode):
