@@ -154,17 +154,17 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   for (int64_t size : input.shape)
     count *= size;
   IndexCheck check = wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
+  if (check.outside < 0 && (check.anyValid || !input.label))
+    return;
   std::string where = "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch) + ": ";
-  if (check.outside >= 0) {
-    int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
-                         : static_cast<const int32_t *>(values)[check.outside];
-    throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name + "' is " +
-                                 std::to_string(value) + ", expected less than " + std::to_string(input.bound) +
-                                 " and " + (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
-  }
-  if (input.label && !check.anyValid)
+  if (check.outside < 0)
     throw Error(StatusInput, where + "no valid label in '" + input.name + "' (all are " +
                                  std::to_string(input.ignore_index) + ")");
+  int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
+                       : static_cast<const int32_t *>(values)[check.outside];
+  throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name + "' is " +
+                               std::to_string(value) + ", expected less than " + std::to_string(input.bound) +
+                               " and " + (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
 }
 
 bool Executor::start(int64_t index, int slot) {

@@ -25,6 +25,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 /// After the first failure the others have this long before they are ended.
 constexpr std::chrono::seconds kGrace{7};
+/// So long a rank that prints nothing leaves the first word to the one that does.
+constexpr std::chrono::seconds kTurn{2};
+/// How a message in the pipe begins: from a rank that prints, or one that leaves it to others.
+constexpr char kLoud = 's', kQuiet = 'q';
 
 std::string describeDeath(const Program &program, const SharedGroup &group, int rank, int waitStatus) {
   std::string text = describeRank(program, rank);
@@ -89,6 +93,7 @@ private:
       _exit(StatusFailure);
     int result = StatusOk;
     std::string message;
+    bool quiet = false;
     std::unique_ptr<Engine> engine;
     try {
       installSignals(launcher);
@@ -98,17 +103,20 @@ private:
       engine->finish();
     } catch (const Error &error) {
       result = error.status;
-      // Quiet ones too: all ranks agreed on such a failure, and the first to end tells of it.
       message = error.what();
+      quiet = error.quiet;
     } catch (const std::exception &error) {
       result = StatusFailure;
       message = describeRank(run.program(), rank) + ": " + error.what();
     }
     if (!message.empty()) {
       // One write of at most PIPE_BUF bytes is not mixed with others'.
-      std::string record = message.substr(0, 4000) + '\0';
+      std::string record = (quiet ? kQuiet : kLoud) + message.substr(0, 4000) + '\0';
       [[maybe_unused]] ssize_t written = write(messages[1], record.data(), record.size());
     }
+    // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
+    for (auto began = Clock::now(); quiet && group->failedRank() < 0 && Clock::now() - began < kTurn;)
+      usleep(1000);
     if (result != StatusOk && result != StatusInterrupted && engine)
       engine->fail(result);
     std::fflush(nullptr);
@@ -142,6 +150,8 @@ private:
       }
     }
     takeMessage();
+    if (failure.empty())
+      failure = hearsay;
     if (group->failedRank() >= 0 && failure.empty())
       failure = "rank " + std::to_string(group->failedRank()) + " failed";
   }
@@ -179,15 +189,19 @@ private:
   void takeMessage() {
     char buffer[4096];
     for (ssize_t bytes; (bytes = read(messages[0], buffer, sizeof buffer)) > 0;)
-      if (failure.empty())
-        failure.assign(buffer, strnlen(buffer, bytes));
+      received.append(buffer, bytes);
+    for (size_t end; (end = received.find('\0')) != std::string::npos; received.erase(0, end + 1))
+      if (std::string &text = received[0] == kQuiet ? hearsay : failure; text.empty())
+        text = received.substr(1, end - 1);
   }
 
   Run &run;
   std::unique_ptr<SharedGroup> group;
   std::vector<pid_t> ranks;
   int alive = 0, status = StatusOk, messages[2] = {-1, -1};
-  std::string failure;
+  std::string received; ///< of the pipe, not yet taken apart
+  std::string failure;  ///< what is printed
+  std::string hearsay;  ///< the first quiet message: what ranks agreed on, printed if no rank speaks up
   sigset_t watched, usual;
 };
 } // namespace
