@@ -42,6 +42,16 @@ for n, zero, order in [(n, z, o) for n in (2, 4) for z in range(4) for o in ("lo
         check(sent == total, f"{options}: rank {rank} sent {sent} bytes, planned {total}")
         check(run.steps[-1]["peak_bytes"][rank] == entry["memory"]["total"],
               f"{options}: rank {rank} maps {run.steps[-1]['peak_bytes'][rank]} bytes, planned {entry['memory']['total']}")
+# gpt2-tiny shares its embedding between its first and its last block: T is the second accumulator.
+P, T = 4 * 236928, 4 * 512 * 64
+for n, zero, order in [(n, z, o) for n in (2, 4) for z in range(4) for o in ("local", "sharded")]:
+    options = [f"-dp={n}", f"-zero={zero}", "-micro-batches=2", f"-accumulate={order}"]
+    traffic = plan("gpt2-tiny", *options)["ranks"][0]["traffic"]
+    reduce_bytes = (n - 1) / n * (P + T) * (1 if order == "local" else 2)
+    check(traffic["reduce_scatter"] == reduce_bytes, f"{options}: reduces {traffic['reduce_scatter']}, expected {reduce_bytes}")
+    expected = 2 * 2 * (n - 1) / n * (P + T) if zero == 3 else (n - 1) / n * P
+    check(traffic["all_gather"] <= expected if zero == 3 else traffic["all_gather"] == expected,
+          f"{options}: gathers {traffic['all_gather']}, expected {expected}")
 print("traffic: plan, engines and formulas agree")
 
 # Model state of gpt2-tiny: bytes a parameter by ZeRO stage.
