@@ -20,7 +20,9 @@ struct UnevenStages : PassWrapper<UnevenStages, OperationPass<ModuleOp>> {
   UnevenStages(const UnevenStages &other) : PassWrapper(other) {}
 
   StringRef getArgument() const final { return "uneven-stages"; }
-  StringRef getDescription() const final { return "give the first stage `first` blocks, deal out the others evenly"; }
+  StringRef getDescription() const final {
+    return "give the first stage `first` blocks, deal out the others evenly";
+  }
 
   void runOnOperation() final {
     auto blocks = dsopt::graph::collectBlocks(getOperation());
@@ -28,8 +30,8 @@ struct UnevenStages : PassWrapper<UnevenStages, OperationPass<ModuleOp>> {
       return signalPassFailure();
     int64_t stages = dsopt::getOption(getOperation(), "pp", 1), others = blocks->size() - first;
     if (stages < 2 || first < 1 || others < stages - 1) {
-      getOperation().emitError("cannot give ") << first << " of " << blocks->size() << " blocks to the first of "
-                                               << stages << " stages";
+      getOperation().emitError("cannot give ")
+          << first << " of " << blocks->size() << " blocks to the first of " << stages << " stages";
       return signalPassFailure();
     }
     Builder builder(&getContext());

@@ -25,7 +25,8 @@ static const char *const kToDist[] = {
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
     // stages 5 and 6: memory and schedule
-    "blocks-to-segments", "choose-gather-window", "build-programs", "dedupe-segments", "plan-memory", "verify-exec"};
+    "blocks-to-segments", "choose-gather-window", "build-programs",
+    "dedupe-segments",    "plan-memory",          "verify-exec"};
 
 /// Exec to LLVM: kernels and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {"lower-kernels", "segments-to-llvm"};
@@ -67,12 +68,15 @@ std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::s
     auto [where, rest] = request.split(':');
     auto [anchor, inserted] = rest.split(':');
     if ((where != "after" && where != "before") || anchor.empty() || inserted.empty())
-      return ("-insert-pass got '" + request + "', expected after:PASS:NEW-PASS or before:PASS:NEW-PASS").str();
+      return ("-insert-pass got '" + request + "', expected after:PASS:NEW-PASS or before:PASS:NEW-PASS")
+          .str();
     auto matches = [&, name = anchor](llvm::StringRef pass) { return pass.split('{').first == name; };
     // The last of several equal passes, so that nothing of its kind follows.
     auto last = std::find_if(passes.rbegin(), passes.rend(), matches);
     if (last == passes.rend())
-      return ("-insert-pass names '" + anchor + "', which is no pass of this pipeline (-print-pipeline shows it)").str();
+      return ("-insert-pass names '" + anchor +
+              "', which is no pass of this pipeline (-print-pipeline shows it)")
+          .str();
     auto place = where == "after" ? last.base() : std::prev(last.base());
     passes.insert(place, inserted.str());
   }

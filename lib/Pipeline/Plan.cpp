@@ -131,8 +131,8 @@ static std::string humanBytes(int64_t bytes) {
 }
 
 static void printTable(const Plan &plan, llvm::raw_ostream &out) {
-  out << llvm::formatv("layout      {0} stages x {1} data-parallel ranks, zero {2}, {3}\n", plan.programs.size(),
-                       plan.dp, plan.zero, plan.schedule);
+  out << llvm::formatv("layout      {0} stages x {1} data-parallel ranks, zero {2}, {3}\n",
+                       plan.programs.size(), plan.dp, plan.zero, plan.schedule);
   out << llvm::formatv("batch       {0} micro-batches a step = {1} dp x {2}, {3} reduction shards, {4}\n",
                        plan.dp * plan.M, plan.dp, plan.M, plan.V, plan.accumulate);
   out << llvm::formatv("parameters  {0}\n\n", plan.parameters);
@@ -163,7 +163,8 @@ static void printTable(const Plan &plan, llvm::raw_ostream &out) {
   rows(kMemoryAttr, kMemoryClasses);
   header("bytes a rank sends in a step", kTrafficClasses);
   rows(kTrafficAttr, kTrafficClasses);
-  out << llvm::formatv("bubble      {0:F3}\nflops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n",
+  out << llvm::formatv("bubble      {0:F3}\nflops       {1:e2} a step\npredicted   {2:F1} ms a step at "
+                       "{3:F0} GFLOP/s a thread\n",
                        plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
 }
 

@@ -139,7 +139,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLe
   const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
                                             llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
   auto level = levels[std::min(optLevel, 3u)];
-  auto passes = optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
+  auto passes =
+      optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
   passes.run(module, modules);
 }
 
@@ -155,11 +156,11 @@ std::unique_ptr<llvm::MemoryBuffer> generate(llvm::Module &module, llvm::TargetM
 }
 
 /// Compiles one group in a context of its own. Returns null with `error` set.
-std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::TargetMachine &machine, unsigned optLevel,
-                                            std::string &error) {
+std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::TargetMachine &machine,
+                                            unsigned optLevel, std::string &error) {
   llvm::LLVMContext context;
-  auto module =
-      llvm::parseBitcodeFile(llvm::MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "dsopt"), context);
+  auto module = llvm::parseBitcodeFile(
+      llvm::MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "dsopt"), context);
   if (!module) {
     error = llvm::toString(module.takeError());
     return nullptr;
@@ -184,7 +185,8 @@ void addTable(llvm::Module &module, StringRef name, StringRef bytes) {
 }
 
 /// The functions with a body and the globals that other objects can see.
-void collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions, SmallVectorImpl<Operation *> &globals) {
+void collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions,
+                  SmallVectorImpl<Operation *> &globals) {
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
     if (function && !function.isExternal() && !isLocal(&op))

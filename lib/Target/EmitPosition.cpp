@@ -78,14 +78,15 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
       dist::BucketOp bucket = buckets[it->second];
       int64_t elements = graph::numElements(buffer.getType());
       if (elements != int64_t(bucket.getPadded()) && elements != bucket.getSlice()) {
-        result = buffer.emitOpError("has ") << elements << " elements, expected the bucket's " << bucket.getPadded()
-                                            << " or a slice's " << bucket.getSlice();
+        result = buffer.emitOpError("has ") << elements << " elements, expected the bucket's "
+                                            << bucket.getPadded() << " or a slice's " << bucket.getSlice();
         return;
       }
       json.object([&, index = it->second] {
         json.attribute("bucket", index);
         json.attributeBegin("target");
-        ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0, 0));
+        ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0,
+                               0));
         json.attributeEnd();
         json.attribute("sliced", elements != int64_t(bucket.getPadded()));
       });
@@ -142,7 +143,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       .Case<exec::InputOp>([&](exec::InputOp input) -> LogicalResult {
         auto it = inputIndex.find(input.getInput());
         if (it == inputIndex.end())
-          return op.emitOpError("reads '") << input.getInput() << "', which exec.inputs of the module does not name";
+          return op.emitOpError("reads '")
+                 << input.getInput() << "', which exec.inputs of the module does not name";
         head("input", input.getStream(), "input " + input.getInput());
         refs({input.getTarget()});
         json.attribute("input", it->second);
@@ -211,7 +213,9 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           json.attribute("sliced", true);
         return success();
       })
-      .Default([](Operation *other) { return other->emitOpError("is in a schedule, expected actions and waits"); });
+      .Default([](Operation *other) {
+        return other->emitOpError("is in a schedule, expected actions and waits");
+      });
 }
 
 LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {

@@ -20,7 +20,8 @@ using namespace dsopt;
 // What the module says
 //===----------------------------------------------------------------------===//
 
-ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os) : module(module), symbols(module), json(os) {
+ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
+    : module(module), symbols(module), json(os) {
   for (auto bucket : module.getOps<dist::BucketOp>()) {
     bucketIndex[bucket.getSymName()] = buckets.size();
     buckets.push_back(bucket);
@@ -131,7 +132,8 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
     for (auto [index, group] : llvm::enumerate(groups))
       json.object([&, index = index, group = group] {
         json.attribute("begin", group.begin);
-        json.attribute("end", index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
+        json.attribute("end",
+                       index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
         json.attribute("lr_scale", group.scale);
         json.attribute("decay", group.decay);
       });
@@ -213,7 +215,8 @@ void ProgramWriter::writeLayout() {
   });
   json.attribute("flops", flops * dp);
   // A stage is busy for two units (forward, backward) a micro-batch.
-  auto pipeline = programs.empty() ? DictionaryAttr() : programs[0]->getAttrOfType<DictionaryAttr>("exec.pipeline");
+  auto pipeline =
+      programs.empty() ? DictionaryAttr() : programs[0]->getAttrOfType<DictionaryAttr>("exec.pipeline");
   auto slots = pipeline ? pipeline.getAs<IntegerAttr>("slots") : IntegerAttr();
   if (slots && slots.getInt() > 0)
     json.attribute("bubble", 1.0 - 2.0 * double(M) / double(slots.getInt()));

@@ -68,7 +68,8 @@ LogicalResult writeFile(Location loc, StringRef file, ArrayRef<StringRef> pieces
 }
 } // namespace
 
-LogicalResult dsopt::linkObjects(Location loc, const ObjectBuffers &objects, StringRef file, bool relocatable) {
+LogicalResult dsopt::linkObjects(Location loc, const ObjectBuffers &objects, StringRef file,
+                                 bool relocatable) {
   auto linker = findLinker(loc);
   if (failed(linker))
     return failure();
@@ -103,13 +104,14 @@ LogicalResult dsopt::linkObjects(Location loc, const ObjectBuffers &objects, Str
   if (status != 0) {
     if (auto text = llvm::MemoryBuffer::getFile(log); text && error.empty())
       error = (*text)->getBuffer().trim().str();
-    return emitError(loc) << "cannot link " << file << ": " << *linker << " ended with status " << status << ": "
-                          << error;
+    return emitError(loc) << "cannot link " << file << ": " << *linker << " ended with status " << status
+                          << ": " << error;
   }
   return publish(loc, *output, file, /*executable=*/!relocatable);
 }
 
-LogicalResult dsopt::writeExecutable(Location loc, StringRef runtime, StringRef sharedObject, StringRef file) {
+LogicalResult dsopt::writeExecutable(Location loc, StringRef runtime, StringRef sharedObject,
+                                     StringRef file) {
   auto read = [&](StringRef name) -> std::unique_ptr<llvm::MemoryBuffer> {
     auto buffer = llvm::MemoryBuffer::getFile(name, /*IsText=*/false, /*RequiresNullTerminator=*/false);
     if (!buffer) {

@@ -34,7 +34,8 @@ llvm::FailureOr<dsopt::ResolvedTarget> dsopt::resolveTarget(Location loc, String
     llvm::sort(features);
   } else {
     if (!triple.isX86() || llvm::X86::parseArchX86(arch, /*Only64Bit=*/true) == llvm::X86::CK_None)
-      return emitError(loc) << "unknown -arch=" << arch << ", expected native, x86-64-v2, x86-64-v3, x86-64-v4 or "
+      return emitError(loc) << "unknown -arch=" << arch
+                            << ", expected native, x86-64-v2, x86-64-v3, x86-64-v4 or "
                             << "a processor as clang's -march names it";
     target.cpu = arch.str();
     // The list leaves out what its members imply.

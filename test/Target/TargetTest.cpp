@@ -1,12 +1,12 @@
 //===- TargetTest.cpp - a module compiled, linked, loaded and called ------===//
 
+#include "dsopt/Target/Target.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Footer.h"
 #include "dsopt/Runtime/Session.h"
-#include "dsopt/Target/Target.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -28,8 +28,8 @@ void dsopt_rt_launch(dsopt_rt *, dsopt_kernel kernel, int64_t range, int64_t gra
   for (int64_t from = 0; from < range; from += grain)
     kernel(from, std::min(from + grain, range), args);
 }
-void dsopt_rt_gemm_f32(dsopt_rt *, int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, const float *a,
-                       const float *b, float *c, int64_t accumulate) {
+void dsopt_rt_gemm_f32(dsopt_rt *, int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb,
+                       const float *a, const float *b, float *c, int64_t accumulate) {
   for (int64_t s = 0; s < batch; ++s, a += m * k, b += k * n, c += m * n)
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
@@ -50,7 +50,8 @@ void dsopt_rt_scatter_add_f32(dsopt_rt *, int64_t count, int64_t width, int64_t 
       result[index * width + j] += rows[i * width + j];
   }
 }
-void dsopt_rt_accumulate_f32(dsopt_rt *, int64_t elements, const float *value, float *gradient, int64_t accumulate) {
+void dsopt_rt_accumulate_f32(dsopt_rt *, int64_t elements, const float *value, float *gradient,
+                             int64_t accumulate) {
   for (int64_t i = 0; i < elements; ++i)
     gradient[i] = (accumulate ? gradient[i] : 0) + value[i];
 }
@@ -188,7 +189,11 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   runtime::Program program = runtime::parseProgram(text->data(), text->size());
   EXPECT_EQ(program.command, "dsopt tiny.onnx");
   EXPECT_EQ(program.model, "tiny");
-  EXPECT_EQ(program.model_folder, "models");
+  // Absolute, so that a program finds its weights from every working folder.
+  std::string folder = program.model_folder;
+  ASSERT_GT(folder.size(), 7u);
+  EXPECT_EQ(folder.front(), '/');
+  EXPECT_EQ(folder.substr(folder.size() - 7), "/models");
   EXPECT_EQ(program.arch, "x86-64-v3");
   EXPECT_EQ(program.K, 4);
   EXPECT_EQ(program.V, 2);
@@ -260,8 +265,8 @@ TEST_F(Target, PrintsLLVM) {
   std::string text;
   llvm::raw_string_ostream os(text);
   ASSERT_TRUE(succeeded(emitLLVM(*module, *resolveTarget(loc(), "x86-64-v4"), os))) << message;
-  for (const char *part : {"target triple", "define void @block0.F(", "define void @kernel0(", "@const_0 = ",
-                           "\"target-cpu\"=\"x86-64-v4\"", "\"prefer-vector-width\"=\"512\""})
+  for (const char *part : {"target triple", "define void @block0.F(", "define void @kernel0(",
+                           "@const_0 = ", "\"target-cpu\"=\"x86-64-v4\"", "\"prefer-vector-width\"=\"512\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
 }
 
@@ -276,7 +281,8 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   ASSERT_TRUE(succeeded(emitObjects(*module, *target, options, "{}", "model", two))) << message;
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i)
-    EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer()) << "object " << i << " depends on the number of threads";
+    EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer())
+        << "object " << i << " depends on the number of threads";
 
   std::string path = file("tiny.so");
   ASSERT_TRUE(succeeded(linkObjects(loc(), one, path))) << message;

@@ -80,7 +80,8 @@ static LogicalResult evaluate(ModuleOp module) {
       op.erase();
     }
   }
-  auto loss = forward.getBody().front().getTerminator()->getOperand(0).getDefiningOp<dsopt::graph::ConstantOp>();
+  auto loss =
+      forward.getBody().front().getTerminator()->getOperand(0).getDefiningOp<dsopt::graph::ConstantOp>();
   auto value = loss ? dyn_cast<DenseElementsAttr>(loss.getValue()) : DenseElementsAttr();
   if (!value) {
     llvm::errs() << "error: the loss does not fold\n";

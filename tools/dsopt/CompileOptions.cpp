@@ -37,8 +37,9 @@ LauncherInfo findLauncher(const ParsedOptions &options) {
     for (char &c : info.job)
       c = std::isalnum((unsigned char)c) ? c : '-';
   } else if (options.text("launcher") == "mpi") {
-    throw Error(1, "-launcher=mpi is given, but no Open MPI launcher started this process (OMPI_COMM_WORLD_SIZE is "
-                   "not set): start it with mpirun");
+    throw Error(
+        1, "-launcher=mpi is given, but no Open MPI launcher started this process (OMPI_COMM_WORLD_SIZE is "
+           "not set): start it with mpirun");
   }
   return info;
 }
@@ -82,28 +83,29 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
                        " x -pp=" + str(layout.pp) + " needs " + str(layout.dp * layout.pp));
   layout.rows = commonRows(module);
   if (options.has("micro-batch-size") && layout.rows && options.integer("micro-batch-size") != layout.rows)
-    throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") + ", but the model's inputs have " +
-                       str(layout.rows) + " rows");
+    throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") +
+                       ", but the model's inputs have " + str(layout.rows) + " rows");
   layout.microBatches = get("micro-batches", layout.pp);
   if (options.has("global-batch")) {
     if (!layout.rows)
       throw Error(1, "-global-batch needs inputs with one common first dimension");
     int64_t global = options.integer("global-batch"), unit = layout.dp * layout.rows;
     if (global % unit)
-      throw Error(1, "-global-batch=" + str(global) + " is no multiple of " + str(unit) + " (" + str(layout.dp) +
-                         " dp x " + str(layout.rows) + " rows of a micro-batch)");
+      throw Error(1, "-global-batch=" + str(global) + " is no multiple of " + str(unit) + " (" +
+                         str(layout.dp) + " dp x " + str(layout.rows) + " rows of a micro-batch)");
     if (options.has("micro-batches") && options.integer("micro-batches") * unit != global)
       throw Error(1, "-global-batch=" + str(global) + " and -micro-batches=" + options.text("micro-batches") +
-                         " contradict each other: " + str(layout.dp) + " dp x " + options.text("micro-batches") +
-                         " micro-batches x " + str(layout.rows) + " rows are " +
-                         str(options.integer("micro-batches") * unit));
+                         " contradict each other: " + str(layout.dp) + " dp x " +
+                         options.text("micro-batches") + " micro-batches x " + str(layout.rows) +
+                         " rows are " + str(options.integer("micro-batches") * unit));
     layout.microBatches = global / unit;
   }
   layout.shards = get("reduction-shards", layout.dp);
   int64_t total = layout.dp * layout.microBatches;
   if (layout.shards < 1 || total % layout.shards)
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " does not divide the " + str(total) +
-                       " micro-batches of a step (" + str(layout.dp) + " dp x " + str(layout.microBatches) + ")");
+                       " micro-batches of a step (" + str(layout.dp) + " dp x " + str(layout.microBatches) +
+                       ")");
   int64_t perRank = layout.shards / layout.dp;
   if (layout.dp > 1 && (layout.shards % layout.dp || (perRank & (perRank - 1))))
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
@@ -117,11 +119,13 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
 /// The CPUs this process may run on: affinity, then the cgroup's quota.
 static int64_t availableCpus() {
   cpu_set_t set;
-  int64_t cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
+  int64_t cpus =
+      sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
   if (FILE *file = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
     char quota[32];
     long period = 0;
-    if (std::fscanf(file, "%31s %ld", quota, &period) == 2 && std::isdigit((unsigned char)quota[0]) && period > 0)
+    if (std::fscanf(file, "%31s %ld", quota, &period) == 2 && std::isdigit((unsigned char)quota[0]) &&
+        period > 0)
       cpus = std::min<int64_t>(cpus, std::max<int64_t>(1, std::atoll(quota) / period));
     std::fclose(file);
   }
@@ -132,8 +136,12 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
                        const std::string &commandLine) {
   Builder builder(module.getContext());
   Layout layout = resolveLayout(module, options, launcher);
-  auto setInteger = [&](StringRef name, int64_t value) { setOption(module, name, builder.getI64IntegerAttr(value)); };
-  auto setText = [&](StringRef name, StringRef value) { setOption(module, name, builder.getStringAttr(value)); };
+  auto setInteger = [&](StringRef name, int64_t value) {
+    setOption(module, name, builder.getI64IntegerAttr(value));
+  };
+  auto setText = [&](StringRef name, StringRef value) {
+    setOption(module, name, builder.getStringAttr(value));
+  };
   auto setList = [&](StringRef name, const std::vector<std::string> &values) {
     SmallVector<StringRef> strings(values.begin(), values.end());
     setOption(module, name, builder.getStrArrayAttr(strings));
@@ -207,7 +215,8 @@ void checkFixedOptions(ModuleOp module, const ParsedOptions &options) {
     else if (auto string = dyn_cast_or_null<StringAttr>(present))
       text = string.str();
     if (!present || text != values.back())
-      throw Error(1, "-" + name + "=" + values.back() + " cannot be changed any more: this module was built with " +
+      throw Error(1, "-" + name + "=" + values.back() +
+                         " cannot be changed any more: this module was built with " +
                          (present ? text : std::string("its default")) + "; start from the model");
   }
 }

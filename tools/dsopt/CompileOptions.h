@@ -17,7 +17,7 @@ namespace dsopt {
 struct LauncherInfo {
   int64_t worldSize = 0; ///< 0: no launcher
   int64_t rank = 0, localRank = 0, localSize = 1;
-  std::string job;       ///< names the job on this host
+  std::string job; ///< names the job on this host
 };
 
 /// What the environment says (CONTRACT section 1, Launchers), or what
@@ -26,8 +26,8 @@ LauncherInfo findLauncher(const runtime::ParsedOptions &options);
 
 /// Writes the options into the imported module's dsopt.options. Options that a
 /// module already carries (a stage read back) are kept unless given again.
-void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options, const LauncherInfo &launcher,
-                       const std::string &commandLine);
+void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options,
+                       const LauncherInfo &launcher, const std::string &commandLine);
 
 /// Throws if an option of the layout is given that differs from what a module
 /// beyond stage 1 was built with.

@@ -15,9 +15,9 @@ namespace dsopt {
 
 /// A lowered module and what it came from.
 struct Product {
-  mlir::ModuleOp module;        ///< at stage llvm
-  const std::string &protobuf;  ///< the model without its parameters, may be empty
-  const std::string &path;      ///< the file the user named
+  mlir::ModuleOp module;       ///< at stage llvm
+  const std::string &protobuf; ///< the model without its parameters, may be empty
+  const std::string &path;     ///< the file the user named
   const LauncherInfo &launcher;
 
   /// Writes or runs what the options ask for. A run does not return. Fails after

@@ -55,7 +55,9 @@ private:
   static std::string describe(Diagnostic &diagnostic) {
     std::string text;
     if (auto file = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
-      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn()) + ": ").str();
+      text =
+          (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn()) + ": ")
+              .str();
     return text + diagnostic.str();
   }
 
@@ -72,7 +74,8 @@ static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOption
   return shapes;
 }
 
-static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path, const ParsedOptions &options) {
+static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
+                                         const ParsedOptions &options) {
   ImportOptions import;
   import.path = path;
   import.loss = options.text("loss");
@@ -84,7 +87,9 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.inputShapes = dataShapes(options);
   import.dropoutOff = options.text("dropout") == "off";
   bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
-  import.weights = !reads ? WeightFiles::Ignore : options.has("emit") ? WeightFiles::IfPresent : WeightFiles::Required;
+  import.weights = !reads                ? WeightFiles::Ignore
+                   : options.has("emit") ? WeightFiles::IfPresent
+                                         : WeightFiles::Required;
   for (auto &[name, value] : options.pairList("padding-index")) {
     int64_t row = 0;
     if (!runtime::parseSize(value, 1000, row))
@@ -130,7 +135,8 @@ static void loadPlugins(const ParsedOptions &options) {
 static std::optional<std::string> modelPath(ModuleOp module, const std::string &path) {
   if (llvm::StringRef(path).ends_with(".onnx"))
     return path;
-  auto folder = module->getAttrOfType<StringAttr>("graph.model_folder"), name = module->getAttrOfType<StringAttr>("graph.model");
+  auto folder = module->getAttrOfType<StringAttr>("graph.model_folder"),
+       name = module->getAttrOfType<StringAttr>("graph.model");
   if (!folder || !name)
     return std::nullopt;
   std::string source = (folder.getValue() + "/" + name.getValue()).str();
@@ -140,8 +146,8 @@ static std::optional<std::string> modelPath(ModuleOp module, const std::string &
 /// The stage that must be reached for what was asked.
 static Stage goalStage(const ParsedOptions &options) {
   std::string emit = options.text("emit");
-  return emit == "graph" ? Stage::Graph
-         : emit == "dist" ? Stage::Dist
+  return emit == "graph"                         ? Stage::Graph
+         : emit == "dist"                        ? Stage::Dist
          : emit == "exec" || options.has("plan") ? Stage::Exec
                                                  : Stage::LLVM;
 }
@@ -160,8 +166,8 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
   if (options.positionals.size() != 1)
     throw Error(1, options.positionals.empty()
                        ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
-                       : "got " + std::to_string(options.positionals.size()) + " models (" + options.positionals[0] +
-                             ", " + options.positionals[1] + "), expected one");
+                       : "got " + std::to_string(options.positionals.size()) + " models (" +
+                             options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   std::string path = options.positionals[0];
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, "-run needs -data=FILE.npz");
@@ -194,7 +200,8 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
 
   Stage goal = goalStage(options);
   if (goal < stage)
-    throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " + stageName(goal).str());
+    throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +
+                       stageName(goal).str());
   std::vector<std::string> passes = stagePasses(stage, goal);
   if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
     throw Error(1, problem);
@@ -221,7 +228,8 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
     return 0;
   }
   if (options.has("plan"))
-    writeText(options, [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
+    writeText(options,
+              [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
   else
     writeText(options, [&](llvm::raw_ostream &out) { out << *module << "\n"; });
   return 0;

@@ -20,17 +20,17 @@ namespace dsopt::runtime {
 /// Element types are spelled as in MLIR: f32, i64, i32, i1 (one byte) ...
 struct Input {
   std::string name, type;
-  std::vector<int64_t> shape;   ///< of one micro-batch
-  bool label = false;           ///< feeds the loss: a micro-batch of only `ignore_index` is an error
+  std::vector<int64_t> shape; ///< of one micro-batch
+  bool label = false;         ///< feeds the loss: a micro-batch of only `ignore_index` is an error
   int64_t ignore_index = -100;
-  int64_t bound = 0;            ///< values index into something of this size (0: no index)
+  int64_t bound = 0; ///< values index into something of this size (0: no index)
 };
 
 struct Parameter {
   std::string name, type;
   std::vector<int64_t> shape;
   bool trainable = true;
-  std::string file;             ///< relative to `model_folder`
+  std::string file; ///< relative to `model_folder`
   int64_t offset = 0, bytes = 0;
   int64_t file_bytes = 0;       ///< the whole file's size when it was compiled
   std::vector<uint64_t> chunks; ///< XXH3-64 of each 1 MiB chunk of the parameter
@@ -42,32 +42,32 @@ struct Parameter {
 struct Group {
   int64_t begin = 0, end = 0;
   double lr_scale = 1.0;
-  bool decay = true;            ///< false: weight decay 0
+  bool decay = true; ///< false: weight decay 0
 };
 
 struct Bucket {
   std::string name, type;
-  int64_t elements = 0;         ///< end of the last parameter, rounded up to 64
-  int64_t padded = 0;           ///< elements of the whole with padding; slice = padded / dp
+  int64_t elements = 0; ///< end of the last parameter, rounded up to 64
+  int64_t padded = 0;   ///< elements of the whole with padding; slice = padded / dp
   bool trainable = true, tied = false;
-  int64_t owner = 0;            ///< the position that owns (updates) it
+  int64_t owner = 0; ///< the position that owns (updates) it
   std::vector<Group> groups;
 };
 
 struct Buffer {
   std::string name;
-  std::string kind;             ///< the plan's class: parameters, gradients, ...
-  int64_t offset = 0;           ///< in the arena
-  int64_t bytes = 0;            ///< of one slot, without padding
+  std::string kind;   ///< the plan's class: parameters, gradients, ...
+  int64_t offset = 0; ///< in the arena
+  int64_t bytes = 0;  ///< of one slot, without padding
   int64_t slots = 1, stride = 0;
   bool persistent = false;
-  std::string symbol;           ///< constants: where they lie in the object
+  std::string symbol; ///< constants: where they lie in the object
 };
 
 /// An address: slot `slot` of a buffer plus `offset` plus `per_rank` times the
 /// rank's data-parallel index.
 struct Ref {
-  int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0;   ///< JSON: an array of these four
+  int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0; ///< JSON: an array of these four
 };
 
 enum class Stream { Compute, Comm, Send, Recv };
@@ -77,9 +77,11 @@ enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Agree, Upda
 struct Action {
   ActionKind kind = ActionKind::Run;
   Stream stream = Stream::Compute;
-  std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
-  std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
-  std::vector<Ref> refs;        ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce: whole, target; Add: target, source; Send, Recv: the value; Agree: gradients, then losses; Update: parameter, gradient, states
+  std::string name;           ///< for messages and traces: "block 3 F", "gather b2"
+  std::vector<int64_t> waits; ///< indices of actions that must be complete before it starts
+  std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
+                         ///< whole, target; Add: target, source; Send, Recv: the value; Agree: gradients,
+                         ///< then losses; Update: parameter, gradient, states
   Ref temp;                     ///< Run: scratch, if any
   std::string symbol;           ///< Run: the segment; Update: the kernel
   int64_t micro_batch = 0;      ///< Input, Run: position in the rank's run order
@@ -104,35 +106,39 @@ struct Traffic {
 /// What the ranks of one pipeline position do.
 struct Position {
   int64_t arena = 0;
-  std::vector<int64_t> blocks;  ///< half-open range
+  std::vector<int64_t> blocks;           ///< half-open range
   std::map<std::string, int64_t> memory; ///< the plan's classes at the peak, and total
   Traffic traffic;
   std::vector<Buffer> buffers;
-  std::vector<Action> actions;  ///< in order of issue; agree is one of the last
+  std::vector<Action> actions; ///< in order of issue; agree is one of the last
   /// Parameter values each rank loads before step 0: bucket index, where its
   /// whole (`sliced` false) or this rank's slice of it lies.
-  struct Load { int64_t bucket = 0; Ref target; bool sliced = false; };
+  struct Load {
+    int64_t bucket = 0;
+    Ref target;
+    bool sliced = false;
+  };
   std::vector<Load> loads;
 };
 
 struct Program {
-  int64_t version = 0;          ///< DSOPT_ABI_VERSION
-  std::string dsopt;            ///< version of the compiler
-  std::string command;          ///< the compiler's command line
+  int64_t version = 0; ///< DSOPT_ABI_VERSION
+  std::string dsopt;   ///< version of the compiler
+  std::string command; ///< the compiler's command line
   std::string model, model_folder;
-  std::string arch;             ///< resolved: znver4, x86-64-v3 ...
+  std::string arch;                  ///< resolved: znver4, x86-64-v3 ...
   std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
   int64_t dp = 1, pp = 1, zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
-  bool clip = false;            ///< clipping is compiled in
-  int64_t flops = 0;            ///< of one step over all ranks
+  bool clip = false; ///< clipping is compiled in
+  int64_t flops = 0; ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;
-  std::vector<Parameter> parameters;   ///< in the model's order
+  std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<Position> positions;
 };

@@ -11,20 +11,20 @@
 
 /// Indices into the table.
 enum dsopt_scalar {
-  DSOPT_LR = 0,               ///< learning rate of this step and group
-  DSOPT_FACTOR = 1,           ///< gradients are multiplied by it (clip and unscale)
-  DSOPT_APPLY = 2,            ///< 1: take the new values, 0: keep the old ones
-  DSOPT_WEIGHT_DECAY = 3,     ///< of this group
-  DSOPT_BETA1 = 4,            ///< also the momentum of SGD
-  DSOPT_ONE_MINUS_BETA1 = 5,  ///< 1 - beta1, rounded from double
+  DSOPT_LR = 0,              ///< learning rate of this step and group
+  DSOPT_FACTOR = 1,          ///< gradients are multiplied by it (clip and unscale)
+  DSOPT_APPLY = 2,           ///< 1: take the new values, 0: keep the old ones
+  DSOPT_WEIGHT_DECAY = 3,    ///< of this group
+  DSOPT_BETA1 = 4,           ///< also the momentum of SGD
+  DSOPT_ONE_MINUS_BETA1 = 5, ///< 1 - beta1, rounded from double
   DSOPT_BETA2 = 6,
   DSOPT_ONE_MINUS_BETA2 = 7,
   DSOPT_EPS = 8,
-  DSOPT_STEP_SIZE = 9,        ///< lr / (1 - beta1^t)
-  DSOPT_RSQRT_BIAS2 = 10,     ///< 1 / sqrt(1 - beta2^t)
-  DSOPT_DECAY_FACTOR = 11,    ///< 1 - lr * weight decay (decoupled)
-  DSOPT_FIRST = 12,           ///< 1 in the first applied step (momentum starts as the gradient)
-  DSOPT_SCALARS = 16          ///< floats in a table
+  DSOPT_STEP_SIZE = 9,     ///< lr / (1 - beta1^t)
+  DSOPT_RSQRT_BIAS2 = 10,  ///< 1 / sqrt(1 - beta2^t)
+  DSOPT_DECAY_FACTOR = 11, ///< 1 - lr * weight decay (decoupled)
+  DSOPT_FIRST = 12,        ///< 1 in the first applied step (momentum starts as the gradient)
+  DSOPT_SCALARS = 16       ///< floats in a table
 };
 
 #endif // DSOPT_RUNTIME_SCALARS_H

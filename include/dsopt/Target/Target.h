@@ -48,8 +48,9 @@ using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
 /// at a time, and `program` and `model` as the object's tables. What is compiled
 /// together does not depend on the number of threads.
-llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ResolvedTarget &target, const TargetOptions &options,
-                                llvm::StringRef program, llvm::StringRef model, ObjectBuffers &objects);
+llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ResolvedTarget &target,
+                                const TargetOptions &options, llvm::StringRef program, llvm::StringRef model,
+                                ObjectBuffers &objects);
 
 /// Links objects to a shared object at `path` (or, with `relocatable`, to one
 /// object), which appears whole or not at all. dsopt_rt_* stay undefined.

@@ -32,7 +32,8 @@ class SegmentLowering {
 public:
   SegmentLowering(func::FuncOp segment, SymbolTable &symbols)
       : segment(segment), symbols(symbols), builder(segment.getContext()),
-        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i32(builder.getI32Type()), i64(builder.getI64Type()) {}
+        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i32(builder.getI32Type()),
+        i64(builder.getI64Type()) {}
 
   LogicalResult run();
 
@@ -82,10 +83,11 @@ LogicalResult SegmentLowering::requireF32(Operation &op, Value memref) {
 LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
   Location loc = launch.getLoc();
   if (!symbols.lookup<LLVM::LLVMFuncOp>(launch.getKernel()))
-    return launch.emitOpError("launches ") << launch.getKernelAttr()
-                                           << ", expected a kernel that is lowered to the LLVM dialect";
+    return launch.emitOpError("launches ")
+           << launch.getKernelAttr() << ", expected a kernel that is lowered to the LLVM dialect";
   for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
-    Value slot = LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
+    Value slot =
+        LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
     LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
   }
   Value kernel = LLVM::AddressOfOp::create(builder, loc, ptr, launch.getKernel());
@@ -118,9 +120,10 @@ LogicalResult SegmentLowering::lower(Operation &op) {
         for (int64_t extent : result.getShape().drop_back(2))
           batch *= extent;
         call(loc, "dsopt_rt_gemm_f32",
-             {function.getArgument(0), constant(loc, batch), constant(loc, m), constant(loc, n), constant(loc, k),
-              flag(loc, gemm.getTransposeA()), flag(loc, gemm.getTransposeB()), pointer(gemm.getLhs()),
-              pointer(gemm.getRhs()), pointer(gemm.getResult()), accumulate(loc, gemm.getIntoGradient())});
+             {function.getArgument(0), constant(loc, batch), constant(loc, m), constant(loc, n),
+              constant(loc, k), flag(loc, gemm.getTransposeA()), flag(loc, gemm.getTransposeB()),
+              pointer(gemm.getLhs()), pointer(gemm.getRhs()), pointer(gemm.getResult()),
+              accumulate(loc, gemm.getIntoGradient())});
         return success();
       })
       .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
@@ -130,8 +133,8 @@ LogicalResult SegmentLowering::lower(Operation &op) {
         int64_t count = indices.getNumElements(), size = dim(scatter.getResult(), 0);
         int64_t width = size ? elements(scatter.getResult()) / size : 0;
         if (elements(scatter.getRows()) != count * width)
-          return op.emitOpError("has rows of ") << elements(scatter.getRows()) << " elements, expected " << count
-                                                << " rows of " << width;
+          return op.emitOpError("has rows of ")
+                 << elements(scatter.getRows()) << " elements, expected " << count << " rows of " << width;
         call(loc, "dsopt_rt_scatter_add_f32",
              {function.getArgument(0), constant(loc, count), constant(loc, width), constant(loc, size),
               pointer(scatter.getRows()), pointer(scatter.getIndices()),
@@ -161,13 +164,15 @@ LogicalResult SegmentLowering::run() {
     return segment.emitError("has ") << segment.getBody().getBlocks().size() << " blocks, expected one";
   Location loc = segment.getLoc();
   builder.setInsertionPoint(segment);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {ptr, ptr, ptr, i64});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {ptr, ptr, ptr, i64});
   function = LLVM::LLVMFuncOp::create(builder, loc, segment.getName(), type);
   function->setDiscardableAttrs(segment->getDiscardableAttrDictionary());
 
   builder.setInsertionPointToStart(function.addEntryBlock(builder));
   size_t mostArguments = 0;
-  segment.walk([&](exec::LaunchOp op) { mostArguments = std::max<size_t>(mostArguments, op->getNumOperands()); });
+  segment.walk(
+      [&](exec::LaunchOp op) { mostArguments = std::max<size_t>(mostArguments, op->getNumOperands()); });
   if (mostArguments)
     launchArguments = LLVM::AllocaOp::create(builder, loc, ptr, ptr, constant(loc, mostArguments));
   for (BlockArgument argument : segment.getArguments()) {
@@ -195,8 +200,8 @@ static FailureOr<DenseElementsAttr> flatten(memref::GlobalOp global, MemRefType 
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
     int64_t bytes = (type.getElementTypeBitWidth() + 7) / 8 * type.getNumElements();
     if (!blob || int64_t(blob->getData().size()) != bytes)
-      return global.emitOpError("has a resource of ") << (blob ? blob->getData().size() : 0) << " bytes, expected "
-                                                      << bytes;
+      return global.emitOpError("has a resource of ")
+             << (blob ? blob->getData().size() : 0) << " bytes, expected " << bytes;
     if (element.isInteger(1))
       flat = RankedTensorType::get(flat.getShape(), IntegerType::get(type.getContext(), 8));
     return DenseElementsAttr::getFromRawBuffer(flat, blob->getData());
@@ -209,8 +214,9 @@ static FailureOr<DenseElementsAttr> flatten(memref::GlobalOp global, MemRefType 
   SmallVector<int8_t> bytes;
   for (bool bit : dense.getValues<bool>())
     bytes.push_back(bit);
-  return DenseElementsAttr::get(RankedTensorType::get(flat.getShape(), IntegerType::get(type.getContext(), 8)),
-                                ArrayRef<int8_t>(bytes));
+  return DenseElementsAttr::get(
+      RankedTensorType::get(flat.getShape(), IntegerType::get(type.getContext(), 8)),
+      ArrayRef<int8_t>(bytes));
 }
 
 static LogicalResult lowerGlobal(memref::GlobalOp global, SymbolTable &symbols) {
@@ -220,8 +226,9 @@ static LogicalResult lowerGlobal(memref::GlobalOp global, SymbolTable &symbols) 
     return failure();
   OpBuilder builder(global);
   auto array = LLVM::LLVMArrayType::get(value->getElementType(), type.getNumElements());
-  auto lowered = LLVM::GlobalOp::create(builder, global.getLoc(), array, /*isConstant=*/true, LLVM::Linkage::External,
-                                        global.getSymName(), *value, kConstantAlignment);
+  auto lowered =
+      LLVM::GlobalOp::create(builder, global.getLoc(), array, /*isConstant=*/true, LLVM::Linkage::External,
+                             global.getSymName(), *value, kConstantAlignment);
   symbols.remove(global);
   global.erase();
   symbols.insert(lowered);

@@ -91,9 +91,9 @@ private:
   struct Argument {
     MemRefType type;
     StringRef access;
-    StringRef key;           ///< name of the attribute that says what it is, if any
+    StringRef key; ///< name of the attribute that says what it is, if any
     FlatSymbolRefAttr symbol;
-    DictionaryAttr attrs;    ///< of the tensor it stands for
+    DictionaryAttr attrs; ///< of the tensor it stands for
   };
 
   LogicalResult collectArguments();
@@ -116,11 +116,11 @@ private:
   OpBuilder builder;
 
   SmallVector<Argument> arguments;
-  DenseMap<Value, unsigned> argumentOf;     ///< of results, reads and constants
+  DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
   DenseMap<Operation *, graph::AccumulateOp> fused; ///< products computed in a gradient
-  DenseMap<Value, int64_t> offsets;         ///< of temporaries
-  DenseMap<Value, Value> homes;             ///< what was built
+  DenseMap<Value, int64_t> offsets;                 ///< of temporaries
+  DenseMap<Value, Value> homes;                     ///< what was built
   SmallVector<Attribute> gathers, reduces;
   int64_t tempBytes = 0, flops = 0;
 };
@@ -138,7 +138,8 @@ LogicalResult SegmentBuilder::collectResults(func::ReturnOp ret) {
       return ret.emitError("result ") << index << " is an argument, a parameter or a constant of the block, "
                                       << "expected a value that the block computes";
     if (!argumentOf.try_emplace(root, arguments.size()).second)
-      return ret.emitError("result ") << index << " has the bytes of another result, expected a value of its own";
+      return ret.emitError("result ")
+             << index << " has the bytes of another result, expected a value of its own";
     arguments.push_back({toMemRef(value.getType()), "write", {}, {}, function.getResultAttrDict(index)});
   }
   return success();
@@ -148,7 +149,8 @@ LogicalResult SegmentBuilder::collectArguments() {
   Block &body = function.getBody().front();
   for (BlockArgument input : body.getArguments()) {
     argumentOf[input] = arguments.size();
-    arguments.push_back({toMemRef(input.getType()), "read", {}, {}, function.getArgAttrDict(input.getArgNumber())});
+    arguments.push_back(
+        {toMemRef(input.getType()), "read", {}, {}, function.getArgAttrDict(input.getArgNumber())});
   }
   if (failed(collectResults(cast<func::ReturnOp>(body.getTerminator()))))
     return failure();
@@ -165,15 +167,19 @@ LogicalResult SegmentBuilder::collectArguments() {
   for (auto accumulate : body.getOps<graph::AccumulateOp>()) {
     auto state = accumulate.getStateAttr();
     if (gradients.contains(state))
-      return accumulate.emitOpError("adds to ") << state << " a second time in this block, expected one gradient";
+      return accumulate.emitOpError("adds to ")
+             << state << " a second time in this block, expected one gradient";
     if (Type type = getElementTypeOrSelf(accumulate.getValue().getType()); !type.isF32())
       return accumulate.emitOpError("has a gradient of ") << type << ", expected f32";
     add(gradients, {toMemRef(accumulate.getValue().getType()), "update", "exec.gradient", state, {}});
   }
   for (auto constant : body.getOps<graph::ConstantOp>())
     argumentOf[constant.getResult()] =
-        add(constantArguments, {toMemRef(constant.getType()), "read", "exec.constant",
-                                constants.get(constant.getLoc(), constant.getValue()), {}});
+        add(constantArguments, {toMemRef(constant.getType()),
+                                "read",
+                                "exec.constant",
+                                constants.get(constant.getLoc(), constant.getValue()),
+                                {}});
   return success();
 }
 
@@ -183,8 +189,8 @@ LogicalResult SegmentBuilder::collectArguments() {
 
 LogicalResult SegmentBuilder::checkTypes(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
-      .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, dist::GatherOp, dist::ReleaseOp,
-            dist::ReduceOp, func::ReturnOp>([](auto) { return success(); })
+      .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, dist::GatherOp,
+            dist::ReleaseOp, dist::ReduceOp, func::ReturnOp>([](auto) { return success(); })
       .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
         Type type = getElementTypeOrSelf(matmul.getType());
         if (!type.isF32())
@@ -194,7 +200,8 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       .Case<graph::GatherGradOp>([&](graph::GatherGradOp scatter) -> LogicalResult {
         if (scatter.getAxis() != 0)
           return op.emitOpError("scatters along axis ") << scatter.getAxis() << ", expected axis 0";
-        Type type = getElementTypeOrSelf(scatter.getType()), index = getElementTypeOrSelf(scatter.getIndices().getType());
+        Type type = getElementTypeOrSelf(scatter.getType()),
+             index = getElementTypeOrSelf(scatter.getIndices().getType());
         if (!type.isF32())
           return op.emitOpError("scatters ") << type << ", expected f32";
         if (!index.isInteger(32) && !index.isInteger(64))
@@ -210,7 +217,8 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
         return success();
       })
       .Default([](Operation *other) {
-        return other->emitOpError("is in a block, expected kernels, products, scatters, reads and accumulations");
+        return other->emitOpError(
+            "is in a block, expected kernels, products, scatters, reads and accumulations");
       });
 }
 
@@ -291,8 +299,8 @@ void SegmentBuilder::buildProduct(Operation &op) {
   Value result = accumulate ? viewAs(loc, argument(gradients.lookup(accumulate.getStateAttr())), type)
                             : home(op.getResult(0));
   if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
-    exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result, matmul.getTransposeA(),
-                         matmul.getTransposeB(), bool(accumulate));
+    exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result,
+                         matmul.getTransposeA(), matmul.getTransposeB(), bool(accumulate));
     return;
   }
   auto scatter = cast<graph::GatherGradOp>(op);
@@ -300,9 +308,10 @@ void SegmentBuilder::buildProduct(Operation &op) {
   int64_t count = indexType.getNumElements(), size = type.getDimSize(0);
   int64_t width = size ? type.getNumElements() / size : 0;
   auto matrix = [&](int64_t rows) { return MemRefType::get({rows, width}, type.getElementType()); };
-  exec::ScatterAddOp::create(builder, loc, viewAs(loc, home(scatter.getGrad()), matrix(count)),
-                             viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
-                             viewAs(loc, result, matrix(size)), bool(accumulate));
+  exec::ScatterAddOp::create(
+      builder, loc, viewAs(loc, home(scatter.getGrad()), matrix(count)),
+      viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
+      viewAs(loc, result, matrix(size)), bool(accumulate));
 }
 
 void SegmentBuilder::buildOp(Operation &op) {
@@ -319,7 +328,8 @@ void SegmentBuilder::buildOp(Operation &op) {
         auto inputs = llvm::map_to_vector(kernel.getInputs(), [&](Value value) { return home(value); });
         auto outputs = llvm::map_to_vector(kernel.getOutputs(), [&](Value value) { return home(value); });
         exec::LaunchOp::create(builder, loc, kernel.getCalleeAttr(), inputs, outputs,
-                               builder.getI64IntegerAttr(range), builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
+                               builder.getI64IntegerAttr(range),
+                               builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
       })
       .Case<graph::AccumulateOp>([&](graph::AccumulateOp accumulate) {
         if (!fused.contains(rootOf(accumulate.getValue()).getDefiningOp()))
@@ -346,7 +356,8 @@ void SegmentBuilder::countFlops(Operation &op) {
 void SegmentBuilder::build() {
   builder.setInsertionPoint(function);
   auto types = llvm::map_to_vector(arguments, [](const Argument &argument) -> Type { return argument.type; });
-  segment = func::FuncOp::create(builder, function.getLoc(), function.getName(), builder.getFunctionType(types, {}));
+  segment = func::FuncOp::create(builder, function.getLoc(), function.getName(),
+                                 builder.getFunctionType(types, {}));
   segment->setDiscardableAttrs(function->getDiscardableAttrDictionary());
   segment.setVisibility(function.getVisibility());
   for (auto [index, argument] : llvm::enumerate(arguments)) {

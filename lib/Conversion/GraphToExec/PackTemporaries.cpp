@@ -56,11 +56,13 @@ int64_t dsopt::exec::packTemporaries(MutableArrayRef<Temporary> temporaries) {
   };
   sortBy(bySize, [](const Temporary &value) { return -value.bytes; });
   sortBy(byStart, [](const Temporary &value) { return value.first; });
-  sortBy(byArea, [](const Temporary &value) { return -double(value.bytes) * double(value.last - value.first + 1); });
+  sortBy(byArea,
+         [](const Temporary &value) { return -double(value.bytes) * double(value.last - value.first + 1); });
 
   int64_t best = -1;
   SmallVector<int64_t> offsets(count);
-  for (ArrayRef<size_t> order : {ArrayRef<size_t>(bySize), ArrayRef<size_t>(byStart), ArrayRef<size_t>(byArea)}) {
+  for (ArrayRef<size_t> order :
+       {ArrayRef<size_t>(bySize), ArrayRef<size_t>(byStart), ArrayRef<size_t>(byArea)}) {
     int64_t end = firstFit(temporaries, order, offsets);
     if (best >= 0 && end >= best)
       continue;

@@ -37,13 +37,14 @@ LogicalResult BucketOp::verify() {
     end = range.getOffset() + range.getElements();
   }
   if (getElements() % kGranule || getElements() < end || (int64_t)getElements() >= end + kGranule)
-    return emitOpError("has ") << getElements() << " elements, expected " << end << " rounded up to a multiple of "
-                               << kGranule;
+    return emitOpError("has ") << getElements() << " elements, expected " << end
+                               << " rounded up to a multiple of " << kGranule;
   int64_t unit = getRanks() * kGranule;
-  if (getRanks() < 1 || getPadded() % unit || getPadded() < getElements() || getPadded() >= getElements() + unit)
-    return emitOpError("is padded to ") << getPadded() << " elements, expected " << getElements()
-                                        << " rounded up to a multiple of " << unit << " (" << getRanks()
-                                        << " ranks x " << kGranule << ")";
+  if (getRanks() < 1 || getPadded() % unit || getPadded() < getElements() ||
+      getPadded() >= getElements() + unit)
+    return emitOpError("is padded to ")
+           << getPadded() << " elements, expected " << getElements() << " rounded up to a multiple of "
+           << unit << " (" << getRanks() << " ranks x " << kGranule << ")";
   if (getZero() < 0 || getZero() > 3)
     return emitOpError("has zero stage ") << getZero() << ", expected 0 to 3";
   return success();

@@ -51,8 +51,9 @@ LogicalResult BufferOp::verify() {
   if ((int64_t)getSlots() < 1)
     return emitOpError("has ") << (int64_t)getSlots() << " slots, expected at least 1";
   if (getStride() % kAlignment || (int64_t)getStride() < bytesOf(type))
-    return emitOpError("has a stride of ") << (int64_t)getStride() << " bytes, expected a multiple of " << kAlignment
-                                           << " of at least " << bytesOf(type) << ", the bytes of " << type;
+    return emitOpError("has a stride of ")
+           << (int64_t)getStride() << " bytes, expected a multiple of " << kAlignment << " of at least "
+           << bytesOf(type) << ", the bytes of " << type;
   if (getOffset() && ((int64_t)*getOffset() < 0 || *getOffset() % kAlignment))
     return emitOpError("is at offset ") << (int64_t)*getOffset() << ", expected a multiple of " << kAlignment;
   return success();
@@ -63,10 +64,13 @@ LogicalResult GemmOp::verify() {
        c = cast<MemRefType>(getResult().getType());
   int64_t rank = c.getRank();
   if (rank < 2 || a.getRank() != rank || b.getRank() != rank)
-    return emitOpError("has operands of rank ") << a.getRank() << " and " << b.getRank() << " and a result of rank "
-                                                << rank << ", expected equal ranks of at least 2";
-  int64_t m = a.getDimSize(rank - (getTransposeA() ? 1 : 2)), k = a.getDimSize(rank - (getTransposeA() ? 2 : 1));
-  int64_t kb = b.getDimSize(rank - (getTransposeB() ? 1 : 2)), n = b.getDimSize(rank - (getTransposeB() ? 2 : 1));
+    return emitOpError("has operands of rank ")
+           << a.getRank() << " and " << b.getRank() << " and a result of rank " << rank
+           << ", expected equal ranks of at least 2";
+  int64_t m = a.getDimSize(rank - (getTransposeA() ? 1 : 2)),
+          k = a.getDimSize(rank - (getTransposeA() ? 2 : 1));
+  int64_t kb = b.getDimSize(rank - (getTransposeB() ? 1 : 2)),
+          n = b.getDimSize(rank - (getTransposeB() ? 2 : 1));
   if (k != kb)
     return emitOpError("contracts ") << k << " with " << kb << " elements, expected equal sizes";
   if (c.getDimSize(rank - 2) != m || c.getDimSize(rank - 1) != n)

@@ -29,7 +29,8 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
     Block &block = blocks[number.getInt()];
     func::FuncOp &slot = name == "F" ? block.forward : name == "B" ? block.backward : block.weights;
     if (slot) {
-      InFlightDiagnostic diag = function.emitError("is a second phase ") << name << " of block " << number.getInt();
+      InFlightDiagnostic diag = function.emitError("is a second phase ")
+                                << name << " of block " << number.getInt();
       diag.attachNote(slot.getLoc()) << "the first is here";
       return diag;
     }
@@ -37,8 +38,8 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
   }
   for (auto [number, block] : llvm::enumerate(blocks))
     if (!block.forward)
-      return module.emitError("block ") << number << " has no forward function, but there are " << blocks.size()
-                                        << " blocks";
+      return module.emitError("block ")
+             << number << " has no forward function, but there are " << blocks.size() << " blocks";
   return blocks;
 }
 

@@ -49,7 +49,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);
     // One addition or comparison for each element read.
-    attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, GatherGradOp, AccumulateOp>(context);
+    attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, GatherGradOp, AccumulateOp>(
+        context);
     // As many as the operations they decompose into do for each element.
     attachOperandCost<5, SoftmaxOp, NllOp>(context);
     attachOperandCost<5, GeluOp>(context);
@@ -57,7 +58,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp>(context);
-    attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp,
-                 GatherOp, GatherElementsOp, GatherNDOp, OneHotOp>(context);
+    attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
+                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, GatherNDOp, OneHotOp>(context);
   });
 }

@@ -111,7 +111,8 @@ LogicalResult gradient(GatherOp op, GradientBuilder &g) {
     Value index = g.make<ConstantOp>(
         DenseElementsAttr::get(scalar, IntegerAttr::get(indices.getElementType(), row.getInt()).getValue()));
     Value isPadding = g.make<EqualOp>(op.getIndices(), index);
-    isPadding = g.reshape(isPadding, RankedTensorType::get(shape, cast<ShapedType>(isPadding.getType()).getElementType()));
+    isPadding = g.reshape(
+        isPadding, RankedTensorType::get(shape, cast<ShapedType>(isPadding.getType()).getElementType()));
     grad = g.make<WhereOp>(isPadding, g.scalar(0, grad), grad);
   }
   g.set(0, g.make<GatherGradOp>(op.getData().getType(), grad, op.getIndices(), op.getAxis()));

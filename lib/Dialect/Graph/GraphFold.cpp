@@ -119,8 +119,8 @@ Attribute fold::fromRaw(RankedTensorType type, ArrayRef<char> bytes) {
       std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) == 0)
     bytes = bytes.take_front(width);
   if (type.getElementType().isInteger(1))
-    return DenseElementsAttr::get(
-        type, ArrayRef<bool>(reinterpret_cast<const bool *>(bytes.data()), bytes.size()));
+    return DenseElementsAttr::get(type,
+                                  ArrayRef<bool>(reinterpret_cast<const bool *>(bytes.data()), bytes.size()));
   return DenseElementsAttr::getFromRawBuffer(type, bytes);
 }
 

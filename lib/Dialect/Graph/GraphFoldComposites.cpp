@@ -71,7 +71,8 @@ OpFoldResult GeluOp::fold(FoldAdaptor adaptor) {
 }
 
 LogicalResult LayerNormOp::fold(FoldAdaptor adaptor, SmallVectorImpl<OpFoldResult> &results) {
-  std::optional<std::vector<double>> x = doubles(adaptor.getInput()), scale = doubles(adaptor.getScale()), bias;
+  std::optional<std::vector<double>> x = doubles(adaptor.getInput()), scale = doubles(adaptor.getScale()),
+                                     bias;
   if (getBias() ? !(bias = doubles(adaptor.getBias())) : false)
     return failure();
   if (!x || !scale)

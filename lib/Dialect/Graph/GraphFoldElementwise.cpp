@@ -74,15 +74,14 @@ template <typename T, typename F> static T inDouble(T x, F f) {
     return x;
 }
 
-#define FOLD_UNARY(Op, expression)                                                                                     \
-  OpFoldResult Op::fold(FoldAdaptor adaptor) {                                                                         \
-    return foldUnary(getType(), adaptor.getInput(), [](auto x) {                                                       \
-      using T = decltype(x);                                                                                           \
-      return (T)(expression);                                                                                          \
-    });                                                                                                                \
+#define FOLD_UNARY(Op, expression)                                                                           \
+  OpFoldResult Op::fold(FoldAdaptor adaptor) {                                                               \
+    return foldUnary(getType(), adaptor.getInput(), [](auto x) {                                             \
+      using T = decltype(x);                                                                                 \
+      return (T)(expression);                                                                                \
+    });                                                                                                      \
   }
-#define FOLD_DOUBLE(Op, expression)                                                                                    \
-  FOLD_UNARY(Op, inDouble(x, [](double y) { return expression; }))
+#define FOLD_DOUBLE(Op, expression) FOLD_UNARY(Op, inDouble(x, [](double y) { return expression; }))
 
 FOLD_DOUBLE(ExpOp, std::exp(y))
 FOLD_DOUBLE(LogOp, std::log(y))
@@ -128,13 +127,13 @@ OpFoldResult IsNaNOp::fold(FoldAdaptor adaptor) {
 //===----------------------------------------------------------------------===//
 
 /// Integer arithmetic wraps around, as in numpy.
-#define WRAPPING(operator_)                                                                                            \
-  [](auto x, auto y) {                                                                                                 \
-    using T = decltype(x);                                                                                             \
-    if constexpr (std::is_floating_point_v<T>)                                                                         \
-      return x operator_ y;                                                                                            \
-    else                                                                                                               \
-      return (T)((uint64_t)x operator_(uint64_t) y);                                                                   \
+#define WRAPPING(operator_)                                                                                  \
+  [](auto x, auto y) {                                                                                       \
+    using T = decltype(x);                                                                                   \
+    if constexpr (std::is_floating_point_v<T>)                                                               \
+      return x operator_ y;                                                                                  \
+    else                                                                                                     \
+      return (T)((uint64_t)x operator_(uint64_t) y);                                                         \
   }
 
 /// `x` if it has the result's type already.
@@ -205,12 +204,14 @@ template <typename T> static T power(T x, T y) {
 OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
   if (isSplatOf(adaptor.getRhs(), 1) && keep(getLhs(), getType()))
     return getLhs();
-  return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(), [](auto x, auto y) { return power(x, y); });
+  return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(),
+                    [](auto x, auto y) { return power(x, y); });
 }
 
-#define FOLD_BINARY(Op, expression)                                                                                    \
-  OpFoldResult Op::fold(FoldAdaptor adaptor) {                                                                         \
-    return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(), [](auto x, auto y) { return expression; });       \
+#define FOLD_BINARY(Op, expression)                                                                          \
+  OpFoldResult Op::fold(FoldAdaptor adaptor) {                                                               \
+    return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(),                                         \
+                      [](auto x, auto y) { return expression; });                                            \
   }
 FOLD_BINARY(MinOp, x != x || x < y ? x : y)
 FOLD_BINARY(MaxOp, x != x || x > y ? x : y)

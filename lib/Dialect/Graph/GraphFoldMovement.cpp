@@ -31,8 +31,8 @@ static void copyTyped(ArrayRef<int64_t> shape, const char *from, ArrayRef<int64_
 }
 
 /// Copies a box of elements of `width` bytes; strides count elements.
-static void copyStrided(int64_t width, ArrayRef<int64_t> shape, const char *from, ArrayRef<int64_t> fromStrides,
-                        char *to, ArrayRef<int64_t> toStrides) {
+static void copyStrided(int64_t width, ArrayRef<int64_t> shape, const char *from,
+                        ArrayRef<int64_t> fromStrides, char *to, ArrayRef<int64_t> toStrides) {
   switch (width) {
   case 1:
     return copyTyped<uint8_t>(shape, from, fromStrides, to, toStrides);
@@ -47,13 +47,15 @@ static void copyStrided(int64_t width, ArrayRef<int64_t> shape, const char *from
 
 /// The constant read at `offset` (in elements) with `strides` for each dimension
 /// of `type`.
-static Attribute foldView(RankedTensorType type, const Elements &x, int64_t offset, ArrayRef<int64_t> strides) {
+static Attribute foldView(RankedTensorType type, const Elements &x, int64_t offset,
+                          ArrayRef<int64_t> strides) {
   if (x.splat)
     return fromRaw(type, ArrayRef<char>(x.data, x.width));
   if (!fits(type) || x.width > 8)
     return {};
   Buffer out(type.getNumElements() * x.width);
-  copyStrided(x.width, type.getShape(), x.data + offset * x.width, strides, out.data(), rowMajor(type.getShape()));
+  copyStrided(x.width, type.getShape(), x.data + offset * x.width, strides, out.data(),
+              rowMajor(type.getShape()));
   return fromRaw(type, out);
 }
 
@@ -122,7 +124,8 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
   // A slice of equal shape may still reverse.
-  if (getInput().getType() == getType() && llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }))
+  if (getInput().getType() == getType() &&
+      llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }))
     return getInput();
   std::optional<Elements> x = Elements::raw(adaptor.getInput());
   if (!x)
@@ -138,7 +141,8 @@ OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
 //===----------------------------------------------------------------------===//
 
 OpFoldResult SliceGradOp::fold(FoldAdaptor adaptor) {
-  if (getInput().getType() == getType() && llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }))
+  if (getInput().getType() == getType() &&
+      llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }))
     return getInput();
   std::optional<Elements> x = Elements::raw(adaptor.getInput());
   auto type = cast<RankedTensorType>(getType());
@@ -148,7 +152,8 @@ OpFoldResult SliceGradOp::fold(FoldAdaptor adaptor) {
   SmallVector<int64_t> whole = rowMajor(type.getShape()), strides;
   for (auto [stride, step] : llvm::zip_equal(whole, getSteps()))
     strides.push_back(stride * step);
-  copyStrided(x->width, x->shape(), x->data, x->strides(), out.data() + dot(whole, getStarts()) * x->width, strides);
+  copyStrided(x->width, x->shape(), x->data, x->strides(), out.data() + dot(whole, getStarts()) * x->width,
+              strides);
   return fromRaw(type, out);
 }
 
@@ -187,13 +192,15 @@ OpFoldResult PadOp::fold(FoldAdaptor adaptor) {
     return {};
   Buffer out(type.getNumElements() * x->width);
   SmallVector<int64_t> whole = rowMajor(type.getShape()), own = x->strides(), box;
-  copyStrided(x->width, type.getShape(), value->data, SmallVector<int64_t>(whole.size(), 0), out.data(), whole);
+  copyStrided(x->width, type.getShape(), value->data, SmallVector<int64_t>(whole.size(), 0), out.data(),
+              whole);
   int64_t from = 0, to = 0;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     int64_t low = getLows()[dim], high = getHighs()[dim];
     from += std::max<int64_t>(-low, 0) * own[dim];
     to += std::max<int64_t>(low, 0) * whole[dim];
-    box.push_back(std::max<int64_t>(x->shape()[dim] + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0), 0));
+    box.push_back(
+        std::max<int64_t>(x->shape()[dim] + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0), 0));
   }
   copyStrided(x->width, box, x->data + from * x->width, own, out.data() + to * x->width, whole);
   return fromRaw(type, out);
@@ -270,7 +277,8 @@ OpFoldResult GatherNDOp::fold(FoldAdaptor adaptor) {
     return {};
   ArrayRef<int64_t> indexShape = cast<ShapedType>(getIndices().getType()).getShape(), shape = x->shape();
   int64_t batch = getBatchDims(), depth = indexShape.back();
-  int64_t batches = product(shape.take_front(batch)), count = product(indexShape.drop_back().drop_front(batch));
+  int64_t batches = product(shape.take_front(batch)),
+          count = product(indexShape.drop_back().drop_front(batch));
   int64_t inner = product(shape.drop_front(batch + depth)), perBatch = product(shape.drop_front(batch));
   Buffer out(type.getNumElements() * x->width);
   char *to = out.data();

@@ -145,16 +145,16 @@ OpFoldResult MatMulOp::fold(FoldAdaptor adaptor) {
   return dispatchNumber(type.getElementType(), [&](auto tag) -> Attribute {
     using T = decltype(tag);
     Buffer out(type.getNumElements() * sizeof(T));
-    forEachRow<3>(type.getShape(), {sa, sb, rowMajor(type.getShape())},
-                  [&](auto &offset, int64_t count, auto &step) {
-                    for (int64_t i = 0; i < count; ++i) {
-                      const T *x = a->as<T>() + offset[0] + i * step[0], *y = b->as<T>() + offset[1] + i * step[1];
-                      Sum<T> sum = 0;
-                      for (int64_t k = 0; k < depth; ++k)
-                        sum += (Sum<T>)x[k * alongA] * (Sum<T>)y[k * alongB];
-                      reinterpret_cast<T *>(out.data())[offset[2] + i * step[2]] = (T)sum;
-                    }
-                  });
+    forEachRow<3>(
+        type.getShape(), {sa, sb, rowMajor(type.getShape())}, [&](auto &offset, int64_t count, auto &step) {
+          for (int64_t i = 0; i < count; ++i) {
+            const T *x = a->as<T>() + offset[0] + i * step[0], *y = b->as<T>() + offset[1] + i * step[1];
+            Sum<T> sum = 0;
+            for (int64_t k = 0; k < depth; ++k)
+              sum += (Sum<T>)x[k * alongA] * (Sum<T>)y[k * alongB];
+            reinterpret_cast<T *>(out.data())[offset[2] + i * step[2]] = (T)sum;
+          }
+        });
     return fromNumbers(type, out);
   });
 }

@@ -34,8 +34,7 @@ LogicalResult checkDomain(std::optional<Location> location, StringRef name, Doma
   case Domain::Any:
     return success();
   case Domain::Number:
-    return isBool ? shapeError(location, name, "has operands of element type ", element,
-                               ", expected numbers")
+    return isBool ? shapeError(location, name, "has operands of element type ", element, ", expected numbers")
                   : success();
   case Domain::Float:
     return isa<FloatType>(element) ? success()
@@ -53,12 +52,13 @@ LogicalResult inferUnary(std::optional<Location> location, StringRef name, Domai
   RankedTensorType type = tensorType(input);
   if (failed(checkDomain(location, name, domain, type.getElementType())))
     return failure();
-  types.push_back(RankedTensorType::get(type.getShape(), resultElement ? resultElement : type.getElementType()));
+  types.push_back(
+      RankedTensorType::get(type.getShape(), resultElement ? resultElement : type.getElementType()));
   return success();
 }
 
-LogicalResult inferBinary(std::optional<Location> location, StringRef name, Domain domain, Value lhs, Value rhs,
-                          Type resultElement, SmallVectorImpl<Type> &types) {
+LogicalResult inferBinary(std::optional<Location> location, StringRef name, Domain domain, Value lhs,
+                          Value rhs, Type resultElement, SmallVectorImpl<Type> &types) {
   RankedTensorType a = tensorType(lhs), b = tensorType(rhs);
   if (a.getElementType() != b.getElementType())
     return shapeError(location, name, "has operands of element types ", a.getElementType(), " and ",
@@ -73,8 +73,8 @@ LogicalResult inferBinary(std::optional<Location> location, StringRef name, Doma
   return success();
 }
 
-LogicalResult inferReduction(std::optional<Location> location, StringRef name, Value input, ArrayRef<int64_t> axes,
-                             bool keepdims, SmallVectorImpl<Type> &types) {
+LogicalResult inferReduction(std::optional<Location> location, StringRef name, Value input,
+                             ArrayRef<int64_t> axes, bool keepdims, SmallVectorImpl<Type> &types) {
   RankedTensorType type = tensorType(input);
   if (failed(checkDomain(location, name, Domain::Number, type.getElementType())))
     return failure();
@@ -97,24 +97,24 @@ LogicalResult inferReduction(std::optional<Location> location, StringRef name, V
 }
 } // namespace
 
-#define INFER(Op)                                                                                                      \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,         \
-                                     SmallVectorImpl<Type> &types)
-#define INFER_UNARY(Op, domain)                                                                                        \
+#define INFER(Op)                                                                                            \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location,                 \
+                                     Adaptor adaptor, SmallVectorImpl<Type> &types)
+#define INFER_UNARY(Op, domain)                                                                              \
   INFER(Op) { return inferUnary(location, getOperationName(), domain, adaptor.getInput(), {}, types); }
-#define INFER_BINARY(Op, domain)                                                                                       \
-  INFER(Op) {                                                                                                          \
-    return inferBinary(location, getOperationName(), domain, adaptor.getLhs(), adaptor.getRhs(), {}, types);          \
+#define INFER_BINARY(Op, domain)                                                                             \
+  INFER(Op) {                                                                                                \
+    return inferBinary(location, getOperationName(), domain, adaptor.getLhs(), adaptor.getRhs(), {}, types); \
   }
-#define INFER_COMPARE(Op, domain)                                                                                      \
-  INFER(Op) {                                                                                                          \
-    return inferBinary(location, getOperationName(), domain, adaptor.getLhs(), adaptor.getRhs(),                      \
-                       IntegerType::get(context, 1), types);                                                          \
+#define INFER_COMPARE(Op, domain)                                                                            \
+  INFER(Op) {                                                                                                \
+    return inferBinary(location, getOperationName(), domain, adaptor.getLhs(), adaptor.getRhs(),             \
+                       IntegerType::get(context, 1), types);                                                 \
   }
-#define INFER_REDUCE(Op)                                                                                               \
-  INFER(Op) {                                                                                                          \
-    return inferReduction(location, getOperationName(), adaptor.getInput(), adaptor.getAxes(),                        \
-                          adaptor.getKeepdims(), types);                                                              \
+#define INFER_REDUCE(Op)                                                                                     \
+  INFER(Op) {                                                                                                \
+    return inferReduction(location, getOperationName(), adaptor.getInput(), adaptor.getAxes(),               \
+                          adaptor.getKeepdims(), types);                                                     \
   }
 
 INFER_UNARY(NegOp, Domain::Number)
@@ -130,8 +130,8 @@ INFER_UNARY(SigmoidOp, Domain::Float)
 INFER_UNARY(ReluOp, Domain::Number)
 INFER_UNARY(NotOp, Domain::Bool)
 INFER(IsNaNOp) {
-  return inferUnary(location, getOperationName(), Domain::Float, adaptor.getInput(), IntegerType::get(context, 1),
-                    types);
+  return inferUnary(location, getOperationName(), Domain::Float, adaptor.getInput(),
+                    IntegerType::get(context, 1), types);
 }
 INFER_BINARY(AddOp, Domain::Number)
 INFER_BINARY(SubOp, Domain::Number)
@@ -154,13 +154,14 @@ INFER_REDUCE(ReduceMinOp)
 
 INFER(WhereOp) {
   RankedTensorType condition = tensorType(adaptor.getCondition());
-  if (failed(inferBinary(location, getOperationName(), Domain::Any, adaptor.getLhs(), adaptor.getRhs(), {}, types)))
+  if (failed(inferBinary(location, getOperationName(), Domain::Any, adaptor.getLhs(), adaptor.getRhs(), {},
+                         types)))
     return failure();
   auto values = cast<RankedTensorType>(types.pop_back_val());
   auto shape = broadcastShapes(condition.getShape(), values.getShape());
   if (failed(shape))
-    return shapeError(location, getOperationName(), "has a condition of type ", condition, " and values of type ",
-                      values, ", expected shapes that broadcast");
+    return shapeError(location, getOperationName(), "has a condition of type ", condition,
+                      " and values of type ", values, ", expected shapes that broadcast");
   types.push_back(RankedTensorType::get(*shape, values.getElementType()));
   return success();
 }
@@ -174,8 +175,8 @@ INFER(MatMulOp) {
     return shapeError(location, getOperationName(), "has operands of types ", a, " and ", b,
                       ", expected equal ranks of at least 2");
   if (a.getElementType() != b.getElementType())
-    return shapeError(location, getOperationName(), "has operands of element types ", a.getElementType(), " and ",
-                      b.getElementType(), ", expected equal ones");
+    return shapeError(location, getOperationName(), "has operands of element types ", a.getElementType(),
+                      " and ", b.getElementType(), ", expected equal ones");
   if (a.getShape().drop_back(2) != b.getShape().drop_back(2))
     return shapeError(location, getOperationName(), "has operands of types ", a, " and ", b,
                       ", expected equal leading dimensions");
@@ -183,7 +184,8 @@ INFER(MatMulOp) {
   int64_t m = a.getDimSize(rank - (ta ? 1 : 2)), ka = a.getDimSize(rank - (ta ? 2 : 1));
   int64_t kb = b.getDimSize(rank - (tb ? 1 : 2)), n = b.getDimSize(rank - (tb ? 2 : 1));
   if (ka != kb)
-    return shapeError(location, getOperationName(), "contracts ", ka, " with ", kb, " elements, expected equal sizes");
+    return shapeError(location, getOperationName(), "contracts ", ka, " with ", kb,
+                      " elements, expected equal sizes");
   SmallVector<int64_t> shape(a.getShape().drop_back(2));
   shape.append({m, n});
   types.push_back(RankedTensorType::get(shape, a.getElementType()));
@@ -194,7 +196,7 @@ INFER(CumSumOp) {
   RankedTensorType type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis();
   if (axis < 0 || axis >= type.getRank())
-    return shapeError(location, getOperationName(), "sums along axis ", axis, " of ", type, ", expected 0 to ",
-                      type.getRank() - 1);
+    return shapeError(location, getOperationName(), "sums along axis ", axis, " of ", type,
+                      ", expected 0 to ", type.getRank() - 1);
   return inferUnary(location, getOperationName(), Domain::Number, adaptor.getInput(), {}, types);
 }

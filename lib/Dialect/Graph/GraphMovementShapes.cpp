@@ -6,11 +6,12 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-#define INFER(Op)                                                                                                      \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,         \
-                                     SmallVectorImpl<Type> &types)
+#define INFER(Op)                                                                                            \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location,                 \
+                                     Adaptor adaptor, SmallVectorImpl<Type> &types)
 
-static LogicalResult checkAxis(std::optional<Location> location, StringRef name, int64_t axis, RankedTensorType type) {
+static LogicalResult checkAxis(std::optional<Location> location, StringRef name, int64_t axis,
+                               RankedTensorType type) {
   if (axis >= 0 && axis < type.getRank())
     return success();
   return shapeError(location, name, "has axis ", axis, " of ", type, ", expected 0 to ", type.getRank() - 1);
@@ -32,13 +33,15 @@ static LogicalResult checkWindow(std::optional<Location> location, StringRef nam
     if (steps[dim] == 0)
       return shapeError(location, name, "has step 0 in dimension ", dim, ", expected another");
     if (sizes[dim] < 0)
-      return shapeError(location, name, "has size ", sizes[dim], " in dimension ", dim, ", expected at least 0");
+      return shapeError(location, name, "has size ", sizes[dim], " in dimension ", dim,
+                        ", expected at least 0");
     if (sizes[dim] == 0)
       continue;
     int64_t first = starts[dim], last = first + (sizes[dim] - 1) * steps[dim];
     if (std::min(first, last) < 0 || std::max(first, last) >= whole.getDimSize(dim))
-      return shapeError(location, name, "spans elements ", std::min(first, last), " to ", std::max(first, last),
-                        " of dimension ", dim, ", expected 0 to ", whole.getDimSize(dim) - 1);
+      return shapeError(location, name, "spans elements ", std::min(first, last), " to ",
+                        std::max(first, last), " of dimension ", dim, ", expected 0 to ",
+                        whole.getDimSize(dim) - 1);
   }
   return success();
 }
@@ -74,8 +77,8 @@ INFER(TransposeOp) {
   SmallVector<int64_t> shape;
   for (int64_t from : perm) {
     if (from < 0 || from >= type.getRank() || seen[from])
-      return shapeError(location, getOperationName(), "has perm [", perm, "], expected a permutation of 0 to ",
-                        type.getRank() - 1);
+      return shapeError(location, getOperationName(), "has perm [", perm,
+                        "], expected a permutation of 0 to ", type.getRank() - 1);
     seen[from] = true;
     shape.push_back(type.getDimSize(from));
   }
@@ -121,8 +124,8 @@ INFER(SliceOp) {
 LogicalResult SliceGradOp::verify() {
   RankedTensorType from = tensorType(getInput()), to = tensorType(getResult());
   if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
-    return emitOpError("has an operand of type ") << from << " and a result of type " << to
-                                                  << ", expected equal element types and ranks";
+    return emitOpError("has an operand of type ")
+           << from << " and a result of type " << to << ", expected equal element types and ranks";
   if (failed(checkEntries(getLoc(), getOperationName(), "starts", getStarts(), to)) ||
       failed(checkEntries(getLoc(), getOperationName(), "steps", getSteps(), to)))
     return failure();
@@ -136,8 +139,8 @@ INFER(PadOp) {
       failed(checkEntries(location, name, "highs", adaptor.getHighs(), type)))
     return failure();
   if (adaptor.getValue().getType() != type.getElementType())
-    return shapeError(location, name, "pads with a value of type ", adaptor.getValue().getType(), ", expected ",
-                      type.getElementType());
+    return shapeError(location, name, "pads with a value of type ", adaptor.getValue().getType(),
+                      ", expected ", type.getElementType());
   SmallVector<int64_t> shape(type.getShape());
   for (auto [dim, low, high] : llvm::enumerate(adaptor.getLows(), adaptor.getHighs())) {
     shape[dim] += low + high;
@@ -167,7 +170,8 @@ INFER(GatherOp) {
 }
 
 LogicalResult GatherGradOp::verify() {
-  RankedTensorType grad = tensorType(getGrad()), indices = tensorType(getIndices()), to = tensorType(getResult());
+  RankedTensorType grad = tensorType(getGrad()), indices = tensorType(getIndices()),
+                   to = tensorType(getResult());
   int64_t axis = getAxis();
   if (failed(checkAxis(getLoc(), getOperationName(), axis, to)))
     return failure();
@@ -186,8 +190,8 @@ INFER(GatherElementsOp) {
   for (int64_t dim = 0; fits && dim < data.getRank(); ++dim)
     fits = dim == axis || indices.getDimSize(dim) <= data.getDimSize(dim);
   if (!fits)
-    return shapeError(location, getOperationName(), "has data of type ", data, " and indices of type ", indices,
-                      ", expected equal ranks and no larger indices but along axis ", axis);
+    return shapeError(location, getOperationName(), "has data of type ", data, " and indices of type ",
+                      indices, ", expected equal ranks and no larger indices but along axis ", axis);
   types.push_back(RankedTensorType::get(indices.getShape(), data.getElementType()));
   return success();
 }
@@ -198,11 +202,12 @@ INFER(GatherNDOp) {
   StringRef name = getOperationName();
   if (batch < 0 || indexRank < 1 || batch >= std::min(rank, indexRank) ||
       data.getShape().take_front(batch) != indices.getShape().take_front(batch))
-    return shapeError(location, name, "has data of type ", data, " and indices of type ", indices, ", expected ",
-                      batch, " equal batch dimensions before others");
+    return shapeError(location, name, "has data of type ", data, " and indices of type ", indices,
+                      ", expected ", batch, " equal batch dimensions before others");
   int64_t depth = indices.getDimSize(indexRank - 1);
   if (depth < 1 || depth > rank - batch)
-    return shapeError(location, name, "has ", depth, " indices for each element, expected 1 to ", rank - batch);
+    return shapeError(location, name, "has ", depth, " indices for each element, expected 1 to ",
+                      rank - batch);
   SmallVector<int64_t> shape(indices.getShape().drop_back());
   llvm::append_range(shape, data.getShape().drop_front(batch + depth));
   types.push_back(RankedTensorType::get(shape, data.getElementType()));

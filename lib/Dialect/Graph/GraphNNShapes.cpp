@@ -6,9 +6,9 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-#define INFER(Op)                                                                                                      \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,         \
-                                     SmallVectorImpl<Type> &types)
+#define INFER(Op)                                                                                            \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location,                 \
+                                     Adaptor adaptor, SmallVectorImpl<Type> &types)
 
 INFER(SoftmaxOp) {
   RankedTensorType type = tensorType(adaptor.getInput());
@@ -48,8 +48,8 @@ INFER(LayerNormOp) {
 INFER(NllOp) {
   RankedTensorType logits = tensorType(adaptor.getLogits()), labels = tensorType(adaptor.getLabels());
   if (logits.getRank() != 2 || labels.getRank() != 1 || logits.getDimSize(0) != labels.getDimSize(0))
-    return shapeError(location, getOperationName(), "has logits of type ", logits, " and labels of type ", labels,
-                      ", expected [N, C] and [N]");
+    return shapeError(location, getOperationName(), "has logits of type ", logits, " and labels of type ",
+                      labels, ", expected [N, C] and [N]");
   types.append(2, RankedTensorType::get(labels.getShape(), logits.getElementType()));
   return success();
 }

@@ -13,7 +13,8 @@ LogicalResult dsopt::graph::verifyInferredTypes(Operation *op) {
     return failure();
   for (auto [i, type] : llvm::enumerate(expected))
     if (op->getResult(i).getType() != type)
-      return op->emitOpError("has result ") << i << " of type " << op->getResult(i).getType() << ", expected " << type;
+      return op->emitOpError("has result ")
+             << i << " of type " << op->getResult(i).getType() << ", expected " << type;
   return success();
 }
 

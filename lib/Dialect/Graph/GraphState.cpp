@@ -34,8 +34,8 @@ static LogicalResult verifyState(Operation *op, FlatSymbolRefAttr name, Type typ
   else if (auto parameter = dyn_cast_or_null<ParameterOp>(symbol); parameter && parameters)
     expected = parameter.getType();
   else
-    return op->emitOpError("names ") << name << ", which is no " << (parameters ? "parameter or state" : "state")
-                                     << " of this module";
+    return op->emitOpError("names ") << name << ", which is no "
+                                     << (parameters ? "parameter or state" : "state") << " of this module";
   if (type != expected)
     return op->emitOpError("has type ") << type << ", expected " << expected << ", the type of " << name;
   return success();
@@ -53,7 +53,8 @@ LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 /// Compares one side of a call with the callee's types. A flat kernel's types
 /// are nominal: it runs on ranges of tensors of any shape.
-static LogicalResult verifyCallTypes(Operation *op, StringRef what, TypeRange got, TypeRange expected, bool flat) {
+static LogicalResult verifyCallTypes(Operation *op, StringRef what, TypeRange got, TypeRange expected,
+                                     bool flat) {
   if (got.size() != expected.size())
     return op->emitOpError("has ") << got.size() << " " << what << "s, expected " << expected.size();
   for (auto [i, a, b] : llvm::enumerate(got, expected))

@@ -6,7 +6,9 @@ using namespace mlir;
 
 namespace dsopt::onnx_import {
 
-template <typename Op> static LogicalResult unary(NodeBuilder &n) { return n.set(0, n.e.make<Op>(n.input(0))); }
+template <typename Op> static LogicalResult unary(NodeBuilder &n) {
+  return n.set(0, n.e.make<Op>(n.input(0)));
+}
 
 template <typename Op> static LogicalResult binary(NodeBuilder &n) {
   Value lhs = n.input(0), rhs = n.input(1);

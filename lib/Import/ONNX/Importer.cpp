@@ -30,7 +30,8 @@ private:
   InFlightDiagnostic error() { return emitError(location); }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
-    return "node '" + nodeName(node) + "' (" + node.op_type() + ", opset " + std::to_string(file.opset()) + ")";
+    return "node '" + nodeName(node) + "' (" + node.op_type() + ", opset " + std::to_string(file.opset()) +
+           ")";
   }
 
   LogicalResult indexNodes();
@@ -84,7 +85,8 @@ static bool isScalarFloat(const onnx::ValueInfoProto &output) {
   const onnx::TypeProto_Tensor &tensor = output.type().tensor_type();
   return output.type().has_tensor_type() && tensor.has_shape() && tensor.shape().dim_size() == 0 &&
          (tensor.elem_type() == onnx::TensorProto::FLOAT || tensor.elem_type() == onnx::TensorProto::DOUBLE ||
-          tensor.elem_type() == onnx::TensorProto::FLOAT16 || tensor.elem_type() == onnx::TensorProto::BFLOAT16);
+          tensor.elem_type() == onnx::TensorProto::FLOAT16 ||
+          tensor.elem_type() == onnx::TensorProto::BFLOAT16);
 }
 
 LogicalResult Importer::chooseLoss() {
@@ -129,8 +131,8 @@ LogicalResult Importer::chooseLoss() {
       loss.output = scalars.front();
   }
   if (!exists(loss.output))
-    return error() << "the loss is to be '" << loss.output << "', which the model does not compute (outputs: "
-                   << listed() << ")";
+    return error() << "the loss is to be '" << loss.output
+                   << "', which the model does not compute (outputs: " << listed() << ")";
   return success();
 }
 
@@ -145,10 +147,12 @@ LogicalResult Importer::orderNodes() {
     }
     auto producer = producers.find(name);
     if (producer == producers.end())
-      return error() << (user ? describe(*user) : "the loss") << " reads '" << name << "', which nothing computes";
+      return error() << (user ? describe(*user) : "the loss") << " reads '" << name
+                     << "', which nothing computes";
     char &state = states[producer->second];
     if (state == Open)
-      return error() << describe(*user) << " reads '" << name << "', which depends on it: the graph has a cycle";
+      return error() << describe(*user) << " reads '" << name
+                     << "', which depends on it: the graph has a cycle";
     if (state == Unseen) {
       state = Open;
       stack.push_back({producer->second, 0});
@@ -244,8 +248,8 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
     return error() << describe(node) << " has an operator that is not available: '"
                    << (node.domain().empty() ? "" : node.domain() + ".") << node.op_type() << "'";
   if (file.opset() < row->since || file.opset() > row->until)
-    return error() << describe(node) << " has operator '" << node.op_type() << "', expected in opset " << row->since
-                   << " to " << row->until << " only";
+    return error() << describe(node) << " has operator '" << node.op_type() << "', expected in opset "
+                   << row->since << " to " << row->until << " only";
   emitter.location = NameLoc::get(StringAttr::get(module.getContext(), nodeName(node)), location);
   if (failed(bindInitializers(node)))
     return failure();
@@ -314,8 +318,8 @@ FailureOr<mlir::Value> Importer::buildLoss() {
     auto targetType = isClass ? RankedTensorType::get(rows, b.getI64Type()) : type;
     unsigned index = function.getNumArguments();
     if (failed(function.insertArgument(
-            index, targetType, b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))),
-            location)))
+            index, targetType,
+            b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))), location)))
       return failure();
     bindings[loss.target] = {function.getArgument(index), {}, {}};
     auto data = microBatchShape(options, loss.target, targetType.getRank(), location);
@@ -326,8 +330,8 @@ FailureOr<mlir::Value> Importer::buildLoss() {
           return std::get<0>(pair) >= 0 && std::get<0>(pair) != std::get<1>(pair);
         }))
       return error() << "-loss=" << options.loss << " needs '" << loss.target << "' of shape ["
-                     << targetType.getShape() << "], but its data has micro-batches of shape [" << ArrayRef(**data)
-                     << "]";
+                     << targetType.getShape() << "], but its data has micro-batches of shape ["
+                     << ArrayRef(**data) << "]";
   }
   mlir::Value target = readBinding(loss.target);
   if (!target)
@@ -389,8 +393,8 @@ LogicalResult Importer::finish(mlir::Value result) {
 }
 
 LogicalResult Importer::run() {
-  if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) || failed(initializers.classify()) ||
-      failed(makeFunction()))
+  if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) ||
+      failed(initializers.classify()) || failed(makeFunction()))
     return failure();
   warnOfMergedInitializers(file, nodes, location);
   for (const onnx::NodeProto *node : nodes)

@@ -56,7 +56,8 @@ LogicalResult Initializers::classify() {
         integer = &tensor;
     }
     if (!trains)
-      return emitError(location) << "-train=" << glob << " names initializer '" << integer->name() << "' of type "
+      return emitError(location) << "-train=" << glob << " names initializer '" << integer->name()
+                                 << "' of type "
                                  << onnx::TensorProto::DataType_Name(
                                         (onnx::TensorProto::DataType)integer->data_type())
                                  << ", expected one of floating point";
@@ -88,7 +89,8 @@ FailureOr<Initializer> Initializers::make(int index) {
 
   StringRef why = whyFrozen(tensor, type);
   bool isFloat = isa<FloatType>(type.getElementType());
-  bool isFolded = !why.empty() && graph::numBytes(type) <= (isFloat ? kFoldedFloatBytes : kFoldedIntegerBytes);
+  bool isFolded =
+      !why.empty() && graph::numBytes(type) <= (isFloat ? kFoldedFloatBytes : kFoldedIntegerBytes);
   // What was frozen by hand stays a weight, whatever its size.
   if (why == "-freeze" && type.getNumElements() > 1)
     isFolded = false;
@@ -101,12 +103,13 @@ FailureOr<Initializer> Initializers::make(int index) {
 }
 
 /// Checks that an extent has the type's size.
-static LogicalResult checkBytes(const Extent &extent, RankedTensorType type, StringRef name, Location location) {
+static LogicalResult checkBytes(const Extent &extent, RankedTensorType type, StringRef name,
+                                Location location) {
   int64_t expected = graph::numBytes(type);
   if (extent.bytes == expected || (extent.isExternal && extent.bytes == -1))
     return success();
-  return emitError(location) << "initializer '" << name << "' has " << extent.bytes << " bytes of data, expected "
-                             << expected << " for " << type;
+  return emitError(location) << "initializer '" << name << "' has " << extent.bytes
+                             << " bytes of data, expected " << expected << " for " << type;
 }
 
 FailureOr<DenseElementsAttr> Initializers::makeConstant(int index, RankedTensorType type) {
@@ -131,7 +134,8 @@ FailureOr<DenseElementsAttr> Initializers::makeConstant(int index, RankedTensorT
 FailureOr<Extent> Initializers::spill(StringRef bytes) {
   Location location = module.getLoc();
   XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  std::string name = llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".dsopt-weights";
+  std::string name =
+      llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".dsopt-weights";
   SmallString<128> path(options.spillFolder);
   llvm::sys::path::append(path, name);
   llvm::sys::fs::make_absolute(path);
@@ -183,7 +187,8 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
   if (options.weights != WeightFiles::Ignore) {
     bool absent = false;
     bool mayBeAbsent = options.weights == WeightFiles::IfPresent;
-    const llvm::MemoryBuffer *data = file.weights(extent, bytes, name, location, mayBeAbsent ? &absent : nullptr);
+    const llvm::MemoryBuffer *data =
+        file.weights(extent, bytes, name, location, mayBeAbsent ? &absent : nullptr);
     if (!data && !absent)
       return failure();
     if (data) {
@@ -200,11 +205,13 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
   auto parameter = graph::ParameterOp::create(
       builder, location, builder.getStringAttr(name), TypeAttr::get(type), builder.getStringAttr(extent.file),
       builder.getI64IntegerAttr(extent.offset), builder.getI64IntegerAttr(bytes), fileBytes, chunks,
-      why.empty() ? UnitAttr() : builder.getUnitAttr(), why.empty() ? StringAttr() : builder.getStringAttr(why));
+      why.empty() ? UnitAttr() : builder.getUnitAttr(),
+      why.empty() ? StringAttr() : builder.getStringAttr(why));
   return parameter;
 }
 
-void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {
+void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes,
+                              Location location) {
   llvm::StringMap<int> uses;
   llvm::StringMap<std::string> source;
   std::vector<std::string> merged;
@@ -218,9 +225,9 @@ void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodePr
       return;
     const onnx::TensorProto &tensor = file.graph().initializer(initializer);
     bool isVector = tensor.dims_size() == 1 && tensor.dims(0) > 1;
-    bool isFloat = tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::DOUBLE ||
-                   tensor.data_type() == onnx::TensorProto::FLOAT16 ||
-                   tensor.data_type() == onnx::TensorProto::BFLOAT16;
+    bool isFloat =
+        tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::DOUBLE ||
+        tensor.data_type() == onnx::TensorProto::FLOAT16 || tensor.data_type() == onnx::TensorProto::BFLOAT16;
     if (isVector && isFloat && ++uses[name] == 2)
       merged.push_back(name);
   };
@@ -246,8 +253,8 @@ void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodePr
           << " operations";
   if (merged.size() > 1)
     warning << ", and " << merged.size() - 1 << " others are shared too";
-  warning << ": exporters merge equal fresh weights, which are then trained as one; -untie='" << merged.front()
-          << "' separates them, so does exporting with optimize=False";
+  warning << ": exporters merge equal fresh weights, which are then trained as one; -untie='"
+          << merged.front() << "' separates them, so does exporting with optimize=False";
 }
 
 } // namespace dsopt::onnx_import

@@ -33,7 +33,8 @@ public:
 private:
   /// Why an initializer is not trained; empty if it is.
   mlir::StringRef whyFrozen(const onnx::TensorProto &tensor, mlir::RankedTensorType type) const;
-  mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type, mlir::StringRef why);
+  mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type,
+                                                    mlir::StringRef why);
   mlir::FailureOr<mlir::DenseElementsAttr> makeConstant(int index, mlir::RankedTensorType type);
   /// Writes the bytes beside the output; the file's name holds their hash.
   mlir::FailureOr<Extent> spill(mlir::StringRef bytes);

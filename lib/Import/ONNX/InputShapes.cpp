@@ -50,8 +50,8 @@ private:
 };
 } // namespace
 
-FailureOr<std::optional<std::vector<int64_t>>> microBatchShape(const ImportOptions &options, const std::string &input,
-                                                               int64_t rank, Location location) {
+FailureOr<std::optional<std::vector<int64_t>>>
+microBatchShape(const ImportOptions &options, const std::string &input, int64_t rank, Location location) {
   auto found = options.inputShapes.find(input);
   if (found == options.inputShapes.end())
     return std::optional<std::vector<int64_t>>();
@@ -112,7 +112,8 @@ LogicalResult Binder::bindMicroBatch() {
   if (options.microBatchSize == 0)
     return success();
   if (options.microBatchSize < 0 || options.microBatchSize > kMaxElements)
-    return error() << "-micro-batch-size=" << options.microBatchSize << " is out of range, expected 1 to 2^40";
+    return error() << "-micro-batch-size=" << options.microBatchSize
+                   << " is out of range, expected 1 to 2^40";
   bool isUsed = false;
   const onnx::ValueInfoProto *other = nullptr;
   for (const onnx::ValueInfoProto *input : inputs) {
@@ -128,8 +129,9 @@ LogicalResult Binder::bindMicroBatch() {
       other = input;
   }
   if (!isUsed && other)
-    return error() << "-micro-batch-size=" << options.microBatchSize << " does not match input '" << other->name()
-                   << "', whose first dimension is " << valueOf(other->type().tensor_type().shape().dim(0));
+    return error() << "-micro-batch-size=" << options.microBatchSize << " does not match input '"
+                   << other->name() << "', whose first dimension is "
+                   << valueOf(other->type().tensor_type().shape().dim(0));
   return success();
 }
 
@@ -154,11 +156,13 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
     if (size < 0 && isOpen && i == 0 && options.microBatchSize > 0)
       size = options.microBatchSize;
     if (size < 0 && isOpen) {
-      InFlightDiagnostic diagnostic = error() << "dimension " << i << " of input '" << input.name() << "' is ";
+      InFlightDiagnostic diagnostic = error()
+                                      << "dimension " << i << " of input '" << input.name() << "' is ";
       if (dimension.dim_param().empty())
         diagnostic << "unknown: give data whose micro-batches have it";
       else
-        diagnostic << "symbolic: give it a value with -dim=" << dimension.dim_param() << "=VALUE, or give data";
+        diagnostic << "symbolic: give it a value with -dim=" << dimension.dim_param()
+                   << "=VALUE, or give data";
       if (i == 0)
         diagnostic << ", or the rows of a micro-batch with -micro-batch-size=B";
       return diagnostic;
@@ -167,7 +171,8 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   }
   for (int64_t size : shape)
     if (size < 1)
-      return error() << "input '" << input.name() << "' has dimensions [" << shape << "], expected 1 or more each";
+      return error() << "input '" << input.name() << "' has dimensions [" << shape
+                     << "], expected 1 or more each";
   if (!isSaneShape(shape))
     return error() << "input '" << input.name() << "' has dimensions [" << shape
                    << "], expected at most 2^40 elements";

@@ -14,14 +14,15 @@ namespace dsopt::onnx_import {
 /// inputs' types, in order. Emits an error and fails where a dimension stays
 /// unknown or two sources disagree.
 mlir::FailureOr<std::vector<mlir::RankedTensorType>>
-bindInputs(const ModelFile &file, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs, const ImportOptions &options,
-           mlir::Location location);
+bindInputs(const ModelFile &file, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs,
+           const ImportOptions &options, mlir::Location location);
 
 /// The shape that micro-batches of the data have for an input of this rank; empty
 /// where the data has no such array. The first size is -1 where only the size of
 /// a micro-batch tells it. Emits an error and fails where the array has fewer axes.
-mlir::FailureOr<std::optional<std::vector<int64_t>>>
-microBatchShape(const ImportOptions &options, const std::string &input, int64_t rank, mlir::Location location);
+mlir::FailureOr<std::optional<std::vector<int64_t>>> microBatchShape(const ImportOptions &options,
+                                                                     const std::string &input, int64_t rank,
+                                                                     mlir::Location location);
 
 } // namespace dsopt::onnx_import
 

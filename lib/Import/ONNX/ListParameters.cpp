@@ -37,6 +37,6 @@ void dsopt::listParameters(ModuleOp module, llvm::raw_ostream &os) {
   for (const Row &row : rows)
     os << llvm::left_justify(row.name, widths[0]) << "  " << llvm::left_justify(row.type, widths[1]) << "  "
        << llvm::right_justify(row.bytes, widths[2]) << "  " << row.use << "\n";
-  os << trained << " of " << rows.size() - 1 << " parameters are trained: " << elements << " elements, " << bytes
-     << " bytes\n";
+  os << trained << " of " << rows.size() - 1 << " parameters are trained: " << elements << " elements, "
+     << bytes << " bytes\n";
 }

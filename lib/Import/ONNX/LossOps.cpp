@@ -13,7 +13,8 @@ static constexpr int64_t kNothingIgnored = std::numeric_limits<int64_t>::min();
 /// movement lies between.
 static void markLabels(Value labels, int64_t ignoreIndex) {
   while (Operation *op = labels.getDefiningOp()) {
-    if (!isa<graph::ReshapeOp, graph::SliceOp, graph::PadOp, graph::ExpandOp, graph::TransposeOp, graph::CastOp>(op) ||
+    if (!isa<graph::ReshapeOp, graph::SliceOp, graph::PadOp, graph::ExpandOp, graph::TransposeOp,
+             graph::CastOp>(op) ||
         !isa<IntegerType>(Emitter::elementOf(op->getOperand(0))))
       return;
     labels = op->getOperand(0);
@@ -27,8 +28,8 @@ static void markLabels(Value labels, int64_t ignoreIndex) {
   function.setArgAttr(argument.getArgNumber(), "graph.ignore_index", builder.getI64IntegerAttr(ignoreIndex));
 }
 
-Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis, std::optional<int64_t> ignoreIndex,
-                   StringRef reduction) {
+Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis,
+                   std::optional<int64_t> ignoreIndex, StringRef reduction) {
   if (!logits || !labels)
     return {};
   int64_t rank = Emitter::rankOf(logits);
@@ -37,9 +38,9 @@ Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis, st
   rows.erase(rows.begin() + classAxis);
   if (ArrayRef<int64_t>(rows) != Emitter::shapeOf(labels) || !isa<IntegerType>(Emitter::elementOf(labels)) ||
       !isa<FloatType>(Emitter::elementOf(logits))) {
-    e.error() << "has scores of type " << Emitter::typeOf(logits) << " and labels of type " << Emitter::typeOf(labels)
-              << ", expected float scores with classes along axis " << classAxis << " and integer labels of shape ["
-              << rows << "]";
+    e.error() << "has scores of type " << Emitter::typeOf(logits) << " and labels of type "
+              << Emitter::typeOf(labels) << ", expected float scores with classes along axis " << classAxis
+              << " and integer labels of shape [" << rows << "]";
     return {};
   }
   if (classAxis != rank - 1) {
@@ -69,7 +70,8 @@ Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis, st
   if (!ignoreIndex)
     return e.make<graph::DivOp>({sum, e.splat(element, count)});
   Value skipped = e.make<graph::EqualOp>(
-      {labels, e.constant(DenseElementsAttr::get(RankedTensorType::get({}, e.builder.getI64Type()), ignored))});
+      {labels,
+       e.constant(DenseElementsAttr::get(RankedTensorType::get({}, e.builder.getI64Type()), ignored))});
   Value counted = e.make<graph::WhereOp>({skipped, e.splat(element, 0), e.splat(element, 1)});
   Value valid = e.make<graph::ReduceSumOp>(counted, e.attr("axes", ArrayRef<int64_t>{0}));
   return e.make<graph::DivOp>({sum, valid});

@@ -24,8 +24,8 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
       found = true;
       int64_t rows = cast<ShapedType>(gather.getData().getType()).getDimSize(0);
       if (row < 0 || row >= rows)
-        result = module.emitError("-padding-index=") << read.getState() << "=" << row << ": the embedding has "
-                                                     << rows << " rows";
+        result = module.emitError("-padding-index=")
+                 << read.getState() << "=" << row << ": the embedding has " << rows << " rows";
       gather->setAttr(graph::kPaddingIndexAttr, Builder(module.getContext()).getI64IntegerAttr(row));
     });
     if (failed(result))
@@ -40,7 +40,8 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
 /// stay below `bound`.
 static void noteBound(Value indices, int64_t bound) {
   while (Operation *op = indices.getDefiningOp()) {
-    if (!isa<graph::ReshapeOp, graph::SliceOp, graph::PadOp, graph::ExpandOp, graph::TransposeOp, graph::CastOp>(op))
+    if (!isa<graph::ReshapeOp, graph::SliceOp, graph::PadOp, graph::ExpandOp, graph::TransposeOp,
+             graph::CastOp>(op))
       return;
     indices = op->getOperand(0);
   }
@@ -50,13 +51,15 @@ static void noteBound(Value indices, int64_t bound) {
     return;
   if (auto known = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "graph.bound"))
     bound = std::min(bound, known.getInt());
-  function.setArgAttr(argument.getArgNumber(), "graph.bound", Builder(function.getContext()).getI64IntegerAttr(bound));
+  function.setArgAttr(argument.getArgNumber(), "graph.bound",
+                      Builder(function.getContext()).getI64IntegerAttr(bound));
 }
 
 void dsopt::onnx_import::markBounds(ModuleOp module) {
   module.walk([](Operation *op) {
     if (auto gather = dyn_cast<graph::GatherOp>(op))
-      noteBound(gather.getIndices(), cast<ShapedType>(gather.getData().getType()).getDimSize(gather.getAxis()));
+      noteBound(gather.getIndices(),
+                cast<ShapedType>(gather.getData().getType()).getDimSize(gather.getAxis()));
     else if (auto nll = dyn_cast<graph::NllOp>(op))
       noteBound(nll.getLabels(), cast<ShapedType>(nll.getLogits().getType()).getDimSize(1));
   });

@@ -195,7 +195,8 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   }
   if (!file->proto.ParseFromString(scanner.slim) || !file->proto.has_graph()) {
     emitError(location) << "'" << path << "' is not an ONNX model: "
-                        << (file->proto.has_graph() ? "its fields do not follow the schema" : "it holds no graph");
+                        << (file->proto.has_graph() ? "its fields do not follow the schema"
+                                                    : "it holds no graph");
     return nullptr;
   }
   if (failed(file->checkVersions(location)))
@@ -212,8 +213,9 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
 LogicalResult ModelFile::checkVersions(Location location) {
   int64_t ir = proto.ir_version();
   if (ir < kMinIrVersion || ir > kMaxIrVersion)
-    return emitError(location) << "'" << path << "' has IR version " << ir << ", expected " << kMinIrVersion << " to "
-                               << kMaxIrVersion << "; export it again, or convert it with onnx.version_converter";
+    return emitError(location) << "'" << path << "' has IR version " << ir << ", expected " << kMinIrVersion
+                               << " to " << kMaxIrVersion
+                               << "; export it again, or convert it with onnx.version_converter";
   version = -1;
   for (const onnx::OperatorSetIdProto &set : proto.opset_import())
     if (set.domain().empty() || set.domain() == "ai.onnx")
@@ -222,15 +224,16 @@ LogicalResult ModelFile::checkVersions(Location location) {
     return emitError(location) << "'" << path << "' names no version of ONNX's operators, expected opset "
                                << kMinOpset << " to " << kMaxOpset;
   if (version < kMinOpset || version > kMaxOpset)
-    return emitError(location) << "'" << path << "' uses opset " << version << ", expected " << kMinOpset << " to "
-                               << kMaxOpset << "; convert it with onnx.version_converter";
+    return emitError(location) << "'" << path << "' uses opset " << version << ", expected " << kMinOpset
+                               << " to " << kMaxOpset << "; convert it with onnx.version_converter";
   return success();
 }
 
 /// Fills in where external data lies, and the names.
 LogicalResult ModelFile::locateInitializers(StringRef weightsFolder, Location location) {
   if ((size_t)proto.graph().initializer_size() != extents.size())
-    return emitError(location) << "'" << path << "' is not an ONNX model: its initializers do not follow the schema";
+    return emitError(location) << "'" << path
+                               << "' is not an ONNX model: its initializers do not follow the schema";
   for (auto [i, tensor] : llvm::enumerate(proto.graph().initializer())) {
     if (tensor.name().empty())
       return emitError(location) << "initializer " << i << " of '" << path << "' has no name";
@@ -250,8 +253,9 @@ LogicalResult ModelFile::locateInitializers(StringRef weightsFolder, Location lo
         valid &= !StringRef(entry.value()).getAsInteger(10, extent.bytes) && extent.bytes >= 0;
     }
     if (!valid || extent.file.empty())
-      return emitError(location) << "initializer '" << tensor.name()
-                                 << "' lies in external data, but location, offset and length are no place in a file";
+      return emitError(location)
+             << "initializer '" << tensor.name()
+             << "' lies in external data, but location, offset and length are no place in a file";
     StringRef name = extent.file;
     SmallVector<StringRef> parts(llvm::sys::path::begin(name), llvm::sys::path::end(name));
     if (llvm::sys::path::is_absolute(name) || llvm::is_contained(parts, ".."))
@@ -280,8 +284,8 @@ void ModelFile::copyInitializer(int initializer, StringRef name) {
   extents.push_back(Extent(extents[initializer]));
 }
 
-const llvm::MemoryBuffer *ModelFile::weights(const Extent &extent, int64_t bytes, StringRef name, Location location,
-                                             bool *absent) {
+const llvm::MemoryBuffer *ModelFile::weights(const Extent &extent, int64_t bytes, StringRef name,
+                                             Location location, bool *absent) {
   const llvm::MemoryBuffer *data = buffer.get();
   if (extent.isExternal) {
     std::unique_ptr<llvm::MemoryBuffer> &slot = opened[extent.file];
@@ -307,8 +311,8 @@ const llvm::MemoryBuffer *ModelFile::weights(const Extent &extent, int64_t bytes
   }
   int64_t size = data->getBufferSize();
   if (extent.offset > size || bytes > size - extent.offset) {
-    emitError(location) << "'" << extent.file << "' is too short: it has " << size << " bytes, initializer '" << name
-                        << "' needs " << bytes << " from byte " << extent.offset << " on";
+    emitError(location) << "'" << extent.file << "' is too short: it has " << size << " bytes, initializer '"
+                        << name << "' needs " << bytes << " from byte " << extent.offset << " on";
     return nullptr;
   }
   return data;
@@ -335,11 +339,13 @@ bool matches(ArrayRef<std::string> globs, StringRef name) {
   });
 }
 
-LogicalResult checkGlobs(const ModelFile &file, StringRef option, ArrayRef<std::string> globs, Location location) {
+LogicalResult checkGlobs(const ModelFile &file, StringRef option, ArrayRef<std::string> globs,
+                         Location location) {
   for (const std::string &glob : globs) {
     auto pattern = llvm::GlobPattern::create(glob);
     if (!pattern)
-      return emitError(location) << "-" << option << "=" << glob << ": " << llvm::toString(pattern.takeError());
+      return emitError(location) << "-" << option << "=" << glob << ": "
+                                 << llvm::toString(pattern.takeError());
     if (llvm::none_of(file.graph().initializer(),
                       [&](const onnx::TensorProto &tensor) { return matches(glob, tensor.name()); }))
       return emitError(location) << "-" << option << "=" << glob

@@ -44,8 +44,8 @@ template <typename Op> static LogicalResult gather(NodeBuilder &n) {
   if (auto known = constantIntegers(indices))
     for (int64_t index : *known)
       if (int64_t size = Emitter::shapeOf(data)[*axis]; index < -size || index >= size)
-        return n.error() << "has index " << index << " along axis " << *axis << " of " << Emitter::typeOf(data)
-                         << ", expected " << -size << " to " << size - 1;
+        return n.error() << "has index " << index << " along axis " << *axis << " of "
+                         << Emitter::typeOf(data) << ", expected " << -size << " to " << size - 1;
   return n.set(0, n.e.make<Op>({data, indices}, n.e.attr("axis", *axis)));
 }
 
@@ -81,7 +81,8 @@ static LogicalResult gatherND(NodeBuilder &n) {
 }
 
 /// A list of one integer for each of `axes`, spread over all dimensions.
-static SmallVector<int64_t> spread(ArrayRef<int64_t> values, ArrayRef<int64_t> axes, int64_t rank, int64_t byDefault) {
+static SmallVector<int64_t> spread(ArrayRef<int64_t> values, ArrayRef<int64_t> axes, int64_t rank,
+                                   int64_t byDefault) {
   SmallVector<int64_t> all(rank, byDefault);
   for (auto [value, axis] : llvm::zip(values, axes))
     all[axis] = value;
@@ -127,7 +128,8 @@ static LogicalResult slice(NodeBuilder &n) {
     auto place = [&](int64_t position, int64_t low, int64_t high) {
       return std::clamp(position < 0 ? position + size : position, low, high);
     };
-    int64_t start = step > 0 ? place(starts[dim], 0, size) : place(starts[dim], 0, std::max<int64_t>(size - 1, 0));
+    int64_t start =
+        step > 0 ? place(starts[dim], 0, size) : place(starts[dim], 0, std::max<int64_t>(size - 1, 0));
     int64_t end = step > 0 ? place(ends[dim], 0, size) : place(ends[dim], -1, size - 1);
     int64_t span = step > 0 ? end - start : start - end;
     int64_t stride = std::min(step > 0 ? step : -step, std::max<int64_t>(size, 1));
@@ -135,8 +137,8 @@ static LogicalResult slice(NodeBuilder &n) {
     steps[dim] = step > 0 ? stride : -stride;
     starts[dim] = sizes.back() == 0 ? 0 : start;
   }
-  return n.set(0, n.e.make<graph::SliceOp>(
-                      value, {n.e.attr("starts", starts), n.e.attr("sizes", sizes), n.e.attr("steps", steps)}));
+  return n.set(0, n.e.make<graph::SliceOp>(value, {n.e.attr("starts", starts), n.e.attr("sizes", sizes),
+                                                   n.e.attr("steps", steps)}));
 }
 
 static LogicalResult pad(NodeBuilder &n) {
@@ -164,7 +166,8 @@ static LogicalResult pad(NodeBuilder &n) {
       axes.push_back(i);
   }
   if (pads->size() != 2 * axes.size())
-    return n.error() << "has " << pads->size() << " pads, expected two for each of " << axes.size() << " axes";
+    return n.error() << "has " << pads->size() << " pads, expected two for each of " << axes.size()
+                     << " axes";
   for (int64_t count : *pads)
     if (count < -kMaxElements || count > kMaxElements)
       return n.error() << "pads with " << count << " elements, expected at most 2^40";

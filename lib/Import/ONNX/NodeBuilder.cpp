@@ -16,7 +16,8 @@ namespace dsopt::onnx_import {
 bool Emitter::checkShape(ArrayRef<int64_t> shape) {
   if (isSaneShape(shape))
     return true;
-  error() << "gives a tensor of dimensions [" << shape << "], expected none negative and at most 2^40 elements";
+  error() << "gives a tensor of dimensions [" << shape
+          << "], expected none negative and at most 2^40 elements";
   return false;
 }
 
@@ -64,8 +65,8 @@ Value Emitter::splat(Type element, double value, ArrayRef<int64_t> shape) {
     number.convert(real.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
     return constant(DenseElementsAttr::get(type, number));
   }
-  return constant(DenseElementsAttr::get(
-      type, llvm::APInt(element.getIntOrFloatBitWidth(), (int64_t)value, /*isSigned=*/true, /*implicitTrunc=*/true)));
+  return constant(DenseElementsAttr::get(type, llvm::APInt(element.getIntOrFloatBitWidth(), (int64_t)value,
+                                                           /*isSigned=*/true, /*implicitTrunc=*/true)));
 }
 
 Value Emitter::integers(ArrayRef<int64_t> values) {
@@ -126,7 +127,8 @@ Value Emitter::matmul(Value lhs, Value rhs) {
     return {};
   bool isLhsVector = rankOf(lhs) == 1, isRhsVector = rankOf(rhs) == 1;
   if (rankOf(lhs) == 0 || rankOf(rhs) == 0) {
-    error() << "multiplies " << typeOf(lhs) << " by " << typeOf(rhs) << ", expected tensors of rank 1 or more";
+    error() << "multiplies " << typeOf(lhs) << " by " << typeOf(rhs)
+            << ", expected tensors of rank 1 or more";
     return {};
   }
   if (isLhsVector)
@@ -316,12 +318,13 @@ SmallVector<int64_t> NodeBuilder::integersAttr(StringRef name) const {
 
 FailureOr<int64_t> NodeBuilder::axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
-    return error() << "has axis " << axis << " for a tensor of rank " << rank << ", expected " << -rank << " to "
-                   << rank - 1;
+    return error() << "has axis " << axis << " for a tensor of rank " << rank << ", expected " << -rank
+                   << " to " << rank - 1;
   return axis < 0 ? axis + rank : axis;
 }
 
-FailureOr<std::optional<SmallVector<int64_t>>> NodeBuilder::axes(int index, int64_t inputSince, int64_t rank) {
+FailureOr<std::optional<SmallVector<int64_t>>> NodeBuilder::axes(int index, int64_t inputSince,
+                                                                 int64_t rank) {
   SmallVector<int64_t> given;
   if (opset >= inputSince) {
     if (!has(index))

@@ -62,7 +62,8 @@ public:
       return {};
     return create(Op::getOperationName(), operands, types, attributes);
   }
-  template <typename Op> Value make(ArrayRef<Value> operands, ArrayRef<mlir::NamedAttribute> attributes = {}) {
+  template <typename Op>
+  Value make(ArrayRef<Value> operands, ArrayRef<mlir::NamedAttribute> attributes = {}) {
     SmallVector<Value> results = makeAll<Op>(operands, attributes);
     return results.empty() ? Value() : results.front();
   }
@@ -77,8 +78,12 @@ public:
     return results.empty() ? Value() : results.front();
   }
 
-  mlir::NamedAttribute attr(StringRef name, mlir::Attribute value) { return builder.getNamedAttr(name, value); }
-  mlir::NamedAttribute attr(StringRef name, int64_t value) { return attr(name, builder.getI64IntegerAttr(value)); }
+  mlir::NamedAttribute attr(StringRef name, mlir::Attribute value) {
+    return builder.getNamedAttr(name, value);
+  }
+  mlir::NamedAttribute attr(StringRef name, int64_t value) {
+    return attr(name, builder.getI64IntegerAttr(value));
+  }
   mlir::NamedAttribute attr(StringRef name, ArrayRef<int64_t> values) {
     return attr(name, builder.getDenseI64ArrayAttr(values));
   }
@@ -114,7 +119,8 @@ private:
 /// One node of the model.
 class NodeBuilder {
 public:
-  NodeBuilder(Emitter &emitter, Bindings &bindings, const onnx::NodeProto &node, int64_t opset, bool dropoutOff)
+  NodeBuilder(Emitter &emitter, Bindings &bindings, const onnx::NodeProto &node, int64_t opset,
+              bool dropoutOff)
       : e(emitter), opset(opset), dropoutOff(dropoutOff), node(node), bindings(bindings) {}
 
   Emitter &e;

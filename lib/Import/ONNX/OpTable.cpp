@@ -7,8 +7,8 @@ namespace dsopt::onnx_import {
 const OpRow *findOp(StringRef name) {
   static const llvm::StringMap<OpRow> *table = [] {
     auto *rows = new llvm::StringMap<OpRow>();
-    for (ArrayRef<OpRow> family : {elementwiseOps(), lossOps(), movementOps(), normalizationOps(), productOps(),
-                                   sequenceOps(), shapeOps()})
+    for (ArrayRef<OpRow> family : {elementwiseOps(), lossOps(), movementOps(), normalizationOps(),
+                                   productOps(), sequenceOps(), shapeOps()})
       for (const OpRow &row : family)
         rows->try_emplace(row.name, row);
     return rows;

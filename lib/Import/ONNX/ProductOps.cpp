@@ -37,8 +37,8 @@ static LogicalResult gemm(NodeBuilder &n) {
     return n.set(0, result);
   Value sum = n.e.make<graph::AddOp>({result, scaled(n.input(2), beta)});
   if (sum && Emitter::typeOf(sum) != Emitter::typeOf(result))
-    return n.error() << "adds " << Emitter::typeOf(n.input(2)) << " to a product of type " << Emitter::typeOf(result)
-                     << ", expected a shape that broadcasts to it";
+    return n.error() << "adds " << Emitter::typeOf(n.input(2)) << " to a product of type "
+                     << Emitter::typeOf(result) << ", expected a shape that broadcasts to it";
   return n.set(0, sum);
 }
 
@@ -55,7 +55,8 @@ struct Heads {
 static Value splitHeads(NodeBuilder &n, Value value, int64_t heads) {
   ArrayRef<int64_t> shape = Emitter::shapeOf(value);
   if (heads < 1 || shape[2] % heads) {
-    n.error() << "cuts " << Emitter::typeOf(value) << " into " << heads << " heads, expected a divisor of " << shape[2];
+    n.error() << "cuts " << Emitter::typeOf(value) << " into " << heads << " heads, expected a divisor of "
+              << shape[2];
     return {};
   }
   Value split = n.e.reshape(value, {shape[0], shape[1], heads, shape[2] / heads});
@@ -69,7 +70,8 @@ static Value repeatHeads(NodeBuilder &n, Value value, int64_t heads) {
   if (own == heads)
     return value;
   if (own == 0 || heads % own) {
-    n.error() << "has " << heads << " heads of queries and " << own << " of keys or values, expected a multiple";
+    n.error() << "has " << heads << " heads of queries and " << own
+              << " of keys or values, expected a multiple";
     return {};
   }
   Value single = n.e.reshape(value, {shape[0], own, 1, shape[2], shape[3]});
@@ -111,8 +113,8 @@ static LogicalResult addMask(NodeBuilder &n, const Heads &h, Value &scores) {
   Type element = Emitter::elementOf(scores);
   Value zero = n.e.splat(element, 0);
   auto semantics = &cast<FloatType>(element).getFloatSemantics();
-  Value lowest = n.e.constant(
-      DenseElementsAttr::get(RankedTensorType::get({}, element), APFloat::getLargest(*semantics, /*Negative=*/true)));
+  Value lowest = n.e.constant(DenseElementsAttr::get(RankedTensorType::get({}, element),
+                                                     APFloat::getLargest(*semantics, /*Negative=*/true)));
   auto add = [&](Value mask) {
     if (mask && Emitter::elementOf(mask).isInteger(1))
       mask = n.e.make<graph::WhereOp>({mask, zero, lowest});

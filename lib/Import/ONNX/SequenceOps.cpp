@@ -50,12 +50,13 @@ static LogicalResult split(NodeBuilder &n) {
     int64_t whole = Emitter::shapeOf(value)[*axis];
     int64_t pieces = n.integerAttr("num_outputs", n.numOutputs());
     if (pieces < 1 || pieces > std::max<int64_t>(whole, 1) || (n.opset < 18 && whole % pieces))
-      return n.error() << "splits " << whole << " elements of axis " << *axis << " into " << pieces << " pieces";
+      return n.error() << "splits " << whole << " elements of axis " << *axis << " into " << pieces
+                       << " pieces";
     sizes = equalSizes(whole, llvm::divideCeil(whole, pieces));
   }
   if ((int64_t)sizes.size() != n.numOutputs())
-    return n.error() << "splits axis " << *axis << " into " << sizes.size() << " pieces, expected one for each of the "
-                     << n.numOutputs() << " outputs";
+    return n.error() << "splits axis " << *axis << " into " << sizes.size()
+                     << " pieces, expected one for each of the " << n.numOutputs() << " outputs";
   FailureOr<std::vector<Value>> pieces = cut(n, value, *axis, sizes);
   if (failed(pieces))
     return failure();
@@ -77,7 +78,8 @@ static LogicalResult splitToSequence(NodeBuilder &n) {
   bool dropsAxis = false;
   if (n.has(1)) {
     DenseElementsAttr given = n.constant(1, "split");
-    FailureOr<SmallVector<int64_t>> values = given ? n.integers(1, "split") : FailureOr<SmallVector<int64_t>>();
+    FailureOr<SmallVector<int64_t>> values =
+        given ? n.integers(1, "split") : FailureOr<SmallVector<int64_t>>();
     if (failed(values))
       return failure();
     sizes = *values;
@@ -127,8 +129,10 @@ static LogicalResult sequenceConstruct(NodeBuilder &n) {
 
 ArrayRef<OpRow> sequenceOps() {
   static const OpRow rows[] = {
-      {"SequenceAt", 11, kMaxOpset, sequenceAt},         {"SequenceConstruct", 11, kMaxOpset, sequenceConstruct},
-      {"SequenceLength", 11, kMaxOpset, sequenceLength}, {"Split", 13, kMaxOpset, split},
+      {"SequenceAt", 11, kMaxOpset, sequenceAt},
+      {"SequenceConstruct", 11, kMaxOpset, sequenceConstruct},
+      {"SequenceLength", 11, kMaxOpset, sequenceLength},
+      {"Split", 13, kMaxOpset, split},
       {"SplitToSequence", 11, kMaxOpset, splitToSequence},
   };
   return rows;

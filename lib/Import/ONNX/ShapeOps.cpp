@@ -17,7 +17,8 @@ static LogicalResult constant(NodeBuilder &n) {
     SmallVector<int64_t> shape;
     if (!isScalar)
       shape.push_back(values.size());
-    return n.set(0, n.e.constant(DenseElementsAttr::get(RankedTensorType::get(shape, element), ArrayRef(values))));
+    return n.set(
+        0, n.e.constant(DenseElementsAttr::get(RankedTensorType::get(shape, element), ArrayRef(values))));
   };
   if (const onnx::AttributeProto *value = n.attribute("value")) {
     DenseElementsAttr elements = constantOf(value->t(), "the constant", n.e.location);
@@ -67,9 +68,11 @@ static LogicalResult shape(NodeBuilder &n) {
 
 static LogicalResult size(NodeBuilder &n) {
   Value value = n.input(0);
-  return value ? n.set(0, n.e.constant(DenseElementsAttr::get(
-                           RankedTensorType::get({}, n.e.builder.getI64Type()), graph::numElements(value.getType()))))
-               : failure();
+  return value
+             ? n.set(0,
+                     n.e.constant(DenseElementsAttr::get(RankedTensorType::get({}, n.e.builder.getI64Type()),
+                                                         graph::numElements(value.getType()))))
+             : failure();
 }
 
 /// The numbers start, start + delta and so on, before limit.
@@ -120,7 +123,8 @@ static FailureOr<SmallVector<int64_t>> reshapeTo(NodeBuilder &n, Value value, Ar
   for (auto [i, size] : llvm::enumerate(shape)) {
     if (size == 0 && !allowsZero) {
       if ((int64_t)i >= Emitter::rankOf(value))
-        return n.error() << "copies dimension " << i << " of " << Emitter::typeOf(value) << ", which has none";
+        return n.error() << "copies dimension " << i << " of " << Emitter::typeOf(value)
+                         << ", which has none";
       size = Emitter::shapeOf(value)[i];
     }
     if (size == -1 && unknown == -1) {
@@ -135,14 +139,15 @@ static FailureOr<SmallVector<int64_t>> reshapeTo(NodeBuilder &n, Value value, Ar
   if (unknown >= 0)
     shape[unknown] = known == 0 ? 0 : elements / known;
   if (unknown >= 0 ? known * shape[unknown] != elements : known != elements)
-    return n.error() << "reshapes " << Emitter::typeOf(value) << " of " << elements << " elements to [" << asked
-                     << "], expected as many";
+    return n.error() << "reshapes " << Emitter::typeOf(value) << " of " << elements << " elements to ["
+                     << asked << "], expected as many";
   return shape;
 }
 
 static LogicalResult reshape(NodeBuilder &n) {
   Value value = n.input(0);
-  FailureOr<SmallVector<int64_t>> asked = value ? n.integers(1, "a shape") : FailureOr<SmallVector<int64_t>>();
+  FailureOr<SmallVector<int64_t>> asked =
+      value ? n.integers(1, "a shape") : FailureOr<SmallVector<int64_t>>();
   FailureOr<SmallVector<int64_t>> shape = failed(asked) ? asked : reshapeTo(n, value, *asked);
   return failed(shape) ? failure() : n.set(0, n.e.reshape(value, *shape));
 }
@@ -189,7 +194,8 @@ static LogicalResult squeeze(NodeBuilder &n) {
   for (auto [i, size] : llvm::enumerate(Emitter::shapeOf(value))) {
     bool isNamed = *axes && llvm::is_contained(**axes, (int64_t)i);
     if (isNamed && size != 1)
-      return n.error() << "removes axis " << i << " of " << Emitter::typeOf(value) << ", expected a dimension of 1";
+      return n.error() << "removes axis " << i << " of " << Emitter::typeOf(value)
+                       << ", expected a dimension of 1";
     if (!(isNamed || (!*axes && size == 1)))
       shape.push_back(size);
   }
@@ -198,12 +204,14 @@ static LogicalResult squeeze(NodeBuilder &n) {
 
 static LogicalResult expand(NodeBuilder &n) {
   Value value = n.input(0);
-  FailureOr<SmallVector<int64_t>> asked = value ? n.integers(1, "a shape") : FailureOr<SmallVector<int64_t>>();
+  FailureOr<SmallVector<int64_t>> asked =
+      value ? n.integers(1, "a shape") : FailureOr<SmallVector<int64_t>>();
   if (failed(asked))
     return failure();
   auto shape = graph::broadcastShapes(Emitter::shapeOf(value), *asked);
   if (failed(shape))
-    return n.error() << "expands " << Emitter::typeOf(value) << " to [" << *asked << "], expected shapes that broadcast";
+    return n.error() << "expands " << Emitter::typeOf(value) << " to [" << *asked
+                     << "], expected shapes that broadcast";
   return n.set(0, n.e.expand(value, *shape));
 }
 
@@ -211,16 +219,11 @@ static LogicalResult identity(NodeBuilder &n) { return n.alias(0); }
 
 ArrayRef<OpRow> shapeOps() {
   static const OpRow rows[] = {
-      {"Constant", 13, kMaxOpset, constant},
-      {"ConstantOfShape", 9, kMaxOpset, constantOfShape},
-      {"Expand", 13, kMaxOpset, expand},
-      {"Flatten", 13, kMaxOpset, flatten},
-      {"Identity", 13, kMaxOpset, identity},
-      {"Range", 11, kMaxOpset, range},
-      {"Reshape", 13, kMaxOpset, reshape},
-      {"Shape", 13, kMaxOpset, shape},
-      {"Size", 13, kMaxOpset, size},
-      {"Squeeze", 13, kMaxOpset, squeeze},
+      {"Constant", 13, kMaxOpset, constant},   {"ConstantOfShape", 9, kMaxOpset, constantOfShape},
+      {"Expand", 13, kMaxOpset, expand},       {"Flatten", 13, kMaxOpset, flatten},
+      {"Identity", 13, kMaxOpset, identity},   {"Range", 11, kMaxOpset, range},
+      {"Reshape", 13, kMaxOpset, reshape},     {"Shape", 13, kMaxOpset, shape},
+      {"Size", 13, kMaxOpset, size},           {"Squeeze", 13, kMaxOpset, squeeze},
       {"Unsqueeze", 13, kMaxOpset, unsqueeze},
   };
   return rows;

@@ -54,7 +54,8 @@ Type elementType(int64_t dataType, const Twine &what, Location location) {
   std::string name = onnx::TensorProto::DataType_IsValid(dataType)
                          ? onnx::TensorProto::DataType_Name((onnx::TensorProto::DataType)dataType)
                          : std::to_string(dataType);
-  emitError(location) << what << " has element type " << name << ", expected a float of 16 to 64 bits, an integer or bool";
+  emitError(location) << what << " has element type " << name
+                      << ", expected a float of 16 to 64 bits, an integer or bool";
   return {};
 }
 
@@ -64,15 +65,15 @@ RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, 
     return {};
   SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
   if (!isSaneShape(shape)) {
-    emitError(location) << what << " has dimensions [" << shape << "], expected none negative and at most 2^40 elements";
+    emitError(location) << what << " has dimensions [" << shape
+                        << "], expected none negative and at most 2^40 elements";
     return {};
   }
   return RankedTensorType::get(shape, element);
 }
 
 /// Appends each of `values` as a `T`.
-template <typename T, typename Values>
-static std::string narrow(const Values &values) {
+template <typename T, typename Values> static std::string narrow(const Values &values) {
   std::string bytes(values.size() * sizeof(T), '\0');
   size_t at = 0;
   for (auto value : values) {

@@ -21,7 +21,8 @@ bool isSaneShape(llvm::ArrayRef<int64_t> shape);
 mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location);
 
 /// The type of an initializer or an attribute; null with an error.
-mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what, mlir::Location location);
+mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what,
+                                  mlir::Location location);
 
 /// The bytes that the typed fields of `tensor` stand for: little-endian,
 /// row-major. Fails with an error where their number is not the shape's.
@@ -32,7 +33,8 @@ llvm::FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, mlir::R
 mlir::DenseElementsAttr constantOf(mlir::RankedTensorType type, llvm::StringRef bytes);
 
 /// A tensor that lies in the protobuf as a whole (an attribute of a node).
-mlir::DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const llvm::Twine &what, mlir::Location location);
+mlir::DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const llvm::Twine &what,
+                                   mlir::Location location);
 
 } // namespace dsopt::onnx_import
 

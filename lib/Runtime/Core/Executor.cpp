@@ -130,7 +130,8 @@ struct IndexCheck {
 };
 } // namespace
 
-template <typename Index> static IndexCheck checkValues(const void *values, int64_t count, const Input &input) {
+template <typename Index>
+static IndexCheck checkValues(const void *values, int64_t count, const Input &input) {
   IndexCheck check;
   const Index *indices = static_cast<const Index *>(values);
   // Labels start at 0; other indices may count from the end.
@@ -153,18 +154,21 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   int64_t count = 1;
   for (int64_t size : input.shape)
     count *= size;
-  IndexCheck check = wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
+  IndexCheck check =
+      wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
   if (check.outside < 0 && (check.anyValid || !input.label))
     return;
-  std::string where = "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch) + ": ";
+  std::string where =
+      "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch) + ": ";
   if (check.outside < 0)
     throw Error(StatusInput, where + "no valid label in '" + input.name + "' (all are " +
                                  std::to_string(input.ignore_index) + ")");
   int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
                        : static_cast<const int32_t *>(values)[check.outside];
-  throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name + "' is " +
-                               std::to_string(value) + ", expected less than " + std::to_string(input.bound) +
-                               " and " + (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
+  throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name +
+                               "' is " + std::to_string(value) + ", expected less than " +
+                               std::to_string(input.bound) + " and " +
+                               (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
 }
 
 bool Executor::start(int64_t index, int slot) {

@@ -15,8 +15,8 @@ static bool supports(const std::string &feature) {
   CHECK("avx512vbmi2") CHECK("avx512vnni") CHECK("avx512bitalg") CHECK("avx512vpopcntdq")
   CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
 #undef CHECK
-  // clang-format on
-  return true; // nothing the generated code depends on
+      // clang-format on
+      return true; // nothing the generated code depends on
 }
 
 void checkMachine(const Program &program) {

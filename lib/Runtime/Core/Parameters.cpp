@@ -33,7 +33,7 @@ const ParameterFiles::Mapping &ParameterFiles::open(const Parameter &parameter) 
     path = folder + "/" + path;
   if (added) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat status {};
+    struct stat status{};
     if (descriptor < 0 || fstat(descriptor, &status) < 0) {
       int error = errno;
       files.erase(it);

@@ -137,7 +137,7 @@ void dsopt::runtime::printError(const std::string &message) {
 
 void dsopt::runtime::installSignals(int launcher) {
   launcherProcess = launcher;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = onSignal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigemptyset(&action.sa_mask);

@@ -42,7 +42,8 @@ void ChooseGatherWindowPass::runOnOperation() {
   if (getOption(module, "gather_window", 0) > 0)
     return;
   int64_t microBatches = getOption(module, "micro_batches", 1), window = 1;
-  bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(), [](dist::BucketOp bucket) { return bucket.getZero() == 3; });
+  bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(),
+                             [](dist::BucketOp bucket) { return bucket.getZero() == 3; });
   if (sliced && getOption(module, "device_memory", 0) > 0) {
     // The fewest windows a step, of 1 to micro_batches, that fit.
     int64_t fewest = 1, most = microBatches;

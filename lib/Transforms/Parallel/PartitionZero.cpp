@@ -47,8 +47,8 @@ void PartitionZeroPass::runOnOperation() {
   int64_t dp = ranks ? ranks.getValue() : getOption(module, "dp", 1);
   int64_t zero = stage >= 0 ? stage.getValue() : getOption(module, "zero", 0);
   if (dp < 1 || zero > 3) {
-    module.emitError("cannot partition by ZeRO stage ") << zero << " over " << dp
-                                                        << " ranks: expected a stage of 0 to 3 and a rank or more";
+    module.emitError("cannot partition by ZeRO stage ")
+        << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
     return signalPassFailure();
   }
   if (dp == 1)
@@ -103,7 +103,8 @@ void PartitionZeroPass::runOnOperation() {
     int64_t end = 0;
     for (graph::ParameterOp parameter : bucket.parameters) {
       int64_t elements = graph::numElements(parameter.getType());
-      ranges.push_back(dist::RangeAttr::get(module.getContext(), FlatSymbolRefAttr::get(parameter), end, elements));
+      ranges.push_back(
+          dist::RangeAttr::get(module.getContext(), FlatSymbolRefAttr::get(parameter), end, elements));
       end = llvm::alignTo(end + elements, dist::kGranule);
     }
     graph::ParameterOp first = bucket.parameters.front();
@@ -111,12 +112,11 @@ void PartitionZeroPass::runOnOperation() {
     ArrayAttr stateNames;
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
-    dist::BucketOp::create(builder, first.getLoc(), name,
-                           TypeAttr::get(cast<ShapedType>(first.getType()).getElementType()),
-                           builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
-                           builder.getI64IntegerAttr(end),
-                           builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-                           builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
-                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
+    dist::BucketOp::create(
+        builder, first.getLoc(), name, TypeAttr::get(cast<ShapedType>(first.getType()).getElementType()),
+        builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
+        builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
+        builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
+        bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
   }
 }

@@ -43,7 +43,8 @@ void PlaceCollectivesPass::runOnOperation() {
         auto state = symbols.lookup<graph::StateOp>(name);
         dist::BucketOp bucket = bucketOf.lookup(state.getParameterAttr().getAttr());
         if (!bucket) {
-          function.emitError("accumulates the gradient of ") << state.getParameterAttr() << ", which no bucket holds";
+          function.emitError("accumulates the gradient of ")
+              << state.getParameterAttr() << ", which no bucket holds";
           return signalPassFailure();
         }
         reduced.insert(bucket);

@@ -80,8 +80,8 @@ void SplitStagesPass::runOnOperation() {
   int64_t count = stages ? stages.getValue() : getOption(module, "pp", 1);
   int64_t total = blocks->size();
   if (count < 1 || count > total) {
-    module.emitError("cannot cut ") << total << " blocks into " << count << " pipeline stages: -pp is at most "
-                                    << total << " for this model";
+    module.emitError("cannot cut ") << total << " blocks into " << count
+                                    << " pipeline stages: -pp is at most " << total << " for this model";
     return signalPassFailure();
   }
 

@@ -33,7 +33,8 @@ LogicalResult VerifyDistPass::verifyStages(MutableArrayRef<graph::Block> blocks)
         return function.emitError("has no pipeline stage, expected the attribute ") << dist::kStageAttr;
       if (here >= 0 && here != stage.getInt()) {
         InFlightDiagnostic diag = function.emitError("is on stage ")
-                                  << stage.getInt() << ", expected the stage of its block's other phases, " << here;
+                                  << stage.getInt() << ", expected the stage of its block's other phases, "
+                                  << here;
         diag.attachNote(block.forward.getLoc()) << "forward is here";
         return diag;
       }
@@ -71,7 +72,8 @@ LogicalResult VerifyDistPass::verifyFunction(func::FuncOp function, int64_t bloc
         return diag;
       }
       if (!llvm::is_contained(bucket.getBlocks(), block)) {
-        InFlightDiagnostic diag = read.emitOpError("is in block ") << block << ", which its bucket does not list";
+        InFlightDiagnostic diag = read.emitOpError("is in block ")
+                                  << block << ", which its bucket does not list";
         diag.attachNote(bucket.getLoc()) << "the bucket is here";
         return diag;
       }
@@ -94,7 +96,8 @@ void VerifyDistPass::runOnOperation() {
       auto [entry, inserted] = bucketOf.try_emplace(range.getParameter().getAttr(), bucket);
       if (inserted)
         continue;
-      InFlightDiagnostic diag = bucket.emitOpError("holds ") << range.getParameter() << ", which lies in another too";
+      InFlightDiagnostic diag = bucket.emitOpError("holds ")
+                                << range.getParameter() << ", which lies in another too";
       diag.attachNote(entry->second.getLoc()) << "the other is here";
       return signalPassFailure();
     }

@@ -40,7 +40,8 @@ const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
   return &segments.try_emplace(name, std::move(segment)).first->second;
 }
 
-void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes, SmallVectorImpl<Access> &accesses) {
+void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes,
+                         SmallVectorImpl<Access> &accesses) {
   int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (dp - 1);
   accesses.push_back({ref.getBuffer().getAttr(), ref.getSlot(), begin, begin + spread + bytes, reads, writes,
                       /*exact=*/spread == 0});
@@ -55,7 +56,8 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         auto buffer = dyn_cast_or_null<BufferOp>(
             SymbolTable::lookupSymbolIn(program, op.getTarget().getBuffer().getAttr()));
         if (!buffer)
-          return op.emitOpError("names ") << op.getTarget().getBuffer() << ", which is no buffer of its program",
+          return op.emitOpError("names ")
+                     << op.getTarget().getBuffer() << ", which is no buffer of its program",
                  failure();
         add(op.getTarget(), bytesOf(buffer.getType()), false, true, accesses);
         return success();
@@ -65,11 +67,12 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         if (!segment)
           return op.emitOpError("runs ") << op.getSegmentAttr() << ", which is no segment of this module";
         if (segment->arguments.size() != op.getBuffers().size())
-          return op.emitOpError("passes ") << op.getBuffers().size() << " buffers, expected "
-                                           << segment->arguments.size();
+          return op.emitOpError("passes ")
+                 << op.getBuffers().size() << " buffers, expected " << segment->arguments.size();
         for (auto [ref, argument] : llvm::zip(refs(op.getBuffers()), segment->arguments)) {
           bool updates = argument.reads && argument.writes;
-          add(ref, argument.bytes, argument.reads && (!updates || op.getAccumulate()), argument.writes, accesses);
+          add(ref, argument.bytes, argument.reads && (!updates || op.getAccumulate()), argument.writes,
+              accesses);
         }
         if (segment->temp && !op.getTemp())
           return op.emitOpError("has no temp, expected ") << segment->temp << " bytes of scratch";
@@ -104,7 +107,8 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         if (op.getBuckets().size() != op.getGradients().size())
           return op.emitOpError("names ") << op.getBuckets().size() << " buckets, expected "
                                           << op.getGradients().size() << ", one for each gradient";
-        for (auto [ref, name] : llvm::zip(refs(op.getGradients()), op.getBuckets().getAsRange<FlatSymbolRefAttr>())) {
+        for (auto [ref, name] :
+             llvm::zip(refs(op.getGradients()), op.getBuckets().getAsRange<FlatSymbolRefAttr>())) {
           auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(name.getAttr()));
           if (!bucket)
             return op.emitOpError("names ") << name << ", which is no bucket of this module";

@@ -45,7 +45,8 @@ private:
     int64_t temp = 0;
   };
   const Segment *lookup(mlir::StringAttr name);
-  void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes, llvm::SmallVectorImpl<Access> &accesses);
+  void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
+           llvm::SmallVectorImpl<Access> &accesses);
 
   int64_t dp;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;

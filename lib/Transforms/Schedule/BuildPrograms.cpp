@@ -43,8 +43,7 @@ FailureOr<BatchShape> BuildPrograms::readBatch(ModuleOp module) {
     return module.emitError("reduction-shards is ")
                << batch.shards << ", expected a divisor of the step's " << K << " micro-batches",
            failure();
-  if (batch.shards % batch.ranks ||
-      (batch.ranks > 1 && !llvm::isPowerOf2_64(batch.shardsPerRank())))
+  if (batch.shards % batch.ranks || (batch.ranks > 1 && !llvm::isPowerOf2_64(batch.shardsPerRank())))
     return module.emitError("reduction-shards is ")
                << batch.shards << ", expected " << batch.ranks << " (dp) times a power of two",
            failure();
@@ -86,8 +85,7 @@ void BuildPrograms::runOnOperation() {
   }
   SmallVector<SmallVector<PipelineSlot>> orders;
   for (auto [s, blocks] : llvm::enumerate(graph->stageBlocks))
-    orders.push_back(
-        order({(int64_t)s, graph->stages, batch->microBatches, blocks.first, blocks.second}));
+    orders.push_back(order({(int64_t)s, graph->stages, batch->microBatches, blocks.first, blocks.second}));
   PipelineShape shape = measurePipeline(orders);
   AccessAnalysis analysis(module);
   Builder builder(module.getContext());

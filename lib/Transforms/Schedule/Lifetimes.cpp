@@ -120,7 +120,7 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
 }
 
 std::optional<std::pair<const Episode *, const Episode *>> dsopt::findClash(const BufferLife &a,
-                                                                           const BufferLife &b) {
+                                                                            const BufferLife &b) {
   // Both lists in order of their first entries: each episode has to start after
   // all earlier ones of the other list are complete.
   const std::vector<Episode> *lists[2] = {&a.episodes, &b.episodes};

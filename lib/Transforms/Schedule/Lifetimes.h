@@ -37,7 +37,7 @@ struct Episode {
 
 struct BufferLife {
   exec::BufferOp buffer;
-  int64_t bytes = 0; ///< of all slots
+  int64_t bytes = 0;             ///< of all slots
   std::vector<Episode> episodes; ///< by first entry
   /// Lives through the step: shares with nobody.
   bool persistent = false;
@@ -57,7 +57,8 @@ public:
 
 /// Two episodes of two buffers that may not share bytes, none if they may:
 /// neither is complete before the other starts. Linear in the episodes.
-std::optional<std::pair<const Episode *, const Episode *>> findClash(const BufferLife &a, const BufferLife &b);
+std::optional<std::pair<const Episode *, const Episode *>> findClash(const BufferLife &a,
+                                                                     const BufferLife &b);
 
 } // namespace dsopt
 

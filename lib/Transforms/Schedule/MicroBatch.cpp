@@ -83,8 +83,8 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
     auto gradient = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kGradientAttr);
     if (!parameter && !gradient)
       return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
-                            << " is not marked, expected " << exec::kParameterAttr << ", " << exec::kGradientAttr
-                            << " or " << exec::kConstantAttr;
+                            << " is not marked, expected " << exec::kParameterAttr << ", "
+                            << exec::kGradientAttr << " or " << exec::kConstantAttr;
     if (!run.constants.empty() || (parameter && !run.gradients.empty()))
       return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
                             << " is out of order, expected parameters, gradients, constants";
@@ -114,7 +114,8 @@ LogicalResult Reader::readRuns() {
     ValueInfo value;
     auto name = result.function.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
     if (!name)
-      return result.function.emitError() << "argument " << i << " of @micro_batch has no " << graph::kNameAttr;
+      return result.function.emitError()
+             << "argument " << i << " of @micro_batch has no " << graph::kNameAttr;
     value.seed = name.getValue() == "seed";
     value.input = name.getValue();
     value.name = value.seed ? "seed" : "input." + name.getValue().str();
@@ -146,8 +147,8 @@ LogicalResult Reader::readRuns() {
     run.phase = phase == "F" ? Phase::F : phase == "B" ? Phase::B : Phase::W;
     unsigned values = runOp.getNumOperands() + runOp.getNumResults();
     if (run.segment.getNumArguments() < values)
-      return runOp.emitOpError("passes ") << values << " values, but the segment has "
-                                          << run.segment.getNumArguments() << " arguments";
+      return runOp.emitOpError("passes ")
+             << values << " values, but the segment has " << run.segment.getNumArguments() << " arguments";
     for (Value input : runOp.getInputs())
       run.inputs.push_back(valueIds.lookup(input));
     for (auto [i, output] : llvm::enumerate(runOp.getOutputs())) {
@@ -183,9 +184,9 @@ LogicalResult Reader::readValues() {
       if (value.stage < 0)
         continue;
       if (run.stage > value.stage && result.runs[value.run].phase != Phase::F)
-        return run.segment.emitError() << "stage " << run.stage << " uses value " << value.name
-                                       << ", which stage " << value.stage
-                                       << " computes in backward, expected backward values to go down";
+        return run.segment.emitError()
+               << "stage " << run.stage << " uses value " << value.name << ", which stage " << value.stage
+               << " computes in backward, expected backward values to go down";
       value.lowest = std::min(value.lowest, run.stage);
       value.highest = std::max(value.highest, run.stage);
     }
@@ -205,11 +206,13 @@ LogicalResult Reader::readStages() {
   }
   for (auto [s, range] : llvm::enumerate(result.stageBlocks)) {
     if (range.first >= range.second)
-      return module.emitError() << "stage " << s << " has no blocks, expected at least one of the model's in each of "
+      return module.emitError() << "stage " << s
+                                << " has no blocks, expected at least one of the model's in each of "
                                 << result.stages << " stages";
     if (s && range.first < result.stageBlocks[s - 1].second)
-      return module.emitError() << "stage " << s << " starts with block " << range.first << ", expected block "
-                                << result.stageBlocks[s - 1].second << ", behind those of stage " << s - 1;
+      return module.emitError() << "stage " << s << " starts with block " << range.first
+                                << ", expected block " << result.stageBlocks[s - 1].second
+                                << ", behind those of stage " << s - 1;
   }
   for (BucketInfo &bucket : result.buckets) {
     std::set<int64_t> stages;

@@ -18,11 +18,11 @@ namespace dsopt {
 
 /// A tensor between runs: a graph input, the seed, or a run's result.
 struct ValueInfo {
-  std::string name;              ///< of its buffer
+  std::string name; ///< of its buffer
   mlir::MemRefType type;
-  int64_t run = -1;              ///< that defines it, -1 for the function's arguments
-  int64_t stage = -1;            ///< that defines it, -1 for the function's arguments
-  std::string input;             ///< the graph input's name
+  int64_t run = -1;   ///< that defines it, -1 for the function's arguments
+  int64_t stage = -1; ///< that defines it, -1 for the function's arguments
+  std::string input;  ///< the graph input's name
   bool seed = false, loss = false;
   int64_t lowest = -1, highest = -1; ///< stages that hold it
   /// Whether it is sent from stage `s` to the next one up, or down.
@@ -47,15 +47,15 @@ struct RunInfo {
 
 struct BucketInfo {
   dist::BucketOp op;
-  int64_t ranks = 1, zero = 0;          ///< zero is 0 with one rank
-  int64_t slice = 0, padded = 0;        ///< elements
-  int64_t payload = 0;                  ///< elements of parameters
+  int64_t ranks = 1, zero = 0;   ///< zero is 0 with one rank
+  int64_t slice = 0, padded = 0; ///< elements
+  int64_t payload = 0;           ///< elements of parameters
   int64_t elementBytes = 4;
   bool frozen = false;
   llvm::SmallVector<int64_t> useStages; ///< of each block that uses it, -1: no run does
   llvm::SmallVector<int64_t> stages;    ///< distinct, ascending
   int64_t owner = 0;
-  llvm::SmallVector<bool> accumulated;  ///< by use: some run writes its gradient
+  llvm::SmallVector<bool> accumulated; ///< by use: some run writes its gradient
 
   llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
   bool shared() const { return useStages.size() > 1; }

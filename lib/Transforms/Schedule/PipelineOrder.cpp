@@ -15,7 +15,8 @@ void dsopt::appendForward(const StageShape &shape, int64_t microBatch, SmallVect
     slots.push_back({block, Phase::F, microBatch});
 }
 
-void dsopt::appendBackward(const StageShape &shape, int64_t microBatch, SmallVectorImpl<PipelineSlot> &slots) {
+void dsopt::appendBackward(const StageShape &shape, int64_t microBatch,
+                           SmallVectorImpl<PipelineSlot> &slots) {
   for (int64_t block = shape.lastBlock; block-- > shape.firstBlock;) {
     slots.push_back({block, Phase::B, microBatch});
     slots.push_back({block, Phase::W, microBatch});
@@ -53,7 +54,9 @@ static std::map<std::string, PipelineOrder> &orders() {
   return known;
 }
 
-void dsopt::registerPipelineOrder(StringRef name, PipelineOrder order) { orders()[name.str()] = std::move(order); }
+void dsopt::registerPipelineOrder(StringRef name, PipelineOrder order) {
+  orders()[name.str()] = std::move(order);
+}
 
 PipelineOrder dsopt::getPipelineOrder(StringRef name) {
   auto it = orders().find(name.str());

@@ -21,9 +21,9 @@ using namespace dsopt::exec;
 namespace {
 /// Live bytes at the worst moment.
 struct Peak {
-  int64_t bytes = 0;                       ///< with alignment and padding
-  std::map<StringRef, int64_t> classes;    ///< without
-  Operation *action = nullptr;             ///< null: persistent state alone
+  int64_t bytes = 0;                    ///< with alignment and padding
+  std::map<StringRef, int64_t> classes; ///< without
+  Operation *action = nullptr;          ///< null: persistent state alone
 };
 
 class PlanMemory : public dsopt::impl::PlanMemoryBase<PlanMemory> {
@@ -101,7 +101,8 @@ static std::map<StringRef, int64_t> countTraffic(ProgramOp program, int64_t rank
       collective(gather.getTraffic(), gather.getTarget(), (ranks - 1) * (int64_t)gather.getBytes());
     else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && ranks > 1)
       collective("reduce_scatter", reduce.getWhole(),
-                 (ranks - 1) * (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
+                 (ranks - 1) * (int64_t)reduce.getElements() *
+                     ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
     else if (auto send = dyn_cast<SendOp>(op))
       traffic[send.getTraffic()] += send.getBytes();
   }

@@ -17,10 +17,10 @@ namespace dsopt {
 /// How many micro-batches there are and how their gradients are added (DESIGN
 /// 2.1 rule 4).
 struct BatchShape {
-  int64_t ranks = 1;         ///< dp
-  int64_t microBatches = 1;  ///< M, a rank
-  int64_t shards = 1;        ///< V
-  bool local = true;         ///< else sharded
+  int64_t ranks = 1;        ///< dp
+  int64_t microBatches = 1; ///< M, a rank
+  int64_t shards = 1;       ///< V
+  bool local = true;        ///< else sharded
   int64_t gatherWindow = 1;
   int64_t shardsPerRank() const { return shards / ranks; }
   int64_t perShard() const { return microBatches / shardsPerRank(); }
@@ -85,7 +85,7 @@ private:
   llvm::DenseMap<int64_t, int64_t> slots; ///< of values
   llvm::SmallVector<Window> windows;
   size_t nextWindow = 0;
-  llvm::SmallVector<exec::RunOp> runs;    ///< written so far
+  llvm::SmallVector<exec::RunOp> runs; ///< written so far
   llvm::SmallVector<exec::ReduceOp> reductions;
   /// The tree's stack of partial sums: their levels, by (bucket, use).
   llvm::DenseMap<std::pair<int64_t, int64_t>, llvm::SmallVector<int64_t>> trees;

@@ -24,8 +24,8 @@ FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, StringRef
   auto symbol = StringAttr::get(context, name);
   BufferOp &op = declared[symbol];
   if (!op) {
-    op = BufferOp::create(buffers, location, symbol.getValue(), type, kind, traits.slots, aligned(bytesOf(type)),
-                          IntegerAttr(), traits.persistent,
+    op = BufferOp::create(buffers, location, symbol.getValue(), type, kind, traits.slots,
+                          aligned(bytesOf(type)), IntegerAttr(), traits.persistent,
                           traits.symbol.empty() ? StringAttr() : StringAttr::get(context, traits.symbol));
     if (traits.payload >= 0 && traits.payload != bytesOf(type))
       op->setAttr(kPayloadAttr, buffers.getI64IntegerAttr(traits.payload));
@@ -68,8 +68,8 @@ void ProgramBuilder::order(Operation *action) {
     const Timeline::Entry &entry = timeline.entries()[needed[s]];
     bool implied = timeline.now((int)stream)[s] >= entry.sequence;
     for (int other = 0; other < kStreams && !implied; ++other)
-      implied = other != s && needed[other] >= 0 &&
-                timeline.entries()[needed[other]].start[s] >= entry.sequence;
+      implied =
+          other != s && needed[other] >= 0 && timeline.entries()[needed[other]].start[s] >= entry.sequence;
     if (!implied)
       insertWait(entry.op, stream, before);
   }

@@ -31,13 +31,13 @@ public:
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, llvm::StringRef kind) {
     return buffer(name, type, kind, BufferTraits());
   }
-  exec::RefAttr ref(mlir::FlatSymbolRefAttr buffer, int64_t slot = 0, int64_t offset = 0, int64_t perRank = 0) {
+  exec::RefAttr ref(mlir::FlatSymbolRefAttr buffer, int64_t slot = 0, int64_t offset = 0,
+                    int64_t perRank = 0) {
     return exec::RefAttr::get(context, buffer, slot, offset, perRank);
   }
 
   /// Appends an action after the waits it needs.
-  template <typename OpTy, typename... Args>
-  OpTy emit(Args &&...args) {
+  template <typename OpTy, typename... Args> OpTy emit(Args &&...args) {
     auto op = OpTy::create(actions, location, exec::EventType::get(context), std::forward<Args>(args)...);
     order(op);
     return op;

@@ -24,8 +24,8 @@ private:
   const MicroBatch &graph;
   int64_t stage;
   SmallVector<Step> steps;
-  std::set<std::pair<int64_t, bool>> entered;      ///< micro-batch, up
-  std::set<std::pair<int64_t, int64_t>> loaded;    ///< value, micro-batch
+  std::set<std::pair<int64_t, bool>> entered;   ///< micro-batch, up
+  std::set<std::pair<int64_t, int64_t>> loaded; ///< value, micro-batch
 };
 } // namespace
 
@@ -138,7 +138,8 @@ SmallVector<Window> dsopt::listWindows(const MicroBatch &graph, ArrayRef<Step> s
       if (graph.buckets[argument.bucket].wholeParameters())
         continue;
       auto [it, fresh] = spans.try_emplace(
-          {argument.bucket, run.block, run.phase == Phase::F, step.microBatch / microBatches}, position, position);
+          {argument.bucket, run.block, run.phase == Phase::F, step.microBatch / microBatches}, position,
+          position);
       it->second.second = position;
     }
     ++position;

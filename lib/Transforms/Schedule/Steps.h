@@ -37,7 +37,8 @@ struct Window {
 /// The windows of all sliced buckets by their first run. Each block's forward
 /// and backward have windows of `microBatches` each; windows of a bucket that
 /// overlap or follow without a run between are one.
-llvm::SmallVector<Window> listWindows(const MicroBatch &graph, llvm::ArrayRef<Step> steps, int64_t microBatches);
+llvm::SmallVector<Window> listWindows(const MicroBatch &graph, llvm::ArrayRef<Step> steps,
+                                      int64_t microBatches);
 
 } // namespace dsopt
 

@@ -43,8 +43,8 @@ void HazardTracker::conflicts(const Access &access,
 
 void HazardTracker::record(const Access &access, int64_t entry, int stream) {
   auto &ranges = slots[{access.buffer, access.slot}];
-  auto range = llvm::find_if(
-      ranges, [&](const Range &r) { return r.begin == access.begin && r.end == access.end; });
+  auto range =
+      llvm::find_if(ranges, [&](const Range &r) { return r.begin == access.begin && r.end == access.end; });
   if (range == ranges.end()) {
     Range fresh{access.begin, access.end, {}, {}};
     fresh.written.fill(-1);

@@ -16,7 +16,9 @@ static LogicalResult verifyPeers(ArrayRef<ProgramOp> programs) {
       return ProgramOp(program).emitOpError("is position ")
              << ProgramOp(program).getPosition() << ", expected position " << i;
     for (Operation &op : getSchedule(program).getBody().front()) {
-      int64_t peer = isa<SendOp>(op) ? cast<SendOp>(op).getPeer() : isa<RecvOp>(op) ? cast<RecvOp>(op).getPeer() : -1;
+      int64_t peer = isa<SendOp>(op)   ? cast<SendOp>(op).getPeer()
+                     : isa<RecvOp>(op) ? cast<RecvOp>(op).getPeer()
+                                       : -1;
       if (isa<SendOp, RecvOp>(op) && (peer < 0 || peer >= (int64_t)programs.size() || peer == (int64_t)i))
         return op.emitOpError("names position ") << peer << ", expected another of " << programs.size();
     }
@@ -41,8 +43,8 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
       RecvOp recv = recvs[k];
       auto differ = [recv, send, k](StringRef what, auto got, auto expected) mutable -> LogicalResult {
         InFlightDiagnostic diag = recv.emitOpError("is transfer ")
-                                  << k << " from position " << recv.getPeer() << " and has " << what << " " << got
-                                  << ", but " << expected << " is sent";
+                                  << k << " from position " << recv.getPeer() << " and has " << what << " "
+                                  << got << ", but " << expected << " is sent";
         diag.attachNote(send.getLoc()) << "the " << describe(send) << " is here";
         return diag;
       };
@@ -59,8 +61,8 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
     Operation *alone = sent ? (Operation *)sends[recvs.size()] : (Operation *)recvs[sends.size()];
     ProgramOp other = programs[sent ? key.second : key.first];
     InFlightDiagnostic diag = alone->emitOpError("has no match: position ")
-                              << key.first << " sends " << sends.size() << " values to position " << key.second
-                              << ", which receives " << recvs.size();
+                              << key.first << " sends " << sends.size() << " values to position "
+                              << key.second << ", which receives " << recvs.size();
     diag.attachNote(other.getLoc()) << "the other position is here";
     return diag;
   }
@@ -78,8 +80,8 @@ static LogicalResult verifyAgreements(ArrayRef<ProgramOp> programs) {
     size_t longer = list.size() > agreements[0].size() ? i : 0, shorter = longer ? 0 : i;
     ProgramOp program = programs[shorter];
     InFlightDiagnostic diag = program.emitOpError("agrees ")
-                              << agreements[shorter].size() << " times in a step, but position " << longer << " "
-                              << agreements[longer].size() << " times";
+                              << agreements[shorter].size() << " times in a step, but position " << longer
+                              << " " << agreements[longer].size() << " times";
     diag.attachNote(agreements[longer][agreements[shorter].size()].getLoc()) << "the other agreement is here";
     return diag;
   }

@@ -46,18 +46,20 @@ LogicalResult ProgramVerifier::verifyAddresses() {
       Operation *op = action(index);
       BufferOp buffer = buffers.lookup(access.buffer);
       if (!buffer)
-        return op->emitOpError("names @") << access.buffer.getValue() << ", which is no buffer of its program";
+        return op->emitOpError("names @")
+               << access.buffer.getValue() << ", which is no buffer of its program";
       auto note = [&](InFlightDiagnostic &&diag) -> LogicalResult {
         diag.attachNote(buffer.getLoc()) << "the buffer is here";
         return diag;
       };
       if (access.slot < 0 || access.slot >= (int64_t)buffer.getSlots())
-        return note(op->emitOpError("uses slot ") << access.slot << " of @" << buffer.getSymName() << ", which has "
-                                                  << (int64_t)buffer.getSlots() << " slots");
+        return note(op->emitOpError("uses slot ")
+                    << access.slot << " of @" << buffer.getSymName() << ", which has "
+                    << (int64_t)buffer.getSlots() << " slots");
       if (access.begin < 0 || access.end > bytesOf(buffer.getType()))
         return note(op->emitOpError("touches bytes ")
-                    << access.begin << " to " << access.end << " of @" << buffer.getSymName() << ", which has "
-                    << bytesOf(buffer.getType()));
+                    << access.begin << " to " << access.end << " of @" << buffer.getSymName()
+                    << ", which has " << bytesOf(buffer.getType()));
     }
   return success();
 }
@@ -130,8 +132,8 @@ LogicalResult ProgramVerifier::verifyValues() {
         continue;
       Slot &slot = slots[{access.buffer, access.slot}];
       if (!slot.stored.overlaps(access.begin, access.end)) {
-        InFlightDiagnostic diag = op->emitOpError("reads @")
-                                  << access.buffer.getValue() << " slot " << access.slot << " before it is written";
+        InFlightDiagnostic diag = op->emitOpError("reads @") << access.buffer.getValue() << " slot "
+                                                             << access.slot << " before it is written";
         if (auto it = everStored.find({access.buffer, access.slot}); it != everStored.end())
           diag.attachNote(action(it->second.second)->getLoc())
               << "the " << describe(action(it->second.second)) << " writes it later";
@@ -145,8 +147,8 @@ LogicalResult ProgramVerifier::verifyValues() {
       std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(action(writer->second));
       if (mine && theirs && *mine != *theirs) {
         InFlightDiagnostic diag = op->emitOpError("on micro-batch ")
-                                  << *mine << " reads @" << access.buffer.getValue() << " slot " << access.slot
-                                  << ", which holds micro-batch " << *theirs;
+                                  << *mine << " reads @" << access.buffer.getValue() << " slot "
+                                  << access.slot << ", which holds micro-batch " << *theirs;
         diag.attachNote(action(writer->second)->getLoc()) << "it was written here";
         return diag;
       }
@@ -157,7 +159,7 @@ LogicalResult ProgramVerifier::verifyValues() {
         slot.stored.add(access.begin, access.end);
         for (auto it = slot.writers.begin(); it != slot.writers.end();)
           it = it->first.first < access.end && access.begin < it->first.second ? slot.writers.erase(it)
-                                                                                : std::next(it);
+                                                                               : std::next(it);
         slot.writers[{access.begin, access.end}] = index;
       }
   }
@@ -166,8 +168,8 @@ LogicalResult ProgramVerifier::verifyValues() {
 
 LogicalResult ProgramVerifier::verifyGradients() {
   llvm::MapVector<StringAttr, Operation *> pending; ///< whole gradients that nothing has added up yet
-  llvm::DenseMap<StringAttr, Operation *> local;   ///< last run or add that wrote it
-  llvm::DenseMap<StringAttr, Operation *> reduced; ///< last reduction into it
+  llvm::DenseMap<StringAttr, Operation *> local;    ///< last run or add that wrote it
+  llvm::DenseMap<StringAttr, Operation *> reduced;  ///< last reduction into it
   AgreeOp agree;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     Operation *op = action(index);
@@ -204,7 +206,8 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (analysis.ranks() > 1 && !reduce) {
       InFlightDiagnostic diag = agree.emitOpError("uses gradient @")
                                 << name.getValue() << ", which is not reduced over the ranks before";
-      diag.attachNote((run ? run : buffers.lookup(name))->getLoc()) << (run ? "it is computed here" : "the buffer is here");
+      diag.attachNote((run ? run : buffers.lookup(name))->getLoc())
+          << (run ? "it is computed here" : "the buffer is here");
       return diag;
     }
     if (run && reduce && reduce->isBeforeInBlock(run)) {
@@ -233,8 +236,8 @@ LogicalResult ProgramVerifier::verifyCollectives() {
       continue;
     if (last && *getOrder(last) >= *order) {
       InFlightDiagnostic diag = entry.op->emitOpError("is collective ")
-                                << *order << " of the position, but comes after collective " << *getOrder(last)
-                                << " (" << describe(last) << ")";
+                                << *order << " of the position, but comes after collective "
+                                << *getOrder(last) << " (" << describe(last) << ")";
       diag.attachNote(last->getLoc()) << "the other is here";
       return diag;
     }
@@ -253,8 +256,8 @@ LogicalResult ProgramVerifier::verifyArena() {
     if (!op.getOffset())
       return op.emitOpError("has no offset, but its program is planned");
     if ((int64_t)*op.getOffset() + buffer.bytes > arena) {
-      InFlightDiagnostic diag = op.emitOpError("ends at byte ")
-                                << (int64_t)*op.getOffset() + buffer.bytes << ", beyond the arena of " << arena;
+      InFlightDiagnostic diag = op.emitOpError("ends at byte ") << (int64_t)*op.getOffset() + buffer.bytes
+                                                                << ", beyond the arena of " << arena;
       diag.attachNote(program.getLoc()) << "the arena is here";
       return diag;
     }
@@ -279,11 +282,11 @@ LogicalResult ProgramVerifier::verifyArena() {
       diag.attachNote(a->buffer.getLoc()) << "the other buffer is here";
       if (clash) {
         diag.attachNote(action(clash->first->first)->getLoc())
-            << "@" << a->buffer.getSymName() << " is in use from the " << describe(action(clash->first->first))
-            << " to the " << describe(action(clash->first->last));
+            << "@" << a->buffer.getSymName() << " is in use from the "
+            << describe(action(clash->first->first)) << " to the " << describe(action(clash->first->last));
         diag.attachNote(action(clash->second->first)->getLoc())
-            << "@" << b->buffer.getSymName() << " is in use from the " << describe(action(clash->second->first))
-            << " to the " << describe(action(clash->second->last));
+            << "@" << b->buffer.getSymName() << " is in use from the "
+            << describe(action(clash->second->first)) << " to the " << describe(action(clash->second->last));
       }
       return diag;
     }

@@ -19,7 +19,8 @@ void PositionWriter::writeTiedGradients(BucketInfo &bucket) {
     int64_t from = bucket.useStages[use];
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
-      out.emit<SendOp>(gradientSlice(bucket, use), bucket.sliceBytes(), bucket.owner, tag, "tied", Stream::Send);
+      out.emit<SendOp>(gradientSlice(bucket, use), bucket.sliceBytes(), bucket.owner, tag, "tied",
+                       Stream::Send);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
@@ -59,8 +60,8 @@ void PositionWriter::writeUpdate(BucketInfo &bucket) {
   refs.push_back(out.ref(gradient(bucket, 0), 0, 0, sliced && bucket.wholeGradients() ? part : 0));
   if (auto states = bucket.op.getStates())
     for (auto name : states->getAsRange<StringAttr>())
-      refs.push_back(out.ref(out.buffer(bucket.name() + "." + name.getValue(), flat(bucket, !sliced), "optimizer",
-                                        {1, true, payload(bucket, !sliced)})));
+      refs.push_back(out.ref(out.buffer(bucket.name() + "." + name.getValue(), flat(bucket, !sliced),
+                                        "optimizer", {1, true, payload(bucket, !sliced)})));
   out.emit<UpdateOp>(graph.updateKernel.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
                      sliced ? bucket.slice : bucket.padded, sliced, Stream::Compute);
 }

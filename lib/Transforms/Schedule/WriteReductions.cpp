@@ -15,8 +15,8 @@ using namespace dsopt::exec;
 
 FlatSymbolRefAttr PositionWriter::gradient(BucketInfo &bucket, int64_t use) {
   bool whole = bucket.wholeGradients();
-  return out.buffer(bucket.name() + ".grad." + Twine(use), flat(bucket, whole), use == 0 ? "gradients" : "tied",
-                    {1, true, payload(bucket, whole)});
+  return out.buffer(bucket.name() + ".grad." + Twine(use), flat(bucket, whole),
+                    use == 0 ? "gradients" : "tied", {1, true, payload(bucket, whole)});
 }
 
 RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {
@@ -24,7 +24,8 @@ RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {
   return out.ref(gradient(bucket, use), 0, 0, part ? bucket.sliceBytes() : 0);
 }
 
-FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth, int64_t index) {
+FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth,
+                                                int64_t index) {
   // The bottom of the stack is the state itself where that is whole and not yet
   // in use for an earlier index.
   if (depth == 0 && bucket.wholeGradients() && (batch.local || index == 0))

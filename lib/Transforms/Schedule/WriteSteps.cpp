@@ -14,14 +14,15 @@ static constexpr int64_t kStagingBytes = 256 * 1024;
 
 FlatSymbolRefAttr PositionWriter::parameters(BucketInfo &bucket) {
   bool whole = bucket.wholeParameters();
-  return out.buffer(bucket.name() + ".param", flat(bucket, whole), bucket.owner == stage ? "parameters" : "tied",
-                    {1, true, payload(bucket, whole)});
+  return out.buffer(bucket.name() + ".param", flat(bucket, whole),
+                    bucket.owner == stage ? "parameters" : "tied", {1, true, payload(bucket, whole)});
 }
 
 FlatSymbolRefAttr PositionWriter::wholeParameters(BucketInfo &bucket) {
   if (bucket.wholeParameters())
     return parameters(bucket);
-  return out.buffer(bucket.name() + ".full", flat(bucket, true), "buffers", {1, false, payload(bucket, true)});
+  return out.buffer(bucket.name() + ".full", flat(bucket, true), "buffers",
+                    {1, false, payload(bucket, true)});
 }
 
 void PositionWriter::declareState() {
@@ -47,7 +48,8 @@ void PositionWriter::declareState() {
                    {1, true, payload(bucket, whole)});
   }
   if (batch.ranks > 1)
-    out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * batch.ranks}, builder.getI8Type()),
+    out.buffer("staging",
+               MemRefType::get({std::min(largest, kStagingBytes) * batch.ranks}, builder.getI8Type()),
                "buffers", {1, true});
 }
 
@@ -100,16 +102,16 @@ void PositionWriter::writeRun(const Step &step) {
     refs.push_back(out.ref(runGradient(graph.buckets[argument.bucket], argument.use, step.microBatch), 0,
                            argument.offset));
   for (StringAttr constant : run.constants)
-    refs.push_back(out.ref(out.buffer(constant.getValue(), run.segment.getArgumentTypes()[refs.size()], "constants",
-                                      {1, true, -1, constant.getValue()})));
+    refs.push_back(out.ref(out.buffer(constant.getValue(), run.segment.getArgumentTypes()[refs.size()],
+                                      "constants", {1, true, -1, constant.getValue()})));
   RefAttr temp;
   if (run.temp)
     temp = out.ref(out.buffer("temp." + Twine(run.temp),
                               MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
   throttleReductions(run, step.microBatch);
   bool accumulate = !run.gradients.empty() && batch.local && batch.indexOf(step.microBatch) > 0;
-  runs.push_back(out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp, step.microBatch,
-                                 accumulate, Stream::Compute));
+  runs.push_back(out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp,
+                                 step.microBatch, accumulate, Stream::Compute));
 }
 
 LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {

@@ -43,21 +43,17 @@ inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
 
 /// Elements of a type of static shape.
-inline int64_t numElements(mlir::Type type) {
-  return llvm::cast<mlir::ShapedType>(type).getNumElements();
-}
+inline int64_t numElements(mlir::Type type) { return llvm::cast<mlir::ShapedType>(type).getNumElements(); }
 /// Bytes an element takes in memory: i1 takes one.
-inline int64_t elementBytes(mlir::Type elementType) {
-  return (elementType.getIntOrFloatBitWidth() + 7) / 8;
-}
+inline int64_t elementBytes(mlir::Type elementType) { return (elementType.getIntOrFloatBitWidth() + 7) / 8; }
 /// Bytes of a value of static shape.
 inline int64_t numBytes(mlir::Type type) {
   auto shaped = llvm::cast<mlir::ShapedType>(type);
   return shaped.getNumElements() * elementBytes(shaped.getElementType());
 }
 /// The shape two operands broadcast to, or failure (numpy's rule).
-llvm::FailureOr<llvm::SmallVector<int64_t>>
-broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> lhs,
+                                                            llvm::ArrayRef<int64_t> rhs);
 } // namespace dsopt::graph
 
 #include "dsopt/Dialect/Graph/GraphDialect.h.inc"

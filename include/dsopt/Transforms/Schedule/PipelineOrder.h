@@ -51,8 +51,8 @@ void appendBackward(const StageShape &shape, int64_t microBatch, llvm::SmallVect
 
 /// A step in units of one phase (forward, or backward with W) of one stage.
 struct PipelineShape {
-  int64_t length = 0;                 ///< units until the last stage is done
-  llvm::SmallVector<int64_t> alive;   ///< most micro-batches between F and the end of B, by stage
+  int64_t length = 0;               ///< units until the last stage is done
+  llvm::SmallVector<int64_t> alive; ///< most micro-batches between F and the end of B, by stage
 };
 /// Runs the stages' orders with unit costs. A schedule that cannot go on has length 0.
 PipelineShape measurePipeline(llvm::ArrayRef<llvm::SmallVector<PipelineSlot>> stages);

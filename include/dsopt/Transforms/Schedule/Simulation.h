@@ -38,7 +38,9 @@ private:
     double time = 0;
     bool arrived = false; ///< at a rendezvous: the head waits for its partner
   };
-  int64_t lane(int64_t position, exec::Stream stream) const { return position * exec::kStreams + (int)stream; }
+  int64_t lane(int64_t position, exec::Stream stream) const {
+    return position * exec::kStreams + (int)stream;
+  }
   void advance(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   bool meet(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   void finish(int64_t id, double time);
