@@ -26,6 +26,25 @@ struct MatMulCost : CostedOpInterface::ExternalModel<MatMulCost, MatMulOp> {
   }
 };
 
+/// A number of products of rows, columns and the size of a head, for attention's scores.
+template <typename Op, int64_t products>
+struct AttentionCost : CostedOpInterface::ExternalModel<AttentionCost<Op, products>, Op> {
+  int64_t getFlops(Operation *op) const {
+    auto attention = cast<Op>(op);
+    int64_t columns = tensorType(attention.getK()).getDimSize(2);
+    return 2 * products * columns * numElements(attention.getQ().getType()) / (attention.getCausal() ? 2 : 1);
+  }
+};
+
+/// A number of products of x and the weight.
+template <typename Op, int64_t products>
+struct LinearCost : CostedOpInterface::ExternalModel<LinearCost<Op, products>, Op> {
+  int64_t getFlops(Operation *op) const {
+    auto linear = cast<Op>(op);
+    return 2 * products * tensorType(linear.getX()).getDimSize(0) * numElements(linear.getWeight().getType());
+  }
+};
+
 /// A number of flops for each element of the first operand.
 template <typename Op, int64_t flops>
 struct OperandCost : CostedOpInterface::ExternalModel<OperandCost<Op, flops>, Op> {
@@ -48,6 +67,10 @@ template <int64_t flops, typename... Ops> void attachOperandCost(MLIRContext *co
 void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);
+    AttentionOp::attachInterface<AttentionCost<AttentionOp, 2>>(*context);
+    AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
+    LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
+    LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     // One addition or comparison for each element read.
     attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, GatherGradOp, AccumulateOp>(
         context);

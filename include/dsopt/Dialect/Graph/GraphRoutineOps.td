@@ -1,0 +1,72 @@
+//===- GraphRoutineOps.td - composites that are one routine of the runtime --===//
+//
+// Operations whose intermediate matrices are too large to be values: they are
+// raised from their parts before autodiff and computed tile by tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_GRAPHROUTINEOPS
+#define DSOPT_DIALECT_GRAPH_GRAPHROUTINEOPS
+
+include "dsopt/Dialect/Graph/GraphBase.td"
+
+class Graph_RoutineOp<string mnemonic, list<Trait> traits = []> : Graph_Op<mnemonic, !listconcat([Pure], traits)> {
+  let hasVerifier = 1;
+}
+
+def Graph_AttentionOp : Graph_RoutineOp<"attention"> {
+  let summary = "softmax(scale * q k^T + mask) v for each batch entry and head";
+  let description = [{
+    `q` is `[batch, heads, T, D]`, `k` `[batch, heads, S, D]`, `v` `[batch, heads,
+    S, E]`; `mask`, if there is one, is added to the scores and broadcasts to
+    `[batch, heads, T, S]`; with `causal` row t reads columns 0 to t + S - T alone.
+    `result` is `[batch, heads, T, E]`; `lse` `[batch, heads, T]` is the logarithm
+    of each row's sum of exponentials, in fp32; backward reads it. A row that reads no
+    column at all (or nothing but -inf) is NaN, as with the parts.
+  }];
+  let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
+                       Optional<Graph_FloatTensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Graph_FloatTensor:$result, Graph_FloatTensor:$lse);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Graph_AttentionGradOp : Graph_RoutineOp<"attention_grad"> {
+  let summary = "the gradients of attention's q, k and v";
+  let description = [{
+    `result` and `lse` are what `graph.attention` returned for the same operands;
+    `grad` is the gradient of `result`. The mask has none.
+  }];
+  let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
+                       Optional<Graph_FloatTensor>:$mask, Graph_FloatTensor:$result, Graph_FloatTensor:$lse,
+                       Graph_FloatTensor:$grad, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Graph_FloatTensor:$q_grad, Graph_FloatTensor:$k_grad, Graph_FloatTensor:$v_grad);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Graph_LinearNllOp : Graph_RoutineOp<"linear_nll"> {
+  let summary = "nll of the logits x w^T + bias, which are never a value";
+  let description = [{
+    `x` is `[N, D]`, `weight` `[C, D]` (`[D, C]` without `transpose_b`), `bias`, if
+    there is one, `[C]`, `labels` `[N]`; `loss` is that of `graph.nll`.
+  }];
+  let arguments = (ins Graph_FloatTensor:$x, Graph_FloatTensor:$weight, Optional<Graph_FloatTensor>:$bias,
+                       Graph_IntTensor:$labels, I64Attr:$ignore_index, UnitAttr:$transpose_b);
+  let results = (outs Graph_FloatTensor:$loss);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Graph_LinearNllGradOp : Graph_RoutineOp<"linear_nll_grad", [AttrSizedResultSegments]> {
+  let summary = "linear_nll and its gradients in one pass over tiles of the logits";
+  let description = [{
+    Operands as of `graph.linear_nll`; `grad` `[N]` is the gradient of the loss.
+    `weight_grad` and `bias_grad` are fp32 sums over the rows in order. Gradients
+    that nothing needs are left out.
+  }];
+  let arguments = (ins Graph_FloatTensor:$x, Graph_FloatTensor:$weight, Optional<Graph_FloatTensor>:$bias,
+                       Graph_IntTensor:$labels, Graph_FloatTensor:$grad, I64Attr:$ignore_index, UnitAttr:$transpose_b);
+  let results = (outs Graph_FloatTensor:$loss, Optional<Graph_FloatTensor>:$x_grad,
+                      Optional<Graph_FloatTensor>:$weight_grad, Optional<Graph_FloatTensor>:$bias_grad);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // DSOPT_DIALECT_GRAPH_GRAPHROUTINEOPS

@@ -1,0 +1,98 @@
+//===- GraphRoutineShapes.cpp - verifiers of the routines -----------------===//
+
+#include "GraphSupport.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::graph;
+
+/// The broadcast of a mask to the scores, checked.
+static LogicalResult verifyMask(Operation *op, Value mask, ArrayRef<int64_t> scores) {
+  if (!mask)
+    return success();
+  auto shape = broadcastShapes(tensorType(mask).getShape(), scores);
+  if (failed(shape) || ArrayRef(*shape) != scores)
+    return op->emitOpError("has a mask of type ")
+           << mask.getType() << ", expected one that broadcasts to "
+           << RankedTensorType::get(scores, tensorType(mask).getElementType());
+  return success();
+}
+
+/// q [batch, heads, T, D], k [batch, heads, S, D], v [batch, heads, S, E].
+static LogicalResult verifyOperands(Operation *op, Value q, Value k, Value v, Value mask) {
+  ArrayRef<int64_t> qs = tensorType(q).getShape(), ks = tensorType(k).getShape(),
+                    vs = tensorType(v).getShape();
+  if (qs.size() != 4 || ks.size() != 4 || vs.size() != 4 || qs.take_front(2) != ks.take_front(2) ||
+      qs.take_front(2) != vs.take_front(2) || qs[3] != ks[3] || ks[2] != vs[2])
+    return op->emitOpError("has operands of types ")
+           << q.getType() << ", " << k.getType() << " and " << v.getType()
+           << ", expected [batch, heads, T, D], [batch, heads, S, D] and [batch, heads, S, E]";
+  return verifyMask(op, mask, {qs[0], qs[1], qs[2], ks[2]});
+}
+
+static LogicalResult verifyType(Operation *op, StringRef what, Value value, RankedTensorType expected) {
+  if (value && value.getType() != expected)
+    return op->emitOpError("has a ") << what << " of type " << value.getType() << ", expected " << expected;
+  return success();
+}
+
+static RankedTensorType f32(MLIRContext *context, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, Float32Type::get(context));
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())))
+    return failure();
+  RankedTensorType q = tensorType(getQ()), v = tensorType(getV());
+  SmallVector<int64_t> shape(q.getShape());
+  shape[3] = v.getDimSize(3);
+  if (failed(verifyType(*this, "result", getResult(), RankedTensorType::get(shape, v.getElementType()))))
+    return failure();
+  return verifyType(*this, "lse", getLse(), f32(getContext(), q.getShape().drop_back()));
+}
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())))
+    return failure();
+  RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV());
+  SmallVector<int64_t> shape(q.getShape());
+  shape[3] = v.getDimSize(3);
+  auto result = RankedTensorType::get(shape, v.getElementType());
+  if (failed(verifyType(*this, "result", getResult(), result)) ||
+      failed(verifyType(*this, "gradient", getGrad(), result)) ||
+      failed(verifyType(*this, "lse", getLse(), f32(getContext(), q.getShape().drop_back()))) ||
+      failed(verifyType(*this, "gradient of q", getQGrad(), q)) ||
+      failed(verifyType(*this, "gradient of k", getKGrad(), k)))
+    return failure();
+  return verifyType(*this, "gradient of v", getVGrad(), v);
+}
+
+template <typename Op> static LogicalResult verifyLinear(Op op) {
+  RankedTensorType x = tensorType(op.getX()), weight = tensorType(op.getWeight()),
+                   labels = tensorType(op.getLabels());
+  if (x.getRank() != 2 || weight.getRank() != 2 || labels.getRank() != 1 ||
+      labels.getDimSize(0) != x.getDimSize(0) ||
+      weight.getDimSize(op.getTransposeB() ? 1 : 0) != x.getDimSize(1))
+    return op.emitOpError("has operands of types ")
+           << x << ", " << weight << " and " << labels << ", expected [N, D], "
+           << (op.getTransposeB() ? "[C, D]" : "[D, C]") << " and [N]";
+  int64_t classes = weight.getDimSize(op.getTransposeB() ? 0 : 1);
+  if (failed(verifyType(op, "bias", op.getBias(), RankedTensorType::get({classes}, weight.getElementType()))))
+    return failure();
+  return verifyType(op, "loss", op.getLoss(), f32(op.getContext(), labels.getShape()));
+}
+
+LogicalResult LinearNllOp::verify() { return verifyLinear(*this); }
+
+LogicalResult LinearNllGradOp::verify() {
+  if (failed(verifyLinear(*this)))
+    return failure();
+  RankedTensorType x = tensorType(getX()), weight = tensorType(getWeight());
+  int64_t classes = weight.getDimSize(getTransposeB() ? 0 : 1);
+  if (failed(verifyType(*this, "gradient", getGrad(), f32(getContext(), {x.getDimSize(0)}))) ||
+      failed(verifyType(*this, "gradient of x", getXGrad(), x)) ||
+      failed(
+          verifyType(*this, "gradient of the weight", getWeightGrad(), f32(getContext(), weight.getShape()))))
+    return failure();
+  return verifyType(*this, "gradient of the bias", getBiasGrad(), f32(getContext(), {classes}));
+}
