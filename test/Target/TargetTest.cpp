@@ -28,16 +28,18 @@ void dsopt_rt_launch(dsopt_rt *, dsopt_kernel kernel, int64_t range, int64_t gra
   for (int64_t from = 0; from < range; from += grain)
     kernel(from, std::min(from + grain, range), args);
 }
-void dsopt_rt_gemm_f32(dsopt_rt *, int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb,
-                       const float *a, const float *b, float *c, int64_t accumulate) {
-  for (int64_t s = 0; s < batch; ++s, a += m * k, b += k * n, c += m * n)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = accumulate ? c[i * n + j] : 0;
-        for (int64_t l = 0; l < k; ++l)
-          sum += (ta ? a[l * m + i] : a[i * k + l]) * (tb ? b[j * k + l] : b[l * n + j]);
-        c[i * n + j] = sum;
-      }
+void dsopt_rt_gemm(dsopt_rt *, const dsopt_gemm *p, const void *a, const void *b, void *c,
+                   int64_t accumulate) {
+  auto *left = static_cast<const float *>(a), *right = static_cast<const float *>(b);
+  auto *result = static_cast<float *>(c);
+  for (int64_t i = 0; i < p->m; ++i)
+    for (int64_t j = 0; j < p->n; ++j) {
+      float sum = accumulate ? result[i * p->ldc + j] : 0;
+      for (int64_t l = 0; l < p->k; ++l)
+        sum += left[p->transpose_a ? l * p->lda + i : i * p->lda + l] *
+               right[p->transpose_b ? j * p->ldb + l : l * p->ldb + j];
+      result[i * p->ldc + j] = sum;
+    }
 }
 void dsopt_rt_scatter_add_f32(dsopt_rt *, int64_t count, int64_t width, int64_t size, const float *rows,
                               const void *indices, int64_t indexBytes, float *result, int64_t accumulate) {
@@ -306,7 +308,8 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   alignas(64) char temp[128];
   void *buffers[] = {x.data(), y.data(), w.data(), constant};
   forward(nullptr, buffers, temp, 0);
-  dsopt_rt_gemm_f32(nullptr, 1, 8, 2, 4, 0, 0, x.data(), w.data(), expected.data(), 0);
+  dsopt_gemm product = {8, 2, 4, 0, 0, 4, 2, 2, DSOPT_F32, DSOPT_F32, {1, 1, 1, 1}, {}, {}, {}};
+  dsopt_rt_gemm(nullptr, &product, x.data(), w.data(), expected.data(), 0);
   for (size_t i = 0; i < y.size(); ++i)
     EXPECT_EQ(y[i], expected[i] + 0.5f) << i;
 

@@ -164,7 +164,8 @@ def SegmentsToLLVM : Pass<"segments-to-llvm", "::mlir::ModuleOp"> {
     ```mlir
     exec.gemm %a, %b -> %c : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
     // becomes, %rt being the segment's first argument
-    llvm.call @dsopt_rt_gemm_f32(%rt, %batch, %m, %n, %k, %no, %no, %pa, %pb, %pc, %zero)
+    llvm.mlir.global external constant @product.0(dense<[8, 2, 4, ...]> : tensor<26xi64>) // a dsopt_gemm
+    llvm.call @dsopt_rt_gemm(%rt, %product, %pa, %pb, %pc, %zero)
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

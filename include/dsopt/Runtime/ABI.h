@@ -41,12 +41,28 @@ typedef void (*dsopt_segment)(dsopt_rt *rt, void *const *buffers, char *temp, in
 /// `grain`. Returns when all of it is done.
 void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
 
-/// `batch` products of contiguous row-major fp32 matrices,
-/// `c[m, n] = (accumulate ? c : 0) + op(a)[m, k] * op(b)[k, n]`, where op(a) is
-/// a `[m, k]` (transpose_a: `[k, m]`) and op(b) a `[k, n]` (transpose_b: `[n, k]`)
-/// matrix. Cut into tiles by bounds that depend on the shape alone (DESIGN 2.1 rule 2).
-void dsopt_rt_gemm_f32(dsopt_rt *rt, int64_t batch, int64_t m, int64_t n, int64_t k, int transpose_a,
-                       int transpose_b, const float *a, const float *b, float *c, int64_t accumulate);
+/// Element types of matrices.
+enum { DSOPT_F32 = 0, DSOPT_BF16 = 1 };
+/// Leading dimensions of a batch at most.
+enum { DSOPT_BATCH_RANK = 4 };
+
+/// A batch of matrix products, a constant of the program. `a` holds op(a), an `[m, k]` matrix, as it is or,
+/// with `transpose_a`, as `[k, m]`; its rows as stored begin `lda` elements apart; so for `b` (`[k, n]`) and
+/// the result `c` (`[m, n]`, not transposed). Matrix (i0, i1, ...) of the batch begins at the sum of
+/// `i_d * stride_[d]` elements; unused leading dimensions have extent 1.
+typedef struct dsopt_gemm {
+  int64_t m, n, k;
+  int64_t transpose_a, transpose_b;
+  int64_t lda, ldb, ldc;
+  int64_t type_ab, type_c;
+  int64_t batch[DSOPT_BATCH_RANK];
+  int64_t stride_a[DSOPT_BATCH_RANK], stride_b[DSOPT_BATCH_RANK], stride_c[DSOPT_BATCH_RANK];
+} dsopt_gemm;
+
+/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32. Cut into tiles by bounds that depend on
+/// the product alone (DESIGN 2.1 rule 2).
+void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
+                   int64_t accumulate);
 
 /// `result[indices[i], :] += rows[i, :]` for i in order, over `count` rows of
 /// `width`; first fills `result` (`size` rows) with zeros unless `accumulate`.

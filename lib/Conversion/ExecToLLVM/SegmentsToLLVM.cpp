@@ -7,6 +7,7 @@
 
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Runtime/ABI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -27,25 +28,56 @@ constexpr int64_t kConstantAlignment = 64;
 int64_t elements(Value memref) { return cast<MemRefType>(memref.getType()).getNumElements(); }
 int64_t dim(Value memref, int64_t index) { return cast<MemRefType>(memref.getType()).getDimSize(index); }
 
+/// Constants of 64-bit integers that describe a routine's work, one global for each content.
+class Descriptors {
+public:
+  explicit Descriptors(SymbolTable &symbols) : symbols(symbols) {}
+
+  LLVM::GlobalOp get(StringRef routine, ArrayRef<int64_t> fields) {
+    OpBuilder builder(symbols.getOp()->getContext());
+    auto value =
+        DenseElementsAttr::get(RankedTensorType::get({int64_t(fields.size())}, builder.getI64Type()), fields);
+    LLVM::GlobalOp &global = globals[value];
+    if (!global) {
+      auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), fields.size());
+      global = LLVM::GlobalOp::create(builder, symbols.getOp()->getLoc(), type, /*isConstant=*/true,
+                                      LLVM::Linkage::External,
+                                      (routine + "." + Twine(globals.size() - 1)).str(), value);
+      symbols.insert(global, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
+    }
+    return global;
+  }
+
+private:
+  SymbolTable &symbols;
+  DenseMap<Attribute, LLVM::GlobalOp> globals;
+};
+
+/// A matrix as the library takes it.
+struct Matrix {
+  bool transposed; ///< columns, not rows, are contiguous
+  int64_t leading; ///< elements from one contiguous line to the next
+  SmallVector<int64_t> batchStrides;
+};
+
 /// Builds the LLVM function of one segment.
 class SegmentLowering {
 public:
-  SegmentLowering(func::FuncOp segment, SymbolTable &symbols)
-      : segment(segment), symbols(symbols), builder(segment.getContext()),
-        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i32(builder.getI32Type()),
-        i64(builder.getI64Type()) {}
+  SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors)
+      : segment(segment), symbols(symbols), descriptors(descriptors), builder(segment.getContext()),
+        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i64(builder.getI64Type()) {}
 
   LogicalResult run();
 
 private:
   LogicalResult lower(Operation &op);
   LogicalResult lowerLaunch(exec::LaunchOp launch);
+  LogicalResult lowerGemm(exec::GemmOp gemm);
   LogicalResult requireF32(Operation &op, Value memref);
   void call(Location loc, StringRef name, ArrayRef<Value> arguments);
 
   Value pointer(Value memref) { return pointers.lookup(memref); }
   Value constant(Location loc, int64_t value) { return LLVM::ConstantOp::create(builder, loc, i64, value); }
-  Value flag(Location loc, bool value) { return LLVM::ConstantOp::create(builder, loc, i32, int32_t(value)); }
   /// The run's accumulate flag for a gradient, else 0.
   Value accumulate(Location loc, bool intoGradient) {
     return intoGradient ? Value(function.getArgument(3)) : constant(loc, 0);
@@ -53,8 +85,9 @@ private:
 
   func::FuncOp segment;
   SymbolTable &symbols;
+  Descriptors &descriptors;
   OpBuilder builder;
-  Type ptr, i32, i64;
+  Type ptr, i64;
   LLVM::LLVMFuncOp function;
   Value launchArguments; ///< an array on the stack that holds any launch's arguments
   DenseMap<Value, Value> pointers;
@@ -86,6 +119,9 @@ LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
     return launch.emitOpError("launches ")
            << launch.getKernelAttr() << ", expected a kernel that is lowered to the LLVM dialect";
   for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
+    if (!cast<MemRefType>(memref.getType()).getLayout().isIdentity())
+      return launch.emitOpError("takes a buffer of type ")
+             << memref.getType() << ", expected a contiguous one";
     Value slot =
         LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
     LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
@@ -94,6 +130,100 @@ LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
   call(loc, "dsopt_rt_launch",
        {function.getArgument(0), kernel, constant(loc, launch.getRange()), constant(loc, launch.getGrain()),
         launchArguments});
+  return success();
+}
+
+/// How the last two dimensions lie, or failure where neither is contiguous.
+static FailureOr<Matrix> matrixOf(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return failure();
+  int64_t rank = type.getRank(), rows = type.getDimSize(rank - 2), columns = type.getDimSize(rank - 1);
+  Matrix matrix;
+  matrix.batchStrides.assign(strides.begin(), strides.end() - 2);
+  // A dimension of one element has any stride.
+  if (strides[rank - 1] == 1 || columns == 1) {
+    matrix.transposed = false;
+    matrix.leading = rows == 1 ? columns : strides[rank - 2];
+    if (matrix.leading >= columns && (columns > 1 || strides[rank - 1] == 1 || rows == 1))
+      return matrix;
+  }
+  if (strides[rank - 2] == 1 || rows == 1) {
+    matrix.transposed = true;
+    matrix.leading = columns == 1 ? rows : strides[rank - 1];
+    if (matrix.leading >= rows)
+      return matrix;
+  }
+  return failure();
+}
+
+LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
+  if (failed(requireF32(*gemm, gemm.getResult())))
+    return failure();
+  auto type = cast<MemRefType>(gemm.getResult().getType());
+  int64_t rank = type.getRank(), m = type.getDimSize(rank - 2), n = type.getDimSize(rank - 1);
+  int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1));
+  Value operands[] = {gemm.getLhs(), gemm.getRhs(), gemm.getResult()};
+  Matrix matrices[3];
+  for (auto [value, matrix] : llvm::zip_equal(operands, matrices)) {
+    auto found = matrixOf(cast<MemRefType>(value.getType()));
+    if (failed(found))
+      return gemm.emitOpError("has a matrix of type ")
+             << value.getType() << ", expected contiguous rows or columns";
+    matrix = *found;
+  }
+  bool transposeA = gemm.getTransposeA() != matrices[0].transposed,
+       transposeB = gemm.getTransposeB() != matrices[1].transposed;
+  // The library writes rows: a transposed result is the product of the transposed operands.
+  if (matrices[2].transposed) {
+    std::swap(operands[0], operands[1]);
+    std::swap(matrices[0], matrices[1]);
+    std::swap(m, n);
+    bool left = transposeA;
+    transposeA = !transposeB;
+    transposeB = !left;
+  }
+  SmallVector<int64_t> extents(type.getShape().drop_back(2));
+  // Neighbouring leading dimensions that are one in all three matrices.
+  for (size_t d = extents.size(); d-- > 1;) {
+    auto merges = [&, d](const Matrix &matrix) {
+      return matrix.batchStrides[d - 1] == matrix.batchStrides[d] * extents[d];
+    };
+    if (extents[d - 1] != 1 && extents[d] != 1 && !llvm::all_of(matrices, merges))
+      continue;
+    size_t gone = extents[d] == 1 ? d : d - 1;
+    extents[d - 1] *= extents[d];
+    extents.erase(extents.begin() + d);
+    for (Matrix &matrix : matrices)
+      matrix.batchStrides.erase(matrix.batchStrides.begin() + gone);
+  }
+  if (extents.size() > DSOPT_BATCH_RANK)
+    return gemm.emitOpError("has ") << extents.size()
+                                    << " leading dimensions that are no one dimension, expected at most "
+                                    << int(DSOPT_BATCH_RANK);
+  SmallVector<int64_t> fields{m,
+                              n,
+                              k,
+                              transposeA,
+                              transposeB,
+                              matrices[0].leading,
+                              matrices[1].leading,
+                              matrices[2].leading,
+                              DSOPT_F32,
+                              DSOPT_F32};
+  auto append = [&](ArrayRef<int64_t> values, int64_t fill) {
+    fields.append(DSOPT_BATCH_RANK - values.size(), fill);
+    llvm::append_range(fields, values);
+  };
+  append(extents, 1);
+  for (const Matrix &matrix : matrices)
+    append(matrix.batchStrides, 0);
+  Location loc = gemm.getLoc();
+  Value descriptor = LLVM::AddressOfOp::create(builder, loc, descriptors.get("product", fields));
+  call(loc, "dsopt_rt_gemm",
+       {function.getArgument(0), descriptor, pointer(operands[0]), pointer(operands[1]), pointer(operands[2]),
+        accumulate(loc, gemm.getIntoGradient())});
   return success();
 }
 
@@ -107,25 +237,20 @@ LogicalResult SegmentLowering::lower(Operation &op) {
         return success();
       })
       .Case<exec::ViewOp>([&](exec::ViewOp view) {
-        pointers[view.getResult()] = pointer(view.getSource());
+        auto type = cast<MemRefType>(view.getType());
+        SmallVector<int64_t> strides;
+        int64_t offset;
+        (void)type.getStridesAndOffset(strides, offset);
+        Value source = pointer(view.getSource());
+        if (offset)
+          source = LLVM::GEPOp::create(
+              builder, loc, ptr, builder.getI8Type(), source,
+              ArrayRef<LLVM::GEPArg>(constant(loc, offset * ((type.getElementTypeBitWidth() + 7) / 8))));
+        pointers[view.getResult()] = source;
         return success();
       })
       .Case<exec::LaunchOp>([&](exec::LaunchOp launch) { return lowerLaunch(launch); })
-      .Case<exec::GemmOp>([&](exec::GemmOp gemm) -> LogicalResult {
-        if (failed(requireF32(op, gemm.getResult())))
-          return failure();
-        auto result = cast<MemRefType>(gemm.getResult().getType());
-        int64_t rank = result.getRank(), m = result.getDimSize(rank - 2), n = result.getDimSize(rank - 1);
-        int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1)), batch = 1;
-        for (int64_t extent : result.getShape().drop_back(2))
-          batch *= extent;
-        call(loc, "dsopt_rt_gemm_f32",
-             {function.getArgument(0), constant(loc, batch), constant(loc, m), constant(loc, n),
-              constant(loc, k), flag(loc, gemm.getTransposeA()), flag(loc, gemm.getTransposeB()),
-              pointer(gemm.getLhs()), pointer(gemm.getRhs()), pointer(gemm.getResult()),
-              accumulate(loc, gemm.getIntoGradient())});
-        return success();
-      })
+      .Case<exec::GemmOp>([&](exec::GemmOp gemm) { return lowerGemm(gemm); })
       .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
         if (failed(requireF32(op, scatter.getResult())))
           return failure();
@@ -240,8 +365,10 @@ struct SegmentsToLLVM : dsopt::impl::SegmentsToLLVMBase<SegmentsToLLVM> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    Descriptors descriptors(symbols);
     for (auto segment : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (segment->hasAttr(exec::kSegmentAttr) && failed(SegmentLowering(segment, symbols).run()))
+      if (segment->hasAttr(exec::kSegmentAttr) &&
+          failed(SegmentLowering(segment, symbols, descriptors).run()))
         return signalPassFailure();
     for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
       if (global.getConstant() && global.getInitialValue() && failed(lowerGlobal(global, symbols)))

@@ -59,6 +59,24 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+LogicalResult ViewOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType()), result = cast<MemRefType>(getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!source.getLayout().isIdentity() || !source.hasStaticShape() || !result.hasStaticShape() ||
+      source.getElementType() != result.getElementType() ||
+      failed(result.getStridesAndOffset(strides, offset)))
+    return emitOpError("shows ") << source << " as " << result
+                                 << ", expected a contiguous source of the same element type";
+  int64_t last = offset;
+  for (auto [extent, stride] : llvm::zip_equal(result.getShape(), strides))
+    last += (extent - 1) * stride;
+  bool isWhole = !result.getLayout().isIdentity() || source.getNumElements() == result.getNumElements();
+  if (!isWhole || (result.getNumElements() && last >= source.getNumElements()))
+    return emitOpError("shows ") << source << " as " << result << ", expected its elements";
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto a = cast<MemRefType>(getLhs().getType()), b = cast<MemRefType>(getRhs().getType()),
        c = cast<MemRefType>(getResult().getType());

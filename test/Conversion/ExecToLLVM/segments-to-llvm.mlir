@@ -1,7 +1,11 @@
 // RUN: dsopt-opt %s -segments-to-llvm | FileCheck %s
 
 // CHECK-DAG: llvm.func @dsopt_rt_launch(!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr)
-// CHECK-DAG: llvm.func @dsopt_rt_gemm_f32(!llvm.ptr, i64, i64, i64, i64, i32, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// CHECK-DAG: llvm.func @dsopt_rt_gemm(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// m, n, k, transposes, rows' lengths, types; then the batch and its strides.
+// CHECK-DAG: llvm.mlir.global external constant @product.0(dense<[8, 3, 4, 0, 0, 4, 3, 3, 0, 0, 1, 1, 1, 2, 0, 0, 0, 32, 0, 0, 0, 12, 0, 0, 0, 24]> : tensor<26xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @product.2(dense<[16, 16, 4, 0, 1, 24, 24, 16, 0, 0, 1, 1, 5, 2, 0, 0, 384, 4, 0, 0, 384, 4, 0, 0, 512, 256]> : tensor<26xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @product.3(dense<[4, 8, 6, 1, 1, 4, 6, 8, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<26xi64>)
 // CHECK-DAG: llvm.func @dsopt_rt_scatter_add_f32(!llvm.ptr, i64, i64, i64, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64)
 // CHECK-DAG: llvm.func @dsopt_rt_accumulate_f32(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64)
 
@@ -31,14 +35,9 @@ func.func private @block0.F(%x: memref<2x8x4xf32>, %w: memref<2x4x3xf32>, %y: me
   // CHECK: %[[O:.*]] = llvm.mlir.constant(64 : i64)
   // CHECK: %[[T:.*]] = llvm.getelementptr %[[TEMP]][%[[O]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %t = exec.temp at 64 : memref<2x8x3xf32>
-  // CHECK: %[[B:.*]] = llvm.mlir.constant(2 : i64)
-  // CHECK: %[[M:.*]] = llvm.mlir.constant(8 : i64)
-  // CHECK: %[[N:.*]] = llvm.mlir.constant(3 : i64)
-  // CHECK: %[[K:.*]] = llvm.mlir.constant(4 : i64)
-  // CHECK: %[[TA:.*]] = llvm.mlir.constant(0 : i32) : i32
-  // CHECK: %[[TB:.*]] = llvm.mlir.constant(0 : i32) : i32
+  // CHECK: %[[PRODUCT:.*]] = llvm.mlir.addressof @product.0
   // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i64) : i64
-  // CHECK: llvm.call @dsopt_rt_gemm_f32(%[[RT]], %[[B]], %[[M]], %[[N]], %[[K]], %[[TA]], %[[TB]], %[[X]], %[[W]], %[[T]], %[[ZERO]])
+  // CHECK: llvm.call @dsopt_rt_gemm(%[[RT]], %[[PRODUCT]], %[[X]], %[[W]], %[[T]], %[[ZERO]])
   exec.gemm %x, %w -> %t : memref<2x8x4xf32>, memref<2x4x3xf32> -> memref<2x8x3xf32>
   %v = exec.view %t : memref<2x8x3xf32> to memref<48xf32>
   // CHECK: %[[S0:.*]] = llvm.getelementptr %[[ARRAY]][0]
@@ -58,7 +57,7 @@ func.func private @block0.F(%x: memref<2x8x4xf32>, %w: memref<2x4x3xf32>, %y: me
 // CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[ACC:.*]]: i64)
 func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref<8xi32>, %g: memref<4x3xf32>,
                             %e: memref<5x3xf32>, %h: memref<8x3xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
-  // CHECK: llvm.call @dsopt_rt_gemm_f32({{.*}}, %[[ACC]])
+  // CHECK: llvm.call @dsopt_rt_gemm({{.*}}, %[[ACC]])
   exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x3xf32> -> memref<4x3xf32>
   // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
   // CHECK: %[[WIDTH:.*]] = llvm.mlir.constant(3 : i64)
@@ -69,5 +68,21 @@ func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref
   // CHECK: %[[E:.*]] = llvm.mlir.constant(24 : i64)
   // CHECK: llvm.call @dsopt_rt_accumulate_f32(%[[RT]], %[[E]], {{.*}}, {{.*}}, %[[ACC]])
   exec.accumulate %d -> %h : memref<8x3xf32> -> memref<8x3xf32>
+  return
+}
+
+// Strides: heads side by side in a row, a result whose columns are contiguous, equal products once.
+// CHECK-LABEL: llvm.func @block1.F(
+// CHECK: llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+// CHECK-COUNT-2: llvm.mlir.addressof @product.2
+// CHECK: llvm.mlir.addressof @product.3
+func.func private @block1.F(%x: memref<5x16x24xf32>, %s: memref<5x2x16x16xf32>, %a: memref<8x6xf32>, %b: memref<6x4xf32>,
+                            %c: memref<4x8xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+  %q = exec.view %x : memref<5x16x24xf32> to memref<5x2x16x4xf32, strided<[384, 4, 24, 1]>>
+  %k = exec.view %x : memref<5x16x24xf32> to memref<5x2x4x16xf32, strided<[384, 4, 1, 24], offset: 8>>
+  exec.gemm %q, %k -> %s : memref<5x2x16x4xf32, strided<[384, 4, 24, 1]>>, memref<5x2x4x16xf32, strided<[384, 4, 1, 24], offset: 8>> -> memref<5x2x16x16xf32>
+  exec.gemm %q, %k -> %s : memref<5x2x16x4xf32, strided<[384, 4, 24, 1]>>, memref<5x2x4x16xf32, strided<[384, 4, 1, 24], offset: 8>> -> memref<5x2x16x16xf32>
+  %t = exec.view %c : memref<4x8xf32> to memref<8x4xf32, strided<[1, 8]>>
+  exec.gemm %a, %b -> %t : memref<8x6xf32>, memref<6x4xf32> -> memref<8x4xf32, strided<[1, 8]>>
   return
 }

@@ -21,6 +21,18 @@ static std::vector<float> randomFloats(int64_t count, int seed) {
   return values;
 }
 
+/// A product of contiguous matrices.
+static dsopt_gemm contiguous(Shape s, int64_t ta, int64_t tb) {
+  dsopt_gemm p = {s.m,       s.n, s.k, ta, tb, ta ? s.m : s.k, tb ? s.k : s.n, s.n, DSOPT_F32,
+                  DSOPT_F32, {},  {},  {}, {}};
+  int64_t batch[] = {1, 1, 1, s.batch};
+  std::copy(batch, batch + DSOPT_BATCH_RANK, p.batch);
+  p.stride_a[3] = s.m * s.k;
+  p.stride_b[3] = s.k * s.n;
+  p.stride_c[3] = s.m * s.n;
+  return p;
+}
+
 TEST(Gemm, TilesDependOnShapeAlone) {
   GemmTiles tiles = gemmTiles(1, 2048, 2048, 512);
   EXPECT_EQ(tiles.tile, 512);
@@ -42,6 +54,7 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         Shape{1, 64, 64, 8192}, Shape{1, 1, 257, 100}, Shape{16, 32, 32, 16}, Shape{1, 96, 1, 5000}})
     for (int transposes = 0; transposes < 4; ++transposes) {
       int ta = transposes & 1, tb = transposes >> 1;
+      dsopt_gemm product = contiguous(s, ta, tb);
       std::vector<float> a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);
       std::vector<float> start = randomFloats(s.batch * s.m * s.n, 3), first, firstAdded;
       for (int threads : {1, 2, 3, 8}) {
@@ -49,8 +62,8 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         dsopt_rt rt;
         rt.pool = &pool;
         std::vector<float> c(start.size(), NAN), added = start;
-        dsopt_rt_gemm_f32(&rt, s.batch, s.m, s.n, s.k, ta, tb, a.data(), b.data(), c.data(), 0);
-        dsopt_rt_gemm_f32(&rt, s.batch, s.m, s.n, s.k, ta, tb, a.data(), b.data(), added.data(), 1);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), 0);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), added.data(), 1);
         if (first.empty()) {
           first = c;
           firstAdded = added;
@@ -70,4 +83,29 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         ASSERT_EQ(added, firstAdded);
       }
     }
+}
+
+TEST(Gemm, Strides) {
+  // Two heads side by side in rows of 3 parts; queries by keys, both parts of one matrix.
+  constexpr int64_t batch = 3, rows = 17, size = 5, row = 3 * 2 * size;
+  std::vector<float> x = randomFloats(batch * rows * row, 1), scores(batch * 2 * rows * rows, NAN);
+  dsopt_gemm p = {rows, rows, size, 0, 1, row, row, rows, DSOPT_F32, DSOPT_F32, {1, 1, batch, 2}, {}, {}, {}};
+  p.stride_a[2] = p.stride_b[2] = rows * row;
+  p.stride_a[3] = p.stride_b[3] = size;
+  p.stride_c[2] = 2 * rows * rows;
+  p.stride_c[3] = rows * rows;
+  ThreadPool pool(2, 0, prepareThread);
+  dsopt_rt rt;
+  rt.pool = &pool;
+  dsopt_rt_gemm(&rt, &p, x.data(), x.data() + 2 * size, scores.data(), 0);
+  for (int64_t item = 0; item < batch; ++item)
+    for (int64_t head = 0; head < 2; ++head)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < rows; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < size; ++l)
+            sum += static_cast<double>(x[(item * rows + i) * row + head * size + l]) *
+                   x[(item * rows + j) * row + (2 + head) * size + l];
+          ASSERT_NEAR(scores[((item * 2 + head) * rows + i) * rows + j], sum, 1e-5);
+        }
 }

@@ -196,10 +196,15 @@ def Exec_TempOp : Exec_Op<"temp", [Pure]> {
   let assemblyFormat = "`at` $offset attr-dict `:` type($result)";
 }
 def Exec_ViewOp : Exec_Op<"view", [Pure]> {
-  let summary = "the same bytes under another shape";
+  let summary = "the same bytes under another shape, or some of them under strides";
+  let description = [{
+    The source is contiguous. A result with a strided layout is a part of its
+    elements, for routines that take strides; one without has all of them.
+  }];
   let arguments = (ins AnyMemRef:$source);
   let results = (outs AnyMemRef:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
 }
 def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "runs a kernel over its range, split over threads at multiples of `grain`";

@@ -54,28 +54,35 @@ using namespace dsopt::runtime;
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
-extern "C" void dsopt_rt_gemm_f32(dsopt_rt *rt, int64_t batch, int64_t m, int64_t n, int64_t k,
-                                  int transpose_a, int transpose_b, const float *a, const float *b, float *c,
-                                  int64_t accumulate) {
-  GemmTiles tiles = gemmTiles(batch, m, n, k);
-  int64_t lda = transpose_a ? m : k, ldb = transpose_b ? k : n;
+extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
+                              int64_t accumulate) {
+  const dsopt_gemm &p = *product;
+  int64_t batch = 1;
+  for (int64_t extent : p.batch)
+    batch *= extent;
+  GemmTiles tiles = gemmTiles(batch, p.m, p.n, p.k);
   auto body = [&](int64_t index, int) {
     int64_t column = index % tiles.columns, row = index / tiles.columns % tiles.rows;
     int64_t item = index / tiles.columns / tiles.rows;
     int64_t i = row * tiles.tile, j = column * tiles.tile;
-    int64_t rows = std::min(tiles.tile, m - i), columns = std::min(tiles.tile, n - j);
-    const float *left = a + item * m * k, *right = b + item * k * n;
-    float *result = c + item * m * n + i * n + j;
-    int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(k, 1);
-    for (int64_t l = 0; l < k; l += step) {
-      const float *leftTile = left + (transpose_a ? l * m + i : i * k + l);
-      const float *rightTile = right + (transpose_b ? j * k + l : l * n + j);
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', rows, columns, std::min(step, k - l), 1.0f,
-                 leftTile, lda, rightTile, ldb, accumulate || l ? 1.0f : 0.0f, result, n);
+    int64_t rows = std::min(tiles.tile, p.m - i), columns = std::min(tiles.tile, p.n - j);
+    const float *left = static_cast<const float *>(a), *right = static_cast<const float *>(b);
+    float *result = static_cast<float *>(c) + i * p.ldc + j;
+    for (int d = DSOPT_BATCH_RANK - 1; d >= 0; item /= p.batch[d--]) {
+      int64_t at = item % p.batch[d];
+      left += at * p.stride_a[d];
+      right += at * p.stride_b[d];
+      result += at * p.stride_c[d];
     }
+    int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(p.k, 1);
+    for (int64_t l = 0; l < p.k; l += step)
+      dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', rows, columns, std::min(step, p.k - l),
+                 1.0f, left + (p.transpose_a ? l * p.lda + i : i * p.lda + l), p.lda,
+                 right + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), p.ldb,
+                 accumulate || l ? 1.0f : 0.0f, result, p.ldc);
   };
   int64_t count = batch * tiles.rows * tiles.columns;
-  bool small = batch * m * n * k < kSmallProduct;
+  bool small = batch * p.m * p.n * p.k < kSmallProduct;
   // Many small matrices: some at a time for each thread.
   int64_t together = std::max<int64_t>(1, count / (8 * rt->pool->threads()));
   rt->pool->forEach(count, small ? count : together, body);
