@@ -10,7 +10,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -32,12 +32,8 @@ MemRefType toMemRef(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType());
 }
 
-/// The value whose bytes `value` has: the input of a chain of reshapes.
-Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
+/// The value whose bytes hold `value`.
+Value rootOf(Value value) { return graph::locate(value).root; }
 
 /// The module's constants, one symbol for each content.
 class Constants {
@@ -191,6 +187,11 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, dist::GatherOp,
             dist::ReleaseOp, dist::ReduceOp, func::ReturnOp>([](auto) { return success(); })
+      .Case<graph::TransposeOp, graph::SliceOp, graph::ConcatOp>([&](auto) -> LogicalResult {
+        if (!op.hasAttr(graph::kViewAttr))
+          return op.emitOpError("is in a block and no view, expected it in a kernel");
+        return success();
+      })
       .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
         Type type = getElementTypeOrSelf(matmul.getType());
         if (!type.isF32())
@@ -243,22 +244,24 @@ LogicalResult SegmentBuilder::placeValues() {
   for (auto [position, op] : llvm::enumerate(function.getBody().front())) {
     if (failed(checkTypes(op)))
       return failure();
+    if (graph::isReadView(&op) || graph::isWriteView(&op))
+      continue;
     for (Value operand : op.getOperands())
-      if (auto it = indices.find(rootOf(operand)); it != indices.end() && !isa<graph::ReshapeOp>(op))
+      if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
     if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::KernelOp>(op))
       continue;
     for (Value result : op.getResults()) {
-      if (argumentOf.contains(result))
-        continue;
       if (!isa<graph::KernelOp>(op))
         if (auto accumulate = fusedAccumulation(result)) {
           fused[&op] = accumulate;
           continue;
         }
-      indices[result] = temporaries.size();
-      values.push_back(result);
-      temporaries.push_back({graph::numBytes(result.getType()), int64_t(position), int64_t(position)});
+      Value root = rootOf(result);
+      if (argumentOf.contains(root) || !indices.try_emplace(root, temporaries.size()).second)
+        continue;
+      values.push_back(root);
+      temporaries.push_back({graph::numBytes(root.getType()), int64_t(position), int64_t(position)});
     }
   }
   tempBytes = exec::packTemporaries(temporaries);
@@ -275,20 +278,24 @@ Value SegmentBuilder::viewAs(Location loc, Value memref, MemRefType type) {
   return memref.getType() == type ? memref : Value(exec::ViewOp::create(builder, loc, type, memref));
 }
 
-/// Where a value lies, in the shape of its type; a reshape's view is built where it is first needed.
+/// Where a value lies, in the shape of its type; a view is built where it is first needed.
 Value SegmentBuilder::home(Value value) {
   if (Value known = homes.lookup(value))
     return known;
+  auto [root, layout] = graph::locate(value);
   Value memref;
-  MemRefType type = toMemRef(value.getType());
-  if (auto it = argumentOf.find(value); it != argumentOf.end())
-    memref = viewAs(value.getLoc(), argument(it->second), type);
-  else if (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    memref = viewAs(value.getLoc(), home(reshape.getInput()), type);
+  if (auto it = argumentOf.find(root); it != argumentOf.end())
+    memref = argument(it->second);
+  else if (Value known = homes.lookup(root))
+    memref = known;
   else
-    memref = exec::TempOp::create(builder, value.getLoc(), type, offsets.lookup(value));
-  homes[value] = memref;
-  return memref;
+    memref = homes[root] =
+        exec::TempOp::create(builder, value.getLoc(), toMemRef(root.getType()), offsets.lookup(root));
+  MemRefType type = toMemRef(value.getType());
+  if (!layout.isContiguous())
+    type = MemRefType::get(type.getShape(), type.getElementType(),
+                           StridedLayoutAttr::get(type.getContext(), layout.offset, layout.strides));
+  return homes[value] = viewAs(value.getLoc(), memref, type);
 }
 
 /// A product or scatter, into its own home or straight into a gradient.

@@ -1,5 +1,6 @@
 //===- FormBlocks.cpp - outline each phase of each block ------------------===//
 
+#include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,13 +27,6 @@ struct Group {
   /// From values of @micro_batch to values of the function.
   IRMapping values;
 };
-
-/// The value whose bytes a reshape shows.
-Value storage(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// Whether each function makes the operation's value itself.
 bool isMadeInPlace(Operation *op) {
@@ -76,7 +70,7 @@ private:
     int64_t index = 0;
     for (Operation &op : microBatch.front().without_terminator()) {
       order[&op] = index++;
-      if (isa<graph::ReshapeOp>(op) || isMadeInPlace(&op))
+      if (graph::isReadView(&op) || isMadeInPlace(&op))
         continue;
       auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
       auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
@@ -126,10 +120,16 @@ private:
       cloneInto(group, op, builder);
       return success();
     }
-    Value source = storage(value);
-    if (source != value) {
+    if (graph::isReadView(op)) {
+      Value source = op->getOperand(0);
+      while (isa<graph::ReshapeOp>(op) && graph::isReadView(source.getDefiningOp<graph::ReshapeOp>()))
+        source = source.getDefiningOp()->getOperand(0);
       if (failed(require(group, source, user, builder)))
         return failure();
+      if (!isa<graph::ReshapeOp>(op)) {
+        cloneInto(group, op, builder);
+        return success();
+      }
       Value bytes = group.values.lookup(source);
       group.values.map(
           value, bytes.getType() == value.getType()
@@ -156,7 +156,7 @@ private:
 
   LogicalResult returnLoss() {
     for (OpOperand &operand : terminator->getOpOperands()) {
-      Value source = storage(operand.get());
+      Value source = graph::storageOf(operand.get());
       Group *producer = owner.lookup(source.getDefiningOp());
       if (!producer)
         return microBatch.emitError("returns what no block computes");

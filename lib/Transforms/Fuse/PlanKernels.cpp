@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -42,7 +43,9 @@ void dsopt::collectBoundary(ArrayRef<Operation *> ops, SmallVectorImpl<Value> &i
 }
 
 namespace {
-FusionKind kindOf(Operation *op) { return cast<LowerableOpInterface>(op).getFusionKind(); }
+FusionKind kindOf(Operation *op) {
+  return op->hasAttr(graph::kViewAttr) ? FusionKind::View : cast<LowerableOpInterface>(op).getFusionKind();
+}
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 int64_t product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
@@ -233,7 +236,7 @@ LogicalResult Planner::place(Operation *op) {
 
   PlannedNode node;
   node.ops.push_back(op);
-  FusionKind kind = lowerable ? lowerable.getFusionKind() : FusionKind::Library;
+  FusionKind kind = lowerable ? kindOf(op) : FusionKind::Library;
   node.isKernel = kind != FusionKind::Library && kind != FusionKind::View;
   node.alone = kind == FusionKind::Reduction;
   if (kind == FusionKind::ColumnReduction) {

@@ -198,8 +198,8 @@ def Exec_TempOp : Exec_Op<"temp", [Pure]> {
 def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let summary = "the same bytes under another shape, or some of them under strides";
   let description = [{
-    The source is contiguous. A result with a strided layout is a part of its
-    elements, for routines that take strides; one without has all of them.
+    The source is contiguous. The result is all or some of its elements, those
+    with a strided layout for routines that take strides.
   }];
   let arguments = (ins AnyMemRef:$source);
   let results = (outs AnyMemRef:$result);

@@ -43,6 +43,28 @@ def FlattenRows : Pass<"flatten-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def AbsorbMovements : Pass<"absorb-movements", "::mlir::ModuleOp"> {
+  let summary = "let routines read and write through transpositions, slices and concatenations";
+  let description = [{
+    Input: primitive operations. A sum of slices' gradients that make up the whole
+    result becomes a concatenation. A transposition or slice whose every reader is
+    a routine that takes strides (a matrix product, attention), directly or through
+    other views, is marked `graph.view = "read"`: its result is the operand's bytes.
+    Movements from routines' results to a value (transpositions, reshapes,
+    concatenations) are marked `"write"`: the routines write into its bytes. What
+    is marked becomes no kernel (see Layouts.h).
+
+    ```mlir
+    %q = graph.transpose %x {perm = array<i64: 0, 2, 1, 3>} : (tensor<4x256x8x64xf32>) -> tensor<4x8x256x64xf32>
+    %s = graph.matmul %q, %k {transpose_b} : ...
+    // becomes
+    %q = graph.transpose %x {graph.view = "read", perm = array<i64: 0, 2, 1, 3>} : ...
+    %s = graph.matmul %q, %k {transpose_b} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
   let summary = "group operations into kernels: functions that become one loop";
   let description = [{
