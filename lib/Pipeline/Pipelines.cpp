@@ -18,7 +18,8 @@ static const char *const kToDist[] = {
     // stage 2: autodiff
     "canonicalize", "cse", "find-blocks", "build-backward", "append-optimizer", "verify-graph",
     // stage 3: kernels
-    "decompose-composites", "flatten-rows", "canonicalize", "cse", "absorb-movements", "form-kernels", "form-blocks",
+    "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
+    "absorb-movements", "form-kernels", "form-blocks",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
 

@@ -43,6 +43,27 @@ def FlattenRows : Pass<"flatten-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def RematerializeElementwise : Pass<"rematerialize-elementwise", "::mlir::ModuleOp"> {
+  let summary = "compute cheap values again in backward where that saves memory";
+  let description = [{
+    Input: `@micro_batch` of primitive operations with `graph.block` and
+    `graph.phase`. For each block, what its kernels of phase B read of its phase F
+    is either saved or computed again by elementwise operations from what is saved:
+    the choice with the fewest bytes (a minimum cut), and among equal ones the one
+    that computes least. Matrix products, reductions and W read what was saved.
+
+    ```mlir
+    %t = graph.tanh %x {graph.block = 0 : i64, graph.phase = "F"} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+    %u = graph.mul %x, %t {graph.block = 0 : i64, graph.phase = "F"} : ...
+    %d = graph.mul %t, %x {graph.block = 0 : i64, graph.phase = "B"} : ...
+    // becomes
+    %s = graph.tanh %x {graph.block = 0 : i64, graph.phase = "B"} : ...
+    %d = graph.mul %s, %x {graph.block = 0 : i64, graph.phase = "B"} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def AbsorbMovements : Pass<"absorb-movements", "::mlir::ModuleOp"> {
   let summary = "let routines read and write through transpositions, slices and concatenations";
   let description = [{

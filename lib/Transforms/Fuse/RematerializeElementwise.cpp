@@ -1,0 +1,225 @@
+//===- RematerializeElementwise.cpp - save less between F and B -----------===//
+//
+// A minimum cut for each block: values are nodes with their bytes as capacity,
+// between what cannot be computed again and what backward reads. The cut
+// nearest to backward is taken, so that nothing is computed again for nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Transforms/Fuse/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <limits>
+#include <map>
+
+using namespace mlir;
+
+namespace dsopt {
+#define GEN_PASS_DEF_REMATERIALIZEELEMENTWISE
+#include "dsopt/Transforms/Fuse/Passes.h.inc"
+
+namespace {
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
+
+StringRef phaseOf(Operation *op) {
+  auto phase = op->getAttrOfType<StringAttr>(graph::kPhaseAttr);
+  return phase ? phase.getValue() : StringRef();
+}
+bool isForwardOf(Operation *op, Attribute block) {
+  return op && op->getAttr(graph::kBlockAttr) == block && phaseOf(op) == "F";
+}
+/// Elementwise, or a view of something elementwise.
+bool isCheap(Operation *op) {
+  if (isa<graph::ReshapeOp>(op))
+    return true;
+  auto lowerable = dyn_cast<LowerableOpInterface>(op);
+  return lowerable && op->getNumResults() == 1 && lowerable.getFusionKind() == FusionKind::Pointwise;
+}
+
+/// Maximum flow by shortest augmenting paths (Edmonds and Karp, 1972) over few nodes.
+class FlowNetwork {
+public:
+  int addNode() {
+    edgesOf.emplace_back();
+    return edgesOf.size() - 1;
+  }
+  void addEdge(int from, int to, int64_t capacity) {
+    edgesOf[from].push_back(edges.size());
+    edges.push_back({from, to, capacity});
+    edgesOf[to].push_back(edges.size());
+    edges.push_back({to, from, 0});
+  }
+  /// The nodes that the sink can be reached from when the flow is largest.
+  llvm::BitVector sinkSide(int source, int sink) {
+    std::vector<int> path(edgesOf.size());
+    while (true) {
+      std::fill(path.begin(), path.end(), -1);
+      SmallVector<int> queue{source};
+      for (size_t i = 0; i < queue.size() && path[sink] < 0; ++i)
+        for (int edge : edgesOf[queue[i]])
+          if (edges[edge].capacity > 0 && edges[edge].to != source && path[edges[edge].to] < 0) {
+            path[edges[edge].to] = edge;
+            queue.push_back(edges[edge].to);
+          }
+      if (path[sink] < 0)
+        break;
+      int64_t amount = kUnlimited;
+      for (int node = sink; node != source; node = edges[path[node]].from)
+        amount = std::min(amount, edges[path[node]].capacity);
+      for (int node = sink; node != source; node = edges[path[node]].from) {
+        edges[path[node]].capacity -= amount;
+        edges[path[node] ^ 1].capacity += amount;
+      }
+    }
+    llvm::BitVector side(edgesOf.size());
+    SmallVector<int> queue{sink};
+    side.set(sink);
+    for (size_t i = 0; i < queue.size(); ++i)
+      for (int edge : edgesOf[queue[i]])
+        if (edges[edge ^ 1].capacity > 0 && !side.test(edges[edge].to)) {
+          side.set(edges[edge].to);
+          queue.push_back(edges[edge].to);
+        }
+    return side;
+  }
+
+private:
+  struct Edge {
+    int from, to;
+    int64_t capacity;
+  };
+  std::vector<Edge> edges;
+  std::vector<SmallVector<int>> edgesOf;
+};
+
+/// Decides and rewrites for one block.
+class BlockRematerializer {
+public:
+  BlockRematerializer(ArrayRef<Operation *> forward, ArrayRef<Operation *> backward)
+      : forward(forward), backward(backward), block(backward.front()->getAttr(graph::kBlockAttr)) {
+    readsParameters = llvm::any_of(backward, [](Operation *op) { return isa<graph::ReadOp>(op); });
+  }
+
+  void run() {
+    source = network.addNode();
+    sink = network.addNode();
+    SmallVector<Value> needed;
+    for (Operation *op : forward)
+      for (Value result : op->getResults())
+        if (isNeeded(result)) {
+          network.addEdge(nodesOf(result).second, sink, kUnlimited);
+          needed.push_back(result);
+        }
+    if (needed.empty())
+      return;
+    llvm::BitVector nearSink = network.sinkSide(source, sink);
+    // A value is saved where the cut separates its two nodes.
+    for (auto [value, pair] : nodes)
+      if (!nearSink.test(pair.first) && nearSink.test(pair.second))
+        saved.insert(Value::getFromOpaquePointer(value));
+    // Before the first that reads any of it: backward begins after all of forward.
+    auto reads = [&](Operation *op) {
+      return isKernelOfBackward(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+               return !saved.contains(operand) && llvm::is_contained(needed, operand);
+             });
+    };
+    auto first = llvm::find_if(backward, reads);
+    if (first == backward.end())
+      return;
+    builder.emplace(*first);
+    for (Value value : needed)
+      if (!saved.contains(value)) {
+        Value copy = rematerialize(value);
+        value.replaceUsesWithIf(copy, [&](OpOperand &use) { return isKernelOfBackward(use.getOwner()); });
+      }
+  }
+
+private:
+  /// Operations of this block's B that become parts of kernels.
+  bool isKernelOfBackward(Operation *op) {
+    auto lowerable = dyn_cast<LowerableOpInterface>(op);
+    return op->getAttr(graph::kBlockAttr) == block && phaseOf(op) == "B" && lowerable &&
+           lowerable.getFusionKind() != FusionKind::Library && lowerable.getFusionKind() != FusionKind::View;
+  }
+  bool isNeeded(Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return isKernelOfBackward(user); });
+  }
+  /// Whether something else than this block's kernels keeps the value until backward.
+  bool isKeptAnyway(Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      StringRef phase = phaseOf(user);
+      return (phase == "B" || phase == "W") && !isKernelOfBackward(user);
+    });
+  }
+
+  /// A value's two nodes; made with all that lead to it.
+  std::pair<int, int> nodesOf(Value value) {
+    if (auto it = nodes.find(value.getAsOpaquePointer()); it != nodes.end())
+      return it->second;
+    std::pair<int, int> pair{network.addNode(), network.addNode()};
+    nodes[value.getAsOpaquePointer()] = pair;
+    Operation *op = value.getDefiningOp();
+    bool isFree = op && op->hasTrait<OpTrait::ConstantLike>();
+    if (isa_and_nonnull<graph::ReadOp>(op))
+      isFree = readsParameters;
+    int64_t bytes = isFree || isKeptAnyway(value)        ? 0
+                    : isa_and_nonnull<graph::ReadOp>(op) ? kUnlimited
+                                                         : graph::numBytes(value.getType());
+    network.addEdge(pair.first, pair.second, bytes);
+    if (!isForwardOf(op, block) || !isCheap(op)) {
+      network.addEdge(source, pair.first, kUnlimited);
+      return pair;
+    }
+    for (Value operand : op->getOperands())
+      network.addEdge(nodesOf(operand).second, pair.first, kUnlimited);
+    return pair;
+  }
+
+  Value rematerialize(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->hasTrait<OpTrait::ConstantLike>() || (saved.contains(value) && !isa<graph::ReadOp>(op)))
+      return value;
+    if (auto it = copies.find(value.getAsOpaquePointer()); it != copies.end())
+      return it->second;
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, rematerialize(operand));
+    Operation *clone = builder->clone(*op, mapping);
+    clone->setAttr(graph::kPhaseAttr, StringAttr::get(op->getContext(), "B"));
+    return copies[value.getAsOpaquePointer()] = clone->getResult(0);
+  }
+
+  ArrayRef<Operation *> forward, backward;
+  Attribute block;
+  bool readsParameters;
+  FlowNetwork network;
+  int source = 0, sink = 0;
+  std::map<const void *, std::pair<int, int>> nodes;
+  llvm::DenseSet<Value> saved;
+  std::map<const void *, Value> copies;
+  std::optional<OpBuilder> builder;
+};
+
+struct RematerializeElementwise : impl::RematerializeElementwiseBase<RematerializeElementwise> {
+  void runOnOperation() override {
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>("micro_batch");
+    if (!microBatch || microBatch.isExternal())
+      return;
+    llvm::MapVector<Attribute, std::pair<SmallVector<Operation *>, SmallVector<Operation *>>> blocks;
+    for (Operation &op : microBatch.front()) {
+      Attribute block = op.getAttr(graph::kBlockAttr);
+      if (block && phaseOf(&op) == "F")
+        blocks[block].first.push_back(&op);
+      else if (block && phaseOf(&op) == "B")
+        blocks[block].second.push_back(&op);
+    }
+    for (auto &[block, ops] : blocks)
+      if (!ops.second.empty())
+        BlockRematerializer(ops.first, ops.second).run();
+  }
+};
+} // namespace
+} // namespace dsopt
