@@ -30,7 +30,7 @@ static const char *const kToExec[] = {
     "dedupe-segments",    "plan-memory",          "verify-exec"};
 
 /// Exec to LLVM: kernels and segments become functions; programs stay data.
-static const char *const kToLLVM[] = {"lower-kernels", "segments-to-llvm"};
+static const char *const kToLLVM[] = {"describe-calls", "lower-kernels", "segments-to-llvm"};
 
 llvm::StringRef stageName(Stage stage) {
   switch (stage) {

@@ -11,6 +11,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -58,12 +59,14 @@ std::string ProgramWriter::typeName(Type type) {
   return text;
 }
 
-void ProgramWriter::shape(Type type) {
-  json.attributeArray("shape", [&] {
-    for (int64_t extent : cast<ShapedType>(type).getShape())
-      json.value(extent);
+void ProgramWriter::numbers(StringRef key, ArrayRef<int64_t> values) {
+  json.attributeArray(key, [&] {
+    for (int64_t value : values)
+      json.value(value);
   });
 }
+
+void ProgramWriter::shape(Type type) { numbers("shape", cast<ShapedType>(type).getShape()); }
 
 void ProgramWriter::writeInputs() {
   json.attributeArray("inputs", [&] {
@@ -161,6 +164,34 @@ void ProgramWriter::writeBuckets() {
 }
 
 //===----------------------------------------------------------------------===//
+// Calls, for a report
+//===----------------------------------------------------------------------===//
+
+void ProgramWriter::writeCalls() {
+  auto calls = module->getAttrOfType<ArrayAttr>(exec::kCallsAttr);
+  if (!calls)
+    return;
+  json.attributeArray("calls", [&] {
+    for (auto call : calls.getAsRange<DictionaryAttr>())
+      json.object([&] {
+        for (StringRef key : {"kind", "what"})
+          string(key, call.getAs<StringAttr>(key).getValue());
+        string("type", typeName(call.getAs<TypeAttr>("type").getValue()));
+        for (StringRef key : {"bytes", "flops"})
+          json.attribute(key, call.getAs<IntegerAttr>(key).getInt());
+        if (auto shape = call.getAs<DenseI64ArrayAttr>("shape"))
+          numbers("shape", shape);
+      });
+  });
+  json.attributeObject("segment_calls", [&] {
+    for (auto segment : module.getOps<LLVM::LLVMFuncOp>())
+      if (auto made = segment->getAttrOfType<DenseI64ArrayAttr>(exec::kCallsAttr))
+        numbers(segment.getName(), made);
+  });
+  integers("update_calls", module->getAttrOfType<DictionaryAttr>(exec::kUpdateCallsAttr));
+}
+
+//===----------------------------------------------------------------------===//
 // The program
 //===----------------------------------------------------------------------===//
 
@@ -230,6 +261,7 @@ LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
     writeInputs();
     writeParameters();
     writeBuckets();
+    writeCalls();
     json.attributeArray("positions", [&] {
       for (exec::ProgramOp program : programs)
         if (succeeded(result))

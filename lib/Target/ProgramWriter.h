@@ -29,10 +29,12 @@ private:
   void writeInputs();
   void writeParameters();
   void writeBuckets();
+  void writeCalls();
   void writeGroups(dist::BucketOp bucket);
   /// A string member; names that are not UTF-8 are repaired.
   void string(llvm::StringRef key, llvm::StringRef value) { json.attribute(key, llvm::json::fixUTF8(value)); }
   void shape(mlir::Type type);
+  void numbers(llvm::StringRef key, llvm::ArrayRef<int64_t> values);
   /// The element type as MLIR spells it.
   static std::string typeName(mlir::Type type);
   /// The bucket that a buffer named `BUCKET.what` belongs to, -1 if none.

@@ -30,6 +30,9 @@ with tempfile.TemporaryDirectory() as folder:
     text = execute([program, "--help"]).stdout
     check("-steps" in text and "zero 0" in text, f"--help shows neither run options nor compiled-in values:\n{text}")
     run = train(dsopt, "mlp", "-steps=8", "-breakdown", program=program)
+    report = execute([program, f"-data={data}", "-steps=3", "-report=kernels"]).stdout
+    check("mean of 2 steps" in report and "whole-program efficiency" in report and "update.adamw" in report, f"the report says\n{report}")
+    check(" other " not in report, f"a segment calls what its program does not describe:\n{report}")
     check(run.end["steps"] == 8 and run.end["status"] == "ok", f"end {run.end}")
     began = time.monotonic()
     execute([dsopt, model("gpt2-tiny")[0], "-o", program])

@@ -152,6 +152,25 @@ def LowerKernels : Pass<"lower-kernels", "::mlir::ModuleOp"> {
 // ExecToLLVM
 //===----------------------------------------------------------------------===//
 
+def DescribeCalls : Pass<"describe-calls", "::mlir::ModuleOp"> {
+  let summary = "note what each call of a segment computes";
+  let description = [{
+    Expects segments and kernels as operations. Leaves one dictionary for each
+    different call in the module's `exec.calls` (kind, what, element type, bytes
+    moved at least, flops; a product's batch, m, n, k and whether its operands
+    are transposed), the index of each call in every segment's `exec.calls`, and
+    that of each update kernel, counted for its nominal 64 elements, in
+    `exec.update_calls`. Changes nothing that is computed.
+
+    ```mlir
+    exec.gemm %x, %w -> %y : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
+    // adds
+    {kind = "product", what = "8x2x4 NN", type = f32, bytes = 224 : i64, flops = 128 : i64,
+     shape = array<i64: 1, 8, 2, 4, 0, 0>}
+    ```
+  }];
+}
+
 def SegmentsToLLVM : Pass<"segments-to-llvm", "::mlir::ModuleOp"> {
   let summary = "turn segments into functions that call the runtime";
   let description = [{

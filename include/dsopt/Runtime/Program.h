@@ -98,6 +98,15 @@ struct Action {
   bool sliced = false;          ///< Update: elements start at this rank's slice
 };
 
+/// What a runtime call of a segment, or an update kernel, computes: for reports only.
+struct Call {
+  std::string kind;             ///< product, kernel, update or the routine's name
+  std::string what;             ///< a product's shape, a kernel's operations
+  std::string type;             ///< of the elements it computes with
+  int64_t bytes = 0, flops = 0; ///< of one call; of an update, for 64 elements
+  std::vector<int64_t> shape;   ///< product: batch, m, n, k, whether a and b are transposed
+};
+
 /// Traffic of one rank in one step by logical class, in bytes sent.
 struct Traffic {
   int64_t all_gather = 0, reduce_scatter = 0, all_reduce = 0, send_recv = 0, all_to_all = 0, tied = 0;
@@ -141,6 +150,9 @@ struct Program {
   std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<Position> positions;
+  std::vector<Call> calls;
+  std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
+  std::map<std::string, int64_t> update_calls;               ///< of an update kernel
 };
 
 /// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at

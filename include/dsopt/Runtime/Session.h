@@ -98,6 +98,21 @@ struct StepResult {
   std::vector<float> gradNorms, paramNorms;
 };
 
+/// What a session measured of calls of one kind and shape since it was told to.
+struct CallRow {
+  Call call;
+  bool flies = false; ///< runs beside computation: the time is from its start to its end
+  int64_t calls = 0;
+  double ms = 0, bytes = 0, flops = 0; ///< of all of them
+};
+
+/// What this rank's threads reach, all ranks measuring at the same time.
+struct MachineLimits {
+  double bandwidth = 0;               ///< bytes a second, of a triad
+  std::map<std::string, double> peak; ///< flops a second by element type, of products of 512-tiles
+  std::vector<double> productSeconds; ///< of each row that is a product: one call alone
+};
+
 class SessionState;
 
 class Session {
@@ -116,6 +131,12 @@ public:
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.
   const StepResult &step();
   int64_t stepsDone() const;
+
+  /// Measures calls from now on, forgetting what was measured before.
+  void measureCalls();
+  std::vector<CallRow> measuredCalls() const;
+  /// Collective.
+  MachineLimits measureMachine(const std::vector<CallRow> &rows);
 
   /// Asks for a stop at the step all ranks agree on; may be called from a signal handler.
   void requestStop();

@@ -45,6 +45,8 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
       prepared.function = resolve(action.symbol);
       if (!prepared.function)
         throw Error(StatusInput, "the program has no segment '" + action.symbol + "'");
+      if (auto it = program.segment_calls.find(action.symbol); it != program.segment_calls.end())
+        prepared.calls = &it->second;
       if (action.temp.buffer >= 0)
         prepared.temp = addresses.at(action.temp);
       prepared.timer = !action.name.empty() && action.name.back() == 'F' ? Timer::Forward : Timer::Backward;
@@ -90,6 +92,8 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
   if (!kernel)
     throw Error(StatusInput, "the program has no update kernel '" + action.symbol + "'");
   int64_t first = action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0;
+  if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
+    prepared.call = it->second;
   prepared.firstLaunch = launches.size();
   for (const Group &group : bucket.groups) {
     int64_t begin = std::max(group.begin, first), end = std::min(group.end, first + action.elements);
@@ -183,6 +187,8 @@ bool Executor::start(int64_t index, int slot) {
       checkIndices(prepared, args[0]);
     return true;
   case ActionKind::Run:
+    if (rt.profile)
+      rt.profile->startSegment(prepared.calls);
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);
     return true;
   case ActionKind::Add:
@@ -222,6 +228,25 @@ bool Executor::start(int64_t index, int slot) {
 void Executor::writeTables(const Decision &decision) {
   for (const ScalarTable &table : tables)
     writeScalars(decision, options, program.optimizer, table.lrScale, table.decay, table.values);
+}
+
+/// What a report counts for an action that is no call.
+int64_t Executor::bytesMoved(const Action &action) const {
+  int64_t gradients = 0;
+  switch (action.kind) {
+  case ActionKind::Gather:
+    return 2 * action.bytes * program.dp;
+  case ActionKind::Reduce:
+    return (program.dp + 1) * action.elements * sizeof(float);
+  case ActionKind::Add:
+    return 3 * action.elements * sizeof(float);
+  case ActionKind::Agree:
+    for (int64_t bucket : action.buckets)
+      gradients += program.buckets[bucket].padded / program.dp * sizeof(float);
+    return gradients;
+  default:
+    return action.bytes;
+  }
 }
 
 void Executor::decide() {
@@ -279,6 +304,14 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
     if (actions[index].action->kind == ActionKind::Agree)
       decide();
   };
+  Clock::time_point started[kStreams];
+  auto measured = [&](const Prepared &prepared, Clock::duration time) {
+    const Action &action = *prepared.action;
+    if (action.kind == ActionKind::Update && prepared.call >= 0)
+      rt.profile->update(prepared.call, action.elements, time);
+    else if (action.kind != ActionKind::Run)
+      rt.profile->action(action.kind, bytesMoved(action), time);
+  };
   // Communication first, so that peers need not wait for this rank's computation.
   static constexpr Stream order[kStreams] = {Stream::Send, Stream::Recv, Stream::Comm, Stream::Compute};
   while (left > 0) {
@@ -293,6 +326,8 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
           bool complete = engine.poll(slot);
           progress |= complete || engine.progressed(slot);
           if (complete) {
+            if (rt.profile && actions[flying[slot]].action->kind != ActionKind::Agree)
+              measured(actions[flying[slot]], Clock::now() - started[slot]);
             finished(flying[slot]);
             flying[slot] = -1;
           }
@@ -313,7 +348,11 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
         progress = true;
         bool complete = start(index, slot);
         times[static_cast<int>(actions[index].timer)] += since(begin);
+        // An agreement's own work is what comes before its exchange.
+        if (rt.profile && (complete || actions[index].action->kind == ActionKind::Agree))
+          measured(actions[index], Clock::now() - begin);
         if (!complete) {
+          started[slot] = begin;
           flying[slot] = index;
           continue;
         }

@@ -28,6 +28,9 @@ public:
   /// `appliedSteps` is counted on when the step applies.
   void run(int64_t step, int64_t &appliedSteps, const std::atomic<bool> &stop, StepResult &result);
 
+  /// Measures calls from now on.
+  void measure(Profile &profile) { rt.profile = &profile; }
+
 private:
   static constexpr int kStreams = 4;
   enum class Timer { Forward, Backward, Communication, Update, Waiting };
@@ -35,8 +38,10 @@ private:
   /// An action with everything looked up.
   struct Prepared {
     const Action *action;
-    void *function = nullptr; ///< Run: the segment
-    size_t args = 0;          ///< first of its pointers in `pointers`
+    void *function = nullptr;                    ///< Run: the segment
+    const std::vector<int64_t> *calls = nullptr; ///< Run: what it calls
+    int64_t call = -1;                           ///< Update: what its kernel is
+    size_t args = 0;                             ///< first of its pointers in `pointers`
     char *temp = nullptr;
     int64_t microBatch = 0;                 ///< Input: index in the step
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
@@ -63,6 +68,7 @@ private:
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
   void checkIndices(const Prepared &prepared, const void *values) const;
+  int64_t bytesMoved(const Action &action) const;
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;

@@ -136,6 +136,11 @@ void readPosition(const Json &json, Position &position, const std::string &where
   }
 }
 
+void readCall(const Json &json, Call &call, const std::string &where) {
+  Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
+      "flops", call.flops)("shape", call.shape);
+}
+
 void checkIndex(int64_t index, size_t size, const std::string &where) {
   if (index < 0 || index >= static_cast<int64_t>(size))
     bad(where + ": index " + std::to_string(index) + ", expected less than " + std::to_string(size));
@@ -164,6 +169,11 @@ void check(const Program &p) {
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
           " or more and a multiple of 64 dp");
+  for (const auto &[segment, calls] : p.segment_calls)
+    for (int64_t call : calls)
+      checkIndex(call, p.calls.size(), "calls of segment '" + segment + "'");
+  for (const auto &[kernel, call] : p.update_calls)
+    checkIndex(call, p.calls.size(), "call of update kernel '" + kernel + "'");
   for (const Position &position : p.positions) {
     for (const Buffer &buffer : position.buffers)
       if (buffer.symbol.empty() &&
@@ -246,7 +256,8 @@ Program parseProgram(const char *text, size_t bytes) {
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
-      .list("positions", p.positions, readPosition);
+      .list("positions", p.positions, readPosition)
+      .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
   check(p);
   return p;
 }

@@ -19,6 +19,9 @@ namespace dsopt::runtime {
 /// Threads that share CPUs with others do not spin.
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
 
+/// The element types of products.
+static int64_t productType(const std::string &type) { return type == "bf16" ? DSOPT_BF16 : DSOPT_F32; }
+
 class SessionState {
 public:
   SessionState(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
@@ -58,6 +61,26 @@ public:
     return result;
   }
 
+  MachineLimits measureMachine(const std::vector<CallRow> &rows) {
+    MachineLimits limits;
+    engine.barrier();
+    limits.bandwidth = measureBandwidth(pool);
+    for (const CallRow &row : rows) {
+      bool isProduct = row.call.kind == "product" && row.call.shape.size() == 6;
+      limits.productSeconds.push_back(
+          isProduct ? measureProduct(pool, productType(row.call.type), row.call.shape) : 0);
+      if (isProduct && !limits.peak.count(row.call.type)) {
+        constexpr int64_t kSize = 2048;
+        limits.peak[row.call.type] =
+            2.0 * kSize * kSize * kSize /
+            measureProduct(pool, productType(row.call.type), {1, kSize, kSize, kSize, 0, 0});
+      }
+    }
+    engine.barrier();
+    return limits;
+  }
+
+  std::unique_ptr<Profile> profile;
   const Program &program;
   RankInfo info;
   Engine &engine;
@@ -146,6 +169,19 @@ void Session::loadParameters(const std::string &folder) {
 
 const StepResult &Session::step() { return state->step(); }
 int64_t Session::stepsDone() const { return state->steps; }
+void Session::measureCalls() {
+  if (!state->profile)
+    state->profile = std::make_unique<Profile>(state->program);
+  state->profile->reset();
+  state->executor.measure(*state->profile);
+}
+std::vector<CallRow> Session::measuredCalls() const {
+  return state->profile ? state->profile->result() : std::vector<CallRow>();
+}
+MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
+  return state->measureMachine(rows);
+}
+
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
 
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {

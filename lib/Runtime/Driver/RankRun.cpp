@@ -1,6 +1,7 @@
 //===- RankRun.cpp - the steps of one rank, its log and its saves ---------===//
 
 #include "RankRun.h"
+#include "KernelsReport.h"
 #include "MetricsLog.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Cpus.h"
@@ -179,6 +180,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
 
   bool stopped = false;
   Shares shares;
+  double measuredMs = 0;
+  int64_t measuredSteps = 0;
+  if (settings.reportKernels)
+    session.measureCalls();
   try {
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped) {
@@ -188,6 +193,13 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       before = now;
       add(shares.sum, result.breakdown);
       shares.milliseconds += result.ms;
+      measuredMs += result.ms;
+      ++measuredSteps;
+      // The first step touches memory for the first time: not what a run is made of.
+      if (settings.reportKernels && session.stepsDone() == 1 && settings.steps > 1) {
+        session.measureCalls();
+        measuredMs = measuredSteps = 0;
+      }
       if (first) {
         log->step(result, seconds);
         progress.step(result, seconds);
@@ -204,6 +216,12 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       std::string table = breakdownOf(program, engine, shares, session.stepsDone());
       if (first)
         progress.line(table);
+    }
+    if (settings.reportKernels) {
+      std::vector<CallRow> rows = session.measuredCalls();
+      MachineLimits limits = session.measureMachine(rows);
+      if (first)
+        progress.line(kernelsTable(program, rows, limits, options.threads, measuredMs, measuredSteps));
     }
     if (first) {
       log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");

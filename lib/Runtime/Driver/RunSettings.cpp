@@ -158,6 +158,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
   settings.breakdown = options.has("breakdown");
+  settings.reportKernels = options.text("report") == "kernels";
   settings.quiet = options.has("quiet");
   settings.weightsFolder = options.text("weights");
   struct stat info;

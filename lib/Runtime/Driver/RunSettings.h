@@ -18,7 +18,7 @@ struct RunSettings {
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
   std::string data, log, saveWeights, saveOnnx, weightsFolder;
   int64_t logEvery = 1;
-  bool breakdown = false, quiet = false;
+  bool breakdown = false, reportKernels = false, quiet = false;
   Launcher launcher = Launcher::Local;
   int launchedRanks = 0;   ///< Mpi: what the launcher says, 0 if nothing
   int launchedRank = -1;   ///< Mpi: which of them this is, -1 if it does not say

@@ -25,6 +25,11 @@ inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
 inline constexpr llvm::StringLiteral kTempAttr = "exec.temp_bytes";
 /// On a segment's argument: "read", "write" or "update" (read and written).
 inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
+/// On the module: what calls of the runtime there are, a dictionary each; on a
+/// segment: which of them it makes, in order (see describe-calls).
+inline constexpr llvm::StringLiteral kCallsAttr = "exec.calls";
+/// On the module: the index into them of each update kernel, by its name.
+inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 } // namespace dsopt::exec
 
 #include "dsopt/Dialect/Exec/ExecDialect.h.inc"

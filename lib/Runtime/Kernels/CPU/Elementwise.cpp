@@ -61,6 +61,7 @@ static constexpr int64_t kSmallBytes = 1 << 16;
 
 extern "C" void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
                                         int64_t accumulate) {
+  CallTimer timer(rt->profile);
   int64_t grain = std::max<int64_t>(kSmallBytes / 8, 64);
   rt->pool->split(0, elements, grain, [=](int64_t begin, int64_t end, int) {
     if (accumulate)
@@ -93,6 +94,7 @@ static void scatterColumns(int64_t count, int64_t width, int64_t size, const flo
 extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
                                          const float *rows, const void *indices, int64_t index_bytes,
                                          float *result, int64_t accumulate) {
+  CallTimer timer(rt->profile);
   auto body = [=](int64_t begin, int64_t end, int) {
     if (index_bytes == 4)
       scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, accumulate,

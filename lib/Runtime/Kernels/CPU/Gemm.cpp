@@ -56,6 +56,7 @@ static constexpr int64_t kSmallProduct = 1 << 19;
 
 extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                               int64_t accumulate) {
+  CallTimer timer(rt->profile);
   const dsopt_gemm &p = *product;
   int64_t batch = 1;
   for (int64_t extent : p.batch)

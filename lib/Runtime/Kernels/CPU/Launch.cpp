@@ -18,6 +18,7 @@ static dsopt_launch_cost &costOf(dsopt_rt *rt, dsopt_kernel kernel) {
 
 extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain,
                                 void *const *args) {
+  dsopt::runtime::CallTimer timer(rt->profile);
   grain = std::max<int64_t>(grain, 1);
   if (rt->pool->threads() == 1 || range <= grain) {
     kernel(0, range, args);

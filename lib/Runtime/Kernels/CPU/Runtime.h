@@ -3,6 +3,7 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CPU_RUNTIME_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CPU_RUNTIME_H
 
+#include "Core/Profile.h"
 #include "Core/ThreadPool.h"
 #include "dsopt/Runtime/ABI.h"
 
@@ -19,6 +20,7 @@ struct dsopt_launch_cost {
 struct dsopt_rt {
   static constexpr int kCosts = 512;
   dsopt::runtime::ThreadPool *pool = nullptr;
+  dsopt::runtime::Profile *profile = nullptr; ///< measures calls if somebody wants to know
   dsopt_launch_cost costs[kCosts];
 };
 
@@ -41,6 +43,11 @@ struct GemmTiles {
   int64_t rows = 1, columns = 1;
 };
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
+
+/// Bytes a second of a triad over arrays that no cache holds.
+double measureBandwidth(ThreadPool &pool);
+/// Seconds of a product alone: element type, then batch, m, n, k and whether a and b are transposed.
+double measureProduct(ThreadPool &pool, int64_t type, const std::vector<int64_t> &shape);
 
 } // namespace dsopt::runtime
 

@@ -1,0 +1,193 @@
+//===- DescribeCalls.cpp - what each call of a segment computes -----------===//
+//
+// Once a segment is machine code, nobody can say what its calls do. This pass
+// notes it while the operations are still there: for -report=kernels, which
+// measures calls in the order in which a segment makes them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Interfaces.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_DESCRIBECALLS
+#include "dsopt/Conversion/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Longest list of operations that a kernel's description holds.
+constexpr size_t kLongest = 72;
+
+/// What one call is; equal ones are one row of the report.
+struct Call {
+  StringRef kind; ///< product, kernel or the routine's name
+  std::string what;
+  Type type; ///< of the elements it computes with
+  int64_t bytes = 0, flops = 0;
+  SmallVector<int64_t> shape = {}; ///< product: batch, m, n, k, whether a and b are transposed
+
+  DictionaryAttr attribute(MLIRContext *context) const {
+    Builder b(context);
+    NamedAttrList list;
+    list.set("kind", b.getStringAttr(kind));
+    list.set("what", b.getStringAttr(what));
+    list.set("type", TypeAttr::get(type));
+    list.set("bytes", b.getI64IntegerAttr(bytes));
+    list.set("flops", b.getI64IntegerAttr(flops));
+    if (!shape.empty())
+      list.set("shape", b.getDenseI64ArrayAttr(shape));
+    return list.getDictionary(context);
+  }
+};
+} // namespace
+
+static std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t extent : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text.empty() ? "1" : text;
+}
+
+/// The kernel's operations in order, each once with how often it occurs, shortened.
+static std::string listOperations(func::FuncOp kernel) {
+  llvm::SetVector<StringRef> names;
+  llvm::StringMap<int64_t> counts;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (!isa<graph::ConstantOp>(op)) {
+      names.insert(op.getName().stripDialect());
+      ++counts[op.getName().stripDialect()];
+    }
+  std::string text;
+  for (StringRef name : names) {
+    if (text.size() > kLongest)
+      return text + " ...";
+    int64_t count = counts[name];
+    text += (text.empty() ? "" : " ") + name.str() + (count > 1 ? "*" + std::to_string(count) : "");
+  }
+  return text;
+}
+
+static int64_t flopsOf(func::FuncOp kernel) {
+  int64_t flops = 0;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (auto costed = dyn_cast<CostedOpInterface>(op))
+      flops += costed.getFlops();
+    else
+      for (Type type : op.getResultTypes())
+        flops += graph::numElements(type);
+  }
+  return flops;
+}
+
+/// Bytes of an argument that the kernel reads: of what it only gathers from, as much as it takes.
+static int64_t bytesRead(BlockArgument argument) {
+  int64_t gathered = 0;
+  for (OpOperand &use : argument.getUses()) {
+    auto gather = dyn_cast<graph::GatherOp>(use.getOwner());
+    if (!gather || use.getOperandNumber() != 0)
+      return graph::numBytes(argument.getType());
+    gathered += graph::numBytes(gather.getType());
+  }
+  return std::min(gathered, graph::numBytes(argument.getType()));
+}
+
+static Call describeKernel(func::FuncOp kernel) {
+  Type written = kernel.getResultTypes().empty() ? kernel.getArgumentTypes()[0] : kernel.getResultTypes()[0];
+  Call call = {"kernel", "", getElementTypeOrSelf(written)};
+  auto range = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
+  auto iterate = kernel->getAttrOfType<StringAttr>(graph::kIterateAttr);
+  bool flat = iterate.getValue() == "flat";
+  call.what = (kernel.getName() + " " + iterate.getValue()).str() +
+              (range && !flat ? " " + shapeText(range.asArrayRef()) : "") + ": " + listOperations(kernel);
+  for (BlockArgument argument : kernel.getArguments())
+    call.bytes += bytesRead(argument);
+  for (Type type : kernel.getResultTypes())
+    call.bytes += graph::numBytes(type);
+  call.flops = flopsOf(kernel);
+  return call;
+}
+
+static Call describeProduct(exec::GemmOp gemm) {
+  auto result = cast<MemRefType>(gemm.getResult().getType()), lhs = cast<MemRefType>(gemm.getLhs().getType());
+  int64_t rank = result.getRank(), batch = 1, m = result.getDimSize(rank - 2),
+          n = result.getDimSize(rank - 1);
+  for (int64_t extent : result.getShape().drop_back(2))
+    batch *= extent;
+  int64_t k = lhs.getDimSize(lhs.getRank() - (gemm.getTransposeA() ? 2 : 1));
+  Call call = {"product", "", lhs.getElementType()};
+  call.shape = {batch, m, n, k, gemm.getTransposeA(), gemm.getTransposeB()};
+  call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
+              (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
+  call.flops = 2 * batch * m * n * k;
+  return call;
+}
+
+/// The call that an operation becomes.
+static Call describe(Operation &op, SymbolTable &symbols) {
+  auto bytes = [&] {
+    int64_t sum = 0;
+    for (Value operand : op.getOperands())
+      sum += graph::numBytes(operand.getType());
+    return sum;
+  };
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    if (auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel()))
+      return describeKernel(kernel);
+  if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
+    Call call = describeProduct(gemm);
+    call.bytes = bytes();
+    return call;
+  }
+  // Any other routine: its result's shape, its operands' bytes, the flops it says.
+  auto result = cast<MemRefType>(op.getOperand(op.getNumOperands() - 1).getType());
+  auto flops = op.getAttrOfType<IntegerAttr>("flops");
+  return {op.getName().stripDialect(), shapeText(result.getShape()), result.getElementType(), bytes(),
+          flops ? flops.getInt() : 0};
+}
+
+namespace {
+struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    MLIRContext *context = &getContext();
+    SymbolTable symbols(module);
+    llvm::SetVector<Attribute> calls;
+    auto indexOf = [&](const Call &call) -> int64_t {
+      Attribute attribute = call.attribute(context);
+      calls.insert(attribute);
+      return std::distance(calls.begin(), llvm::find(calls, attribute));
+    };
+    Builder builder(context);
+    for (auto segment : module.getOps<func::FuncOp>()) {
+      if (!segment->hasAttr(exec::kSegmentAttr) || segment.isExternal())
+        continue;
+      SmallVector<int64_t> indices;
+      for (Operation &op : segment.getBody().front().without_terminator())
+        if (!isa<exec::TempOp, exec::ViewOp>(op) && op.getNumOperands())
+          indices.push_back(indexOf(describe(op, symbols)));
+      segment->setAttr(exec::kCallsAttr, builder.getDenseI64ArrayAttr(indices));
+    }
+    NamedAttrList updates;
+    module.walk([&](exec::UpdateOp update) {
+      auto kernel = symbols.lookup<func::FuncOp>(update.getKernel());
+      if (!kernel || kernel.isExternal() || updates.get(update.getKernel()))
+        return;
+      Call call = describeKernel(kernel);
+      // The last argument is the table of scalars.
+      call.kind = "update";
+      call.bytes -= graph::numBytes(kernel.getArgumentTypes().back());
+      updates.set(update.getKernel(), builder.getI64IntegerAttr(indexOf(call)));
+    });
+    module->setAttr(exec::kCallsAttr, builder.getArrayAttr(calls.getArrayRef()));
+    module->setAttr(exec::kUpdateCallsAttr, updates.getDictionary(context));
+  }
+};
+} // namespace
