@@ -17,6 +17,8 @@
 #ifndef DSOPT_RUNTIME_ABI_H
 #define DSOPT_RUNTIME_ABI_H
 
+#include "dsopt/Runtime/Attention.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -73,6 +75,17 @@ void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_
 /// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store.
 void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
                              int64_t accumulate);
+
+/// `out = softmax(scale * q k^T + mask) v` for each batch entry and head, and `lse` (fp32, contiguous
+/// `[batch, heads, rows]`). `mask` may be null. `workspace` has dsopt_attention_workspace(d, 0) bytes.
+void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k, const void *v,
+                        const void *mask, void *out, float *lse, void *workspace);
+
+/// The gradients of q, k and v from that of `out`; `out` and `lse` are what forward returned.
+/// `workspace` has dsopt_attention_workspace(d, 1) bytes.
+void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
+                             const void *v, const void *mask, const void *out, const float *lse,
+                             const void *grad, void *q_grad, void *k_grad, void *v_grad, void *workspace);
 
 #ifdef __cplusplus
 }

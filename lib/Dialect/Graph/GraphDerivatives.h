@@ -78,6 +78,7 @@ void attachDerivative(mlir::MLIRContext *context) {
 void attachElementwiseDerivatives(mlir::MLIRContext *context);
 void attachShapeDerivatives(mlir::MLIRContext *context);
 void attachNNDerivatives(mlir::MLIRContext *context);
+void attachAttentionDerivative(mlir::MLIRContext *context);
 
 } // namespace dsopt::graph
 

@@ -72,6 +72,8 @@ void registerLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *dialect) {
     MatMulOp::attachInterface<LibraryModel<MatMulOp>>(*context);
     GatherGradOp::attachInterface<LibraryModel<GatherGradOp>>(*context);
+    AttentionOp::attachInterface<LibraryModel<AttentionOp>>(*context);
+    AttentionGradOp::attachInterface<LibraryModel<AttentionGradOp>>(*context);
     ReshapeOp::attachInterface<ReshapeModel>(*context);
     registerElementwiseLowerings(dialect, context);
     registerReductionLowerings(dialect, context);

@@ -5,6 +5,34 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RaiseAttention : Pass<"raise-attention", "::mlir::ModuleOp"> {
+  let summary = "replace products around a softmax by graph.attention";
+  let description = [{
+    Input: `@forward`, canonical. Output: the same with each
+    `softmax(scale * q k^T + mask) v` as one `graph.attention`, where nothing else
+    uses the scores or the softmax and the mask is made from inputs and constants.
+
+    Scales are found on q, on k and on the scores. k is what was transposed, so
+    that no transpose is left of `k^T`. Three dimensions become four. Masks are
+    added, or `where(condition, scores, low)` with a number of at most -1e30. A
+    constant mask that is 0 up to the diagonal and at most -1e30 behind it becomes
+    `causal`. Where exporters replace a softmax that is NaN by 0, a row that reads
+    no column is 0: the result's rows are replaced instead, unless every row reads
+    something; NaN in the scores then stays visible.
+
+    ```mlir
+    %kt = graph.transpose %k {perm = array<i64: 0, 1, 3, 2>} : ...
+    %s = graph.matmul %q, %kt : ...
+    %h = graph.mul %s, %c : ...
+    %p = graph.softmax %h {axis = 3 : i64} : ...
+    %r = graph.matmul %p, %v : ...
+    // becomes
+    %r, %lse = graph.attention %q, %k, %v {scale = 1.250000e-01 : f64} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def FindBlocks : Pass<"find-blocks", "::mlir::ModuleOp"> {
   let summary = "cut the forward graph into blocks where little is alive";
   let description = [{

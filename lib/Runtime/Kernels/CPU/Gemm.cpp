@@ -20,6 +20,7 @@ namespace dsopt::runtime {
 void prepareThread() { omp_set_num_threads(1); }
 
 void limitLibraries(const std::vector<std::string> &features) {
+  selectAttention(features);
   auto has = [&](std::initializer_list<const char *> names) {
     return std::all_of(names.begin(), names.end(), [&](const char *name) {
       return std::find(features.begin(), features.end(), name) != features.end();

@@ -27,7 +27,7 @@ struct dsopt_rt {
 namespace dsopt::runtime {
 
 /// The version of the choice of library, algorithm and tiles for matrix products.
-inline constexpr int kKernelTable = 1;
+inline constexpr int kKernelTable = 2;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
@@ -35,6 +35,9 @@ void prepareThread();
 /// Sets the libraries' instruction set from the CPU features the program is compiled for, so that
 /// products have the same bits on every machine that runs it; before the first product.
 void limitLibraries(const std::vector<std::string> &features);
+
+/// Chooses attention's instruction set from the same features; limitLibraries calls it.
+void selectAttention(const std::vector<std::string> &features);
 
 /// How a product is cut (DESIGN 2.1 rule 2).
 struct GemmTiles {

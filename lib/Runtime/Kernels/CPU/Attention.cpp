@@ -1,0 +1,79 @@
+//===- Attention.cpp - attention over the rank's threads -------------------===//
+//
+// Forward, a unit is a batch entry, a head and some blocks of rows; backward, a
+// batch entry and a head, or a chunk of their columns where there are few. Units
+// depend on shapes alone and write what is theirs, so any thread may take one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/CPU/Attention.h"
+#include "Kernels/CPU/Runtime.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+using namespace dsopt::runtime;
+
+static const AttentionKernels *kernels = &kAttentionBaseline;
+
+void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
+  auto has = [&](std::initializer_list<const char *> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char *name) {
+      return std::find(features.begin(), features.end(), name) != features.end();
+    });
+  };
+  kernels = &kAttentionBaseline;
+#ifdef __x86_64__
+  if (has({"avx2", "fma"}))
+    kernels = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? &kAttentionAVX512 : &kAttentionAVX2;
+#endif
+}
+
+extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
+                                   const void *v, const void *mask, void *out, float *lse, void *workspace) {
+  AttentionTensors tensors{q, k, v, mask, out, lse, nullptr, nullptr, nullptr, nullptr};
+  auto *scratch = static_cast<float *>(workspace);
+  int64_t size = dsopt_attention_scratch(d, 0), pairs = d->batch * d->heads;
+  // What a row's result is does not depend on the rows that share a unit with it.
+  int64_t rows = DSOPT_ATTENTION_ROWS * DSOPT_ATTENTION_GROUP;
+  if (pairs * ((d->rows + rows - 1) / rows) < 2 * DSOPT_ATTENTION_UNITS)
+    rows = DSOPT_ATTENTION_ROWS;
+  int64_t groups = (d->rows + rows - 1) / rows;
+  rt->pool->forEach(pairs * groups, 1, [&](int64_t unit, int thread) {
+    // The longest rows of a causal mask first.
+    int64_t pair = unit % pairs, first = (groups - 1 - unit / pairs) * rows;
+    kernels->forward(*d, tensors, pair / d->heads, pair % d->heads, first, std::min(first + rows, d->rows),
+                     scratch + thread * size);
+  });
+}
+
+extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
+                                        const void *v, const void *mask, const void *out, const float *lse,
+                                        const void *grad, void *q_grad, void *k_grad, void *v_grad,
+                                        void *workspace) {
+  AttentionTensors tensors{q,    k,      v,      mask,  const_cast<void *>(out), const_cast<float *>(lse),
+                           grad, q_grad, k_grad, v_grad};
+  int64_t size = dsopt_attention_scratch(d, 1), sum = dsopt_attention_sum(d);
+  auto *scratch = static_cast<float *>(workspace), *sums = scratch + d->threads * size;
+  int64_t pairs = d->batch * d->heads, chunks = dsopt_attention_chunks(d);
+  int64_t blocks = (d->columns + DSOPT_ATTENTION_GRAD_COLUMNS - 1) / DSOPT_ATTENTION_GRAD_COLUMNS;
+  rt->pool->forEach(pairs * chunks, 1, [&](int64_t unit, int thread) {
+    int64_t pair = unit / chunks, chunk = unit % chunks;
+    int64_t first = blocks * chunk / chunks * DSOPT_ATTENTION_GRAD_COLUMNS;
+    int64_t last = std::min(blocks * (chunk + 1) / chunks * DSOPT_ATTENTION_GRAD_COLUMNS, d->columns);
+    float *result = sums + (chunks > 1 ? unit : thread) * sum;
+    kernels->backward(*d, tensors, pair / d->heads, pair % d->heads, first, last, result,
+                      scratch + thread * size);
+    if (chunks == 1)
+      kernels->store(*d, tensors, pair / d->heads, pair % d->heads, 0, d->rows, result, 1, sum);
+  });
+  if (chunks == 1)
+    return;
+  int64_t parts = (d->rows + DSOPT_ATTENTION_ROWS - 1) / DSOPT_ATTENTION_ROWS;
+  rt->pool->forEach(pairs * parts, 1, [&](int64_t unit, int) {
+    int64_t pair = unit / parts, first = unit % parts * DSOPT_ATTENTION_ROWS;
+    kernels->store(*d, tensors, pair / d->heads, pair % d->heads, first,
+                   std::min<int64_t>(first + DSOPT_ATTENTION_ROWS, d->rows), sums + pair * chunks * sum,
+                   chunks, sum);
+  });
+}
