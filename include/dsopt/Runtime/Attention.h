@@ -15,16 +15,13 @@
 extern "C" {
 #endif
 
-/// Element types of a descriptor.
-enum { DSOPT_F32 = 0, DSOPT_BF16 = 1 };
-
 /// Sizes and layouts. Strides are in elements, of the batch entry, the head and the row; the last
 /// dimension is contiguous (the mask has a stride for it too, 0 where it broadcasts). All fields take
 /// 8 bytes, so that a constant array of int64_t can stand for it.
 typedef struct dsopt_attention {
   int64_t batch, heads, rows, columns; ///< scores are [batch, heads, rows, columns]
   int64_t depth, width;                ///< last dimensions of q and k, and of v
-  int64_t type;                        ///< of q, k, v, the result and all gradients
+  int64_t type;                        ///< (DSOPT_F32 or DSOPT_BF16) of q, k, v, the result and all gradients
   int64_t mask_type;                   ///< of the mask
   int64_t causal;                      ///< row t reads columns 0 to t + columns - rows
   int64_t threads;                     ///< that the workspace has room for

@@ -73,6 +73,7 @@ private:
   LogicalResult lower(Operation &op);
   LogicalResult lowerLaunch(exec::LaunchOp launch);
   LogicalResult lowerGemm(exec::GemmOp gemm);
+  template <typename Op> LogicalResult lowerAttention(Op attention);
   LogicalResult requireF32(Operation &op, Value memref);
   void call(Location loc, StringRef name, ArrayRef<Value> arguments);
 
@@ -227,6 +228,95 @@ LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
   return success();
 }
 
+/// The strides of attention's operand but that of its last dimension.
+static LogicalResult rowStrides(Operation *op, Value memref, int64_t (&strides)[3]) {
+  auto type = cast<MemRefType>(memref.getType());
+  SmallVector<int64_t> found;
+  int64_t offset;
+  if (type.getRank() != 4 || failed(type.getStridesAndOffset(found, offset)) ||
+      (found[3] != 1 && type.getDimSize(3) != 1))
+    return op->emitOpError("has an operand of type ")
+           << type << ", expected contiguous rows of four dimensions";
+  std::copy_n(found.begin(), 3, strides);
+  return success();
+}
+
+/// The strides of a contiguous mask, 0 where it broadcasts.
+static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
+  int64_t stride = 1;
+  for (int64_t dim = type.getRank(), at = 3; dim-- > 0; --at) {
+    strides[at] = type.getDimSize(dim) == 1 ? 0 : stride;
+    stride *= type.getDimSize(dim);
+  }
+}
+
+static FailureOr<int64_t> elementTypeOf(Operation *op, Value memref) {
+  Type type = cast<MemRefType>(memref.getType()).getElementType();
+  if (!type.isF32() && !type.isBF16())
+    return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+  return int64_t(type.isBF16() ? DSOPT_BF16 : DSOPT_F32);
+}
+
+template <typename Op> LogicalResult SegmentLowering::lowerAttention(Op attention) {
+  constexpr bool isGradient = std::is_same_v<Op, exec::AttentionGradOp>;
+  dsopt_attention d{};
+  auto q = cast<MemRefType>(attention.getQ().getType()), v = cast<MemRefType>(attention.getV().getType());
+  auto type = elementTypeOf(attention, attention.getQ());
+  if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
+      failed(rowStrides(attention, attention.getK(), d.k)) ||
+      failed(rowStrides(attention, attention.getV(), d.v)) ||
+      failed(rowStrides(attention, attention.getResult(), d.out)))
+    return failure();
+  d.batch = q.getDimSize(0);
+  d.heads = q.getDimSize(1);
+  d.rows = q.getDimSize(2);
+  d.depth = q.getDimSize(3);
+  d.columns = v.getDimSize(2);
+  d.width = v.getDimSize(3);
+  d.type = d.mask_type = *type;
+  d.causal = attention.getCausal();
+  d.threads = attention.getThreads();
+  d.scale = attention.getScale().convertToDouble();
+  Location loc = attention.getLoc();
+  Value mask = LLVM::ZeroOp::create(builder, loc, ptr);
+  if (attention.getMask()) {
+    auto maskType = elementTypeOf(attention, attention.getMask());
+    if (failed(maskType))
+      return failure();
+    d.mask_type = *maskType;
+    maskStrides(cast<MemRefType>(attention.getMask().getType()), d.mask);
+    mask = pointer(attention.getMask());
+  }
+  if constexpr (isGradient)
+    if (failed(rowStrides(attention, attention.getGrad(), d.grad)) ||
+        failed(rowStrides(attention, attention.getQGrad(), d.q_grad)) ||
+        failed(rowStrides(attention, attention.getKGrad(), d.k_grad)) ||
+        failed(rowStrides(attention, attention.getVGrad(), d.v_grad)))
+      return failure();
+  int64_t bytes = elements(attention.getWorkspace()), needed = dsopt_attention_workspace(&d, isGradient);
+  if (bytes < needed)
+    return attention.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
+
+  static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");
+  int64_t fields[sizeof(d) / sizeof(int64_t)];
+  std::memcpy(fields, &d, sizeof(d));
+  SmallVector<Value> arguments{function.getArgument(0),
+                               LLVM::AddressOfOp::create(builder, loc, descriptors.get("attention", fields)),
+                               pointer(attention.getQ()),
+                               pointer(attention.getK()),
+                               pointer(attention.getV()),
+                               mask,
+                               pointer(attention.getResult()),
+                               pointer(attention.getLse())};
+  if constexpr (isGradient)
+    for (Value memref :
+         {attention.getGrad(), attention.getQGrad(), attention.getKGrad(), attention.getVGrad()})
+      arguments.push_back(pointer(memref));
+  arguments.push_back(pointer(attention.getWorkspace()));
+  call(loc, isGradient ? "dsopt_rt_attention_grad" : "dsopt_rt_attention", arguments);
+  return success();
+}
+
 LogicalResult SegmentLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   return TypeSwitch<Operation *, LogicalResult>(&op)
@@ -251,6 +341,8 @@ LogicalResult SegmentLowering::lower(Operation &op) {
       })
       .Case<exec::LaunchOp>([&](exec::LaunchOp launch) { return lowerLaunch(launch); })
       .Case<exec::GemmOp>([&](exec::GemmOp gemm) { return lowerGemm(gemm); })
+      .Case<exec::AttentionOp, exec::AttentionGradOp>(
+          [&](auto attention) { return lowerAttention(attention); })
       .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
         if (failed(requireF32(op, scatter.getResult())))
           return failure();

@@ -11,6 +11,9 @@
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Attention.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -72,7 +75,8 @@ private:
 class SegmentBuilder {
 public:
   SegmentBuilder(func::FuncOp function, Constants &constants, SymbolTableCollection &tables)
-      : function(function), constants(constants), tables(tables), builder(function.getContext()) {}
+      : function(function), constants(constants), tables(tables), builder(function.getContext()),
+        threads(getOption(function->getParentOfType<ModuleOp>(), "threads", 1)) {}
 
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
@@ -100,6 +104,8 @@ private:
   void build();
   void buildOp(Operation &op);
   void buildProduct(Operation &op);
+  void buildAttention(Operation &op);
+  int64_t workspaceBytes(Operation &op);
   Value home(Value value);
   Value viewAs(Location loc, Value memref, MemRefType type);
   void countFlops(Operation &op);
@@ -110,12 +116,14 @@ private:
   Constants &constants;
   SymbolTableCollection &tables;
   OpBuilder builder;
+  int64_t threads; ///< that routines' scratch has room for
 
   SmallVector<Argument> arguments;
   DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
   DenseMap<Operation *, graph::AccumulateOp> fused; ///< products computed in a gradient
   DenseMap<Value, int64_t> offsets;                 ///< of temporaries
+  DenseMap<Operation *, int64_t> workspaces;        ///< offsets of routines' scratch
   DenseMap<Value, Value> homes;                     ///< what was built
   SmallVector<Attribute> gathers, reduces;
   int64_t tempBytes = 0, flops = 0;
@@ -209,6 +217,17 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
           return op.emitOpError("has indices of ") << index << ", expected i32 or i64";
         return success();
       })
+      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto attention) -> LogicalResult {
+        for (Value value : {attention.getQ(), attention.getMask()})
+          if (Type type = value ? getElementTypeOrSelf(value.getType()) : Type();
+              type && !type.isF32() && !type.isBF16())
+            return op.emitOpError("works on ") << type << ", expected f32 or bf16";
+        Type type = getElementTypeOrSelf(attention.getQ().getType());
+        for (Value value : {attention.getK(), attention.getV()})
+          if (Type other = getElementTypeOrSelf(value.getType()); other != type)
+            return op.emitOpError("works on ") << type << " and " << other << ", expected one type";
+        return success();
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         if (!callee || !callee->hasAttrOfType<StringAttr>(graph::kIterateAttr) ||
@@ -218,9 +237,25 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
         return success();
       })
       .Default([](Operation *other) {
-        return other->emitOpError(
-            "is in a block, expected kernels, products, scatters, reads and accumulations");
+        return other->emitOpError("is in a block, expected kernels, routines, reads and accumulations");
       });
+}
+
+/// Bytes of scratch that a routine needs for all threads.
+int64_t SegmentBuilder::workspaceBytes(Operation &op) {
+  if (!isa<graph::AttentionOp, graph::AttentionGradOp>(op))
+    return 0;
+  auto q = cast<RankedTensorType>(op.getOperand(0).getType()),
+       v = cast<RankedTensorType>(op.getOperand(2).getType());
+  dsopt_attention sizes{};
+  sizes.batch = q.getDimSize(0);
+  sizes.heads = q.getDimSize(1);
+  sizes.rows = q.getDimSize(2);
+  sizes.depth = q.getDimSize(3);
+  sizes.columns = v.getDimSize(2);
+  sizes.width = v.getDimSize(3);
+  sizes.threads = threads;
+  return dsopt_attention_workspace(&sizes, isa<graph::AttentionGradOp>(op));
 }
 
 /// The accumulation that is the only use of a product or scatter (through reshapes).
@@ -239,7 +274,8 @@ graph::AccumulateOp SegmentBuilder::fusedAccumulation(Value value) {
 
 LogicalResult SegmentBuilder::placeValues() {
   SmallVector<exec::Temporary> temporaries;
-  SmallVector<Value> values;
+  SmallVector<std::pair<Value, size_t>> values;
+  SmallVector<std::pair<Operation *, size_t>> scratch;
   DenseMap<Value, size_t> indices;
   for (auto [position, op] : llvm::enumerate(function.getBody().front())) {
     if (failed(checkTypes(op)))
@@ -249,10 +285,15 @@ LogicalResult SegmentBuilder::placeValues() {
     for (Value operand : op.getOperands())
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
-    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::KernelOp>(op))
+    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::AttentionOp, graph::AttentionGradOp,
+             graph::KernelOp>(op))
       continue;
+    if (int64_t bytes = workspaceBytes(op)) {
+      scratch.emplace_back(&op, temporaries.size());
+      temporaries.push_back({bytes, int64_t(position), int64_t(position)});
+    }
     for (Value result : op.getResults()) {
-      if (!isa<graph::KernelOp>(op))
+      if (isa<graph::MatMulOp, graph::GatherGradOp>(op))
         if (auto accumulate = fusedAccumulation(result)) {
           fused[&op] = accumulate;
           continue;
@@ -260,13 +301,15 @@ LogicalResult SegmentBuilder::placeValues() {
       Value root = rootOf(result);
       if (argumentOf.contains(root) || !indices.try_emplace(root, temporaries.size()).second)
         continue;
-      values.push_back(root);
+      values.emplace_back(root, temporaries.size());
       temporaries.push_back({graph::numBytes(root.getType()), int64_t(position), int64_t(position)});
     }
   }
   tempBytes = exec::packTemporaries(temporaries);
-  for (auto [value, temporary] : llvm::zip_equal(values, temporaries))
-    offsets[value] = temporary.offset;
+  for (auto [value, index] : values)
+    offsets[value] = temporaries[index].offset;
+  for (auto [op, index] : scratch)
+    workspaces[op] = temporaries[index].offset;
   return success();
 }
 
@@ -321,11 +364,31 @@ void SegmentBuilder::buildProduct(Operation &op) {
       viewAs(loc, result, matrix(size)), bool(accumulate));
 }
 
+void SegmentBuilder::buildAttention(Operation &op) {
+  Location loc = op.getLoc();
+  auto optional = [&](Value value) { return value ? home(value) : Value(); };
+  Value workspace = exec::TempOp::create(
+      builder, loc, MemRefType::get({workspaceBytes(op)}, builder.getI8Type()), workspaces.lookup(&op));
+  if (auto attention = dyn_cast<graph::AttentionOp>(op))
+    exec::AttentionOp::create(
+        builder, loc, home(attention.getQ()), home(attention.getK()), home(attention.getV()),
+        optional(attention.getMask()), home(attention.getResult()), home(attention.getLse()), workspace,
+        attention.getScaleAttr(), attention.getCausalAttr(), builder.getI64IntegerAttr(threads));
+  else if (auto gradient = dyn_cast<graph::AttentionGradOp>(op))
+    exec::AttentionGradOp::create(
+        builder, loc, home(gradient.getQ()), home(gradient.getK()), home(gradient.getV()),
+        optional(gradient.getMask()), home(gradient.getResult()), home(gradient.getLse()),
+        home(gradient.getGrad()), home(gradient.getQGrad()), home(gradient.getKGrad()),
+        home(gradient.getVGrad()), workspace, gradient.getScaleAttr(), gradient.getCausalAttr(),
+        builder.getI64IntegerAttr(threads));
+}
+
 void SegmentBuilder::buildOp(Operation &op) {
   Location loc = op.getLoc();
   countFlops(op);
   TypeSwitch<Operation *>(&op)
       .Case<graph::MatMulOp, graph::GatherGradOp>([&](auto) { buildProduct(op); })
+      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto) { buildAttention(op); })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         int64_t range = 1;
@@ -354,6 +417,8 @@ void SegmentBuilder::countFlops(Operation &op) {
     auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
     int64_t k = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
     flops += 2 * k * graph::numElements(matmul.getType());
+  } else if (isa<graph::AttentionOp, graph::AttentionGradOp>(op)) {
+    flops += cast<CostedOpInterface>(op).getFlops();
   } else if (isa<graph::KernelOp, graph::GatherGradOp>(op)) {
     for (Type type : op.getResultTypes())
       flops += graph::numElements(type);

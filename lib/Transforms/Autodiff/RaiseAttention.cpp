@@ -342,14 +342,14 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
   auto lse = RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type());
   shape[3] = fromEnd(v, 1);
   auto resultType = RankedTensorType::get(shape, typeOf(v).getElementType());
-  Value result = graph::AttentionOp::create(builder, loc, resultType, lse, q, k, v, mask,
-                                            builder.getF64FloatAttr(scale),
-                                            causal ? builder.getUnitAttr() : UnitAttr())
-                     .getResult();
+  Value result =
+      graph::AttentionOp::create(builder, loc, resultType, lse, q, k, v, mask, builder.getF64FloatAttr(scale),
+                                 causal ? builder.getUnitAttr() : UnitAttr())
+          .getResult();
   // Without a mask but the causal one every row reads something.
   if (probabilities->zeroed && mask)
-    result = make<graph::WhereOp>(make<graph::IsNaNOp>(result), number(0, resultType.getElementType()),
-                                  result);
+    result =
+        make<graph::WhereOp>(make<graph::IsNaNOp>(result), number(0, resultType.getElementType()), result);
   if (result.getType() != second.getType())
     result = make<graph::ReshapeOp>(second.getType(), result);
   second.getResult().replaceAllUsesWith(result);

@@ -16,3 +16,19 @@ func.func private @block0.F(%x: memref<4x4xf64>) attributes {exec.segment} {
   exec.gemm %x, %x -> %x : memref<4x4xf64>, memref<4x4xf64> -> memref<4x4xf64>
   return
 }
+
+// -----
+
+func.func private @block0.F(%q: memref<1x1x4x4xf32, strided<[16, 16, 1, 4]>>, %r: memref<1x1x4x4xf32>, %lse: memref<1x1x4xf32>, %w: memref<65536xi8>) attributes {exec.segment} {
+  // expected-error @below {{has an operand of type 'memref<1x1x4x4xf32, strided<[16, 16, 1, 4]>>', expected contiguous rows of four dimensions}}
+  exec.attention %q, %r, %r, %r, %lse, %w {scale = 1.0 : f64, threads = 1 : i64} : memref<1x1x4x4xf32, strided<[16, 16, 1, 4]>>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4xf32>, memref<65536xi8>
+  return
+}
+
+// -----
+
+func.func private @block0.F(%r: memref<1x1x4x4xf32>, %lse: memref<1x1x4xf32>, %w: memref<16xi8>) attributes {exec.segment} {
+  // expected-error @below {{has a workspace of 16 bytes, expected}}
+  exec.attention %r, %r, %r, %r, %lse, %w {scale = 1.0 : f64, threads = 1 : i64} : memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4xf32>, memref<16xi8>
+  return
+}

@@ -18,7 +18,7 @@ func.func private @block0.F(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16x
 // -----
 
 func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
-  // expected-error @below {{'graph.exp' op is in a block, expected kernels, products, scatters, reads and accumulations}}
+  // expected-error @below {{'graph.exp' op is in a block, expected kernels, routines, reads and accumulations}}
   %0 = graph.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -48,4 +48,13 @@ func.func private @block0.W(%d: tensor<4xf32>) attributes {graph.block = 0 : i64
   // expected-error @below {{adds to @w.grad.0 a second time in this block, expected one gradient}}
   graph.accumulate @w.grad.0, %d : tensor<4xf32>
   return
+}
+
+// -----
+
+func.func private @block0.F(%q: tensor<1x1x4x4xf64>) -> tensor<1x1x4x4xf64>
+    attributes {graph.block = 0 : i64, graph.phase = "F"} {
+  // expected-error @below {{works on 'f64', expected f32 or bf16}}
+  %r, %lse = graph.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>) -> (tensor<1x1x4x4xf64>, tensor<1x1x4xf32>)
+  return %r : tensor<1x1x4x4xf64>
 }

@@ -163,8 +163,8 @@ protected:
                  k.values[(pair * d.columns + j) * d.depth + l];
           p[j] = s * d.scale;
           if (!mask.empty())
-            p[j] += mask[pair / d.heads * d.mask[0] + pair % d.heads * d.mask[1] + i * d.mask[2] +
-                         j * d.mask[3]];
+            p[j] +=
+                mask[pair / d.heads * d.mask[0] + pair % d.heads * d.mask[1] + i * d.mask[2] + j * d.mask[3]];
           largest = std::max(largest, p[j]);
         }
         for (int64_t j = 0; j < limit; ++j)
@@ -273,33 +273,31 @@ TEST_P(Attention, RightAndSameBitsWithAnyThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Attention,
-    testing::Values(Case{1, 1, 1, 1, 1, 1}, Case{2, 2, 1, 17, 15, 15}, Case{1, 3, 17, 1, 64, 64},
-                    Case{1, 2, 15, 17, 80, 64}, Case{1, 1, 255, 255, 64, 15}, Case{1, 1, 64, 64, 64, 64},
-                    Case{3, 3, 130, 70, 16, 33}, Case{1, 1, 1023, 1023, 15, 1},
-                    Case{1, 1, 17, 1023, 64, 80}, Case{1, 2, 1023, 15, 1, 64}));
-INSTANTIATE_TEST_SUITE_P(
-    Causal, Attention,
-    testing::Values(Case{1, 1, 1, 1, 4, 4, 1}, Case{2, 1, 17, 17, 64, 64, 1}, Case{1, 9, 255, 255, 64, 64, 1},
-                    Case{1, 1, 15, 255, 64, 80, 1}, Case{1, 2, 100, 333, 15, 15, 1},
-                    Case{1, 1, 1023, 1023, 64, 64, 1}, Case{1, 1, 200, 130, 32, 32, 1}));
-INSTANTIATE_TEST_SUITE_P(
-    Masks, Attention,
-    testing::Values(Case{2, 3, 17, 15, 8, 8, 0, 0}, Case{2, 3, 17, 15, 8, 8, 0, 8}, Case{2, 3, 70, 65, 8, 8, 0, 4},
-                    Case{2, 3, 70, 130, 8, 8, 0, 12}, Case{2, 3, 17, 15, 8, 8, 0, 1},
-                    Case{2, 3, 17, 15, 8, 8, 0, 9}, Case{2, 3, 17, 15, 8, 8, 0, 2},
-                    Case{2, 3, 17, 77, 8, 8, 0, 15}, Case{2, 2, 77, 77, 16, 16, 1, 9},
-                    Case{2, 2, 40, 140, 16, 16, 1, 13}));
-INSTANTIATE_TEST_SUITE_P(
-    Strided, Attention,
-    testing::Values(Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed},
-                    Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed},
-                    Case{2, 3, 65, 33, 16, 48, 0, 9, Layout::Heads}));
-INSTANTIATE_TEST_SUITE_P(
-    BF16, Attention,
-    testing::Values(Case{1, 1, 1, 1, 1, 1, 0, -1, Layout::Separate, DSOPT_BF16},
-                    Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_BF16},
-                    Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_BF16},
-                    Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_BF16}));
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
+                         testing::Values(Case{1, 1, 1, 1, 1, 1}, Case{2, 2, 1, 17, 15, 15},
+                                         Case{1, 3, 17, 1, 64, 64}, Case{1, 2, 15, 17, 80, 64},
+                                         Case{1, 1, 255, 255, 64, 15}, Case{1, 1, 64, 64, 64, 64},
+                                         Case{3, 3, 130, 70, 16, 33}, Case{1, 1, 1023, 1023, 15, 1},
+                                         Case{1, 1, 17, 1023, 64, 80}, Case{1, 2, 1023, 15, 1, 64}));
+INSTANTIATE_TEST_SUITE_P(Causal, Attention,
+                         testing::Values(Case{1, 1, 1, 1, 4, 4, 1}, Case{2, 1, 17, 17, 64, 64, 1},
+                                         Case{1, 9, 255, 255, 64, 64, 1}, Case{1, 1, 15, 255, 64, 80, 1},
+                                         Case{1, 2, 100, 333, 15, 15, 1}, Case{1, 1, 1023, 1023, 64, 64, 1},
+                                         Case{1, 1, 200, 130, 32, 32, 1}));
+INSTANTIATE_TEST_SUITE_P(Masks, Attention,
+                         testing::Values(Case{2, 3, 17, 15, 8, 8, 0, 0}, Case{2, 3, 17, 15, 8, 8, 0, 8},
+                                         Case{2, 3, 70, 65, 8, 8, 0, 4}, Case{2, 3, 70, 130, 8, 8, 0, 12},
+                                         Case{2, 3, 17, 15, 8, 8, 0, 1}, Case{2, 3, 17, 15, 8, 8, 0, 9},
+                                         Case{2, 3, 17, 15, 8, 8, 0, 2}, Case{2, 3, 17, 77, 8, 8, 0, 15},
+                                         Case{2, 2, 77, 77, 16, 16, 1, 9},
+                                         Case{2, 2, 40, 140, 16, 16, 1, 13}));
+INSTANTIATE_TEST_SUITE_P(Strided, Attention,
+                         testing::Values(Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed},
+                                         Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed},
+                                         Case{2, 3, 65, 33, 16, 48, 0, 9, Layout::Heads}));
+INSTANTIATE_TEST_SUITE_P(BF16, Attention,
+                         testing::Values(Case{1, 1, 1, 1, 1, 1, 0, -1, Layout::Separate, DSOPT_BF16},
+                                         Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_BF16},
+                                         Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_BF16},
+                                         Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_BF16}));
 } // namespace

@@ -222,6 +222,20 @@ def Exec_GemmOp : Exec_Op<"gemm"> {
   let assemblyFormat = "$lhs `,` $rhs `->` $result attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
   let hasVerifier = 1;
 }
+def Exec_AttentionOp : Exec_Op<"attention"> {
+  let summary = "graph.attention by tiles; rows of all but the mask, lse and workspace may have strides";
+  let description = [{`workspace` is scratch for `threads` threads (Runtime/Attention.h).}];
+  let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
+                       AnyMemRef:$lse, AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, I64Attr:$threads);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
+def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
+  let summary = "graph.attention_grad by tiles, with the same freedom of strides";
+  let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
+                       AnyMemRef:$lse, AnyMemRef:$grad, AnyMemRef:$q_grad, AnyMemRef:$k_grad, AnyMemRef:$v_grad,
+                       AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, I64Attr:$threads);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
   let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, UnitAttr:$into_gradient);

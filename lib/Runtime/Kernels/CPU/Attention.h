@@ -8,7 +8,7 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CPU_ATTENTION_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CPU_ATTENTION_H
 
-#include "dsopt/Runtime/Attention.h"
+#include "dsopt/Runtime/ABI.h"
 
 namespace dsopt::runtime {
 

@@ -1,0 +1,20 @@
+// RUN: dsopt-opt %s -segments-to-llvm | FileCheck %s
+
+// Sizes, types, causal, threads, the scale's bits; strides of q, k, v, result and of four gradients; the mask's.
+// CHECK-DAG: llvm.mlir.global external constant @attention.0(dense<[2, 4, 5, 7, 16, 8, 0, 0, 1, 3, 4598175219545276416, 640, 16, 64, 448, 112, 16, 224, 56, 8, 160, 40, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<39xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @attention.1(dense<[2, 4, 5, 7, 16, 8, 0, 0, 0, 3, 4607182418800017408, 640, 16, 64, 448, 112, 16, 224, 56, 8, 160, 40, 8, 160, 40, 8, 640, 16, 64, 448, 112, 16, 224, 56, 8, 7, 0, 0, 1]> : tensor<39xi64>)
+// CHECK-DAG: llvm.func @dsopt_rt_attention(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+
+// CHECK-LABEL: llvm.func @block0.F(
+// CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64)
+func.func private @block0.F(%q: memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, %k: memref<2x4x7x16xf32>, %v: memref<2x4x7x8xf32>, %m: memref<2x1x1x7xf32>, %r: memref<2x4x5x8xf32>, %l: memref<2x4x5xf32>, %w: memref<4000000xi8>)
+    attributes {exec.segment} {
+  // CHECK: %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
+  // CHECK: %[[D:.*]] = llvm.mlir.addressof @attention.0
+  // CHECK: llvm.call @dsopt_rt_attention(%[[RT]], %[[D]], %{{.*}}, %{{.*}}, %{{.*}}, %[[NULL]],
+  exec.attention %q, %k, %v, %r, %l, %w {causal, scale = 0.25 : f64, threads = 3 : i64} : memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, memref<2x4x7x16xf32>, memref<2x4x7x8xf32>, memref<2x4x5x8xf32>, memref<2x4x5xf32>, memref<4000000xi8>
+  // CHECK: llvm.mlir.addressof @attention.1
+  // CHECK: llvm.call @dsopt_rt_attention_grad(
+  exec.attention_grad %q, %k, %v, %m, %r, %l, %r, %q, %k, %v, %w {scale = 1.0 : f64, threads = 3 : i64} : memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, memref<2x4x7x16xf32>, memref<2x4x7x8xf32>, memref<2x1x1x7xf32>, memref<2x4x5x8xf32>, memref<2x4x5xf32>, memref<2x4x5x8xf32>, memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, memref<2x4x7x16xf32>, memref<2x4x7x8xf32>, memref<4000000xi8>
+  return
+}

@@ -1,0 +1,31 @@
+// RUN: dsopt-opt %s -blocks-to-segments | FileCheck %s
+// RUN: dsopt-opt %s -blocks-to-segments | dsopt-opt | FileCheck %s
+
+// Attention reads strided views in place and gets scratch that lives as long as the routine.
+// CHECK-LABEL: func.func private @block0.F(
+// CHECK-SAME: %[[QKV:.*]]: memref<2x5x3x4x16xf32> {exec.access = "read"}, %[[R:.*]]: memref<2x4x5x16xf32> {exec.access = "write"}, %[[LSE:.*]]: memref<2x4x5xf32> {exec.access = "write"})
+// CHECK-SAME: exec.flops = 6400 : i64
+func.func private @block0.F(%qkv: tensor<2x5x3x4x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
+    attributes {graph.block = 3 : i64, graph.phase = "F"} {
+  %t = graph.transpose %qkv {perm = array<i64: 2, 0, 3, 1, 4>, graph.view = "read"} : (tensor<2x5x3x4x16xf32>) -> tensor<3x2x4x5x16xf32>
+  %q1 = graph.slice %t {starts = array<i64: 0, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, graph.view = "read"} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
+  %k1 = graph.slice %t {starts = array<i64: 1, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, graph.view = "read"} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
+  %q = graph.reshape %q1 : (tensor<1x2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
+  %k = graph.reshape %k1 : (tensor<1x2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
+  // CHECK: %[[WORK:.*]] = exec.temp at 0 : memref<[[BYTES:.*]]xi8>
+  // CHECK: %[[Q:.*]] = exec.view %[[QKV]] : {{.*}} to memref<2x4x5x16xf32, strided<[960, 16, 192, 1]>>
+  // CHECK: %[[K:.*]] = exec.view %[[QKV]] : {{.*}} to memref<2x4x5x16xf32, strided<[960, 16, 192, 1], offset: 64>>
+  // CHECK: exec.attention %[[Q]], %[[K]], %[[K]], %[[R]], %[[LSE]], %[[WORK]] {causal, scale = 2.500000e-01 : f64, threads = 1 : i64}
+  %r, %lse = graph.attention %q, %k, %k {causal, scale = 0.25 : f64} : (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
+  return %r, %lse : tensor<2x4x5x16xf32>, tensor<2x4x5xf32>
+}
+
+// CHECK-LABEL: func.func private @block0.B(
+func.func private @block0.B(%q: tensor<2x4x5x16xf32>, %m: tensor<2x1x1x5xf32>, %r: tensor<2x4x5x16xf32>, %lse: tensor<2x4x5xf32>, %d: tensor<2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
+    attributes {graph.block = 3 : i64, graph.phase = "B"} {
+  // CHECK-DAG: %[[WORK:.*]] = exec.temp at {{.*}} : memref<{{.*}}xi8>
+  // CHECK-DAG: %[[DK:.*]] = exec.temp at {{.*}} : memref<2x4x5x16xf32>
+  // CHECK: exec.attention_grad %arg0, %arg0, %arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %{{.*}}, %{{.*}}, %[[WORK]] {scale = 1.000000e+00 : f64, threads = 1 : i64}
+  %dq, %dk, %dv = graph.attention_grad %q, %q, %q, %m, %r, %lse, %d {scale = 1.0 : f64} : (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x1x1x5xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5xf32>, tensor<2x4x5x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
+  return %dq : tensor<2x4x5x16xf32>
+}

@@ -1,0 +1,104 @@
+// RUN: dsopt-opt %s -split-input-file -raise-attention | FileCheck %s
+
+// Scale on both factors, k transposed in three dimensions: k itself is read. The
+// mask that is low behind the diagonal is causal, and then no row is NaN.
+
+// CHECK-LABEL: module @gpt
+module @gpt {
+  graph.parameter @w : tensor<4x8xf32> from "m" at 0 bytes 128
+  // CHECK: func.func @forward(%[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x4x3x8xf32>, %[[V:.*]]: tensor<2x4x3x5xf32>)
+  func.func @forward(%q: tensor<2x4x3x8xf32>, %k: tensor<2x4x3x8xf32>, %v: tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32> {
+    // CHECK-NEXT: %[[R:.*]], %{{.*}} = graph.attention %[[Q]], %[[K]], %[[V]] {causal, scale = 2.500000e-01 : f64}
+    // CHECK-NEXT: return %[[R]]
+    %half = graph.constant dense<0.5> : tensor<f32>
+    %zero = graph.constant dense<0.0> : tensor<f32>
+    %mask = graph.constant dense<[[0.0, -3.4e38, -3.4e38], [0.0, 0.0, -3.4e38], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>
+    %k3 = graph.reshape %k : (tensor<2x4x3x8xf32>) -> tensor<8x3x8xf32>
+    %kt3 = graph.transpose %k3 {perm = array<i64: 0, 2, 1>} : (tensor<8x3x8xf32>) -> tensor<8x8x3xf32>
+    %kt = graph.reshape %kt3 : (tensor<8x8x3xf32>) -> tensor<2x4x8x3xf32>
+    %qs = graph.mul %q, %half : (tensor<2x4x3x8xf32>, tensor<f32>) -> tensor<2x4x3x8xf32>
+    %ks = graph.mul %kt, %half : (tensor<2x4x8x3xf32>, tensor<f32>) -> tensor<2x4x8x3xf32>
+    %s = graph.matmul %qs, %ks : (tensor<2x4x3x8xf32>, tensor<2x4x8x3xf32>) -> tensor<2x4x3x3xf32>
+    %m = graph.add %s, %mask : (tensor<2x4x3x3xf32>, tensor<3x3xf32>) -> tensor<2x4x3x3xf32>
+    %p = graph.softmax %m {axis = 3 : i64} : (tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xf32>
+    %n = graph.isnan %p : (tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xi1>
+    %z = graph.where %n, %zero, %p : (tensor<2x4x3x3xi1>, tensor<f32>, tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xf32>
+    %r = graph.matmul %z, %v : (tensor<2x4x3x3xf32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+    return %r : tensor<2x4x3x5xf32>
+  }
+}
+
+// -----
+
+// A mask made from inputs is added; a row may read nothing, which gives zeros.
+// The transposition to k^T becomes the one to k.
+
+// CHECK-LABEL: module @padded
+module @padded {
+// CHECK: func.func @forward(
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x3x4x8xf32>, %[[V:.*]]: tensor<2x4x3x8xf32>, %[[C:.*]]: tensor<2x1x1x3xi1>
+func.func @forward(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<2x4x3x8xf32>, %c: tensor<2x1x1x3xi1>) -> tensor<2x4x3x8xf32> {
+  // CHECK: %[[MASK:.*]] = graph.where %[[C]]
+  // CHECK: %[[KH:.*]] = graph.transpose %[[K]] {perm = array<i64: 0, 2, 1, 3>}
+  // CHECK: %[[R:.*]], %{{.*}} = graph.attention %[[Q]], %[[KH]], %[[V]], %[[MASK]] {scale = 1.250000e-01 : f64}
+  // CHECK: %[[NAN:.*]] = graph.isnan %[[R]]
+  // CHECK: graph.where %[[NAN]], %{{.*}}, %[[R]]
+  // CHECK-NOT: graph.softmax
+  %eight = graph.constant dense<8.0> : tensor<f32>
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %low = graph.constant dense<0xFF800000> : tensor<f32>
+  %mask = graph.where %c, %zero, %low : (tensor<2x1x1x3xi1>, tensor<f32>, tensor<f32>) -> tensor<2x1x1x3xf32>
+  %kt = graph.transpose %k {perm = array<i64: 0, 2, 3, 1>} : (tensor<2x3x4x8xf32>) -> tensor<2x4x8x3xf32>
+  %s = graph.matmul %q, %kt : (tensor<2x4x3x8xf32>, tensor<2x4x8x3xf32>) -> tensor<2x4x3x3xf32>
+  %d = graph.div %s, %eight : (tensor<2x4x3x3xf32>, tensor<f32>) -> tensor<2x4x3x3xf32>
+  %m = graph.add %mask, %d : (tensor<2x1x1x3xf32>, tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xf32>
+  %p = graph.softmax %m {axis = 3 : i64} : (tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xf32>
+  %n = graph.isnan %p : (tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xi1>
+  %z = graph.where %n, %zero, %p : (tensor<2x4x3x3xi1>, tensor<f32>, tensor<2x4x3x3xf32>) -> tensor<2x4x3x3xf32>
+  %r = graph.matmul %z, %v : (tensor<2x4x3x3xf32>, tensor<2x4x3x8xf32>) -> tensor<2x4x3x8xf32>
+  return %r : tensor<2x4x3x8xf32>
+}
+}
+
+// -----
+
+// Three dimensions; masked by a condition.
+
+// CHECK-LABEL: module @flat
+module @flat {
+func.func @forward(%q: tensor<6x3x8xf32>, %k: tensor<6x4x8xf32>, %v: tensor<6x4x8xf32>, %c: tensor<3x4xi1>) -> tensor<6x3x8xf32> {
+  // CHECK-DAG: %[[Q:.*]] = graph.reshape %arg0 : (tensor<6x3x8xf32>) -> tensor<1x6x3x8xf32>
+  // CHECK-DAG: %[[K:.*]] = graph.reshape %arg1 : (tensor<6x4x8xf32>) -> tensor<1x6x4x8xf32>
+  // CHECK-DAG: %[[V:.*]] = graph.reshape %arg2 : (tensor<6x4x8xf32>) -> tensor<1x6x4x8xf32>
+  // CHECK-DAG: %[[MASK:.*]] = graph.where %arg3
+  // CHECK: %[[R:.*]], %{{.*}} = graph.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] {scale = 1.000000e+00 : f64}
+  // CHECK: graph.reshape %[[R]] : (tensor<1x6x3x8xf32>) -> tensor<6x3x8xf32>
+  %low = graph.constant dense<-1.0e38> : tensor<f32>
+  %s = graph.matmul %q, %k {transpose_b} : (tensor<6x3x8xf32>, tensor<6x4x8xf32>) -> tensor<6x3x4xf32>
+  %m = graph.where %c, %s, %low : (tensor<3x4xi1>, tensor<6x3x4xf32>, tensor<f32>) -> tensor<6x3x4xf32>
+  %p = graph.softmax %m {axis = 2 : i64} : (tensor<6x3x4xf32>) -> tensor<6x3x4xf32>
+  %r = graph.matmul %p, %v : (tensor<6x3x4xf32>, tensor<6x4x8xf32>) -> tensor<6x3x8xf32>
+  return %r : tensor<6x3x8xf32>
+}
+}
+
+// -----
+
+// What stays: a bias that is trained, scores with another use.
+
+// CHECK-LABEL: module @kept
+module @kept {
+  graph.parameter @bias : tensor<3x3xf32> from "m" at 0 bytes 36
+  // CHECK-NOT: graph.attention
+  func.func @forward(%q: tensor<1x4x3x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x4x3x3xf32>) {
+    %bias = graph.read @bias : tensor<3x3xf32>
+    %s = graph.matmul %q, %q {transpose_b} : (tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x3xf32>
+    %m = graph.add %s, %bias : (tensor<1x4x3x3xf32>, tensor<3x3xf32>) -> tensor<1x4x3x3xf32>
+    %p = graph.softmax %m {axis = 3 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+    %r = graph.matmul %p, %q : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
+    %s2 = graph.matmul %r, %q {transpose_b} : (tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x3xf32>
+    %p2 = graph.softmax %s2 {axis = 3 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
+    %r2 = graph.matmul %p2, %q : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
+    return %r2, %p2 : tensor<1x4x3x8xf32>, tensor<1x4x3x3xf32>
+  }
+}
