@@ -130,6 +130,22 @@ static Call describeProduct(exec::GemmOp gemm) {
   return call;
 }
 
+/// Of attention: batch, heads, rows, columns and the sizes of q's and v's rows.
+static Call describeAttention(Operation &op) {
+  auto q = cast<MemRefType>(op.getOperand(0).getType()), v = cast<MemRefType>(op.getOperand(2).getType());
+  SmallVector<int64_t> shape(q.getShape().drop_back());
+  shape.append({v.getDimSize(2), q.getDimSize(3), v.getDimSize(3)});
+  Call call = {op.getName().stripDialect(), shapeText(shape), q.getElementType()};
+  if (op.hasAttr("causal"))
+    call.what += " causal";
+  // All but the workspace.
+  for (Value operand : op.getOperands().drop_back())
+    call.bytes += graph::numBytes(operand.getType());
+  if (auto flops = op.getAttrOfType<IntegerAttr>("flops"))
+    call.flops = flops.getInt();
+  return call;
+}
+
 /// The call that an operation becomes.
 static Call describe(Operation &op, SymbolTable &symbols) {
   auto bytes = [&] {
@@ -146,6 +162,8 @@ static Call describe(Operation &op, SymbolTable &symbols) {
     call.bytes = bytes();
     return call;
   }
+  if (isa<exec::AttentionOp, exec::AttentionGradOp>(op))
+    return describeAttention(op);
   // Any other routine: its result's shape, its operands' bytes, the flops it says.
   auto result = cast<MemRefType>(op.getOperand(op.getNumOperands() - 1).getType());
   auto flops = op.getAttrOfType<IntegerAttr>("flops");

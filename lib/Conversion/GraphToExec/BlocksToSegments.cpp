@@ -369,18 +369,21 @@ void SegmentBuilder::buildAttention(Operation &op) {
   auto optional = [&](Value value) { return value ? home(value) : Value(); };
   Value workspace = exec::TempOp::create(
       builder, loc, MemRefType::get({workspaceBytes(op)}, builder.getI8Type()), workspaces.lookup(&op));
+  Operation *built = nullptr;
   if (auto attention = dyn_cast<graph::AttentionOp>(op))
-    exec::AttentionOp::create(
+    built = exec::AttentionOp::create(
         builder, loc, home(attention.getQ()), home(attention.getK()), home(attention.getV()),
         optional(attention.getMask()), home(attention.getResult()), home(attention.getLse()), workspace,
         attention.getScaleAttr(), attention.getCausalAttr(), builder.getI64IntegerAttr(threads));
   else if (auto gradient = dyn_cast<graph::AttentionGradOp>(op))
-    exec::AttentionGradOp::create(
+    built = exec::AttentionGradOp::create(
         builder, loc, home(gradient.getQ()), home(gradient.getK()), home(gradient.getV()),
         optional(gradient.getMask()), home(gradient.getResult()), home(gradient.getLse()),
         home(gradient.getGrad()), home(gradient.getQGrad()), home(gradient.getKGrad()),
         home(gradient.getVGrad()), workspace, gradient.getScaleAttr(), gradient.getCausalAttr(),
         builder.getI64IntegerAttr(threads));
+  // Reports read it.
+  built->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op).getFlops()));
 }
 
 void SegmentBuilder::buildOp(Operation &op) {

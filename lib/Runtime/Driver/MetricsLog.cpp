@@ -1,6 +1,7 @@
 //===- MetricsLog.cpp - the JSON lines of a run ---------------------------===//
 
 #include "MetricsLog.h"
+#include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ void MetricsLog::run() {
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
         text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
         field("threads", run.threads) + field("steps", facts.steps) + field("seed", run.seed) +
-        field("kernel_table", 1) + ",\"plan\":" + planned + ",\"libraries\":" + jsonRanks(facts.libraries) +
+        field("kernel_table", kKernelTable) + ",\"plan\":" + planned + ",\"libraries\":" + jsonRanks(facts.libraries) +
         "}}");
 }
 

@@ -225,7 +225,7 @@ protected:
     for (double value : want)
       if (value == value)
         largest = std::max(largest, std::fabs(value));
-    double tolerance = (d.type == DSOPT_BF16 ? 1.6e-2 : 1e-5) * (largest + 0.1);
+    double tolerance = (d.type == DSOPT_BF16 ? 1.6e-2 : 1e-5) * (largest + 1);
     for (size_t i = 0; i < want.size(); ++i) {
       float got = tensor.read(bytes.data(), i);
       if (want[i] != want[i])

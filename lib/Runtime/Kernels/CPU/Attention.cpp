@@ -31,6 +31,7 @@ void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
 
 extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
                                    const void *v, const void *mask, void *out, float *lse, void *workspace) {
+  CallTimer timer(rt->profile);
   AttentionTensors tensors{q, k, v, mask, out, lse, nullptr, nullptr, nullptr, nullptr};
   auto *scratch = static_cast<float *>(workspace);
   int64_t size = dsopt_attention_scratch(d, 0), pairs = d->batch * d->heads;
@@ -51,6 +52,7 @@ extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, 
                                         const void *v, const void *mask, const void *out, const float *lse,
                                         const void *grad, void *q_grad, void *k_grad, void *v_grad,
                                         void *workspace) {
+  CallTimer timer(rt->profile);
   AttentionTensors tensors{q,    k,      v,      mask,  const_cast<void *>(out), const_cast<float *>(lse),
                            grad, q_grad, k_grad, v_grad};
   int64_t size = dsopt_attention_scratch(d, 1), sum = dsopt_attention_sum(d);
