@@ -22,6 +22,10 @@ CpuRecord cpuRecord();
 /// Threads for rank `rank`: its CPUs divided by the ranks of its machine that share them; at least 1.
 int64_t cpuShare(const std::vector<CpuRecord> &records, int rank);
 
+/// The CPUs of its own for rank `rank` if the ranks of its machine with `threads` threads each do not
+/// outnumber them: an equal part of those it shares, in order. Empty where they do or a quota says less.
+std::vector<int> cpusOfRank(const std::vector<CpuRecord> &records, int rank, int64_t threads);
+
 } // namespace dsopt::runtime
 
 #endif // DSOPT_RUNTIME_CPUS_H

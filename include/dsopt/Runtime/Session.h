@@ -61,6 +61,7 @@ struct RunOptions {
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
   int64_t threads = 1;   ///< at most the program's
+  std::vector<int> cpus; ///< where they run: one each if there are as many, else any; empty: as inherited
   bool logNorms = false; ///< fill gradNorms and paramNorms
 };
 

@@ -3,11 +3,11 @@
 #include "Core/Parameters.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <numeric>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -21,35 +21,27 @@ static constexpr int64_t kPiece = 16 << 20;
 
 ParameterFiles::~ParameterFiles() {
   for (auto &[name, file] : files)
-    if (file.data)
-      munmap(const_cast<char *>(file.data), file.bytes);
+    close(file.descriptor);
 }
 
-const ParameterFiles::Mapping &ParameterFiles::open(const Parameter &parameter) {
-  auto [it, added] = files.try_emplace(parameter.file);
-  Mapping &file = it->second;
+const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
+  auto it = files.find(parameter.file);
   std::string path = parameter.file;
   if (!folder.empty() && (path.empty() || path[0] != '/'))
     path = folder + "/" + path;
-  if (added) {
+  if (it == files.end()) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status{};
     if (descriptor < 0 || fstat(descriptor, &status) < 0) {
       int error = errno;
-      files.erase(it);
+      if (descriptor >= 0)
+        close(descriptor);
       throw Error(StatusInput, "cannot read '" + path + "', which holds parameter '" + parameter.name +
                                    "': " + strerror(error));
     }
-    file.bytes = status.st_size;
-    void *data = file.bytes ? mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
-    int error = errno;
-    close(descriptor);
-    if (data == MAP_FAILED) {
-      files.erase(it);
-      throw Error(StatusInput, "cannot map '" + path + "': " + strerror(error));
-    }
-    file.data = static_cast<const char *>(data);
+    it = files.emplace(parameter.file, File{descriptor, status.st_size}).first;
   }
+  const File &file = it->second;
   if (file.bytes != parameter.file_bytes)
     throw Error(StatusInput, "'" + path + "', which holds parameter '" + parameter.name + "', has " +
                                  std::to_string(file.bytes) + " bytes; it had " +
@@ -59,6 +51,43 @@ const ParameterFiles::Mapping &ParameterFiles::open(const Parameter &parameter) 
                                  std::to_string(parameter.offset + parameter.bytes) + " of '" + path +
                                  "', which has " + std::to_string(file.bytes));
   return file;
+}
+
+/// Reads bytes at a place of a file; false at an error or the file's end.
+static bool readAt(int descriptor, int64_t offset, int64_t bytes, char *target) {
+  while (bytes > 0) {
+    ssize_t got = pread(descriptor, target, bytes, offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return false;
+    target += got, offset += got, bytes -= got;
+  }
+  return true;
+}
+
+/// Bytes [begin, end) of a parameter, whose chunk is checked whole: it is read to its target, while what
+/// lies beside them passes through a buffer.
+static bool readChunk(int descriptor, const Parameter &parameter, int64_t chunk, int64_t begin, int64_t end,
+                      char *target) {
+  int64_t first = chunk * kChunk, last = std::min(first + kChunk, parameter.bytes);
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  char beside[32 << 10];
+  auto skip = [&](int64_t from, int64_t to) {
+    for (int64_t bytes; from < to; from += bytes) {
+      bytes = std::min<int64_t>(sizeof beside, to - from);
+      if (!readAt(descriptor, parameter.offset + from, bytes, beside))
+        return false;
+      XXH3_64bits_update(&hash, beside, bytes);
+    }
+    return true;
+  };
+  int64_t from = std::max(first, begin), to = std::min(last, end);
+  if (!skip(first, from) || !readAt(descriptor, parameter.offset + from, to - from, target + (from - begin)))
+    return false;
+  XXH3_64bits_update(&hash, target + (from - begin), to - from);
+  return skip(to, last) && XXH3_64bits_digest(&hash) == parameter.chunks[chunk];
 }
 
 void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end, char *target) {
@@ -75,17 +104,28 @@ void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end
                                  "' were not there when the program was compiled" +
                                  (parameter.file.empty() ? "" : " (file '" + parameter.file + "')") +
                                  ": compile it with them");
-  const Mapping &file = open(parameter);
-  const char *data = file.data + parameter.offset;
-  for (int64_t chunk = begin * size / kChunk; chunk * kChunk < end * size; ++chunk) {
-    int64_t bytes = std::min(kChunk, parameter.bytes - chunk * kChunk);
-    if (XXH3_64bits(data + chunk * kChunk, bytes) != parameter.chunks[chunk])
-      throw Error(StatusInput, "parameter '" + parameter.name + "' in file '" + parameter.file +
-                                   "' has changed since the program was compiled (bytes " +
-                                   std::to_string(parameter.offset + chunk * kChunk) + " to " +
-                                   std::to_string(parameter.offset + chunk * kChunk + bytes) + ")");
-  }
-  std::memcpy(target, data + begin * size, (end - begin) * size);
+  int descriptor = open(parameter).descriptor;
+  begin *= size, end *= size;
+  int64_t firstChunk = begin / kChunk, count = (end - 1) / kChunk - firstChunk + 1;
+  std::atomic<int64_t> bad{parameter.bytes}; // the first chunk that is not as it was
+  auto body = [&](int64_t index, int) {
+    int64_t chunk = firstChunk + index;
+    if (readChunk(descriptor, parameter, chunk, begin, end, target))
+      return;
+    for (int64_t seen = bad; chunk < seen && !bad.compare_exchange_weak(seen, chunk);)
+      ;
+  };
+  if (pool)
+    pool->forEach(count, 1, body);
+  else
+    for (int64_t index = 0; index < count; ++index)
+      body(index, 0);
+  if (int64_t chunk = bad; chunk < parameter.bytes)
+    throw Error(StatusInput,
+                "parameter '" + parameter.name + "' in file '" + parameter.file +
+                    "' has changed since the program was compiled (bytes " +
+                    std::to_string(parameter.offset + chunk * kChunk) + " to " +
+                    std::to_string(parameter.offset + std::min((chunk + 1) * kChunk, parameter.bytes)) + ")");
 }
 
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
@@ -132,14 +172,22 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
     most = std::max(most, parameter.bytes);
   }
   std::sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->name < b->name; });
-  std::vector<char> whole(info.rank == 0 ? most : 0);
+  // What this rank holds whole is shown where it is; the rest is collected.
+  std::vector<char> whole;
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
     int64_t position, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
     const Position::Load *load = holder(program, parameter->bucket, position);
+    int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
+    if (load && !load->sliced && position == 0) {
+      if (info.rank == 0)
+        visit(*parameter, addresses.at(load->target) + parameter->bucket_offset * size);
+      continue;
+    }
+    if (info.rank == 0)
+      whole.resize(most);
     if (!load && info.rank == 0)
       files.read(*parameter, 0, elements, whole.data());
-    int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
     for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp : 1); ++dpRank) {
       int64_t first = load->sliced ? dpRank * slice : 0;
       int64_t begin = std::max(first, parameter->bucket_offset);

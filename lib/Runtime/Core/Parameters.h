@@ -4,14 +4,17 @@
 #define DSOPT_LIB_RUNTIME_CORE_PARAMETERS_H
 
 #include "Core/Addresses.h"
+#include "Core/ThreadPool.h"
 
 namespace dsopt::runtime {
 
-/// Files of a model, mapped while parameters are read from them.
+/// Files of a model, open while parameters are read from them. They are read, not mapped: nothing of them
+/// stays resident, and a file that shrinks is an error, not a signal.
 class ParameterFiles {
 public:
-  /// Paths are relative to `folder`.
-  explicit ParameterFiles(std::string folder) : folder(std::move(folder)) {}
+  /// Paths are relative to `folder`. The threads of `pool`, if any, read and check chunks.
+  explicit ParameterFiles(std::string folder, ThreadPool *pool = nullptr)
+      : folder(std::move(folder)), pool(pool) {}
   ~ParameterFiles();
 
   /// Reads elements [begin, end) of a parameter; checks the file's size and the hash of every chunk
@@ -19,13 +22,14 @@ public:
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target);
 
 private:
-  struct Mapping {
-    const char *data = nullptr;
-    int64_t bytes = 0;
+  struct File {
+    int descriptor;
+    int64_t bytes;
   };
-  const Mapping &open(const Parameter &parameter);
+  const File &open(const Parameter &parameter);
   std::string folder;
-  std::map<std::string, Mapping> files;
+  ThreadPool *pool;
+  std::map<std::string, File> files;
 };
 
 /// Reads what this rank holds of all parameters.

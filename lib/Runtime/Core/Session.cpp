@@ -27,7 +27,8 @@ public:
   SessionState(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
                const RunOptions &given, InputSource &inputs)
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
-        pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread),
+        pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
+             options.cpus),
         addresses(program, info, arena, resolve),
         executor(program, info, engine, addresses, resolve, pool, options, inputs),
         parameters(program, pool.threads(), true) {
@@ -150,7 +151,7 @@ void Session::loadParameters(const std::string &folder) {
     state->folder = folder;
   std::unique_ptr<Error> failure;
   try {
-    ParameterFiles files(state->folder);
+    ParameterFiles files(state->folder, &state->pool);
     runtime::loadParameters(state->program, state->info, state->addresses, files);
   } catch (const Error &error) {
     failure = std::make_unique<Error>(error);
@@ -185,7 +186,7 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
 
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
-  ParameterFiles files(state->folder);
+  ParameterFiles files(state->folder, &state->pool);
   runtime::visitParameters(state->program, state->info, state->addresses, state->engine, files, visit);
 }
 

@@ -4,10 +4,27 @@
 #include "Core/Futex.h"
 
 #include <csignal>
+#include <sched.h>
 
 namespace dsopt::runtime {
 
-ThreadPool::ThreadPool(int threads, int spin, void (*init)()) : spin(spin) {
+/// Keeps the calling thread on its CPU, or on any if there is none of its own. Where that is not allowed
+/// it runs where it may.
+static void place(int thread, int threads, const std::vector<int> &cpus) {
+  if (cpus.empty())
+    return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (static_cast<int>(cpus.size()) == threads)
+    CPU_SET(cpus[thread], &set);
+  else
+    for (int cpu : cpus)
+      CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus) : spin(spin) {
+  place(0, threads, cpus);
   if (init)
     init();
   // Signals are the main thread's.
@@ -15,7 +32,10 @@ ThreadPool::ThreadPool(int threads, int spin, void (*init)()) : spin(spin) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this, i, init] { work(i, init); });
+    workers.emplace_back([this, i, init, threads, cpus] {
+      place(i, threads, cpus);
+      work(i, init);
+    });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

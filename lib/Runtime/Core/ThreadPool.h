@@ -21,7 +21,9 @@ class ThreadPool {
 public:
   /// `spin`: pauses before a thread sleeps; 0 where threads outnumber CPUs. `init` runs first in every
   /// thread, the caller's too.
-  ThreadPool(int threads, int spin, void (*init)() = nullptr);
+  /// `cpus`: where the threads run, the caller too: each on one of its own if there are as many, else all
+  /// on any of them; as inherited if empty.
+  ThreadPool(int threads, int spin, void (*init)() = nullptr, const std::vector<int> &cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;

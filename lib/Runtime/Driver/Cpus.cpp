@@ -88,4 +88,33 @@ int64_t dsopt::runtime::cpuShare(const std::vector<CpuRecord> &records, int rank
   return std::max<int64_t>(share, 1);
 }
 
+std::vector<int> dsopt::runtime::cpusOfRank(const std::vector<CpuRecord> &records, int rank,
+                                            int64_t threads) {
+  const CpuRecord &mine = records[rank];
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < 1024; ++cpu)
+    if (mine.mask[cpu / 64] >> (cpu % 64) & 1)
+      cpus.push_back(cpu);
+  // Ranks with one mask share it; masks that overlap otherwise are somebody's plan.
+  int64_t sharing = 0, before = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const CpuRecord &other = records[i];
+    if (other.machine != mine.machine)
+      continue;
+    bool overlaps = false;
+    for (int word = 0; word < 16; ++word)
+      overlaps |= (other.mask[word] & mine.mask[word]) != 0;
+    if (!overlaps)
+      continue;
+    if (!std::equal(std::begin(mine.mask), std::end(mine.mask), other.mask))
+      return {};
+    before += i < static_cast<size_t>(rank);
+    ++sharing;
+  }
+  int64_t share = static_cast<int64_t>(cpus.size()) / sharing;
+  if (share < threads || (mine.quota > 0 && mine.quota < static_cast<int64_t>(cpus.size())))
+    return {};
+  return {cpus.begin() + before * share, cpus.begin() + (before + 1) * share};
+}
+
 int64_t dsopt::runtime::availableCpus() { return cpuShare({cpuRecord()}, 0); }

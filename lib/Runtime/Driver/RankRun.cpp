@@ -71,10 +71,12 @@ template <typename T> std::vector<T> exchanged(Engine &engine, const T &mine) {
   return all;
 }
 
-/// Threads of this rank where the launcher did not decide.
-int64_t chooseThreads(const Program &program, Engine &engine) {
+/// How many threads, where the command line does not say, and where they run.
+void placeThreads(const Program &program, Engine &engine, int64_t given, RunOptions &options) {
   std::vector<CpuRecord> records = exchanged(engine, cpuRecord());
-  return std::min(cpuShare(records, engine.rank()), std::max<int64_t>(program.threads, 1));
+  options.threads =
+      given ? given : std::min(cpuShare(records, engine.rank()), std::max<int64_t>(program.threads, 1));
+  options.cpus = cpusOfRank(records, engine.rank(), options.threads);
 }
 
 /// Hands the parameters to everything that wants them; the hash if it was wanted.
@@ -152,7 +154,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   bool first = engine.rank() == 0;
   RunOptions &options = settings.options;
   options.steps = settings.steps;
-  options.threads = settings.threads ? settings.threads : chooseThreads(program, engine);
+  placeThreads(program, engine, settings.threads, options);
 
   Session session(
       program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
