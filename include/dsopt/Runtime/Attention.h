@@ -35,7 +35,7 @@ typedef struct dsopt_attention {
 /// the same packed columns. Part of the kernel table: results depend on the first three.
 enum {
   DSOPT_ATTENTION_ROWS = 64,
-  DSOPT_ATTENTION_COLUMNS = 128,
+  DSOPT_ATTENTION_COLUMNS = 256,
   DSOPT_ATTENTION_GRAD_COLUMNS = 64,
   DSOPT_ATTENTION_GROUP = 4,
   /// Backward cuts the columns into chunks where there are fewer (batch, head) pairs.

@@ -184,3 +184,21 @@ module @param attributes {dsopt.options = {gradient_type = "param"}} {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+// Attention's gradient is one routine, which keeps the result and the rows' lse; a mask has none.
+
+// CHECK-LABEL: func.func @micro_batch
+graph.parameter @q : tensor<1x2x3x4xf32> from "m" at 0 bytes 96
+func.func @forward(%k: tensor<1x2x5x4xf32>, %mask: tensor<3x5xf32>) -> tensor<f32> {
+  // CHECK: %[[Q:.*]] = graph.read @q
+  // CHECK: %[[R:.*]], %[[LSE:.*]] = graph.attention %[[Q]], %arg0, %arg0, %arg1 {graph.block = 0 : i64, graph.phase = "F", scale = 5.000000e-01 : f64}
+  // CHECK: %[[D:.*]] = graph.expand
+  // CHECK: %[[DQ:.*]], %{{.*}}, %{{.*}} = graph.attention_grad %{{.*}}, %arg0, %arg0, %arg1, %[[R]], %[[LSE]], %[[D]] {graph.block = 0 : i64, graph.phase = "W", scale = 5.000000e-01 : f64}
+  // CHECK: graph.accumulate @q.grad.0, %[[DQ]]
+  %q = graph.read @q {graph.block = 0 : i64} : tensor<1x2x3x4xf32>
+  %r, %lse = graph.attention %q, %k, %k, %mask {graph.block = 0 : i64, scale = 0.5 : f64} : (tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<3x5xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  %l = graph.reduce_sum %r {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x2x3x4xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}

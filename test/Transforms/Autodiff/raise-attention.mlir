@@ -84,7 +84,7 @@ func.func @forward(%q: tensor<6x3x8xf32>, %k: tensor<6x4x8xf32>, %v: tensor<6x4x
 
 // -----
 
-// What stays: a bias that is trained, scores with another use.
+// What stays: a bias that is trained, scores with another use, few rows of many columns.
 
 // CHECK-LABEL: module @kept
 module @kept {
@@ -100,5 +100,18 @@ module @kept {
     %p2 = graph.softmax %s2 {axis = 3 : i64} : (tensor<1x4x3x3xf32>) -> tensor<1x4x3x3xf32>
     %r2 = graph.matmul %p2, %q : (tensor<1x4x3x3xf32>, tensor<1x4x3x8xf32>) -> tensor<1x4x3x8xf32>
     return %r2, %p2 : tensor<1x4x3x8xf32>, tensor<1x4x3x3xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @few
+module @few {
+  // CHECK-NOT: graph.attention
+  func.func @forward(%q: tensor<2x8x8xf32>, %k: tensor<2x128x8xf32>) -> tensor<2x8x8xf32> {
+    %s = graph.matmul %q, %k {transpose_b} : (tensor<2x8x8xf32>, tensor<2x128x8xf32>) -> tensor<2x8x128xf32>
+    %p = graph.softmax %s {axis = 2 : i64} : (tensor<2x8x128xf32>) -> tensor<2x8x128xf32>
+    %r = graph.matmul %p, %k : (tensor<2x8x128xf32>, tensor<2x128x8xf32>) -> tensor<2x8x8xf32>
+    return %r : tensor<2x8x8xf32>
   }
 }
