@@ -15,6 +15,7 @@ config.test_exec_root = os.path.join(config.dsopt_build, "test")
 
 tools = os.path.join(config.dsopt_build, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools, os.environ["PATH"]])
+config.environment["DSOPT_CACHE"] = os.path.join(config.dsopt_build, "test", "cache")
 venv = os.path.join(config.dsopt_build, "venv", "bin", "python")
 config.substitutions.append(("%python", venv if os.path.exists(venv) else sys.executable))
 config.substitutions.append(("%build", config.dsopt_build))

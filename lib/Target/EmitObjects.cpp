@@ -2,11 +2,11 @@
 //
 // Functions are compiled in groups, each an LLVM module of its own: translated
 // one after the other, handed over as bitcode, optimized and turned into machine
-// code by any thread. Groups depend on the module alone.
+// code by any thread, or taken from the cache. Groups depend on the module alone.
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Target/Target.h"
+#include "ObjectCache.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/SymbolTable.h"
@@ -254,13 +254,28 @@ LogicalResult dsopt::emitObjects(ModuleOp module, const ResolvedTarget &target, 
 
   // Any thread takes the next group.
   ObjectBuffers compiled(groups.size());
+  ObjectCache cache(options.cache, options.cacheBytes);
+  auto fromCache = [&](size_t index, std::string &key) {
+    // The tables are other ones with every command line, and quickly written.
+    if (index == 0 || options.cache.empty())
+      return false;
+    key = ObjectCache::key(groups[index], target, options.optLevel);
+    compiled[index] = cache.find(key);
+    return compiled[index] != nullptr;
+  };
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   auto work = [&] {
     std::string problem;
     auto own = makeMachine(target, options.optLevel, problem);
-    for (size_t index; own && problem.empty() && (index = next++) < groups.size();)
+    for (size_t index; own && problem.empty() && (index = next++) < groups.size();) {
+      std::string key;
+      if (fromCache(index, key))
+        continue;
       compiled[index] = compile(groups[index], *own, options.optLevel, problem);
+      if (compiled[index] && !key.empty())
+        cache.store(key, compiled[index]->getBuffer());
+    }
     if (!problem.empty()) {
       std::lock_guard<std::mutex> lock(mutex);
       error = problem;

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -125,11 +126,23 @@ static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
   fs::remove_directories(folder);
 }
 
+/// Where compiled kernels are kept: DSOPT_CACHE if set ("off": nowhere), else the user's folder for caches.
+static std::string cacheFolder() {
+  if (const char *given = std::getenv("DSOPT_CACHE"))
+    return llvm::StringRef(given) == "off" ? "" : given;
+  llvm::SmallString<128> folder;
+  if (!path::cache_directory(folder))
+    return "";
+  path::append(folder, "dsopt");
+  return folder.str().str();
+}
+
 LogicalResult Product::produce(const ParsedOptions &options) {
   Location loc = module.getLoc();
   TargetOptions target;
   target.arch = getOption(module, "arch", "native").str();
   target.threads = std::max(1u, std::thread::hardware_concurrency());
+  target.cache = cacheFolder();
   FailureOr<ResolvedTarget> resolved = resolveTarget(loc, target.arch);
   if (failed(resolved))
     return failure();

@@ -20,6 +20,8 @@ struct TargetOptions {
   std::string arch = "native"; ///< native, x86-64-v3 or a processor's name
   unsigned threads = 1;        ///< that compile
   unsigned optLevel = 3;
+  std::string cache;                     ///< folder of compiled groups, empty: none
+  int64_t cacheBytes = int64_t(1) << 28; ///< of it at most
 };
 
 /// What to compile for, as LLVM says it.
