@@ -66,6 +66,34 @@ typedef struct dsopt_gemm {
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);
 
+/// A linear layer with its negative log-likelihood, a constant of the program (graph.linear_nll_grad).
+typedef struct dsopt_linear_nll {
+  int64_t rows, depth, classes;
+  int64_t transpose_b; ///< the weight is `[classes, depth]`, else `[depth, classes]`
+  int64_t ignore_index;
+  int64_t label_bytes; ///< 4 or 8
+} dsopt_linear_nll;
+
+/// Rows whose logits exist at a time: 64 MiB of them, but 256 rows at least, since each such tile adds to
+/// the whole gradient of the weight. The workspace holds that many rows of fp32 logits.
+static inline int64_t dsopt_linear_nll_chunk(int64_t rows, int64_t classes) {
+  int64_t most = (INT64_C(1) << 24) / classes;
+  if (most < 256)
+    most = 256;
+  if (rows <= most)
+    return rows;
+  int64_t count = (rows + most - 1) / most;
+  return ((rows + count - 1) / count + 63) / 64 * 64;
+}
+
+/// `losses[i] = lse(logits[i]) - logits[i, labels[i]]` with `logits = x * op(weight) + bias`, and the
+/// gradients of x, weight and bias where `grad` is that of `losses`. Rows with the ignored label give 0.
+/// `bias` and each gradient may be null; those of weight and bias are added to where asked.
+void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x, const void *weight,
+                         const void *bias, const void *labels, const float *grad, float *losses, void *x_grad,
+                         float *weight_grad, float *bias_grad, void *workspace, int64_t accumulate_weight,
+                         int64_t accumulate_bias);
+
 /// `result[indices[i], :] += rows[i, :]` for i in order, over `count` rows of
 /// `width`; first fills `result` (`size` rows) with zeros unless `accumulate`.
 /// `index_bytes` is 4 or 8; negative indices count from the end.

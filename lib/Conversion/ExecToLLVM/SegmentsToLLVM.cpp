@@ -73,6 +73,7 @@ private:
   LogicalResult lower(Operation &op);
   LogicalResult lowerLaunch(exec::LaunchOp launch);
   LogicalResult lowerGemm(exec::GemmOp gemm);
+  LogicalResult lowerLoss(exec::LinearNllOp loss);
   template <typename Op> LogicalResult lowerAttention(Op attention);
   LogicalResult requireF32(Operation &op, Value memref);
   void call(Location loc, StringRef name, ArrayRef<Value> arguments);
@@ -317,6 +318,32 @@ template <typename Op> LogicalResult SegmentLowering::lowerAttention(Op attentio
   return success();
 }
 
+LogicalResult SegmentLowering::lowerLoss(exec::LinearNllOp loss) {
+  auto weight = cast<MemRefType>(loss.getWeight().getType());
+  int64_t rows = dim(loss.getX(), 0), depth = dim(loss.getX(), 1);
+  int64_t classes = weight.getDimSize(loss.getTransposeB() ? 0 : 1);
+  int64_t bytes = elements(loss.getWorkspace()), needed = dsopt_linear_nll_chunk(rows, classes) * classes * 4;
+  if (failed(requireF32(*loss, loss.getX())) || failed(requireF32(*loss, loss.getWeight())))
+    return failure();
+  if (bytes < needed)
+    return loss.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
+  Location loc = loss.getLoc();
+  Value null = LLVM::ZeroOp::create(builder, loc, ptr);
+  auto optional = [&](Value memref) { return memref ? pointer(memref) : null; };
+  int64_t labelBytes = cast<MemRefType>(loss.getLabels().getType()).getElementTypeBitWidth() / 8;
+  Value descriptor =
+      LLVM::AddressOfOp::create(builder, loc,
+                                descriptors.get("loss", {rows, depth, classes, loss.getTransposeB(),
+                                                         int64_t(loss.getIgnoreIndex()), labelBytes}));
+  call(loc, "dsopt_rt_linear_nll",
+       {function.getArgument(0), descriptor, pointer(loss.getX()), pointer(loss.getWeight()),
+        optional(loss.getBias()), pointer(loss.getLabels()), pointer(loss.getGrad()), pointer(loss.getLoss()),
+        optional(loss.getXGrad()), optional(loss.getWeightGrad()), optional(loss.getBiasGrad()),
+        pointer(loss.getWorkspace()), accumulate(loc, loss.getWeightIntoGradient()),
+        accumulate(loc, loss.getBiasIntoGradient())});
+  return success();
+}
+
 LogicalResult SegmentLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   return TypeSwitch<Operation *, LogicalResult>(&op)
@@ -343,6 +370,7 @@ LogicalResult SegmentLowering::lower(Operation &op) {
       .Case<exec::GemmOp>([&](exec::GemmOp gemm) { return lowerGemm(gemm); })
       .Case<exec::AttentionOp, exec::AttentionGradOp>(
           [&](auto attention) { return lowerAttention(attention); })
+      .Case<exec::LinearNllOp>([&](exec::LinearNllOp loss) { return lowerLoss(loss); })
       .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
         if (failed(requireF32(op, scatter.getResult())))
           return failure();

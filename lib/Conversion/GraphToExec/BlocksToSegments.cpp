@@ -13,7 +13,7 @@
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Runtime/Attention.h"
+#include "dsopt/Runtime/ABI.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -105,6 +105,8 @@ private:
   void buildOp(Operation &op);
   void buildProduct(Operation &op);
   void buildAttention(Operation &op);
+  void buildLoss(graph::LinearNllGradOp op);
+  Value homeOrGradient(Value value);
   int64_t workspaceBytes(Operation &op);
   Value home(Value value);
   Value viewAs(Location loc, Value memref, MemRefType type);
@@ -121,10 +123,10 @@ private:
   SmallVector<Argument> arguments;
   DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
-  DenseMap<Operation *, graph::AccumulateOp> fused; ///< products computed in a gradient
-  DenseMap<Value, int64_t> offsets;                 ///< of temporaries
-  DenseMap<Operation *, int64_t> workspaces;        ///< offsets of routines' scratch
-  DenseMap<Value, Value> homes;                     ///< what was built
+  DenseMap<Value, graph::AccumulateOp> fused; ///< products computed in a gradient
+  DenseMap<Value, int64_t> offsets;           ///< of temporaries
+  DenseMap<Operation *, int64_t> workspaces;  ///< offsets of routines' scratch
+  DenseMap<Value, Value> homes;               ///< what was built
   SmallVector<Attribute> gathers, reduces;
   int64_t tempBytes = 0, flops = 0;
 };
@@ -228,6 +230,12 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
             return op.emitOpError("works on ") << type << " and " << other << ", expected one type";
         return success();
       })
+      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) -> LogicalResult {
+        for (Value value : {loss.getX(), loss.getWeight()})
+          if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32())
+            return op.emitOpError("works on ") << type << ", expected f32";
+        return success();
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         if (!callee || !callee->hasAttrOfType<StringAttr>(graph::kIterateAttr) ||
@@ -243,6 +251,12 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
 
 /// Bytes of scratch that a routine needs for all threads.
 int64_t SegmentBuilder::workspaceBytes(Operation &op) {
+  if (auto loss = dyn_cast<graph::LinearNllGradOp>(op)) {
+    int64_t classes =
+        cast<RankedTensorType>(loss.getWeight().getType()).getDimSize(loss.getTransposeB() ? 0 : 1);
+    int64_t rows = cast<RankedTensorType>(loss.getX().getType()).getDimSize(0);
+    return dsopt_linear_nll_chunk(rows, classes) * classes * int64_t(sizeof(float));
+  }
   if (!isa<graph::AttentionOp, graph::AttentionGradOp>(op))
     return 0;
   auto q = cast<RankedTensorType>(op.getOperand(0).getType()),
@@ -286,16 +300,16 @@ LogicalResult SegmentBuilder::placeValues() {
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
     if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::AttentionOp, graph::AttentionGradOp,
-             graph::KernelOp>(op))
+             graph::LinearNllGradOp, graph::KernelOp>(op))
       continue;
     if (int64_t bytes = workspaceBytes(op)) {
       scratch.emplace_back(&op, temporaries.size());
       temporaries.push_back({bytes, int64_t(position), int64_t(position)});
     }
     for (Value result : op.getResults()) {
-      if (isa<graph::MatMulOp, graph::GatherGradOp>(op))
+      if (isa<graph::MatMulOp, graph::GatherGradOp, graph::LinearNllGradOp>(op))
         if (auto accumulate = fusedAccumulation(result)) {
-          fused[&op] = accumulate;
+          fused[result] = accumulate;
           continue;
         }
       Value root = rootOf(result);
@@ -345,9 +359,8 @@ Value SegmentBuilder::home(Value value) {
 void SegmentBuilder::buildProduct(Operation &op) {
   Location loc = op.getLoc();
   auto type = toMemRef(op.getResult(0).getType());
-  auto accumulate = fused.lookup(&op);
-  Value result = accumulate ? viewAs(loc, argument(gradients.lookup(accumulate.getStateAttr())), type)
-                            : home(op.getResult(0));
+  auto accumulate = fused.lookup(op.getResult(0));
+  Value result = homeOrGradient(op.getResult(0));
   if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
     exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result,
                          matmul.getTransposeA(), matmul.getTransposeB(), bool(accumulate));
@@ -362,6 +375,28 @@ void SegmentBuilder::buildProduct(Operation &op) {
       builder, loc, viewAs(loc, home(scatter.getGrad()), matrix(count)),
       viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
       viewAs(loc, result, matrix(size)), bool(accumulate));
+}
+
+/// Where a result is written: its own home, or the gradient that it is added to.
+Value SegmentBuilder::homeOrGradient(Value value) {
+  auto accumulate = fused.lookup(value);
+  return accumulate ? viewAs(value.getLoc(), argument(gradients.lookup(accumulate.getStateAttr())),
+                             toMemRef(value.getType()))
+                    : home(value);
+}
+
+void SegmentBuilder::buildLoss(graph::LinearNllGradOp op) {
+  auto optional = [&](Value value) { return value ? homeOrGradient(value) : Value(); };
+  auto flag = [&](Value value) { return fused.contains(value) ? builder.getUnitAttr() : UnitAttr(); };
+  Value workspace =
+      exec::TempOp::create(builder, op.getLoc(), MemRefType::get({workspaceBytes(*op)}, builder.getI8Type()),
+                           workspaces.lookup(op));
+  auto routine = exec::LinearNllOp::create(
+      builder, op.getLoc(), home(op.getX()), home(op.getWeight()), optional(op.getBias()),
+      home(op.getLabels()), home(op.getGrad()), home(op.getLoss()), optional(op.getXGrad()),
+      optional(op.getWeightGrad()), optional(op.getBiasGrad()), workspace, op.getIgnoreIndexAttr(),
+      op.getTransposeBAttr(), flag(op.getWeightGrad()), flag(op.getBiasGrad()));
+  routine->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op.getOperation()).getFlops()));
 }
 
 void SegmentBuilder::buildAttention(Operation &op) {
@@ -392,6 +427,7 @@ void SegmentBuilder::buildOp(Operation &op) {
   TypeSwitch<Operation *>(&op)
       .Case<graph::MatMulOp, graph::GatherGradOp>([&](auto) { buildProduct(op); })
       .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto) { buildAttention(op); })
+      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) { buildLoss(loss); })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         int64_t range = 1;
@@ -405,7 +441,7 @@ void SegmentBuilder::buildOp(Operation &op) {
                                builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
       })
       .Case<graph::AccumulateOp>([&](graph::AccumulateOp accumulate) {
-        if (!fused.contains(rootOf(accumulate.getValue()).getDefiningOp()))
+        if (!fused.contains(rootOf(accumulate.getValue())))
           exec::AccumulateOp::create(builder, loc, home(accumulate.getValue()),
                                      argument(gradients.lookup(accumulate.getStateAttr())));
       })
@@ -420,7 +456,7 @@ void SegmentBuilder::countFlops(Operation &op) {
     auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
     int64_t k = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
     flops += 2 * k * graph::numElements(matmul.getType());
-  } else if (isa<graph::AttentionOp, graph::AttentionGradOp>(op)) {
+  } else if (isa<graph::AttentionOp, graph::AttentionGradOp, graph::LinearNllGradOp>(op)) {
     flops += cast<CostedOpInterface>(op).getFlops();
   } else if (isa<graph::KernelOp, graph::GatherGradOp>(op)) {
     for (Type type : op.getResultTypes())

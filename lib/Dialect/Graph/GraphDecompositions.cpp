@@ -107,6 +107,14 @@ Values decompose(NllOp op, Parts &p) {
   return {p.reshape(loss, rows), p.reshape(lse, rows)};
 }
 
+/// What has no gradient, or one that is not merged with it.
+Values decompose(LinearNllOp op, Parts &p) {
+  Value logits = p.make<MatMulOp>(op.getX(), op.getWeight(), false, op.getTransposeB());
+  if (op.getBias())
+    logits = p.add(logits, op.getBias());
+  return {p.make<NllOp>(logits, op.getLabels(), op.getIgnoreIndex())};
+}
+
 template <typename Op>
 struct CompositeModel : DecomposableOpInterface::ExternalModel<CompositeModel<Op>, Op> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
@@ -122,7 +130,7 @@ template <typename... Ops> void attach(MLIRContext *context) {
 
 void registerDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
-    attach<ReduceMeanOp, SoftmaxOp, GeluOp, LayerNormOp, NllOp>(context);
+    attach<ReduceMeanOp, SoftmaxOp, GeluOp, LayerNormOp, NllOp, LinearNllOp>(context);
   });
 }
 } // namespace dsopt::graph

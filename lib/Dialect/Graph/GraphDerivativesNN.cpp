@@ -86,6 +86,27 @@ LogicalResult gradient(NllOp op, GradientBuilder &g) {
   return success();
 }
 
+LogicalResult gradient(LinearNllOp op, GradientBuilder &g) {
+  auto typeIf = [](bool needed, Value operand) {
+    return needed ? RankedTensorType::get(cast<RankedTensorType>(operand.getType()).getShape(),
+                                          Float32Type::get(operand.getContext()))
+                  : RankedTensorType();
+  };
+  Value bias = op.getBias();
+  Value loss = g.make<LinearNllGradOp>(op.getLoss().getType(), g.needs(0) ? op.getX().getType() : Type(),
+                                       typeIf(g.needs(1), op.getWeight()), typeIf(bias && g.needs(2), bias),
+                                       op.getX(), op.getWeight(), bias, op.getLabels(), g.grad(),
+                                       op.getIgnoreIndexAttr(), op.getTransposeBAttr());
+  auto all = cast<LinearNllGradOp>(loss.getDefiningOp());
+  if (g.needs(0))
+    g.set(0, all.getXGrad());
+  if (g.needs(1))
+    g.set(1, all.getWeightGrad());
+  if (bias && g.needs(2))
+    g.set(2, all.getBiasGrad());
+  return success();
+}
+
 } // namespace
 
 void attachNNDerivatives(MLIRContext *context) {
@@ -93,6 +114,7 @@ void attachNNDerivatives(MLIRContext *context) {
   attachDerivative<GeluOp, gradient>(context);
   attachDerivative<LayerNormOp, gradient>(context);
   attachDerivative<NllOp, gradient>(context);
+  attachDerivative<LinearNllOp, gradient>(context);
 }
 
 } // namespace dsopt::graph

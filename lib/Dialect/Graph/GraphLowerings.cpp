@@ -74,6 +74,7 @@ void registerLowerings(DialectRegistry &registry) {
     GatherGradOp::attachInterface<LibraryModel<GatherGradOp>>(*context);
     AttentionOp::attachInterface<LibraryModel<AttentionOp>>(*context);
     AttentionGradOp::attachInterface<LibraryModel<AttentionGradOp>>(*context);
+    LinearNllGradOp::attachInterface<LibraryModel<LinearNllGradOp>>(*context);
     ReshapeOp::attachInterface<ReshapeModel>(*context);
     registerElementwiseLowerings(dialect, context);
     registerReductionLowerings(dialect, context);

@@ -14,7 +14,8 @@ namespace dsopt::runtime {
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
     reinterpret_cast<void *>(&dsopt_rt_launch), reinterpret_cast<void *>(&dsopt_rt_gemm),
-    reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32), reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32),
+    reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
 
 /// Threads that share CPUs with others do not spin.
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }

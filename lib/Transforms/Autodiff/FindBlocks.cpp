@@ -33,7 +33,7 @@ Value storage(Value value) {
 
 /// Whether the operation is numbered: it multiplies by a parameter.
 bool isParameterProduct(Operation *op, const Origins &origins) {
-  return isa<graph::MatMulOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+  return isa<graph::MatMulOp, graph::LinearNllOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
            return origins.of(operand) == Origin::Parameter;
          });
 }

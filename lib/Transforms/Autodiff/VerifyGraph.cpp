@@ -45,11 +45,11 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     return Place{block.getInt(), phase.getValue()[0]};
   }
 
-  /// Forward values flow to later blocks and to backward, gradients to earlier
-  /// blocks out of B alone.
+  /// Forward values flow to later blocks and to backward (a gradient that the loss
+  /// computes in F too), gradients to earlier blocks out of B alone.
   bool mayFlow(Place from, Place to) {
     if (from.phase == 'F')
-      return from.block <= to.block;
+      return from.block <= to.block || to.phase == 'B';
     if (to.phase == 'F')
       return false;
     if (from.block == to.block)

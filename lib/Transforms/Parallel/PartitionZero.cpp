@@ -39,6 +39,17 @@ static llvm::MapVector<StringAttr, SmallVector<int64_t>> findReaders(ArrayRef<gr
   return readers;
 }
 
+/// Parameters whose gradient is complete at the end of phase F (the loss's own weight).
+static llvm::DenseSet<StringAttr> findEarly(ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
+  llvm::DenseSet<StringAttr> early;
+  for (const graph::Block &block : blocks)
+    for (func::FuncOp function : block.functions())
+      if (auto phase = function->getAttrOfType<StringAttr>(graph::kPhaseAttr); phase && phase == "F")
+        for (StringAttr state : graph::accumulatedStates(function))
+          early.insert(symbols.lookup<graph::StateOp>(state).getParameterAttr().getAttr());
+  return early;
+}
+
 void PartitionZeroPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto blocks = graph::collectBlocks(module);
@@ -56,6 +67,7 @@ void PartitionZeroPass::runOnOperation() {
 
   SymbolTable symbols(module);
   auto readers = findReaders(*blocks, symbols);
+  llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
   llvm::MapVector<StringAttr, Bucket> buckets;
   Builder attributes(module.getContext());
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
@@ -75,6 +87,9 @@ void PartitionZeroPass::runOnOperation() {
       (llvm::Twine("b") + llvm::Twine(reader->second.front())).toVector(name);
     if (parameter.getFrozen() && !shared)
       name += ".frozen";
+    // Sums of one bucket are complete at one time.
+    if (!shared && early.contains(parameter.getSymNameAttr()))
+      name += ".loss";
     if (parameter.getFrozen() && !element.isF32()) {
       name += '.';
       llvm::raw_svector_ostream(name) << element;

@@ -236,6 +236,18 @@ def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
                        AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
+def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {
+  let summary = "graph.linear_nll_grad by tiles of rows";
+  let description = [{
+    `workspace` holds a tile of logits. Gradients of weight and bias are stored, or
+    obey the run's accumulate flag where they are marked.
+  }];
+  let arguments = (ins AnyMemRef:$x, AnyMemRef:$weight, Optional<AnyMemRef>:$bias, AnyMemRef:$labels, AnyMemRef:$grad,
+                       AnyMemRef:$loss, Optional<AnyMemRef>:$x_grad, Optional<AnyMemRef>:$weight_grad,
+                       Optional<AnyMemRef>:$bias_grad, AnyMemRef:$workspace, I64Attr:$ignore_index, UnitAttr:$transpose_b,
+                       UnitAttr:$weight_into_gradient, UnitAttr:$bias_into_gradient);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
   let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, UnitAttr:$into_gradient);

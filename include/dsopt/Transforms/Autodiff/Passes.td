@@ -33,6 +33,46 @@ def RaiseAttention : Pass<"raise-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def RaiseLinearNll : Pass<"raise-linear-nll", "::mlir::ModuleOp"> {
+  let summary = "make a loss over a product's logits one operation";
+  let description = [{
+    Input: `@forward`, canonical. Output: the same with each `graph.nll` of logits
+    that nothing else uses and that are `x w^T` (plus a bias), `w` a parameter,
+    as `graph.linear_nll`, where the loss is linear in it with factors made from
+    inputs alone: its gradient is then known before the logits are.
+
+    ```mlir
+    %logits = graph.matmul %x, %w {transpose_b} : ...
+    %loss, %lse = graph.nll %logits, %labels {ignore_index = -100 : i64} : ...
+    // becomes
+    %loss = graph.linear_nll %x, %w, %labels {ignore_index = -100 : i64, transpose_b} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def MergeLossGradient : Pass<"merge-loss-gradient", "::mlir::ModuleOp"> {
+  let summary = "compute linear_nll and its gradients in forward, in one go";
+  let description = [{
+    Input: `@micro_batch`. Output: the same with each `graph.linear_nll` and its
+    `graph.linear_nll_grad` as one `graph.linear_nll_grad` of phase F, where the
+    gradient that it starts from needs nothing that follows the loss. So no logits
+    are kept for backward. Sums for weights are accumulated in F as well.
+
+    ```mlir
+    %loss = graph.linear_nll %x, %w, %labels {graph.block = 3, graph.phase = "F", ...} : ...
+    ...
+    %_, %dx, %dw = graph.linear_nll_grad %x, %v, %labels, %g {graph.block = 3, graph.phase = "B", ...} : ...
+    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = "W"} : ...
+    // becomes
+    %loss, %dx, %dw = graph.linear_nll_grad %x, %w, %labels, %g {graph.block = 3, graph.phase = "F", ...} : ...
+    ...
+    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = "F"} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def FindBlocks : Pass<"find-blocks", "::mlir::ModuleOp"> {
   let summary = "cut the forward graph into blocks where little is alive";
   let description = [{

@@ -48,17 +48,10 @@ GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
   return tiles;
 }
 
-} // namespace dsopt::runtime
-
-using namespace dsopt::runtime;
-
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
-extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
-                              int64_t accumulate) {
-  CallTimer timer(rt->profile);
-  const dsopt_gemm &p = *product;
+void multiply(ThreadPool &pool, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
   int64_t batch = 1;
   for (int64_t extent : p.batch)
     batch *= extent;
@@ -86,6 +79,16 @@ extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const voi
   int64_t count = batch * tiles.rows * tiles.columns;
   bool small = batch * p.m * p.n * p.k < kSmallProduct;
   // Many small matrices: some at a time for each thread.
-  int64_t together = std::max<int64_t>(1, count / (8 * rt->pool->threads()));
-  rt->pool->forEach(count, small ? count : together, body);
+  int64_t together = std::max<int64_t>(1, count / (8 * pool.threads()));
+  pool.forEach(count, small ? count : together, body);
+}
+
+} // namespace dsopt::runtime
+
+using namespace dsopt::runtime;
+
+extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
+                              int64_t accumulate) {
+  CallTimer timer(rt->profile);
+  multiply(*rt->pool, *product, a, b, c, accumulate);
 }

@@ -46,6 +46,9 @@ struct GemmTiles {
   int64_t rows = 1, columns = 1;
 };
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
+/// What dsopt_rt_gemm does, for routines that contain products.
+void multiply(ThreadPool &pool, const dsopt_gemm &product, const void *a, const void *b, void *c,
+              bool accumulate);
 
 /// Bytes a second of a triad over arrays that no cache holds.
 double measureBandwidth(ThreadPool &pool);

@@ -1,0 +1,174 @@
+//===- LinearNll.cpp - the loss over a vocabulary, tile by tile -----------===//
+//
+// Some rows of the logits at a time: a product, then each row becomes its loss
+// and its gradient in place, then the products that lead on. Rows in a tile
+// follow from the shape alone.
+//
+// Elementwise code has no fused multiplications and sums in 16 lanes whatever
+// the instruction set, so that every clone gives the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels/CPU/Runtime.h"
+#include "dsopt/Runtime/ABI.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#ifdef __x86_64__
+#define DSOPT_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define DSOPT_CLONES
+#endif
+
+namespace {
+constexpr int64_t kLanes = 16;
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+
+/// exp(x[i]) for x[i] <= 0: 2^n * 2^r with |r| <= 1/2 by a polynomial (Cephes' expf); 0 below -87.
+[[gnu::always_inline]] inline void exponentials(float *x, const Floats &base, Floats &sum) {
+  Floats v;
+  std::memcpy(&v, x, sizeof(v));
+  v = v - base;
+  Ints underflow = v < -87.0f;
+  Floats n = v * 1.44269504088896341f + 12582912.0f; // rounds to an integer in the low bits
+  Ints power;
+  std::memcpy(&power, &n, sizeof(n));
+  n = n - 12582912.0f;
+  v = v - n * 0.693359375f;
+  v = v - n * -2.12194440e-4f;
+  Floats p = v * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * v + 8.3334519073e-3f;
+  p = p * v + 4.1665795894e-2f;
+  p = p * v + 1.6666665459e-1f;
+  p = p * v + 5.0000001201e-1f;
+  p = p * v * v + v + 1.0f;
+  power = (power + 127) << 23;
+  Floats scale;
+  std::memcpy(&scale, &power, sizeof(scale));
+  p = underflow ? Floats{} : p * scale;
+  sum = sum + p;
+  std::memcpy(x, &p, sizeof(p));
+}
+
+/// Turns a row of logits into the gradient `factor * (softmax - onehot)` and returns its loss.
+DSOPT_CLONES float finishRow(float *row, const float *bias, int64_t classes, int64_t label, float factor) {
+  if (bias)
+    for (int64_t i = 0; i < classes; ++i)
+      row[i] = row[i] + bias[i];
+  int64_t whole = classes / kLanes * kLanes;
+  float largest = row[0];
+  Floats most = largest - Floats{};
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    Floats v;
+    std::memcpy(&v, row + i, sizeof(v));
+    most = v > most ? v : most;
+  }
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    largest = std::max(largest, most[lane]);
+  for (int64_t i = whole; i < classes; ++i)
+    largest = std::max(largest, row[i]);
+  float target = row[label] - largest;
+  Floats sums[4] = {}, base = largest - Floats{};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= classes; i += 4 * kLanes)
+    for (int64_t part = 0; part < 4; ++part)
+      exponentials(row + i + part * kLanes, base, sums[part]);
+  for (; i < classes; i += kLanes) {
+    float rest[kLanes];
+    int64_t count = std::min(kLanes, classes - i);
+    std::fill_n(rest, kLanes, largest - 100.0f);
+    std::copy_n(row + i, count, rest);
+    exponentials(rest, base, sums[0]);
+    std::copy_n(rest, count, row + i);
+  }
+  Floats lanes = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  double sum = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    sum += lanes[lane];
+  float scale = static_cast<float>(factor / sum);
+  for (i = 0; i < classes; ++i)
+    row[i] = row[i] * scale;
+  row[label] = row[label] - factor;
+  return static_cast<float>(std::log(sum) - target);
+}
+
+/// Adds rows to columns [begin, end) of a bias' gradient in order; stores the first where it doesn't
+/// accumulate.
+DSOPT_CLONES void addColumns(const float *rows, int64_t count, int64_t classes, float *sums, bool accumulate,
+                             int64_t begin, int64_t end) {
+  if (!accumulate)
+    std::fill(sums + begin, sums + end, 0.0f);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = begin; i < end; ++i)
+      sums[i] = sums[i] + rows[row * classes + i];
+}
+
+dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k) {
+  dsopt_gemm p{};
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.ldc = n;
+  std::fill_n(p.batch, DSOPT_BATCH_RANK, 1);
+  return p;
+}
+} // namespace
+
+using namespace dsopt::runtime;
+
+extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x,
+                                    const void *weight, const void *bias, const void *labels,
+                                    const float *grad, float *losses, void *x_grad, float *weight_grad,
+                                    float *bias_grad, void *workspace, int64_t accumulate_weight,
+                                    int64_t accumulate_bias) {
+  CallTimer timer(rt->profile);
+  const dsopt_linear_nll &d = *loss;
+  int64_t chunk = dsopt_linear_nll_chunk(d.rows, d.classes);
+  float *logits = static_cast<float *>(workspace);
+  for (int64_t first = 0; first < d.rows; first += chunk) {
+    int64_t rows = std::min(chunk, d.rows - first);
+    const float *inputs = static_cast<const float *>(x) + first * d.depth;
+    dsopt_gemm p = matrixProduct(rows, d.classes, d.depth);
+    p.lda = d.depth;
+    p.transpose_b = d.transpose_b;
+    p.ldb = d.transpose_b ? d.depth : d.classes;
+    multiply(*rt->pool, p, inputs, weight, logits, 0);
+    rt->pool->split(0, rows, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t label = d.label_bytes == 8 ? static_cast<const int64_t *>(labels)[first + i]
+                                           : static_cast<const int32_t *>(labels)[first + i];
+        float *row = logits + i * d.classes;
+        // A label out of range has been refused already, where data is read.
+        if (label == d.ignore_index || label < 0 || label >= d.classes) {
+          std::fill_n(row, d.classes, 0.0f);
+          losses[first + i] = 0;
+        } else {
+          losses[first + i] =
+              finishRow(row, static_cast<const float *>(bias), d.classes, label, grad[first + i]);
+        }
+      }
+    });
+    if (x_grad) {
+      p = matrixProduct(rows, d.depth, d.classes);
+      p.lda = d.classes;
+      p.transpose_b = !d.transpose_b;
+      p.ldb = d.transpose_b ? d.depth : d.classes;
+      multiply(*rt->pool, p, logits, weight, static_cast<float *>(x_grad) + first * d.depth, 0);
+    }
+    if (weight_grad) {
+      p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows) : matrixProduct(d.depth, d.classes, rows);
+      p.transpose_a = 1;
+      p.lda = d.transpose_b ? d.classes : d.depth;
+      p.ldb = d.transpose_b ? d.depth : d.classes;
+      const float *left = d.transpose_b ? logits : inputs, *right = d.transpose_b ? inputs : logits;
+      multiply(*rt->pool, p, left, right, weight_grad, first || accumulate_weight);
+    }
+    if (bias_grad)
+      rt->pool->split(0, d.classes, 64, [&](int64_t begin, int64_t end, int) {
+        addColumns(logits, rows, d.classes, bias_grad, first || accumulate_bias, begin, end);
+      });
+  }
+}

@@ -1,0 +1,24 @@
+// RUN: dsopt-opt %s -merge-loss-gradient | FileCheck %s
+
+graph.parameter @w : tensor<50x16xf32> from "model.onnx" at 0 bytes 3200
+graph.state @w.grad.0 : tensor<50x16xf32> "grad" of @w block 0
+
+// What the gradient starts from is made in F as well; the accumulation follows.
+// CHECK-LABEL: func.func @micro_batch
+func.func @micro_batch(%x: tensor<8x16xf32>, %labels: tensor<8xi64>, %seed: tensor<f32>) -> (tensor<f32>, tensor<8x16xf32>) {
+  // CHECK: %[[W:.*]] = graph.read @w {graph.block = 0 : i64, graph.phase = "F"}
+  // CHECK: %[[G:.*]] = graph.expand %arg2 {graph.block = 0 : i64, graph.phase = "F"}
+  // CHECK: %[[LOSS:.*]], %[[DX:.*]], %[[DW:.*]] = graph.linear_nll_grad %arg0, %[[W]], %arg1, %[[G]] {graph.block = 0 : i64, graph.phase = "F"
+  // CHECK-NOT: graph.linear_nll
+  %w = graph.read @w {graph.block = 0 : i64, graph.phase = "F"} : tensor<50x16xf32>
+  %loss = graph.linear_nll %x, %w, %labels {ignore_index = -100 : i64, transpose_b, graph.block = 0 : i64, graph.phase = "F"} : (tensor<8x16xf32>, tensor<50x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  // CHECK: graph.reduce_sum %[[LOSS]]
+  %s = graph.reduce_sum %loss {axes = array<i64: 0>, graph.block = 0 : i64, graph.phase = "F"} : (tensor<8xf32>) -> tensor<f32>
+  %g = graph.expand %seed {graph.block = 0 : i64, graph.phase = "B"} : (tensor<f32>) -> tensor<8xf32>
+  %v = graph.read @w {graph.block = 0 : i64, graph.phase = "B"} : tensor<50x16xf32>
+  %l, %dx, %dw = graph.linear_nll_grad %x, %v, %labels, %g {ignore_index = -100 : i64, transpose_b, resultSegmentSizes = array<i32: 1, 1, 1, 0>, graph.block = 0 : i64, graph.phase = "B"} : (tensor<8x16xf32>, tensor<50x16xf32>, tensor<8xi64>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8x16xf32>, tensor<50x16xf32>)
+  // CHECK: graph.accumulate @w.grad.0, %[[DW]] {graph.block = 0 : i64, graph.phase = "F"}
+  graph.accumulate @w.grad.0, %dw {graph.block = 0 : i64, graph.phase = "W"} : tensor<50x16xf32>
+  // CHECK: return %{{.*}}, %[[DX]]
+  return %s, %dx : tensor<f32>, tensor<8x16xf32>
+}
