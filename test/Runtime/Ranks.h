@@ -34,7 +34,7 @@ inline std::vector<int> runRanks(SharedGroup &group, const std::function<int(Eng
         status = body(*engine, group.arena(rank));
         engine->finish();
       } catch (const Error &error) {
-        engine->fail(error.status);
+        engine->fail(error.status, error.quiet);
         if (!error.quiet)
           fprintf(stderr, "rank %d: %s\n", rank, error.what());
         status = error.status;

@@ -82,8 +82,9 @@ public:
 
   /// Where this rank is, for the message of whoever finds it dead.
   virtual void publish(int64_t step, int64_t action) {}
-  /// This rank ends with `status`: tells its peers, so that none waits for it.
-  virtual void fail(int status) {}
+  /// This rank ends with `status`: tells its peers, so that none waits for it. One whose Error is
+  /// `quiet` leaves the message to a peer and waits, for 2 s at most, until that one has failed.
+  virtual void fail(int status, bool quiet) {}
   /// This rank is done and nobody waits for it (collective under MPI).
   virtual void finish() {}
 

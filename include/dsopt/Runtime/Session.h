@@ -11,7 +11,7 @@
 //   rank:     auto engine = group->join(rank);           // or joinMpi(), or makeSingleEngine()
 //             Session session(program, resolve, *engine, arena, options, inputs);
 //             session.loadParameters(); session.step() ...; session.visitParameters(...)
-//             engine->finish();      // on an Error: engine->fail(error.status), print unless quiet
+//             engine->finish();      // on an Error: engine->fail(error.status, error.quiet), print unless quiet
 //
 //===----------------------------------------------------------------------===//
 

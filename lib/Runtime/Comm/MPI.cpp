@@ -173,10 +173,10 @@ public:
     else
       usleep(50);
   }
-  void fail(int status) override {
-    // What all ranks found wrong is printed by rank 0, which must come to it before MPI kills it.
-    if (thisRank != 0)
-      usleep(1000000);
+  void fail(int status, bool quiet) override {
+    // Whoever speaks for all must come to it before MPI kills it.
+    if (quiet)
+      usleep(2000000);
     mpi.abort(mpi.world, status);
   }
   void finish() override { mpi.finalize(); }

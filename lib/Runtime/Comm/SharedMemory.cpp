@@ -18,12 +18,14 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace dsopt::runtime {
 namespace {
 
 constexpr int64_t kRecordBytes = 16 << 10;
 constexpr int kSleepMilliseconds = 50;
+constexpr int kTurnMilliseconds = 2000;
 enum State : int { Running, Finished };
 
 /// A sequence of collectives. `posted` of them have their buffer at `pointer`;
@@ -186,7 +188,12 @@ public:
     me.step.store(step, std::memory_order_relaxed);
     me.action.store(action, std::memory_order_relaxed);
   }
-  void fail(int status) override { markFailed(*control, worldSize, thisRank, status); }
+  void fail(int status, bool quiet) override {
+    // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
+    for (int left = kTurnMilliseconds; quiet && left > 0 && control->failed < 0; --left)
+      usleep(1000);
+    markFailed(*control, worldSize, thisRank, status);
+  }
   void finish() override {
     publish(-1, -1);
     me.state = Finished;

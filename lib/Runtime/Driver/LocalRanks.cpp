@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 /// After the first failure the others have this long before they are ended.
 constexpr std::chrono::seconds kGrace{7};
 /// So long a rank that prints nothing leaves the first word to the one that does.
-constexpr std::chrono::seconds kTurn{2};
 /// How a message in the pipe begins: from a rank that prints, or one that leaves it to others.
 constexpr char kLoud = 's', kQuiet = 'q';
 
@@ -114,11 +113,8 @@ private:
       std::string record = (quiet ? kQuiet : kLoud) + message.substr(0, 4000) + '\0';
       [[maybe_unused]] ssize_t written = write(messages[1], record.data(), record.size());
     }
-    // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
-    for (auto began = Clock::now(); quiet && group->failedRank() < 0 && Clock::now() - began < kTurn;)
-      usleep(1000);
     if (result != StatusOk && result != StatusInterrupted && engine)
-      engine->fail(result);
+      engine->fail(result, quiet);
     std::fflush(nullptr);
     _exit(result);
   }

@@ -30,7 +30,7 @@ static int runUnderMpi(Run &run) {
   } catch (const Error &error) {
     if (!error.quiet)
       printError(error.what());
-    engine->fail(error.status);
+    engine->fail(error.status, error.quiet);
     throw Error(error.status, error.what(), /*quiet=*/true);
   }
 }
