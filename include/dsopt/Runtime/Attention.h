@@ -60,12 +60,11 @@ static inline int64_t dsopt_attention_scratch(const dsopt_attention *d, int back
   int64_t rows = DSOPT_ATTENTION_ROWS;
   if (backward) {
     int64_t columns = DSOPT_ATTENTION_GRAD_COLUMNS;
-    return rows * (depth + width) + 3 * columns * (depth + width) + 2 * rows * columns +
+    return d->rows * (depth + width) + 3 * columns * (depth + width) + 2 * rows * columns +
            dsopt_attention_padded(d->rows);
   }
-  int64_t columns = DSOPT_ATTENTION_COLUMNS;
-  return (rows + 2 * columns) * depth + columns * width + rows * columns +
-         DSOPT_ATTENTION_GROUP * rows * (width + 2);
+  int64_t columns = DSOPT_ATTENTION_COLUMNS, group = DSOPT_ATTENTION_GROUP * rows;
+  return (group + 2 * columns) * depth + columns * width + rows * columns + group * (width + 2);
 }
 
 /// Floats of one sum of q's gradient.
