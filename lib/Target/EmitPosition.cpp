@@ -192,15 +192,18 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         transfer(recv, recv.getTarget());
         return success();
       })
+      .Case<exec::NormOp>([&](exec::NormOp norm) {
+        head("norm", norm.getStream(), "norm " + norm.getBucket());
+        refs({norm.getGradient(), norm.getRecord()});
+        json.attribute("bucket", indexOfBucket(norm.getBucketAttr()));
+        return success();
+      })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {
         head("agree", agree.getStream(), "agree");
-        auto list = llvm::to_vector(agree.getGradients().getAsRange<exec::RefAttr>());
+        auto list = llvm::to_vector(agree.getNorms().getAsRange<exec::RefAttr>());
+        json.attribute("norms", int64_t(list.size()));
         llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
         refs(list);
-        json.attributeArray("buckets", [&] {
-          for (Attribute bucket : agree.getBuckets())
-            json.value(indexOfBucket(bucket));
-        });
         return success();
       })
       .Case<exec::UpdateOp>([&](exec::UpdateOp update) {

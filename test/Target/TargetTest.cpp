@@ -117,6 +117,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.buffer @input.x at 2048 : memref<8x4xf32> "activations" slots 2 stride 128
     exec.buffer @out at 2304 : memref<8x2xf32> "activations" slots 1 stride 64
     exec.buffer @temp at 2368 : memref<128xi8> "buffers" slots 1 stride 128
+    exec.buffer @norms at 2496 : memref<21xi64> "buffers" slots 1 stride 192
     exec.buffer @const_0 : memref<8x2xf32> "constants" slots 1 stride 64 symbol "const_0"
     exec.schedule {
       %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 "all_gather" order 0 on comm
@@ -124,7 +125,9 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       exec.wait %0 on compute
       exec.wait %1 on compute
       %2 = exec.run @block0.F [#exec.ref<@input.x slot 1>, #exec.ref<@out>, #exec.ref<@b0.full>, #exec.ref<@const_0>] temp #exec.ref<@temp> micro_batch 1 accumulate on compute
-      %3 = exec.agree [#exec.ref<@b0.grad.0>] of [@b0] losses [] order 1 on comm
+      %n = exec.norm #exec.ref<@b0.grad.0> of @b0 to #exec.ref<@norms> on compute
+      exec.wait %n on comm
+      %3 = exec.agree norms [#exec.ref<@norms>] losses [] order 1 on comm
       exec.wait %3 on compute
       %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
     }
@@ -234,7 +237,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.buffers[6].symbol, "const_0");
   ASSERT_EQ(position.loads.size(), 1u);
   EXPECT_TRUE(position.loads[0].sliced);
-  ASSERT_EQ(position.actions.size(), 5u);
+  ASSERT_EQ(position.actions.size(), 6u);
   EXPECT_EQ(position.actions[0].bucket, 0);
   EXPECT_EQ(position.actions[1].refs[0].slot, 1);
   const runtime::Action &run = position.actions[2];
@@ -245,8 +248,10 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(run.micro_batch, 1);
   EXPECT_EQ(run.temp.buffer, 5);
   EXPECT_EQ(run.refs.size(), 4u);
-  EXPECT_EQ(position.actions[3].buckets, std::vector<int64_t>{0});
-  const runtime::Action &update = position.actions[4];
+  EXPECT_EQ(position.actions[3].kind, runtime::ActionKind::Norm);
+  EXPECT_EQ(position.actions[3].bucket, 0);
+  EXPECT_EQ(position.actions[4].norms, 1);
+  const runtime::Action &update = position.actions[5];
   EXPECT_EQ(update.waits, std::vector<int64_t>{3});
   EXPECT_EQ(update.refs[1].per_rank, 4);
   EXPECT_TRUE(update.sliced);

@@ -70,8 +70,11 @@ struct Ref {
   int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0; ///< JSON: an array of these four
 };
 
+/// Words of 64 bits in the record of a norm.
+inline constexpr int64_t kNormWords = 21;
+
 enum class Stream { Compute, Comm, Send, Recv };
-enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Agree, Update };
+enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree, Update };
 
 /// One entry of the schedule. JSON: `kind` and `stream` by lower-case name.
 struct Action {
@@ -80,22 +83,22 @@ struct Action {
   std::string name;           ///< for messages and traces: "block 3 F", "gather b2"
   std::vector<int64_t> waits; ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
-                         ///< whole, target; Add: target, source; Send, Recv: the value; Agree: gradients,
-                         ///< then losses; Update: parameter, gradient, states
-  Ref temp;                     ///< Run: scratch, if any
-  std::string symbol;           ///< Run: the segment; Update: the kernel
-  int64_t micro_batch = 0;      ///< Input, Run: position in the rank's run order
-  bool accumulate = false;      ///< Run, Reduce
-  int64_t bytes = 0;            ///< Gather: of one slice; Send, Recv: of the value
-  int64_t elements = 0;         ///< Reduce: of one slice; Add; Update
-  std::string type;             ///< Reduce, Add: element type
-  int64_t input = 0;            ///< Input: index into Program::inputs
-  int64_t peer = 0;             ///< Send, Recv: position
-  std::string tag;              ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic;          ///< Gather, Send, Recv: all_gather, send_recv or tied
-  int64_t bucket = -1;          ///< Gather, Reduce, Update: index into Program::buckets
-  std::vector<int64_t> buckets; ///< Agree: the bucket of each gradient
-  bool sliced = false;          ///< Update: elements start at this rank's slice
+                              ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
+                         ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states
+  Ref temp;                ///< Run: scratch, if any
+  std::string symbol;      ///< Run: the segment; Update: the kernel
+  int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
+  bool accumulate = false; ///< Run, Reduce
+  int64_t bytes = 0;       ///< Gather: of one slice; Send, Recv: of the value
+  int64_t elements = 0;    ///< Reduce: of one slice; Add; Update
+  std::string type;        ///< Reduce, Add: element type
+  int64_t input = 0;       ///< Input: index into Program::inputs
+  int64_t peer = 0;        ///< Send, Recv: position
+  std::string tag;         ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic;     ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1;     ///< Gather, Reduce, Norm, Update: index into Program::buckets
+  int64_t norms = 0;       ///< Agree: how many of `refs` are records
+  bool sliced = false;     ///< Update: elements start at this rank's slice
 };
 
 /// What a runtime call of a segment, or an update kernel, computes: for reports only.
@@ -119,7 +122,7 @@ struct Position {
   std::map<std::string, int64_t> memory; ///< the plan's classes at the peak, and total
   Traffic traffic;
   std::vector<Buffer> buffers;
-  std::vector<Action> actions; ///< in order of issue; agree is one of the last
+  std::vector<Action> actions; ///< in order of issue
   /// Parameter values each rank loads before step 0: bucket index, where its
   /// whole (`sliced` false) or this rank's slice of it lies.
   struct Load {

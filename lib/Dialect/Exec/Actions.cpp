@@ -15,12 +15,12 @@ int64_t dsopt::exec::bytesOf(Type type) {
 }
 
 bool dsopt::exec::isAction(Operation *op) {
-  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, AgreeOp, UpdateOp>(op);
+  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp>(op);
 }
 
 Stream dsopt::exec::getStream(Operation *op) {
   return TypeSwitch<Operation *, Stream>(op)
-      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, AgreeOp, UpdateOp>(
+      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp>(
           [](auto action) { return action.getStream(); });
 }
 
@@ -41,6 +41,7 @@ std::string dsopt::exec::describe(Operation *op) {
       .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })
       .Case([&](SendOp a) { os << "send of \"" << a.getTag() << "\" to position " << a.getPeer(); })
       .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })
+      .Case([&](NormOp a) { os << "norm of " << a.getGradient().getBuffer(); })
       .Case([&](AgreeOp) { os << "agree"; })
       .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
       .Case([&](WaitOp a) {

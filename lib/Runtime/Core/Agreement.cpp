@@ -8,7 +8,11 @@
 
 namespace dsopt::runtime {
 
-/// Words of a record: digits, then these, then M losses, then the parameters' digits.
+/// Of a norm's record: digits, then the first parameter that is not finite, or -1.
+enum NormWord { NonFiniteParameter = ExactSum::kDigits, NormWords };
+static_assert(NormWords == kNormWords);
+
+/// Words of a rank's record: digits, then these, then M losses, then the parameters' digits.
 enum Word { Stop = ExactSum::kDigits, NonFinite, HasLosses, Losses };
 
 std::vector<int64_t> trainableParameters(const Program &program) {
@@ -31,20 +35,9 @@ void normsOf(const int64_t *records, int64_t stride, int64_t count, const std::v
 }
 
 Agreement::Agreement(const Program &program, const RankInfo &info, const Addresses &addresses,
-                     const Action &action, bool byParameter, ThreadPool &pool)
-    : program(program), info(info), pool(pool), gradients(program, pool.threads(), byParameter) {
-  size_t count = action.buckets.size();
-  for (size_t i = 0; i < count; ++i) {
-    int64_t slice = program.buckets[action.buckets[i]].padded / program.dp;
-    gradients.addRange(action.buckets[i], reinterpret_cast<const float *>(addresses.at(action.refs[i])),
-                       info.dpRank * slice, slice);
-  }
-  for (size_t i = count; i < action.refs.size(); ++i)
-    losses.push_back(reinterpret_cast<const float *>(addresses.at(action.refs[i])));
-  if (!losses.empty() && static_cast<int64_t>(losses.size()) != program.M)
-    throw Error(StatusInput, "program table: agreement on " + std::to_string(losses.size()) +
-                                 " losses, expected one for each of " + std::to_string(program.M) +
-                                 " micro-batches");
+                     bool byParameter, ThreadPool &pool)
+    : program(program), info(info), addresses(addresses), pool(pool),
+      gradients(program, pool.threads(), byParameter) {
   if (byParameter)
     tracked = trainableParameters(program);
   mine.resize(Losses + program.M + tracked.size() * ExactSum::kDigits);
@@ -52,11 +45,48 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
   byMicroBatch.resize(program.K);
 }
 
+size_t Agreement::addNorm(const Action &action) {
+  int64_t slice = program.buckets[action.bucket].padded / program.dp;
+  records.push_back(reinterpret_cast<int64_t *>(addresses.at(action.refs[1])));
+  return gradients.addRange(action.bucket, reinterpret_cast<const float *>(addresses.at(action.refs[0])),
+                            info.dpRank * slice, slice);
+}
+
+void Agreement::addAgreement(const Action &action) {
+  if (agrees)
+    throw Error(StatusInput, "program table: more than one agreement a step");
+  agrees = true;
+  for (size_t i = 0; i < action.refs.size(); ++i) {
+    const char *address = addresses.at(action.refs[i]);
+    if (static_cast<int64_t>(i) < action.norms)
+      agreed.push_back(reinterpret_cast<const int64_t *>(address));
+    else
+      losses.push_back(reinterpret_cast<const float *>(address));
+  }
+  if (!losses.empty() && static_cast<int64_t>(losses.size()) != program.M)
+    throw Error(StatusInput, "program table: agreement on " + std::to_string(losses.size()) +
+                                 " losses, expected one for each of " + std::to_string(program.M) +
+                                 " micro-batches");
+}
+
+void Agreement::computeNorm(size_t norm) {
+  gradients.compute(norm, pool);
+  std::copy_n(gradients.total().digits, ExactSum::kDigits, records[norm]);
+  records[norm][NonFiniteParameter] = gradients.nonFinite();
+}
+
 void Agreement::prepare(bool stop) {
-  gradients.compute(pool);
-  std::copy_n(gradients.total().digits, ExactSum::kDigits, mine.begin());
+  ExactSum total;
+  mine[NonFinite] = -1;
+  for (const int64_t *record : agreed) {
+    total.add(record);
+    int64_t found = record[NonFiniteParameter];
+    if (found >= 0 && (mine[NonFinite] < 0 || found < mine[NonFinite]))
+      mine[NonFinite] = found;
+  }
+  total.normalize();
+  std::copy_n(total.digits, ExactSum::kDigits, mine.begin());
   mine[Stop] = stop;
-  mine[NonFinite] = gradients.nonFinite();
   mine[HasLosses] = !losses.empty();
   for (size_t p = 0; p < losses.size(); ++p) {
     double loss = *losses[p];
@@ -91,9 +121,10 @@ void Agreement::merge(int64_t step) {
   for (int64_t i = 0; i < program.K; ++i) {
     if (!std::isfinite(byMicroBatch[i]))
       throw Error(StatusFailure,
-                  "the loss of step " + std::to_string(step) + " is not finite: " +
-                      (std::isnan(byMicroBatch[i]) ? "nan" : "inf") + " in micro-batch " + std::to_string(i) +
-                      " (stage " + std::to_string(lossStage) + "); nothing of this step was applied",
+                  "the loss of step " + std::to_string(step) +
+                      " is not finite: " + (std::isnan(byMicroBatch[i]) ? "nan" : "inf") +
+                      " in micro-batch " + std::to_string(i) + " (stage " + std::to_string(lossStage) +
+                      "); the run ends before anything of it is saved",
                   /*quiet=*/info.rank != 0);
     total += byMicroBatch[i];
   }
@@ -104,7 +135,7 @@ void Agreement::merge(int64_t step) {
                 "the gradient of parameter '" + parameter.name + "' is not finite in step " +
                     std::to_string(step) + " (stage " +
                     std::to_string(program.buckets[parameter.bucket].owner) +
-                    "); nothing of this step was applied",
+                    "); the run ends before anything of it is saved",
                 /*quiet=*/info.rank != 0);
   }
 }

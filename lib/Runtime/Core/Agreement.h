@@ -1,7 +1,7 @@
 //===- Agreement.h - the step's one exact exchange --------------*- C++ -*-===//
 //
 // Every rank contributes a record: the exact sum of squares of its gradient
-// slices, what is not finite, whether it was asked to stop, its losses. All
+// slices, computed bucket by bucket before, what is not finite, whether it was asked to stop, its losses. All
 // ranks get all records and merge them to the same result (DESIGN 2.2).
 //
 //===----------------------------------------------------------------------===//
@@ -16,9 +16,16 @@ namespace dsopt::runtime {
 
 class Agreement {
 public:
-  Agreement(const Program &program, const RankInfo &info, const Addresses &addresses, const Action &action,
-            bool byParameter, ThreadPool &pool);
+  Agreement(const Program &program, const RankInfo &info, const Addresses &addresses, bool byParameter,
+            ThreadPool &pool);
 
+  /// Prepares a norm, or the agreement itself, which comes after its norms.
+  size_t addNorm(const Action &action);
+  void addAgreement(const Action &action);
+  bool complete() const { return agrees; }
+
+  /// Sums norm number `norm` into its record.
+  void computeNorm(size_t norm);
   /// Fills this rank's record.
   void prepare(bool stop);
   const void *record() const { return mine.data(); }
@@ -36,8 +43,12 @@ public:
 private:
   const Program &program;
   RankInfo info;
+  const Addresses &addresses;
   ThreadPool &pool;
   SquareSums gradients;
+  std::vector<int64_t *> records;      ///< of norms, in their order
+  std::vector<const int64_t *> agreed; ///< records the agreement adds
+  bool agrees = false;
   std::vector<const float *> losses; ///< by position in the run order; empty where the loss is not
   std::vector<int64_t> tracked;      ///< parameters with sums of their own
   std::vector<int64_t> mine, everyone;

@@ -29,6 +29,7 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
     : program(program), info(info), position(program.positions[info.position]), engine(engine),
       addresses(addresses), pool(pool), options(options), inputs(inputs) {
   rt.pool = &pool;
+  agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
   for (size_t index = 0; index < position.actions.size(); ++index) {
     const Action &action = position.actions[index];
     Prepared prepared;
@@ -67,9 +68,11 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
       prepared.timer = Timer::Backward;
       break;
     case ActionKind::Agree:
-      if (agreement)
-        throw Error(StatusInput, "program table: more than one agreement a step");
-      agreement = std::make_unique<Agreement>(program, info, addresses, action, options.logNorms, pool);
+      agreement->addAgreement(action);
+      break;
+    case ActionKind::Norm:
+      prepared.norm = agreement->addNorm(action);
+      prepared.timer = Timer::Update;
       break;
     case ActionKind::Update:
       prepared.timer = Timer::Update;
@@ -196,6 +199,9 @@ bool Executor::start(int64_t index, int slot) {
       addInto(static_cast<float *>(args[0]) + begin, static_cast<float *>(args[1]) + begin, end - begin);
     });
     return true;
+  case ActionKind::Norm:
+    agreement->computeNorm(prepared.norm);
+    return true;
   case ActionKind::Update:
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
@@ -232,7 +238,6 @@ void Executor::writeTables(const Decision &decision) {
 
 /// What a report counts for an action that is no call.
 int64_t Executor::bytesMoved(const Action &action) const {
-  int64_t gradients = 0;
   switch (action.kind) {
   case ActionKind::Gather:
     return 2 * action.bytes * program.dp;
@@ -240,10 +245,8 @@ int64_t Executor::bytesMoved(const Action &action) const {
     return (program.dp + 1) * action.elements * sizeof(float);
   case ActionKind::Add:
     return 3 * action.elements * sizeof(float);
-  case ActionKind::Agree:
-    for (int64_t bucket : action.buckets)
-      gradients += program.buckets[bucket].padded / program.dp * sizeof(float);
-    return gradients;
+  case ActionKind::Norm:
+    return program.buckets[action.bucket].padded / program.dp * sizeof(float);
   default:
     return action.bytes;
   }

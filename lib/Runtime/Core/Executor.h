@@ -45,6 +45,7 @@ private:
     char *temp = nullptr;
     int64_t microBatch = 0;                 ///< Input: index in the step
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
+    size_t norm = 0;                        ///< Norm: its number
     int peer = 0;
     uint64_t tag = 0;
     TrafficClass traffic = TrafficClass::AllGather;

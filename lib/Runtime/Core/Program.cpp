@@ -110,7 +110,7 @@ void readBuffer(const Json &json, Buffer &b, const std::string &where) {
 
 void readAction(const Json &json, Action &a, const std::string &where) {
   static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add",
-                                      "send",  "recv", "agree",  "update"};
+                                      "send",  "recv", "norm",   "agree",  "update"};
   static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
       .name("kind", a.kind, kinds)
@@ -118,7 +118,7 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
           "input", a.input)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)(
-          "buckets", a.buckets)("sliced", a.sliced);
+          "norms", a.norms)("sliced", a.sliced);
 }
 
 void readPosition(const Json &json, Position &position, const std::string &where) {
@@ -185,6 +185,11 @@ void check(const Program &p) {
       checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
       checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
     };
+    auto checkRecord = [&](const Ref &ref, const std::string &where) {
+      if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
+        bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
+            " bytes at the start of a slot");
+    };
     for (const Position::Load &load : position.loads) {
       checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
       checkRef(load.target, "target of a load");
@@ -219,9 +224,14 @@ void check(const Program &p) {
         expect(1);
         break;
       case ActionKind::Agree:
-        for (int64_t bucket : action.buckets)
-          checkIndex(bucket, p.buckets.size(), where + ": bucket");
-        expect(action.buckets.size());
+        expect(action.norms);
+        for (int64_t i = 0; i < action.norms; ++i)
+          checkRecord(action.refs[i], where);
+        break;
+      case ActionKind::Norm:
+        checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+        expect(2);
+        checkRecord(action.refs[1], where);
         break;
       case ActionKind::Update:
         checkIndex(action.bucket, p.buckets.size(), where + ": bucket");

@@ -128,7 +128,8 @@ private:
     result.paramNorms.resize(program.parameters.size(), -1.0f);
   }
   void exchangeNorms() {
-    parameters.compute(pool);
+    for (size_t range = 0; range < parameters.ranges(); ++range)
+      parameters.compute(range, pool);
     for (size_t i = 0; i < tracked.size(); ++i)
       std::copy_n(parameters.of(tracked[i]).digits, ExactSum::kDigits, norms.begin() + i * ExactSum::kDigits);
     engine.exchange(norms.data(), norms.size() * sizeof(int64_t), allNorms.data());

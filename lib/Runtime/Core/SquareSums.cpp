@@ -16,7 +16,7 @@ SquareSums::SquareSums(const Program &program, int threads, bool byParameter)
     partial.parameters.resize(sums.size());
 }
 
-void SquareSums::addRange(int64_t bucket, const float *values, int64_t first, int64_t count) {
+size_t SquareSums::addRange(int64_t bucket, const float *values, int64_t first, int64_t count) {
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Parameter &parameter = program.parameters[i];
     if (parameter.bucket != bucket || !parameter.trainable)
@@ -26,16 +26,27 @@ void SquareSums::addRange(int64_t bucket, const float *values, int64_t first, in
     for (; begin < end; begin += kPiece)
       pieces.push_back({values + (begin - first), std::min(kPiece, end - begin), static_cast<int64_t>(i)});
   }
+  ends.push_back(pieces.size());
+  return ends.size() - 1;
 }
 
-void SquareSums::compute(ThreadPool &pool) {
+void SquareSums::compute(size_t range, ThreadPool &pool) {
+  size_t first = range ? ends[range - 1] : 0, last = ends[range];
+  // The parameters of a range are neighbours among its pieces.
+  auto eachParameter = [&](auto body) {
+    if (sums.empty())
+      return;
+    for (size_t i = first; i < last; ++i)
+      if (i == first || pieces[i].parameter != pieces[i - 1].parameter)
+        body(pieces[i].parameter);
+  };
   for (Partial &partial : partials) {
     partial.total = {};
     partial.nonFinite = -1;
-    std::fill(partial.parameters.begin(), partial.parameters.end(), ExactSum());
+    eachParameter([&](int64_t parameter) { partial.parameters[parameter] = {}; });
   }
-  pool.forEach(pieces.size(), 1, [&](int64_t index, int thread) {
-    const Piece &piece = pieces[index];
+  pool.forEach(last - first, 1, [&](int64_t index, int thread) {
+    const Piece &piece = pieces[first + index];
     Partial &partial = partials[thread];
     ExactSum squares;
     squares.addSquares(piece.values, piece.elements);
@@ -48,17 +59,18 @@ void SquareSums::compute(ThreadPool &pool) {
   });
   sum = {};
   firstNonFinite = -1;
-  std::fill(sums.begin(), sums.end(), ExactSum());
   for (const Partial &partial : partials) {
     sum.add(partial.total);
     if (partial.nonFinite >= 0 && (firstNonFinite < 0 || partial.nonFinite < firstNonFinite))
       firstNonFinite = partial.nonFinite;
-    for (size_t i = 0; i < sums.size(); ++i)
-      sums[i].add(partial.parameters[i]);
   }
   sum.normalize();
-  for (ExactSum &one : sums)
-    one.normalize();
+  eachParameter([&](int64_t parameter) {
+    sums[parameter] = {};
+    for (const Partial &partial : partials)
+      sums[parameter].add(partial.parameters[parameter]);
+    sums[parameter].normalize();
+  });
 }
 
 } // namespace dsopt::runtime

@@ -16,13 +16,17 @@ public:
   /// `byParameter`: also one sum a parameter. Of the program's trainable parameters.
   SquareSums(const Program &program, int threads, bool byParameter);
 
-  /// `values` are elements [first, first + count) of `bucket`; `first` is a multiple of 64.
-  void addRange(int64_t bucket, const float *values, int64_t first, int64_t count);
+  /// `values` are elements [first, first + count) of `bucket`; `first` is a multiple of 64. Returns the
+  /// range's number.
+  size_t addRange(int64_t bucket, const float *values, int64_t first, int64_t count);
 
-  void compute(ThreadPool &pool);
+  size_t ranges() const { return ends.size(); }
+  /// Sums one range into `total`, and into its parameters' own sums, which start over.
+  void compute(size_t range, ThreadPool &pool);
+  /// The last range's sum, normalized.
   const ExactSum &total() const { return sum; }
   const ExactSum &of(int64_t parameter) const { return sums[parameter]; }
-  /// The first parameter with an element that is not finite, or -1.
+  /// The first parameter of the last range with an element that is not finite, or -1.
   int64_t nonFinite() const { return firstNonFinite; }
 
 private:
@@ -37,6 +41,7 @@ private:
   };
   const Program &program;
   std::vector<Piece> pieces;
+  std::vector<size_t> ends; ///< of each range among the pieces
   std::vector<Partial> partials;
   std::vector<ExactSum> sums;
   ExactSum sum;

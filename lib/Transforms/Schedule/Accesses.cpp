@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
+
 AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1)) {
   for (Operation &op : *module.getBody())
     if (isa<func::FuncOp, dist::BucketOp>(op))
@@ -103,17 +105,18 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
       })
       .Case([&](SendOp op) { return add(op.getSource(), op.getBytes(), true, false, accesses), success(); })
       .Case([&](RecvOp op) { return add(op.getTarget(), op.getBytes(), false, true, accesses), success(); })
+      .Case([&](NormOp op) -> LogicalResult {
+        auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
+        if (!bucket)
+          return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
+        add(op.getGradient(), (int64_t)bucket.getSlice() * elementBytes(bucket.getType()), true, false,
+            accesses);
+        add(op.getRecord(), kNormBytes, false, true, accesses);
+        return success();
+      })
       .Case([&](AgreeOp op) -> LogicalResult {
-        if (op.getBuckets().size() != op.getGradients().size())
-          return op.emitOpError("names ") << op.getBuckets().size() << " buckets, expected "
-                                          << op.getGradients().size() << ", one for each gradient";
-        for (auto [ref, name] :
-             llvm::zip(refs(op.getGradients()), op.getBuckets().getAsRange<FlatSymbolRefAttr>())) {
-          auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(name.getAttr()));
-          if (!bucket)
-            return op.emitOpError("names ") << name << ", which is no bucket of this module";
-          add(ref, (int64_t)bucket.getSlice() * elementBytes(bucket.getType()), true, false, accesses);
-        }
+        for (RefAttr ref : refs(op.getNorms()))
+          add(ref, kNormBytes, true, false, accesses);
         for (RefAttr ref : refs(op.getLosses()))
           add(ref, sizeof(float), true, false, accesses);
         auto program = op->getParentOfType<ProgramOp>();

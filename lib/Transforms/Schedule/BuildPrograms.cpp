@@ -33,6 +33,7 @@ FailureOr<BatchShape> BuildPrograms::readBatch(ModuleOp module) {
   batch.shards = getOption(module, "reduction_shards", batch.ranks);
   int64_t window = gatherWindow > 0 ? (int64_t)gatherWindow : getOption(module, "gather_window", 1);
   batch.gatherWindow = std::max<int64_t>(window, 1);
+  batch.clip = getOption(module, "clip", 0) != 0;
   StringRef byStage = getOption(module, "zero", 0) < 2 ? "local" : "sharded";
   StringRef accumulate = getOption(module, "accumulate", byStage);
   if (accumulate != "local" && accumulate != "sharded")

@@ -22,6 +22,7 @@ struct BatchShape {
   int64_t shards = 1;       ///< V
   bool local = true;        ///< else sharded
   int64_t gatherWindow = 1;
+  bool clip = false; ///< nothing is updated before the agreement
   int64_t shardsPerRank() const { return shards / ranks; }
   int64_t perShard() const { return microBatches / shardsPerRank(); }
   /// The shard, within the rank, and the index in it of position `p` of the run order.
@@ -63,7 +64,14 @@ private:
   void throttleReductions(const RunInfo &run, int64_t p);
 
   // WriteFinish.cpp
+  /// After the last step that reads the bucket's parameters or adds to its gradients.
+  void completeBucket(BucketInfo &bucket);
+  /// Norms, and without clipping updates, of complete buckets whose reductions trailed.
+  void finishTrailing();
+  void finishBucket(BucketInfo &bucket);
   void writeTiedGradients(BucketInfo &bucket);
+  void writeWholeGradient(BucketInfo &bucket);
+  void writeNorm(BucketInfo &bucket);
   void writeAgree();
   void writeUpdate(BucketInfo &bucket);
   void writeNewParameters(BucketInfo &bucket);
@@ -87,6 +95,9 @@ private:
   size_t nextWindow = 0;
   llvm::SmallVector<exec::RunOp> runs; ///< written so far
   llvm::SmallVector<exec::ReduceOp> reductions;
+  llvm::SmallVector<BucketInfo *> trailing;
+  llvm::SmallVector<mlir::Attribute> norms;    ///< records written so far
+  llvm::SmallPtrSet<BucketInfo *, 8> finished; ///< with norm, and without clipping updated
   /// The tree's stack of partial sums: their levels, by (bucket, use).
   llvm::DenseMap<std::pair<int64_t, int64_t>, llvm::SmallVector<int64_t>> trees;
 };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "dsopt/Interfaces/Options.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -29,6 +30,7 @@ private:
   LogicalResult verifyHazards();
   LogicalResult verifyValues();
   LogicalResult verifyGradients();
+  LogicalResult verifyUpdates();
   LogicalResult verifyCollectives();
   LogicalResult verifyArena();
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
@@ -127,8 +129,8 @@ LogicalResult ProgramVerifier::verifyValues() {
     Operation *op = action(index);
     for (const Access &access : list) {
       BufferOp buffer = buffers.lookup(access.buffer);
-      // State from before the step may be read; gradients are made anew.
-      if (!access.reads || (buffer.getPersistent() && buffer.getKind() != "gradients"))
+      // State from before the step may be read.
+      if (!access.reads || buffer.getPersistent())
         continue;
       Slot &slot = slots[{access.buffer, access.slot}];
       if (!slot.stored.overlaps(access.begin, access.end)) {
@@ -168,21 +170,26 @@ LogicalResult ProgramVerifier::verifyValues() {
 
 LogicalResult ProgramVerifier::verifyGradients() {
   llvm::MapVector<StringAttr, Operation *> pending; ///< whole gradients that nothing has added up yet
-  llvm::DenseMap<StringAttr, Operation *> local;    ///< last run or add that wrote it
   llvm::DenseMap<StringAttr, Operation *> reduced;  ///< last reduction into it
+  llvm::DenseMap<StringAttr, Operation *> measured; ///< the gradient's norm or update
   AgreeOp agree;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     Operation *op = action(index);
-    if ((agree = dyn_cast<AgreeOp>(op)))
-      break;
-    if (auto run = dyn_cast<RunOp>(op))
+    if (auto found = dyn_cast<AgreeOp>(op))
+      agree = found;
+    if (isa<RunOp, AddOp, ReduceOp>(op))
+      for (const Access &access : list)
+        if (auto it = measured.find(access.buffer); access.writes && it != measured.end()) {
+          InFlightDiagnostic diag = op->emitOpError("writes gradient @")
+                                    << access.buffer.getValue() << " after the " << describe(it->second);
+          diag.attachNote(it->second->getLoc()) << "it is used here";
+          return diag;
+        }
+    if (auto run = dyn_cast<RunOp>(op); run && !agree)
       for (const Access &access : list) {
-        BufferOp buffer = buffers.lookup(access.buffer);
-        if (!access.writes)
-          continue;
-        local[access.buffer] = op;
+        StringRef kind = buffers.lookup(access.buffer).getKind();
         bool scratch = run.getTemp() && run.getTemp()->getBuffer().getAttr() == access.buffer;
-        if (!buffer.getPersistent() && buffer.getKind() != "activations" && !scratch)
+        if (access.writes && !scratch && (kind == "buffers" || kind == "reduction"))
           pending[access.buffer] = op;
       }
     if (auto add = dyn_cast<AddOp>(op))
@@ -191,6 +198,18 @@ LogicalResult ProgramVerifier::verifyGradients() {
       pending.erase(reduce.getWhole().getBuffer().getAttr());
       reduced[reduce.getTarget().getBuffer().getAttr()] = op;
     }
+    if (auto norm = dyn_cast<NormOp>(op)) {
+      StringAttr name = norm.getGradient().getBuffer().getAttr();
+      measured[name] = op;
+      if (analysis.ranks() > 1 && !reduced.lookup(name)) {
+        InFlightDiagnostic diag = op->emitOpError("uses gradient @")
+                                  << name.getValue() << ", which is not reduced over the ranks before";
+        diag.attachNote(buffers.lookup(name)->getLoc()) << "the buffer is here";
+        return diag;
+      }
+    }
+    if (auto update = dyn_cast<UpdateOp>(op); update && update.getBuffers().size() > 1)
+      measured[cast<RefAttr>(update.getBuffers()[1]).getBuffer().getAttr()] = op;
   }
   if (!agree)
     return success();
@@ -200,22 +219,33 @@ LogicalResult ProgramVerifier::verifyGradients() {
     diag.attachNote(run->getLoc()) << "the " << describe(run) << " computes it";
     return diag;
   }
-  for (auto ref : agree.getGradients().getAsRange<RefAttr>()) {
-    StringAttr name = ref.getBuffer().getAttr();
-    Operation *run = local.lookup(name), *reduce = reduced.lookup(name);
-    if (analysis.ranks() > 1 && !reduce) {
-      InFlightDiagnostic diag = agree.emitOpError("uses gradient @")
-                                << name.getValue() << ", which is not reduced over the ranks before";
-      diag.attachNote((run ? run : buffers.lookup(name))->getLoc())
-          << (run ? "it is computed here" : "the buffer is here");
-      return diag;
+  return success();
+}
+
+/// New parameters are the next step's: nothing of this one reads them, and with
+/// clipping they wait for the agreement.
+LogicalResult ProgramVerifier::verifyUpdates() {
+  bool clip = getOption(program->getParentOfType<ModuleOp>(), "clip", 0) != 0, agreed = false;
+  llvm::DenseMap<StringAttr, Operation *> updated;
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    Operation *op = action(index);
+    agreed |= isa<AgreeOp>(op);
+    if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
+      if (clip && !agreed)
+        return op->emitOpError("comes before the agreement, but gradients are clipped");
+      updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
+      continue;
     }
-    if (run && reduce && reduce->isBeforeInBlock(run)) {
-      InFlightDiagnostic diag = agree.emitOpError("uses gradient @")
-                                << name.getValue() << ", which is written again after its reduction";
-      diag.attachNote(run->getLoc()) << "by the " << describe(run);
-      return diag;
-    }
+    auto gather = dyn_cast<GatherOp>(op);
+    if (!isa<RunOp>(op) && !(gather && gather.getSlice().getBuffer() != gather.getTarget().getBuffer()))
+      continue;
+    for (const Access &access : list)
+      if (auto it = updated.find(access.buffer); access.reads && it != updated.end()) {
+        InFlightDiagnostic diag = op->emitOpError("reads @")
+                                  << access.buffer.getValue() << " after its update in the same step";
+        diag.attachNote(it->second->getLoc()) << "the " << describe(it->second) << " is here";
+        return diag;
+      }
   }
   return success();
 }
@@ -301,7 +331,8 @@ LogicalResult ProgramVerifier::verify() {
     return failure();
   life = std::move(*computed);
   return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyValues()) ||
-                 failed(verifyHazards()) || failed(verifyGradients()) || failed(verifyArena()));
+                 failed(verifyHazards()) || failed(verifyGradients()) || failed(verifyUpdates()) ||
+                 failed(verifyArena()));
 }
 
 LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {

@@ -1,8 +1,11 @@
 //===- WriteFinish.cpp - from the last gradient to the new parameters -----===//
 //
-// Gradients of shared parameters go to their owner, all ranks agree, owners
-// update, new parameters go where they are needed. Messages of shared parameters
-// are in the order of (bucket, use) on every stream, so they cannot cross.
+// As soon as a bucket's gradient is complete its norm is taken; without clipping
+// it is updated there and then, and the gradient's bytes are free. At the end the
+// gradients of parameters shared between stages go to their owner, all ranks
+// agree, what is left is updated, new parameters go where they are needed.
+// Messages of shared parameters are in the order of (bucket, use) on every stream,
+// so they cannot cross.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,19 +38,59 @@ void PositionWriter::writeTiedGradients(BucketInfo &bucket) {
   }
 }
 
-void PositionWriter::writeAgree() {
-  SmallVector<Attribute> gradients, names, losses;
-  for (BucketInfo &bucket : graph.buckets) {
-    if (bucket.frozen || bucket.owner != stage)
-      continue;
-    gradients.push_back(gradientSlice(bucket, 0));
-    names.push_back(FlatSymbolRefAttr::get(bucket.op.getSymNameAttr()));
+void PositionWriter::writeWholeGradient(BucketInfo &bucket) {
+  if (bucket.wholeStates() && bucket.ranks > 1)
+    out.emit<GatherOp>(gradientSlice(bucket, 0), out.ref(gradient(bucket, 0)), bucket.sliceBytes(),
+                       "all_gather", out.nextOrder(), Stream::Comm);
+}
+
+void PositionWriter::writeNorm(BucketInfo &bucket) {
+  int64_t owned = llvm::count_if(
+      graph.buckets, [&](const BucketInfo &other) { return !other.frozen && other.owner == stage; });
+  auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
+  RefAttr record = out.ref(out.buffer("norms", type, "buffers", {owned, false}), norms.size());
+  norms.push_back(record);
+  out.emit<NormOp>(gradientSlice(bucket, 0), bucket.name(), record, Stream::Compute);
+}
+
+void PositionWriter::completeBucket(BucketInfo &bucket) {
+  // What other stages add to or read is finished at the end, in one order.
+  if (bucket.frozen || bucket.owner != stage || bucket.stages.size() > 1)
+    return;
+  if (bucket.ranks == 1)
+    return finishBucket(bucket);
+  // Its reduction is in flight: the next blocks' runs need not wait for it.
+  if (!bucket.shared())
+    writeWholeGradient(bucket);
+  trailing.push_back(&bucket);
+}
+
+void PositionWriter::finishTrailing() {
+  for (BucketInfo *bucket : trailing)
+    finishBucket(*bucket);
+  trailing.clear();
+}
+
+void PositionWriter::finishBucket(BucketInfo &bucket) {
+  if (bucket.shared()) {
+    writeTiedGradients(bucket);
+    writeWholeGradient(bucket);
   }
+  writeNorm(bucket);
+  finished.insert(&bucket);
+  if (batch.clip)
+    return;
+  writeUpdate(bucket);
+  writeNewParameters(bucket);
+}
+
+void PositionWriter::writeAgree() {
+  SmallVector<Attribute> losses;
   if (graph.values[graph.loss].stage == stage)
     for (int64_t p = 0; p < batch.microBatches; ++p)
       losses.push_back(valueRef(graph.loss, p));
-  auto array = [&](ArrayRef<Attribute> list) { return ArrayAttr::get(out.context, list); };
-  out.emit<AgreeOp>(array(gradients), array(names), array(losses), out.nextOrder(), Stream::Comm);
+  out.emit<AgreeOp>(ArrayAttr::get(out.context, norms), ArrayAttr::get(out.context, losses), out.nextOrder(),
+                    Stream::Comm);
 }
 
 void PositionWriter::writeUpdate(BucketInfo &bucket) {
@@ -87,20 +130,26 @@ void PositionWriter::writeNewParameters(BucketInfo &bucket) {
 }
 
 void PositionWriter::writeFinish() {
-  SmallVector<BucketInfo *> trained;
+  finishTrailing();
+  SmallVector<BucketInfo *> rest, updates;
   for (BucketInfo &bucket : graph.buckets)
-    if (!bucket.frozen && isHere(bucket))
-      trained.push_back(&bucket);
-  for (BucketInfo *bucket : trained)
+    if (!bucket.frozen && isHere(bucket)) {
+      if (!finished.contains(&bucket))
+        rest.push_back(&bucket);
+      if (batch.clip || !finished.contains(&bucket))
+        updates.push_back(&bucket);
+    }
+  for (BucketInfo *bucket : rest)
     writeTiedGradients(*bucket);
-  for (BucketInfo *bucket : trained)
-    if (bucket->owner == stage && bucket->wholeStates() && bucket->ranks > 1)
-      out.emit<GatherOp>(gradientSlice(*bucket, 0), out.ref(gradient(*bucket, 0)), bucket->sliceBytes(),
-                         "all_gather", out.nextOrder(), Stream::Comm);
+  for (BucketInfo *bucket : rest)
+    if (bucket->owner == stage) {
+      writeWholeGradient(*bucket);
+      writeNorm(*bucket);
+    }
   writeAgree();
-  for (BucketInfo *bucket : trained)
+  for (BucketInfo *bucket : updates)
     if (bucket->owner == stage)
       writeUpdate(*bucket);
-  for (BucketInfo *bucket : trained)
+  for (BucketInfo *bucket : updates)
     writeNewParameters(*bucket);
 }

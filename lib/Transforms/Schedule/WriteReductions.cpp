@@ -16,7 +16,7 @@ using namespace dsopt::exec;
 FlatSymbolRefAttr PositionWriter::gradient(BucketInfo &bucket, int64_t use) {
   bool whole = bucket.wholeGradients();
   return out.buffer(bucket.name() + ".grad." + Twine(use), flat(bucket, whole),
-                    use == 0 ? "gradients" : "tied", {1, true, payload(bucket, whole)});
+                    use == 0 ? "gradients" : "tied", {1, false, payload(bucket, whole)});
 }
 
 RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {

@@ -119,12 +119,20 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
   slots = countSlots(graph, steps);
   windows = listWindows(graph, steps, batch.gatherWindow);
   declareState();
-  // The last run of each micro-batch that writes a bucket's gradient.
+  // The last run of each micro-batch that writes a bucket's gradient, and the last
+  // of all that touch the bucket.
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last;
-  for (auto [i, step] : llvm::enumerate(steps))
-    if (step.kind == Step::Run)
-      for (const BucketArgument &argument : graph.runs[step.id].gradients)
-        last[{argument.bucket, argument.use, step.microBatch}] = i;
+  llvm::DenseMap<int64_t, int64_t> lastTouch;
+  for (auto [i, step] : llvm::enumerate(steps)) {
+    if (step.kind != Step::Run)
+      continue;
+    for (const BucketArgument &argument : graph.runs[step.id].parameters)
+      lastTouch[argument.bucket] = i;
+    for (const BucketArgument &argument : graph.runs[step.id].gradients) {
+      last[{argument.bucket, argument.use, step.microBatch}] = i;
+      lastTouch[argument.bucket] = i;
+    }
+  }
   writeGathers(0);
   writeGathers(1);
   for (auto [i, step] : llvm::enumerate(steps)) {
@@ -144,6 +152,14 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
         if (last.at({argument.bucket, argument.use, step.microBatch}) == (int64_t)i &&
             finished.insert({argument.bucket, argument.use}).second)
           finishGradient(argument.bucket, argument.use, step.microBatch);
+      SmallVector<BucketInfo *> complete;
+      for (auto [id, bucket] : llvm::enumerate(graph.buckets))
+        if (auto it = lastTouch.find(id); it != lastTouch.end() && it->second == (int64_t)i)
+          complete.push_back(&bucket);
+      if (!complete.empty())
+        finishTrailing();
+      for (BucketInfo *bucket : complete)
+        completeBucket(*bucket);
       break;
     }
   }

@@ -247,16 +247,18 @@ Position buildPosition(const Program &program, int64_t index) {
     }
   }
   std::vector<Ref> agreed;
-  std::vector<int64_t> buckets;
+  int64_t norms = b.buffer("norms", kNormWords * 8, 2);
   for (int64_t block : mine) {
-    agreed.push_back(gradient(block, 0));
-    agreed.back().per_rank = slice;
-    buckets.push_back(block);
+    Ref own = gradient(block, 0), record = ref(norms, block);
+    own.per_rank = slice;
+    b.add(ActionKind::Norm, Stream::Compute, "norm " + name(block, ""), {own, record}, reduced);
+    b.last().bucket = block;
+    agreed.push_back(record);
   }
   for (int64_t m = 0; second && m < M; ++m)
     agreed.push_back(ref(loss, m));
-  int64_t agree = b.add(ActionKind::Agree, Stream::Compute, "agree", agreed, reduced);
-  b.last().buckets = buckets;
+  int64_t agree = b.add(ActionKind::Agree, Stream::Compute, "agree", agreed);
+  b.last().norms = mine.size();
   for (int64_t block : mine) {
     Ref own = gradient(block, 0);
     own.per_rank = slice;

@@ -46,7 +46,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK: exec.recv <@tied.t.tied.1> bytes 256 from 2 tag "tied.t.grad.1" "tied" on recv
 // STAGE1: exec.add <@tied.t.grad.0 per_rank 256>, <@tied.t.tied.1> elements 64 : f32 on compute
 // STAGE3: exec.add <@tied.t.grad.0>, <@tied.t.tied.1> elements 64 : f32 on compute
-// CHECK: exec.agree [{{.*}}@tied.t.grad.0{{.*}}] of [@tied.t]
+// CHECK: exec.norm <@tied.t.grad.0{{.*}}> of @tied.t to <@norms> on compute
+// CHECK: exec.agree norms [#exec.ref<@norms>]
 // CHECK: exec.update
 // STAGE1: exec.send <@tied.t.param per_rank 256> bytes 256 to 2 tag "tied.t.param" "tied" on send
 // STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 "all_gather"
@@ -62,7 +63,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK: exec.send <@block1.F.0> bytes 16 to 2 tag "block1.F.0:0"
 // CHECK-DAG: exec.recv <@block2.B.0> bytes 16 from 2 tag "block2.B.0:0"
 // CHECK-DAG: exec.send <@block2.B.0> bytes 16 to 0 tag "block2.B.0:0"
-// CHECK: exec.agree [] of [] losses []
+// CHECK: exec.agree norms [] losses []
 
 // CHECK-LABEL: exec.program @position2
 // CHECK-DAG: exec.buffer @tied.t.param {{.*}} "tied"
@@ -72,7 +73,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK: exec.reduce
 // STAGE1: exec.send <@tied.t.grad.1 per_rank 256> bytes 256 to 0 tag "tied.t.grad.1" "tied" on send
 // STAGE3: exec.send <@tied.t.grad.1> bytes 256 to 0 tag "tied.t.grad.1" "tied" on send
-// CHECK: exec.agree [] of []
+// CHECK: exec.agree norms []
 // CHECK-NOT: exec.update
 // CHECK: exec.recv <@tied.t.param{{.*}}> bytes 256 from 0 tag "tied.t.param" "tied" on recv
 // STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 "tied"

@@ -37,6 +37,8 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
 // ODD-NEXT: exec.add <@b0.grad.0>, <@b0.whole.0.1>
 // ODD: exec.run @block0.W {{.*}}<@b0.whole.0.1>] micro_batch 4 on compute
 // ODD-NEXT: exec.add <@b0.grad.0>, <@b0.whole.0.1>
+// ODD-NEXT: exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
+// ODD-NEXT: exec.update @update.sgd of @b0
 // ODD-NEXT: exec.wait
 // ODD-NEXT: exec.agree
 

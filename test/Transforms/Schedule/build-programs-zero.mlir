@@ -3,6 +3,7 @@
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE1
 // RUN: sed -e 's/ZERO/0/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE0
 // RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs=gather-window=2 | FileCheck %s --check-prefix=WINDOW
+// RUN: sed -e 's/ZERO/1/g;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -build-programs | FileCheck %s --check-prefix=CLIP
 // RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
 
@@ -44,7 +45,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 
 // STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 200 : i64}
 // STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> "buffers" slots 1 stride 512 {exec.payload = 400 : i64}
-// STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients" slots 1 stride 256 persistent
+// STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients" slots 1 stride 256
 // STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> "buffers"
 // STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
 // Each block is gathered one run ahead, in forward and again in backward; forward
@@ -69,8 +70,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE3: exec.run @block1.B {{.*}} micro_batch 1
 // STAGE3: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 accumulate order 7 on comm
 // STAGE3: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 8 on comm
-// STAGE3: exec.agree [#exec.ref<@b0.grad.0>, #exec.ref<@b1.grad.0>] of [@b0, @b1] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 9 on comm
+// STAGE3: exec.norm <@b1.grad.0> of @b1 to <@norms> on compute
+// STAGE3: exec.update @update.momentum of @b1
+// STAGE3: exec.norm <@b0.grad.0> of @b0 to <@norms slot 1> on compute
 // STAGE3: exec.update @update.momentum of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 64 sliced on compute
+// STAGE3: exec.agree norms [#exec.ref<@norms>, #exec.ref<@norms slot 1>] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 9 on comm
 // STAGE3-NOT: exec.gather
 
 // WINDOW: exec.gather <@b0.param>{{.*}} order 0
@@ -87,19 +91,26 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE2: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
 
 // Whole gradients: accumulated in place, reduced once, in place.
-// STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> "gradients" slots 1 stride 512 persistent
+// STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> "gradients" slots 1 stride 512
 // STAGE1-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
 // STAGE1: exec.schedule
 // STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 0 on compute
 // STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 1 accumulate on compute
 // STAGE1: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
-// STAGE1: exec.agree [#exec.ref<@b0.grad.0 per_rank 256>
+// STAGE1: exec.norm <@b0.grad.0 per_rank 256> of @b0
 // STAGE1: exec.update @update.momentum of @b0 [#exec.ref<@b0.param per_rank 256>, #exec.ref<@b0.grad.0 per_rank 256>, #exec.ref<@b0.m>] elements 64 sliced on compute
 // STAGE1: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
 
 // STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> "optimizer"
 // STAGE0: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
 // STAGE0: exec.gather <@b0.grad.0 per_rank 256> to <@b0.grad.0> bytes 256 "all_gather"
-// STAGE0: exec.agree [#exec.ref<@b0.grad.0 per_rank 256>
+// STAGE0: exec.norm <@b0.grad.0 per_rank 256> of @b0
 // STAGE0: exec.update @update.momentum of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 128 on compute
 // STAGE0-NOT: exec.gather
+
+// With clipping norms are early, updates wait for the agreement.
+// CLIP: exec.norm {{.*}} of @b1
+// CLIP-NOT: exec.update
+// CLIP: exec.agree
+// CLIP: exec.update {{.*}} of @b0
+// CLIP: exec.update {{.*}} of @b1

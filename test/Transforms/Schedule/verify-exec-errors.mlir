@@ -38,8 +38,8 @@
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
-// RUN: sed -e 's/arena 1280/arena 1216/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARENA
-// ARENA: error: 'exec.buffer' op ends at byte 1280, beyond the arena of 1216
+// RUN: sed -e 's/arena 1472/arena 1408/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARENA
+// ARENA: error: 'exec.buffer' op ends at byte 1472, beyond the arena of 1408
 // ARENA: note: the arena is here
 
 // A slot that is not there, and one that is another micro-batch's.
@@ -76,6 +76,16 @@
 // REDUCE: error: 'exec.agree' op comes before the gradient in @b0.whole.0.0 is added to its state
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
+// New parameters are the next step's, and with clipping they wait.
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 5 on comm/;s/order 3 on comm/order 6 on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
+// UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
+// UPDATED: note: the update of @b0 is here
+// RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
+// CLIP: error: 'exec.update' op comes before the agreement, but gradients are clipped
+// RUN: sed -e '/^ /s/exec.wait %%reduce1 on compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on compute\n %%n0 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY: error: 'exec.reduce' op writes gradient @b0.grad.0 after the norm of @b0.grad.0
+// EARLY: note: it is used here
+
 // Position 0 sends only after it received what position 1 makes of it.
 // RUN: sed -e '/^ /s/exec.wait %%f0 on send/&\n exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
 // DEADLOCK: error: 'exec.wait' op never ends: this wait for the recv of "g:0" from position 1 at position 0 waits in a circle
@@ -89,14 +99,15 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   func.func private @block0.F(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment}
   func.func private @block0.W(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment}
   func.func private @block1.F(memref<16xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment}
-  exec.program @position0 position 0 blocks [0, 1] arena 1280 bound 1280 {
+  exec.program @position0 position 0 blocks [0, 1] arena 1472 bound 1472 {
     exec.buffer @b0.param at 0 : memref<64xf32> "parameters" slots 1 stride 256 persistent
-    exec.buffer @b0.grad.0 at 256 : memref<64xf32> "gradients" slots 1 stride 256 persistent
+    exec.buffer @b0.grad.0 at 256 : memref<64xf32> "gradients" slots 1 stride 256
     exec.buffer @b0.full at 512 : memref<128xf32> "buffers" slots 1 stride 512
     exec.buffer @b0.whole.0.0 at 512 : memref<128xf32> "buffers" slots 1 stride 512
     exec.buffer @x at 1024 : memref<16xf32> "activations" slots 2 stride 64
     exec.buffer @h at 1152 : memref<16xf32> "activations" slots 1 stride 64
     exec.buffer @g at 1216 : memref<16xf32> "activations" slots 1 stride 64
+    exec.buffer @norms at 1280 : memref<21xi64> "buffers" slots 1 stride 192
     exec.schedule {
       %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 0 on comm
       %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" "send_recv" on recv
@@ -122,7 +133,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
       %w1 = exec.run @block0.W [#exec.ref<@x slot 1>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
       exec.wait %w1 on comm
       %reduce1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 on comm
-      %agree0 = exec.agree [#exec.ref<@b0.grad.0>] of [@b0] losses [] order 3 on comm
+      exec.wait %reduce1 on compute
+      %n0 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
+      %u0 = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 sliced on compute
+      exec.wait %u0 on comm
+      %agree0 = exec.agree norms [#exec.ref<@norms>] losses [] order 3 on comm
     }
   }
   exec.program @position1 position 1 blocks [1, 2] arena 256 bound 256 {
@@ -143,7 +158,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
       exec.wait %k1 on send
       %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" "send_recv" on send
       exec.wait %k1 on comm
-      %agree1 = exec.agree [] of [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 on comm
+      %agree1 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 on comm
     }
   }
 }

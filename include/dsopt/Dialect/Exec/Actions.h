@@ -16,6 +16,9 @@ inline constexpr int64_t kAlignment = 64;
 /// Streams of a rank.
 inline constexpr int kStreams = 4;
 
+/// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
+inline constexpr int64_t kNormWords = 21;
+
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: live bytes at the peak by class (a dictionary of i64).

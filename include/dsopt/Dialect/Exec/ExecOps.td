@@ -159,17 +159,25 @@ def Exec_RecvOp : Exec_Action<"recv"> {
   let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
   let assemblyFormat = "$target `bytes` $bytes `from` $peer `tag` $tag $traffic `on` $stream attr-dict";
 }
+def Exec_NormOp : Exec_Action<"norm"> {
+  let summary = "sums the squares of a bucket's gradient exactly into a record";
+  let description = [{
+    `gradient` is this rank's slice, reduced; `record` gets the digits of the sum
+    and the first parameter with an element that is not finite. Runs as soon as
+    the gradient is complete, so that nothing else keeps its bytes.
+  }];
+  let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, Exec_Stream:$stream);
+  let assemblyFormat = "$gradient `of` $bucket `to` $record `on` $stream attr-dict";
+}
 def Exec_AgreeOp : Exec_Action<"agree"> {
   let summary = "the step's one exact exchange over all ranks, then the decision";
   let description = [{
-    Sums the squares of `gradients` (this rank's slices, reduced, one for each
-    bucket in `buckets`) exactly, exchanges them with non-finite flags, the stop
-    request and the losses in `losses` (one f32 slot a micro-batch; empty on
-    positions without the loss), and writes the step's scalars.
+    Exchanges the records in `norms` (one for each bucket this position owns),
+    the stop request and the losses in `losses` (one f32 slot a micro-batch;
+    empty on positions without the loss), and writes the step's scalars.
   }];
-  let arguments = (ins Exec_RefArrayAttr:$gradients, ArrayAttr:$buckets, Exec_RefArrayAttr:$losses,
-                       I64Attr:$order, Exec_Stream:$stream);
-  let assemblyFormat = "$gradients `of` $buckets `losses` $losses `order` $order `on` $stream attr-dict";
+  let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order, Exec_Stream:$stream);
+  let assemblyFormat = "`norms` $norms `losses` $losses `order` $order `on` $stream attr-dict";
 }
 def Exec_UpdateOp : Exec_Action<"update"> {
   let summary = "runs a flat update kernel over a bucket's slice or the whole of it";
