@@ -234,7 +234,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.arena, 4096);
   EXPECT_EQ(position.memory.at("total"), 4096);
   EXPECT_EQ(position.traffic.all_gather, 512);
-  EXPECT_EQ(position.buffers[6].symbol, "const_0");
+  EXPECT_EQ(position.buffers[7].symbol, "const_0");
   ASSERT_EQ(position.loads.size(), 1u);
   EXPECT_TRUE(position.loads[0].sliced);
   ASSERT_EQ(position.actions.size(), 6u);
@@ -252,7 +252,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.actions[3].bucket, 0);
   EXPECT_EQ(position.actions[4].norms, 1);
   const runtime::Action &update = position.actions[5];
-  EXPECT_EQ(update.waits, std::vector<int64_t>{3});
+  EXPECT_EQ(update.waits, std::vector<int64_t>{4});
   EXPECT_EQ(update.refs[1].per_rank, 4);
   EXPECT_TRUE(update.sliced);
 }

@@ -84,7 +84,7 @@ struct Action {
   std::vector<int64_t> waits; ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
                               ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
-                         ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states
+  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states
   Ref temp;                ///< Run: scratch, if any
   std::string symbol;      ///< Run: the segment; Update: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order

@@ -152,8 +152,8 @@ TEST_F(Run, ALossThatIsNoNumberEndsTheRun) {
   data({1, 2, 3, 1002});
   EXPECT_EQ(run(TINY2, "-log=log.jsonl -save-weights=w.safetensors -quiet"), 2);
   EXPECT_EQ(output,
-            "dsopt: error: the loss of step 1 is not finite: nan in micro-batch 1 (stage 0); nothing of this "
-            "step was applied\n");
+            "dsopt: error: the loss of step 1 is not finite: nan in micro-batch 1 (stage 0); the run ends "
+            "before anything of it is saved\n");
   EXPECT_NE(log().find("{\"end\":{\"steps\":1,"), std::string::npos) << log();
   EXPECT_NE(log().find("\"status\":\"failed\""), std::string::npos) << log();
   EXPECT_NE(access((folder + "/w.safetensors").c_str(), F_OK), 0);
