@@ -20,7 +20,7 @@ static const char *const kToDist[] = {
     "merge-loss-gradient", "append-optimizer", "verify-graph",
     // stage 3: kernels
     "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
-    "absorb-movements", "form-kernels", "form-blocks",
+    "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
 

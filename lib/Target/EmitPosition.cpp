@@ -66,13 +66,14 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   return result;
 }
 
-/// Every buffer BUCKET.param is loaded before step 0: whole, or this rank's slice.
+/// Every buffer BUCKET.param and BUCKET.master is loaded before step 0: whole, or this rank's slice.
 LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
   LogicalResult result = success();
   json.attributeArray("loads", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
       StringRef name = buffer.getSymName();
-      auto it = name.consume_back(".param") ? bucketIndex.find(name) : bucketIndex.end();
+      bool master = name.consume_back(".master");
+      auto it = master || name.consume_back(".param") ? bucketIndex.find(name) : bucketIndex.end();
       if (it == bucketIndex.end())
         continue;
       dist::BucketOp bucket = buckets[it->second];
@@ -89,6 +90,8 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
                                0));
         json.attributeEnd();
         json.attribute("sliced", elements != int64_t(bucket.getPadded()));
+        if (master)
+          json.attribute("master", true);
       });
     }
   });

@@ -15,8 +15,9 @@ using namespace mlir;
 
 /// Features that a program states as required: those that LLVM and
 /// __builtin_cpu_supports name alike and that vector code depends on.
-static constexpr llvm::StringLiteral kStated[] = {
-    "avx", "avx2", "fma", "bmi", "bmi2", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"};
+static constexpr llvm::StringLiteral kStated[] = {"avx",      "avx2",     "fma",      "bmi",
+                                                  "bmi2",     "f16c",     "avx512f",  "avx512bw",
+                                                  "avx512dq", "avx512vl", "avx512cd", "avx512bf16"};
 
 llvm::FailureOr<dsopt::ResolvedTarget> dsopt::resolveTarget(Location loc, StringRef arch) {
   ResolvedTarget target;
@@ -56,5 +57,6 @@ llvm::FailureOr<dsopt::ResolvedTarget> dsopt::resolveTarget(Location loc, String
     if (triple.isX86() && enabled.contains(name))
       target.required.push_back(name.str());
   target.wideVectors = triple.isX86() && enabled.contains("avx512f");
+  target.bf16 = target.wideVectors && enabled.contains("avx512bf16");
   return target;
 }

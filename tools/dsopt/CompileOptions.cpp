@@ -4,8 +4,10 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Target/Target.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
 #include <sched.h>
@@ -200,6 +202,18 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
        {"data", "eval-data", "log", "quiet", "save-weights", "save-onnx", "breakdown", "report"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
+}
+
+void choosePrecision(ModuleOp module) {
+  if (getOption(module, "precision", StringRef("fp32")) != "bf16")
+    return;
+  StringRef arch = getOption(module, "arch", StringRef("native"));
+  FailureOr<ResolvedTarget> target = resolveTarget(module.getLoc(), arch);
+  if (failed(target) || target->bf16)
+    return;
+  llvm::errs() << "dsopt: warning: " << target->cpu
+               << " has no AVX-512 BF16: -precision=bf16 is ignored, everything is fp32\n";
+  setOption(module, "precision", Builder(module.getContext()).getStringAttr("fp32"));
 }
 
 void checkFixedOptions(ModuleOp module, const ParsedOptions &options) {

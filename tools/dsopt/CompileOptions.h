@@ -29,6 +29,9 @@ LauncherInfo findLauncher(const runtime::ParsedOptions &options);
 void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options,
                        const LauncherInfo &launcher, const std::string &commandLine);
 
+/// Where the target cannot multiply bf16, -precision=bf16 becomes fp32, with a warning.
+void choosePrecision(mlir::ModuleOp module);
+
 /// Throws if an option of the layout is given that differs from what a module
 /// beyond stage 1 was built with.
 void checkFixedOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);

@@ -198,6 +198,8 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
   else
     checkFixedOptions(*module, options);
 
+  if (stage == Stage::Graph)
+    choosePrecision(*module);
   Stage goal = goalStage(options);
   if (goal < stage)
     throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +

@@ -100,6 +100,10 @@ void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void 
 void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const float *rows,
                               const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
 
+/// The same with rows of bf16, which are added in fp32.
+void dsopt_rt_scatter_add_bf16(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const uint16_t *rows,
+                               const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
+
 /// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store.
 void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
                              int64_t accumulate);

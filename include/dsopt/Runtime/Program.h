@@ -129,6 +129,7 @@ struct Position {
     int64_t bucket = 0;
     Ref target;
     bool sliced = false;
+    bool master = false; ///< in f32, beside parameters that are stored in less
   };
   std::vector<Load> loads;
 };

@@ -31,6 +31,7 @@ struct ResolvedTarget {
   std::string features;              ///< +avx2,-avx512f ...
   std::vector<std::string> required; ///< as __builtin_cpu_supports names them (Program::features)
   bool wideVectors = false;          ///< has AVX-512: prefer vectors of 512 bits
+  bool bf16 = false;                 ///< multiplies bf16 and rounds to it
 };
 
 /// Resolves an architecture's name; an unknown one is an error at `loc`.

@@ -160,9 +160,25 @@ static FailureOr<Matrix> matrixOf(MemRefType type) {
   return failure();
 }
 
+/// How the runtime names an element type of matrices.
+static FailureOr<int64_t> matrixType(Operation *op, Value memref) {
+  Type type = cast<MemRefType>(memref.getType()).getElementType();
+  if (type.isF32())
+    return int64_t(DSOPT_F32);
+  if (type.isBF16())
+    return int64_t(DSOPT_BF16);
+  return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+}
+
 LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
-  if (failed(requireF32(*gemm, gemm.getResult())))
+  auto typeA = matrixType(gemm, gemm.getLhs()), typeB = matrixType(gemm, gemm.getRhs()),
+       typeC = matrixType(gemm, gemm.getResult());
+  if (failed(typeA) || failed(typeB) || failed(typeC))
     return failure();
+  if (*typeA != *typeB || (*typeA == DSOPT_F32 && *typeC != DSOPT_F32))
+    return gemm.emitOpError("multiplies ")
+           << gemm.getLhs().getType() << " by " << gemm.getRhs().getType() << " to "
+           << gemm.getResult().getType() << ", expected f32, or bf16 to bf16 or f32";
   auto type = cast<MemRefType>(gemm.getResult().getType());
   int64_t rank = type.getRank(), m = type.getDimSize(rank - 2), n = type.getDimSize(rank - 1);
   int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1));
@@ -204,16 +220,9 @@ LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
     return gemm.emitOpError("has ") << extents.size()
                                     << " leading dimensions that are no one dimension, expected at most "
                                     << int(DSOPT_BATCH_RANK);
-  SmallVector<int64_t> fields{m,
-                              n,
-                              k,
-                              transposeA,
-                              transposeB,
-                              matrices[0].leading,
-                              matrices[1].leading,
-                              matrices[2].leading,
-                              DSOPT_F32,
-                              DSOPT_F32};
+  SmallVector<int64_t> fields{
+      m,      n,     k, transposeA, transposeB, matrices[0].leading, matrices[1].leading, matrices[2].leading,
+      *typeA, *typeC};
   auto append = [&](ArrayRef<int64_t> values, int64_t fill) {
     fields.append(DSOPT_BATCH_RANK - values.size(), fill);
     llvm::append_range(fields, values);
@@ -380,7 +389,8 @@ LogicalResult SegmentLowering::lower(Operation &op) {
         if (elements(scatter.getRows()) != count * width)
           return op.emitOpError("has rows of ")
                  << elements(scatter.getRows()) << " elements, expected " << count << " rows of " << width;
-        call(loc, "dsopt_rt_scatter_add_f32",
+        bool narrow = cast<MemRefType>(scatter.getRows().getType()).getElementType().isBF16();
+        call(loc, narrow ? "dsopt_rt_scatter_add_bf16" : "dsopt_rt_scatter_add_f32",
              {function.getArgument(0), constant(loc, count), constant(loc, width), constant(loc, size),
               pointer(scatter.getRows()), pointer(scatter.getIndices()),
               constant(loc, indices.getElementTypeBitWidth() / 8), pointer(scatter.getResult()),

@@ -204,8 +204,8 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       })
       .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
         Type type = getElementTypeOrSelf(matmul.getType());
-        if (!type.isF32())
-          return op.emitOpError("is a product of ") << type << ", expected f32";
+        if (!type.isF32() && !type.isBF16())
+          return op.emitOpError("is a product of ") << type << ", expected f32 or bf16";
         return success();
       })
       .Case<graph::GatherGradOp>([&](graph::GatherGradOp scatter) -> LogicalResult {
@@ -370,11 +370,12 @@ void SegmentBuilder::buildProduct(Operation &op) {
   auto indexType = cast<RankedTensorType>(scatter.getIndices().getType());
   int64_t count = indexType.getNumElements(), size = type.getDimSize(0);
   int64_t width = size ? type.getNumElements() / size : 0;
-  auto matrix = [&](int64_t rows) { return MemRefType::get({rows, width}, type.getElementType()); };
+  auto matrix = [&](int64_t rows, Type element) { return MemRefType::get({rows, width}, element); };
   exec::ScatterAddOp::create(
-      builder, loc, viewAs(loc, home(scatter.getGrad()), matrix(count)),
+      builder, loc,
+      viewAs(loc, home(scatter.getGrad()), matrix(count, getElementTypeOrSelf(scatter.getGrad().getType()))),
       viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
-      viewAs(loc, result, matrix(size)), bool(accumulate));
+      viewAs(loc, result, matrix(size, type.getElementType())), bool(accumulate));
 }
 
 /// Where a result is written: its own home, or the gradient that it is added to.

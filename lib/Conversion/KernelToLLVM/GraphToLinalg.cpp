@@ -15,6 +15,13 @@ namespace dsopt {
 #include "dsopt/Conversion/Passes.h.inc"
 
 namespace {
+/// Whether it widens the stored floats of an argument, of any shape.
+bool extendsArgument(graph::CastOp cast) {
+  Type from = getElementTypeOrSelf(cast.getInput().getType()), to = getElementTypeOrSelf(cast.getType());
+  return isa<BlockArgument>(cast.getInput()) && isa<FloatType>(from) && isa<FloatType>(to) &&
+         from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+}
+
 struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
@@ -29,6 +36,10 @@ struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {
           return signalPassFailure();
         }
         constant.replaceAllUsesWith(arith::ConstantOp::create(builder, op.getLoc(), value).getResult());
+      } else if (auto cast = dyn_cast<graph::CastOp>(op); cast && extendsArgument(cast)) {
+        // As it is loaded, wherever that is.
+        cast.replaceAllUsesWith(
+            arith::ExtFOp::create(builder, op.getLoc(), cast.getType(), cast.getInput()).getResult());
       } else if (auto lowerable = dyn_cast<LowerableOpInterface>(op)) {
         Value value = lowerable.buildLinalg(builder, op.getOperands());
         if (!value) {

@@ -176,6 +176,8 @@ Value KernelEmitter::element(Value tensor, ValueRange indices) {
     int64_t first = firstDims.lookup(tensor);
     value = load(buffer, address(type.getShape().drop_front(first), indices.drop_front(first)),
                  type.getElementType());
+  } else if (auto extended = tensor.getDefiningOp<arith::ExtFOp>()) {
+    value = arith::ExtFOp::create(b, type.getElementType(), element(extended.getIn(), indices));
   } else {
     // Elementwise: the result's indices are the loops.
     auto generic = tensor.getDefiningOp<linalg::GenericOp>();
@@ -273,6 +275,12 @@ SmallVector<Value> KernelEmitter::loop(Value from, Value to, int64_t step, Value
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
   b.setInsertionPointToEnd(block);
   scf::YieldOp::create(b, next);
+  // LLVM takes rounding to bf16 for dear and would use vectors of 4.
+  auto rounds = [](Operation &op) { return isa<arith::TruncFOp>(op) && op.getResult(0).getType().isBF16(); };
+  if (!plain && llvm::any_of(*block, rounds))
+    loop->setAttr("llvm.loop_annotation",
+                  parseAttribute("#llvm.loop_annotation<vectorize = <disable = false, width = 16 : i32>>",
+                                 b.getContext()));
   return SmallVector<Value>(loop.getResults());
 }
 } // namespace dsopt

@@ -11,10 +11,18 @@ LogicalResult dsopt::graph::verifyInferredTypes(Operation *op) {
           op->getContext(), op->getLoc(), op->getOperands(), op->getRawDictionaryAttrs(),
           op->getPropertiesStorage(), op->getRegions(), expected)))
     return failure();
-  for (auto [i, type] : llvm::enumerate(expected))
-    if (op->getResult(i).getType() != type)
+  for (auto [i, type] : llvm::enumerate(expected)) {
+    auto wide = [&](Type narrow) {
+      auto tensor = cast<RankedTensorType>(narrow);
+      return RankedTensorType::get(tensor.getShape(), Float32Type::get(op->getContext()));
+    };
+    // Products add in fp32: the sums may be kept as they are.
+    bool keepsSums =
+        isa<MatMulOp>(op) && getElementTypeOrSelf(type).isBF16() && op->getResult(i).getType() == wide(type);
+    if (op->getResult(i).getType() != type && !keepsSums)
       return op->emitOpError("has result ")
              << i << " of type " << op->getResult(i).getType() << ", expected " << type;
+  }
   return success();
 }
 

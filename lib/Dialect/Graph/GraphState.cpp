@@ -9,6 +9,12 @@ using namespace dsopt::graph;
 /// Bytes of a parameter that one entry of `chunks` covers.
 static constexpr int64_t kChunkBytes = 1 << 20;
 
+Type dsopt::graph::storedType(ParameterOp parameter) {
+  auto type = cast<RankedTensorType>(parameter.getType());
+  auto storage = parameter->getAttrOfType<TypeAttr>(kStorageAttr);
+  return storage ? RankedTensorType::get(type.getShape(), storage.getValue()) : type;
+}
+
 LogicalResult ParameterOp::verify() {
   int64_t bytes = getBytes(), offset = getOffset();
   if (bytes != numBytes(getType()))
@@ -32,7 +38,7 @@ static LogicalResult verifyState(Operation *op, FlatSymbolRefAttr name, Type typ
   if (auto state = dyn_cast_or_null<StateOp>(symbol))
     expected = state.getType();
   else if (auto parameter = dyn_cast_or_null<ParameterOp>(symbol); parameter && parameters)
-    expected = parameter.getType();
+    expected = storedType(parameter);
   else
     return op->emitOpError("names ") << name << ", which is no "
                                      << (parameters ? "parameter or state" : "state") << " of this module";

@@ -30,6 +30,8 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
       addresses(addresses), pool(pool), options(options), inputs(inputs) {
   rt.pool = &pool;
   agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
+  if (program.precision == "bf16")
+    rt.prepareTiles(DSOPT_BF16);
   for (size_t index = 0; index < position.actions.size(); ++index) {
     const Action &action = position.actions[index];
     Prepared prepared;

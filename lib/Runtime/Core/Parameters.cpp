@@ -1,6 +1,7 @@
 //===- Parameters.cpp - parameter values from files and to rank 0 ----------===//
 
 #include "Core/Parameters.h"
+#include "Kernels/CPU/Bf16.h"
 
 #include <algorithm>
 #include <atomic>
@@ -128,6 +129,24 @@ void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end
                     std::to_string(parameter.offset + std::min((chunk + 1) * kChunk, parameter.bytes)) + ")");
 }
 
+/// What the values of a load are stored as.
+static const std::string &storedType(const Program &program, const Position::Load &load,
+                                     const Parameter &parameter) {
+  return load.master ? parameter.type : program.buckets[load.bucket].type;
+}
+
+/// Reads elements [begin, end) of an f32 parameter and stores them in bf16.
+static void readRounded(ParameterFiles &files, const Parameter &parameter, int64_t begin, int64_t end,
+                        char *target) {
+  std::vector<float> piece(std::min(kChunk, std::max<int64_t>(end - begin, 0)));
+  for (int64_t at = begin; at < end; at += kChunk) {
+    int64_t count = std::min(kChunk, end - at);
+    files.read(parameter, at, at + count, reinterpret_cast<char *>(piece.data()));
+    auto *rounded = reinterpret_cast<uint16_t *>(target) + (at - begin);
+    std::transform(piece.begin(), piece.begin() + count, rounded, roundToBf16);
+  }
+}
+
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
                     ParameterFiles &files) {
   for (const Position::Load &load : program.positions[info.position].loads) {
@@ -140,21 +159,30 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
         continue;
       int64_t begin = std::max(first, parameter.bucket_offset);
       int64_t end = std::min(last, parameter.bucket_offset + elementsOf(parameter));
-      files.read(parameter, begin - parameter.bucket_offset, end - parameter.bucket_offset,
-                 target + (begin - first) * elementBytes(parameter.type));
+      const std::string &type = storedType(program, load, parameter);
+      char *place = target + (begin - first) * elementBytes(type);
+      begin -= parameter.bucket_offset;
+      end -= parameter.bucket_offset;
+      if (type == parameter.type)
+        files.read(parameter, begin, end, place);
+      else if (parameter.type == "f32" && type == "bf16")
+        readRounded(files, parameter, begin, end, place);
+      else
+        throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
+                                     parameter.type + " cannot be stored as " + type);
     }
   }
 }
 
-/// Where a bucket's values are: a position that loads it, the owner first.
-static const Position::Load *holder(const Program &program, int64_t bucket, int64_t &position) {
+/// Where a parameter's values are in the model's own type: a position that loads them, the owner first.
+static const Position::Load *holder(const Program &program, const Parameter &parameter, int64_t &position) {
   auto find = [&](int64_t candidate) -> const Position::Load * {
     for (const Position::Load &load : program.positions[candidate].loads)
-      if (load.bucket == bucket)
+      if (load.bucket == parameter.bucket && storedType(program, load, parameter) == parameter.type)
         return &load;
     return nullptr;
   };
-  position = program.buckets[bucket].owner;
+  position = program.buckets[parameter.bucket].owner;
   const Position::Load *load = position < program.pp ? find(position) : nullptr;
   for (int64_t candidate = 0; !load && candidate < program.pp; ++candidate)
     if ((load = find(candidate)))
@@ -177,7 +205,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
     int64_t position, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
-    const Position::Load *load = holder(program, parameter->bucket, position);
+    const Position::Load *load = holder(program, *parameter, position);
     int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
     if (load && !load->sliced && position == 0) {
       if (info.rank == 0)

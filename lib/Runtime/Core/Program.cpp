@@ -127,7 +127,7 @@ void readPosition(const Json &json, Position &position, const std::string &where
       .list("buffers", position.buffers, readBuffer)
       .list("actions", position.actions, readAction)
       .list("loads", position.loads, [](const Json &json, Position::Load &load, const std::string &where) {
-        Reader(json, where)("bucket", load.bucket)("target", load.target)("sliced", load.sliced);
+        Reader(json, where)("bucket", load.bucket)("target", load.target)("sliced", load.sliced)("master", load.master);
       });
   if (auto it = json.find("traffic"); it != json.end()) {
     Traffic &t = position.traffic;

@@ -15,6 +15,7 @@ namespace dsopt::runtime {
 [[gnu::used, gnu::retain]] static void *const abi[] = {
     reinterpret_cast<void *>(&dsopt_rt_launch), reinterpret_cast<void *>(&dsopt_rt_gemm),
     reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32),
+    reinterpret_cast<void *>(&dsopt_rt_scatter_add_bf16),
     reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
 
 /// Threads that share CPUs with others do not spin.
@@ -116,7 +117,8 @@ private:
     tracked = trainableParameters(program);
     for (const Position::Load &load : program.positions[info.position].loads) {
       const Bucket &bucket = program.buckets[load.bucket];
-      if (!bucket.trainable || bucket.owner != info.position)
+      bool rounded = bucket.type != "f32" && !load.master;
+      if (!bucket.trainable || bucket.owner != info.position || rounded)
         continue;
       int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;
       auto *values = reinterpret_cast<const float *>(addresses.at(load.target));

@@ -68,7 +68,7 @@ static bool hasMomentum(const Program &program) {
   for (const Position &position : program.positions)
     for (const Action &action : position.actions)
       if (action.kind == ActionKind::Update)
-        return action.refs.size() > 2;
+        return action.refs.size() > (program.precision == "fp32" ? 2 : 3); // with masters
   return false;
 }
 

@@ -74,9 +74,10 @@ void PartitionZeroPass::runOnOperation() {
     auto reader = readers.find(parameter.getSymNameAttr());
     if (reader == readers.end())
       continue;
-    Type element = cast<ShapedType>(parameter.getType()).getElementType();
-    if (!element.isF32() && !parameter.getFrozen()) {
-      parameter.emitError("parameter has elements of type ") << element << ", only f32 is trained yet";
+    Type element = cast<ShapedType>(graph::storedType(parameter)).getElementType();
+    if (!element.isF32() && !element.isBF16() && !parameter.getFrozen()) {
+      parameter.emitError("parameter has elements of type ")
+          << element << ", only f32 and bf16 are trained yet";
       return signalPassFailure();
     }
     bool shared = reader->second.size() > 1;
@@ -127,11 +128,12 @@ void PartitionZeroPass::runOnOperation() {
     ArrayAttr stateNames;
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
-    dist::BucketOp::create(
-        builder, first.getLoc(), name, TypeAttr::get(cast<ShapedType>(first.getType()).getElementType()),
-        builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
-        builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-        builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
-        bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
+    dist::BucketOp::create(builder, first.getLoc(), name,
+                           TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
+                           builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
+                           builder.getI64IntegerAttr(end),
+                           builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
+                           builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
+                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
   }
 }

@@ -11,6 +11,8 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
+/// Gradients and the optimizer's state are f32.
+static constexpr int64_t kStateBytes = 4;
 
 AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1)) {
   for (Operation &op : *module.getBody())
@@ -109,8 +111,7 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
-        add(op.getGradient(), (int64_t)bucket.getSlice() * elementBytes(bucket.getType()), true, false,
-            accesses);
+        add(op.getGradient(), (int64_t)bucket.getSlice() * kStateBytes, true, false, accesses);
         add(op.getRecord(), kNormBytes, false, true, accesses);
         return success();
       })
@@ -128,9 +129,10 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
-        int64_t bytes = (int64_t)op.getElements() * elementBytes(bucket.getType());
+        int64_t elements = op.getElements();
         for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
-          add(ref, bytes, true, /*writes=*/i != 1, accesses);
+          add(ref, elements * (i == 0 ? elementBytes(bucket.getType()) : kStateBytes), true,
+              /*writes=*/i != 1, accesses);
         auto program = op->getParentOfType<ProgramOp>();
         if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
           accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});

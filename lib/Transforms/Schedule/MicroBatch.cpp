@@ -30,7 +30,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   MicroBatch result;
-  llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, byte offset
+  llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
   llvm::DenseMap<Value, int64_t> valueIds;
 };
 } // namespace
@@ -52,7 +52,7 @@ LogicalResult Reader::readBuckets() {
       return op.emitOpError("is cut for ") << bucket.ranks << " ranks, expected " << dp << " (dp)";
     for (auto range : op.getRanges().getAsRange<dist::RangeAttr>()) {
       bucket.payload += range.getElements();
-      places[range.getParameter()] = {result.buckets.size(), range.getOffset() * bucket.elementBytes};
+      places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
     }
     result.buckets.push_back(std::move(bucket));
   }
@@ -101,6 +101,7 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
       return emitError(loc) << "segment @" << segment.getSymName() << " uses " << name
                             << ", which no bucket of block " << run.block << " holds";
     BucketInfo &bucket = result.buckets[argument->bucket];
+    argument->offset *= gradient ? graph::elementBytes(bucket.stateType()) : bucket.elementBytes;
     bucket.useStages[argument->use] = run.stage;
     if (gradient)
       bucket.accumulated[argument->use] = true;

@@ -84,6 +84,14 @@ private:
     int64_t bytes = bucket.payload * bucket.elementBytes;
     return whole ? bytes : (bytes + bucket.ranks - 1) / bucket.ranks;
   }
+  /// The same for gradients and the optimizer's state.
+  mlir::MemRefType flatState(BucketInfo &bucket, bool whole) {
+    return mlir::MemRefType::get({whole ? bucket.padded : bucket.slice}, bucket.stateType());
+  }
+  int64_t statePayload(BucketInfo &bucket, bool whole) {
+    int64_t bytes = bucket.payload * 4;
+    return whole ? bytes : (bytes + bucket.ranks - 1) / bucket.ranks;
+  }
   bool isHere(const BucketInfo &bucket) const { return llvm::is_contained(bucket.stages, stage); }
 
   MicroBatch &graph;

@@ -15,13 +15,13 @@ using namespace dsopt::exec;
 
 FlatSymbolRefAttr PositionWriter::gradient(BucketInfo &bucket, int64_t use) {
   bool whole = bucket.wholeGradients();
-  return out.buffer(bucket.name() + ".grad." + Twine(use), flat(bucket, whole),
-                    use == 0 ? "gradients" : "tied", {1, false, payload(bucket, whole)});
+  return out.buffer(bucket.name() + ".grad." + Twine(use), flatState(bucket, whole),
+                    use == 0 ? "gradients" : "tied", {1, false, statePayload(bucket, whole)});
 }
 
 RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {
   bool part = bucket.wholeGradients() && bucket.ranks > 1;
-  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.sliceBytes() : 0);
+  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.stateSliceBytes() : 0);
 }
 
 FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth,
@@ -30,8 +30,8 @@ FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use,
   // in use for an earlier index.
   if (depth == 0 && bucket.wholeGradients() && (batch.local || index == 0))
     return gradient(bucket, use);
-  return out.buffer(bucket.name() + ".whole." + Twine(use) + "." + Twine(depth), flat(bucket, true),
-                    depth == 0 ? "buffers" : "reduction", {1, false, payload(bucket, true)});
+  return out.buffer(bucket.name() + ".whole." + Twine(use) + "." + Twine(depth), flatState(bucket, true),
+                    depth == 0 ? "buffers" : "reduction", {1, false, statePayload(bucket, true)});
 }
 
 FlatSymbolRefAttr PositionWriter::runGradient(BucketInfo &bucket, int64_t use, int64_t p) {
@@ -61,7 +61,7 @@ void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
     levels.pop_back();
     int64_t depth = levels.size();
     out.emit<AddOp>(out.ref(wholeGradient(bucket, use, depth - 1, index)),
-                    out.ref(wholeGradient(bucket, use, depth, index)), bucket.padded, bucket.op.getType(),
+                    out.ref(wholeGradient(bucket, use, depth, index)), bucket.padded, bucket.stateType(),
                     Stream::Compute);
     ++levels.back();
   };
@@ -77,8 +77,8 @@ void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
   FlatSymbolRefAttr sum = wholeGradient(bucket, use, 0, index);
   if (bucket.ranks > 1)
     reductions.push_back(out.emit<ReduceOp>(out.ref(sum), gradientSlice(bucket, use), bucket.slice,
-                                            bucket.op.getType(), adds, out.nextOrder(), Stream::Comm));
+                                            bucket.stateType(), adds, out.nextOrder(), Stream::Comm));
   else if (adds)
-    out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.op.getType(),
+    out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.stateType(),
                     Stream::Compute);
 }

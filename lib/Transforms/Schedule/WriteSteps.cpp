@@ -38,14 +38,15 @@ void PositionWriter::declareState() {
     parameters(bucket);
     if (bucket.frozen)
       continue;
+    largest = std::max(largest, bucket.stateSliceBytes());
     for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
       if (accumulated && bucket.useStages[use] == stage)
         gradient(bucket, use);
     bool whole = bucket.wholeStates();
     if (auto states = bucket.op.getStates(); states && bucket.owner == stage)
       for (auto name : states->getAsRange<StringAttr>())
-        out.buffer(bucket.name() + "." + name.getValue(), flat(bucket, whole), "optimizer",
-                   {1, true, payload(bucket, whole)});
+        out.buffer(bucket.name() + "." + name.getValue(), flatState(bucket, whole), "optimizer",
+                   {1, true, statePayload(bucket, whole)});
   }
   if (batch.ranks > 1)
     out.buffer("staging",

@@ -1,7 +1,9 @@
 //===- GemmTest.cpp - products: right, and the same with any threads -------===//
 
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Runtime.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -81,6 +83,59 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         }
         ASSERT_EQ(c, first) << s.m << "x" << s.n << "x" << s.k << " with " << threads << " threads";
         ASSERT_EQ(added, firstAdded);
+      }
+    }
+}
+
+TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512bf16"))
+    GTEST_SKIP() << "no AVX-512 BF16";
+  for (Shape s :
+       {Shape{1, 1, 1, 1}, Shape{1, 15, 17, 1023}, Shape{3, 17, 15, 1}, Shape{1, 1023, 17, 15},
+        Shape{1, 15, 1023, 17}, Shape{1, 1030, 520, 64}, Shape{1, 64, 64, 8192}, Shape{16, 32, 32, 16}})
+    for (int mode = 0; mode < 8; ++mode) {
+      int ta = mode & 1, tb = mode >> 1 & 1;
+      bool wide = mode >> 2;
+      dsopt_gemm product = contiguous(s, ta, tb);
+      product.type_ab = DSOPT_BF16;
+      product.type_c = wide ? DSOPT_F32 : DSOPT_BF16;
+      auto narrow = [](const std::vector<float> &values) {
+        std::vector<uint16_t> result(values.size());
+        std::transform(values.begin(), values.end(), result.begin(), roundToBf16);
+        return result;
+      };
+      std::vector<uint16_t> a = narrow(randomFloats(s.batch * s.m * s.k, 1)),
+                            b = narrow(randomFloats(s.batch * s.k * s.n, 2)), first;
+      std::vector<float> start = randomFloats(s.batch * s.m * s.n, 3), firstWide;
+      for (int threads : {1, 2, 3, 8}) {
+        ThreadPool pool(threads, 0, prepareThread);
+        dsopt_rt rt;
+        rt.pool = &pool;
+        std::vector<uint16_t> c(start.size(), 0x7fc0);
+        std::vector<float> added = start;
+        void *result = wide ? static_cast<void *>(added.data()) : c.data();
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), result, wide);
+        if (threads == 1) {
+          first = c;
+          firstWide = added;
+          for (int64_t item = 0; item < s.batch; ++item)
+            for (int64_t i = 0; i < s.m; i += 7)
+              for (int64_t j = 0; j < s.n; j += 5) {
+                double sum = 0;
+                for (int64_t l = 0; l < s.k; ++l)
+                  sum += static_cast<double>(
+                             bf16ToFloat(a[item * s.m * s.k + (ta ? l * s.m + i : i * s.k + l)])) *
+                         bf16ToFloat(b[item * s.k * s.n + (tb ? j * s.k + l : l * s.n + j)]);
+                int64_t at = (item * s.m + i) * s.n + j;
+                if (wide)
+                  ASSERT_NEAR(added[at], start[at] + sum, 1e-4 * std::sqrt(s.k));
+                else
+                  ASSERT_NEAR(bf16ToFloat(c[at]), sum, 1e-4 * std::sqrt(s.k) + std::abs(sum) / 256);
+              }
+        }
+        ASSERT_EQ(c, first) << s.m << "x" << s.n << "x" << s.k << " with " << threads << " threads";
+        ASSERT_EQ(added, firstWide);
       }
     }
 }

@@ -39,6 +39,8 @@ inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
 inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 /// On an optimizer's operation: the flat kernel function that computes it.
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
+/// On a parameter: the element type it is trained in, where that is not the model's own (a type).
+inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On an argument or result of a function: its name in the model.
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
 
@@ -59,5 +61,10 @@ llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64
 #include "dsopt/Dialect/Graph/GraphDialect.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Graph/GraphOps.h.inc"
+
+namespace dsopt::graph {
+/// The type a parameter is read and written in: the model's, with the element type of `graph.storage`.
+mlir::Type storedType(ParameterOp parameter);
+} // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPH_H

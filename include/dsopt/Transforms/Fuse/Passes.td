@@ -122,6 +122,36 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
 }
 
+def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
+  let summary = "store values between kernels and parameters in bf16, with fp32 masters";
+  let description = [{
+    Input: kernels are formed, everything is f32. Does nothing unless the option
+    `precision` (of the pass or of `dsopt.options`) is `bf16`. Then what kernels and
+    products hand to each other is bf16; kernels extend what they read and round what
+    they return, and compute in f32 as before. What stays f32: inputs, constants,
+    results of sums and what is computed from those alone (statistics of rows, the
+    loss), gradients that are accumulated, frozen parameters that no product reads.
+    A value that is needed in both types is converted by a kernel `@convert`.
+
+    A trained parameter is stored in bf16 (`graph.storage`) and gets a state of the role
+    `master` of the model's own type. The update reads and writes the master;
+    the flat kernel takes (parameter, gradient, master, states, scalars) and
+    returns the rounded master first.
+
+    ```mlir
+    %w = graph.read @w : tensor<64x64xf32>
+    %y = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    %m = graph.kernel @kernel0(%y) : (tensor<8x64xf32>) -> tensor<8x1xf32>
+    // becomes
+    %w = graph.read @w : tensor<64x64xbf16>
+    %y = graph.matmul %x, %w : (tensor<8x64xbf16>, tensor<64x64xbf16>) -> tensor<8x64xbf16>
+    %m = graph.kernel @kernel0.bf16(%y) : (tensor<8x64xbf16>) -> tensor<8x1xf32>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "", "fp32 or bf16; default: the module's">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
+}
+
 def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
   let summary = "outline each phase of each block as a function";
   let description = [{

@@ -1,6 +1,7 @@
 //===- Elementwise.cpp - additions whose order is fixed --------------------===//
 
 #include "Kernels/CPU/Elementwise.h"
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/ABI.h"
 
@@ -71,8 +72,14 @@ extern "C" void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const fl
   });
 }
 
-template <typename Index>
-static void scatterColumns(int64_t count, int64_t width, int64_t size, const float *rows,
+/// The same with a source of bf16, the upper halves of floats.
+static void addInto(float *__restrict target, const uint16_t *__restrict source, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    target[i] += bf16ToFloat(source[i]);
+}
+
+template <typename Element, typename Index>
+static void scatterColumns(int64_t count, int64_t width, int64_t size, const Element *rows,
                            const Index *indices, float *result, bool accumulate, int64_t begin, int64_t end) {
   if (!accumulate) {
     if (begin == 0 && end == width)
@@ -91,9 +98,9 @@ static void scatterColumns(int64_t count, int64_t width, int64_t size, const flo
   }
 }
 
-extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
-                                         const float *rows, const void *indices, int64_t index_bytes,
-                                         float *result, int64_t accumulate) {
+template <typename Element>
+static void scatterAdd(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const Element *rows,
+                       const void *indices, int64_t index_bytes, float *result, int64_t accumulate) {
   CallTimer timer(rt->profile);
   auto body = [=](int64_t begin, int64_t end, int) {
     if (index_bytes == 4)
@@ -107,4 +114,16 @@ extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t wi
     body(0, width, 0);
   else
     rt->pool->split(0, width, 64, body);
+}
+
+extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
+                                         const float *rows, const void *indices, int64_t index_bytes,
+                                         float *result, int64_t accumulate) {
+  scatterAdd(rt, count, width, size, rows, indices, index_bytes, result, accumulate);
+}
+
+extern "C" void dsopt_rt_scatter_add_bf16(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
+                                          const uint16_t *rows, const void *indices, int64_t index_bytes,
+                                          float *result, int64_t accumulate) {
+  scatterAdd(rt, count, width, size, rows, indices, index_bytes, result, accumulate);
 }

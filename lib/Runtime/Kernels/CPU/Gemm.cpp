@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/Error.h"
 
@@ -14,6 +15,12 @@
 #include <oneapi/dnnl/dnnl.h>
 
 extern "C" void omp_set_num_threads(int);
+
+// oneDNN exports it beside dnnl_sgemm, but declares it nowhere.
+extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
+                                               dnnl_dim_t k, float alpha, const uint16_t *a, dnnl_dim_t lda,
+                                               const uint16_t *b, dnnl_dim_t ldb, float beta, float *c,
+                                               dnnl_dim_t ldc);
 
 namespace dsopt::runtime {
 
@@ -26,13 +33,21 @@ void limitLibraries(const std::vector<std::string> &features) {
       return std::find(features.begin(), features.end(), name) != features.end();
     });
   };
-  dnnl_cpu_isa_t isa = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? dnnl_cpu_isa_avx512_core
-                       : has({"avx2", "fma"})                               ? dnnl_cpu_isa_avx2
-                       : has({"avx"})                                       ? dnnl_cpu_isa_avx
-                                                                            : dnnl_cpu_isa_sse41;
+  bool wide = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
+  dnnl_cpu_isa_t isa = wide && has({"avx512bf16"}) ? dnnl_cpu_isa_avx512_core_bf16
+                       : wide                      ? dnnl_cpu_isa_avx512_core
+                       : has({"avx2", "fma"})      ? dnnl_cpu_isa_avx2
+                       : has({"avx"})              ? dnnl_cpu_isa_avx
+                                                   : dnnl_cpu_isa_sse41;
   if (dnnl_set_max_cpu_isa(isa) != dnnl_success && dnnl_get_effective_cpu_isa() != isa)
     throw Error(StatusFailure,
                 "oneDNN was used before its instruction set could be limited to the program's");
+}
+
+__attribute__((target_clones("avx512f", "avx2", "default"))) static void
+roundRow(const float *__restrict from, uint16_t *__restrict to, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    to[i] = roundToBf16(from[i]);
 }
 
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
@@ -48,33 +63,65 @@ GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
   return tiles;
 }
 
+static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                     bool add, float *c, int64_t ldc) {
+  dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, p.lda, b, p.ldb,
+             add ? 1.0f : 0.0f, c, ldc);
+}
+static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const uint16_t *a,
+                     const uint16_t *b, bool add, float *c, int64_t ldc) {
+  dnnl_gemm_bf16bf16f32(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, p.lda, b,
+                        p.ldb, add ? 1.0f : 0.0f, c, ldc);
+}
+
+/// One result tile: `rows` x `columns` at (i, j) of matrices that begin at `a`, `b` and `c`.
+template <typename Element>
+static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i, int64_t j, const Element *a,
+                         const Element *b, void *result, int64_t at, bool accumulate, float *scratch) {
+  int64_t rows = std::min(tiles.tile, p.m - i), columns = std::min(tiles.tile, p.n - j);
+  at += i * p.ldc + j;
+  // Rounded once, when the sum is complete.
+  bool rounds = p.type_c == DSOPT_BF16;
+  float *c = rounds ? scratch : static_cast<float *>(result) + at;
+  int64_t ldc = rounds ? columns : p.ldc;
+  int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(p.k, 1);
+  for (int64_t l = 0; l < p.k; l += step)
+    multiply(p, rows, columns, std::min(step, p.k - l), a + (p.transpose_a ? l * p.lda + i : i * p.lda + l),
+             b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), (accumulate && !rounds) || l, c, ldc);
+  if (!rounds)
+    return;
+  uint16_t *target = static_cast<uint16_t *>(result) + at;
+  for (int64_t row = 0; row < rows; ++row)
+    roundRow(scratch + row * columns, target + row * p.ldc, columns);
+}
+
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
-void multiply(ThreadPool &pool, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
+void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
   int64_t batch = 1;
   for (int64_t extent : p.batch)
     batch *= extent;
   GemmTiles tiles = gemmTiles(batch, p.m, p.n, p.k);
-  auto body = [&](int64_t index, int) {
+  ThreadPool &pool = *rt.pool;
+  rt.prepareTiles(p.type_c);
+  auto body = [&](int64_t index, int thread) {
     int64_t column = index % tiles.columns, row = index / tiles.columns % tiles.rows;
     int64_t item = index / tiles.columns / tiles.rows;
-    int64_t i = row * tiles.tile, j = column * tiles.tile;
-    int64_t rows = std::min(tiles.tile, p.m - i), columns = std::min(tiles.tile, p.n - j);
-    const float *left = static_cast<const float *>(a), *right = static_cast<const float *>(b);
-    float *result = static_cast<float *>(c) + i * p.ldc + j;
+    int64_t atA = 0, atB = 0, atC = 0;
     for (int d = DSOPT_BATCH_RANK - 1; d >= 0; item /= p.batch[d--]) {
       int64_t at = item % p.batch[d];
-      left += at * p.stride_a[d];
-      right += at * p.stride_b[d];
-      result += at * p.stride_c[d];
+      atA += at * p.stride_a[d];
+      atB += at * p.stride_b[d];
+      atC += at * p.stride_c[d];
     }
-    int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(p.k, 1);
-    for (int64_t l = 0; l < p.k; l += step)
-      dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', rows, columns, std::min(step, p.k - l),
-                 1.0f, left + (p.transpose_a ? l * p.lda + i : i * p.lda + l), p.lda,
-                 right + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), p.ldb,
-                 accumulate || l ? 1.0f : 0.0f, result, p.ldc);
+    int64_t i = row * tiles.tile, j = column * tiles.tile;
+    if (p.type_ab == DSOPT_BF16)
+      multiplyTile(p, tiles, i, j, static_cast<const uint16_t *>(a) + atA,
+                   static_cast<const uint16_t *>(b) + atB, c, atC, accumulate, rt.tileOf(thread));
+    else
+      multiplyTile(p, tiles, i, j, static_cast<const float *>(a) + atA, static_cast<const float *>(b) + atB,
+                   c, atC, accumulate, nullptr);
   };
   int64_t count = batch * tiles.rows * tiles.columns;
   bool small = batch * p.m * p.n * p.k < kSmallProduct;
@@ -90,5 +137,5 @@ using namespace dsopt::runtime;
 extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                               int64_t accumulate) {
   CallTimer timer(rt->profile);
-  multiply(*rt->pool, *product, a, b, c, accumulate);
+  multiply(*rt, *product, a, b, c, accumulate);
 }

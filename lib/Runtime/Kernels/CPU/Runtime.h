@@ -22,6 +22,21 @@ struct dsopt_rt {
   dsopt::runtime::ThreadPool *pool = nullptr;
   dsopt::runtime::Profile *profile = nullptr; ///< measures calls if somebody wants to know
   dsopt_launch_cost costs[kCosts];
+
+  /// Space for a result tile in f32 for each thread, made before the first product whose results
+  /// are stored in less.
+  void prepareTiles(int64_t resultType) {
+    if (resultType != DSOPT_F32 && tiles.empty())
+      tiles.resize(pool->threads() * kTile + 16);
+  }
+  float *tileOf(int thread) {
+    auto start = (reinterpret_cast<uintptr_t>(tiles.data()) + 63) & ~uintptr_t(63);
+    return tiles.empty() ? nullptr : reinterpret_cast<float *>(start) + thread * kTile;
+  }
+
+private:
+  static constexpr int64_t kTile = 512 * 512; ///< elements of the largest tile
+  std::vector<float> tiles;
 };
 
 namespace dsopt::runtime {
@@ -47,7 +62,7 @@ struct GemmTiles {
 };
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
 /// What dsopt_rt_gemm does, for routines that contain products.
-void multiply(ThreadPool &pool, const dsopt_gemm &product, const void *a, const void *b, void *c,
+void multiply(dsopt_rt &rt, const dsopt_gemm &product, const void *a, const void *b, void *c,
               bool accumulate);
 
 /// Bytes a second of a triad over arrays that no cache holds.

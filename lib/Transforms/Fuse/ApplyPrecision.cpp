@@ -1,0 +1,266 @@
+//===- ApplyPrecision.cpp - bf16 between kernels, masters for parameters --===//
+//
+// bf16 is how values are stored, not how they are computed: kernels extend what
+// they load and round what they store (DESIGN 2.1 rule 1), products add in fp32.
+// So the pass runs when kernels are formed and changes the types between them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StorageTypes.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Fuse/Passes.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace dsopt {
+#define GEN_PASS_DEF_APPLYPRECISION
+#include "dsopt/Transforms/Fuse/Passes.h.inc"
+
+namespace {
+Type withElement(Type type, Type element) {
+  return RankedTensorType::get(cast<RankedTensorType>(type).getShape(), element);
+}
+
+struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    StringRef chosen =
+        precision.empty() ? getOption(module, "precision", StringRef("fp32")) : StringRef(precision);
+    if (chosen == "fp32")
+      return;
+    if (chosen != "bf16") {
+      module.emitError("precision is '") << chosen << "', expected fp32 or bf16";
+      return signalPassFailure();
+    }
+    if (getOption(module, "gradient_type", StringRef("fp32")) != "fp32") {
+      module.emitError("gradient type '")
+          << getOption(module, "gradient_type", StringRef()) << "' is not available yet with bf16";
+      return signalPassFailure();
+    }
+    symbols.emplace(module);
+    builder.emplace(&getContext());
+    bf16 = builder->getBF16Type();
+    f32 = builder->getF32Type();
+    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+      if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
+        continue;
+      bool updates = llvm::any_of(function.front(), [](Operation &op) { return isa<graph::WriteOp>(op); });
+      if (updates)
+        addMasters(function.front());
+      else
+        narrow(function.front());
+    }
+    for (func::FuncOp kernel : replaced)
+      symbols->erase(kernel);
+  }
+
+private:
+  void narrow(Block &block);
+  void narrowKernel(graph::KernelOp kernel, const StorageTypes &types);
+  Value converted(Value value, Type element, Operation *user);
+  void addMasters(Block &block);
+  void addMasterToKernel(func::FuncOp kernel);
+  func::FuncOp add(func::FuncOp function, const Twine &name);
+
+  std::optional<SymbolTable> symbols;
+  std::optional<OpBuilder> builder;
+  Type bf16, f32;
+  /// Kernels by the original's name and the types of this one, and conversions by their types.
+  llvm::StringMap<func::FuncOp> kernels;
+  llvm::SetVector<func::FuncOp> replaced;
+  /// Copies of values in the other type, for the block and phase of a user.
+  llvm::DenseMap<std::tuple<Value, Attribute, Attribute>, Value> copies;
+};
+
+func::FuncOp ApplyPrecision::add(func::FuncOp function, const Twine &name) {
+  std::string unique = name.str();
+  for (int64_t number = 1; symbols->lookup(unique); ++number)
+    unique = (name + "." + Twine(number)).str();
+  function.setName(unique);
+  symbols->insert(function);
+  return function;
+}
+
+/// The value in another element type, made by a kernel of its own in the user's block and phase.
+Value ApplyPrecision::converted(Value value, Type element, Operation *user) {
+  Attribute block = user->getAttr(graph::kBlockAttr), phase = user->getAttr(graph::kPhaseAttr);
+  // Kernels take contiguous values: what a view shows is converted, and shown again.
+  if (Operation *view = value.getDefiningOp(); graph::isReadView(view)) {
+    Value source = converted(view->getOperand(0), element, user);
+    builder->setInsertionPoint(user);
+    Operation *shown = builder->clone(*view);
+    shown->setOperand(0, source);
+    shown->getResult(0).setType(cast<RankedTensorType>(withElement(value.getType(), element)));
+    for (auto [name, attr] : {std::pair(graph::kBlockAttr, block), std::pair(graph::kPhaseAttr, phase)})
+      if (attr)
+        shown->setAttr(name, attr);
+    return shown->getResult(0);
+  }
+  Value &copy = copies[{value, block, phase}];
+  if (copy)
+    return copy;
+  auto from = cast<RankedTensorType>(value.getType());
+  Type to = withElement(from, element);
+  std::string key;
+  llvm::raw_string_ostream(key) << from << to;
+  func::FuncOp &function = kernels[key];
+  Location loc = user->getLoc();
+  if (!function) {
+    builder->clearInsertionPoint();
+    function = func::FuncOp::create(*builder, loc, "convert", builder->getFunctionType({from}, {to}));
+    function.setPrivate();
+    function->setAttr(graph::kIterateAttr, builder->getStringAttr("rows"));
+    ArrayRef<int64_t> shape = from.getShape();
+    function->setAttr(graph::kRangeAttr,
+                      builder->getDenseI64ArrayAttr(shape.size() > 1 ? shape.drop_back() : shape));
+    Block *body = function.addEntryBlock();
+    builder->setInsertionPointToStart(body);
+    Value result = graph::CastOp::create(*builder, loc, to, body->getArgument(0));
+    func::ReturnOp::create(*builder, loc, result);
+    add(function, "convert");
+  }
+  builder->setInsertionPoint(user);
+  auto kernel = graph::KernelOp::create(*builder, loc, TypeRange{to}, FlatSymbolRefAttr::get(function),
+                                        ValueRange{value});
+  for (auto [name, attr] : {std::pair(graph::kBlockAttr, block), std::pair(graph::kPhaseAttr, phase)})
+    if (attr)
+      kernel->setAttr(name, attr);
+  return copy = kernel.getOutputs()[0];
+}
+
+/// Gives a kernel call results of the chosen types and a callee that takes and gives them.
+void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &types) {
+  auto original = symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
+  bool changes = false;
+  for (Value output : kernel.getOutputs())
+    if (types.isNarrow(output)) {
+      output.setType(cast<RankedTensorType>(withElement(output.getType(), bf16)));
+      changes = true;
+    }
+  changes |= TypeRange(kernel.getInputs()) != TypeRange(original.getArgumentTypes());
+  if (!changes)
+    return;
+  auto type = builder->getFunctionType(TypeRange(kernel.getInputs()), TypeRange(kernel.getOutputs()));
+  std::string key = original.getName().str();
+  llvm::raw_string_ostream(key) << type;
+  func::FuncOp &function = kernels[key];
+  if (!function) {
+    function = original.clone();
+    function.setType(type);
+    Block &body = function.front();
+    builder->setInsertionPointToStart(&body);
+    for (auto [argument, wanted] : llvm::zip_equal(body.getArguments(), type.getInputs())) {
+      if (argument.getType() == wanted)
+        continue;
+      Type computed = argument.getType();
+      argument.setType(wanted);
+      auto extended = graph::CastOp::create(*builder, argument.getLoc(), computed, argument);
+      argument.replaceAllUsesExcept(extended, extended);
+    }
+    Operation *terminator = body.getTerminator();
+    builder->setInsertionPoint(terminator);
+    for (auto [operand, wanted] : llvm::zip_equal(terminator->getOpOperands(), type.getResults()))
+      if (operand.get().getType() != wanted)
+        operand.set(graph::CastOp::create(*builder, terminator->getLoc(), wanted, operand.get()));
+    add(function, original.getName() + ".bf16");
+  }
+  kernel.setCalleeAttr(FlatSymbolRefAttr::get(function));
+  replaced.insert(original);
+}
+
+void ApplyPrecision::narrow(Block &block) {
+  StorageTypes types(block, *symbols);
+  SmallVector<graph::KernelOp> calls;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    for (OpOperand &operand : op.getOpOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+      Need need = needOf(operand);
+      if (!type || need == Need::Any)
+        continue;
+      if (need == Need::Narrow && type.getElementType() == f32)
+        operand.set(converted(operand.get(), bf16, &op));
+      else if (need == Need::Wide && type.getElementType() == bf16)
+        operand.set(converted(operand.get(), f32, &op));
+    }
+    if (auto kernel = dyn_cast<graph::KernelOp>(op)) {
+      narrowKernel(kernel, types);
+      continue;
+    }
+    for (Value result : op.getResults())
+      if (types.isNarrow(result))
+        result.setType(cast<RankedTensorType>(withElement(result.getType(), bf16)));
+    if (auto read = dyn_cast<graph::ReadOp>(op); read && types.isNarrow(read))
+      symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
+  }
+  // What another function or call still uses stays.
+  for (auto kernel : block.getOps<graph::KernelOp>())
+    replaced.remove(symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr()));
+}
+
+/// The update reads and writes the master; the parameter is the master rounded.
+void ApplyPrecision::addMasters(Block &block) {
+  llvm::SetVector<func::FuncOp> updates;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto name = op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr))
+      updates.insert(symbols->lookup<func::FuncOp>(name.getAttr()));
+    auto read = dyn_cast<graph::ReadOp>(op);
+    auto write = dyn_cast<graph::WriteOp>(op);
+    if (!read && !write)
+      continue;
+    auto name = read ? read.getStateAttr() : write.getStateAttr();
+    auto parameter = symbols->lookup<graph::ParameterOp>(name.getAttr());
+    if (!parameter)
+      continue;
+    auto master = SymbolRefAttr::get(&getContext(), (name.getValue() + ".master").str());
+    if (read) {
+      // Before the optimizer's own state: the update takes them in this order.
+      Operation *before = parameter->getNextNode();
+      for (auto state : getOperation().getOps<graph::StateOp>())
+        if (state.getRole() != "grad" && state.getParameterAttr().getAttr() == name.getAttr()) {
+          before = state;
+          break;
+        }
+      builder->setInsertionPoint(before);
+      auto state =
+          graph::StateOp::create(*builder, parameter.getLoc(), master.getLeafReference(), parameter.getType(),
+                                 "master", parameter.getSymName(), IntegerAttr());
+      symbols->insert(state, Block::iterator(before));
+      parameter->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
+      read.setStateAttr(FlatSymbolRefAttr(master));
+    } else {
+      builder->setInsertionPoint(write);
+      graph::WriteOp::create(*builder, write.getLoc(), FlatSymbolRefAttr(master), write.getValue());
+      Type stored = withElement(write.getValue().getType(), bf16);
+      write.getValueMutable().assign(
+          graph::CastOp::create(*builder, write.getLoc(), stored, write.getValue()));
+    }
+  }
+  for (func::FuncOp kernel : updates)
+    addMasterToKernel(kernel);
+}
+
+/// From (parameter, gradient, states, scalars) to (parameter, gradient, master, states, scalars); the
+/// rounded parameter becomes the first result.
+void ApplyPrecision::addMasterToKernel(func::FuncOp kernel) {
+  Block &body = kernel.front();
+  Location loc = kernel.getLoc();
+  Type wide = body.getArgument(0).getType(), stored = withElement(wide, bf16);
+  Value master = body.insertArgument(2, wide, loc);
+  body.getArgument(0).replaceAllUsesWith(master);
+  body.getArgument(0).setType(cast<RankedTensorType>(stored));
+  Operation *terminator = body.getTerminator();
+  builder->setInsertionPoint(terminator);
+  Value rounded = graph::CastOp::create(*builder, loc, stored, terminator->getOperand(0));
+  terminator->insertOperands(0, rounded);
+  kernel.setType(builder->getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
+  SmallVector<int64_t> inPlace{0};
+  for (int64_t replaced : kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr).asArrayRef())
+    inPlace.push_back(replaced == 0 ? 2 : replaced + 1);
+  kernel->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
+}
+} // namespace
+} // namespace dsopt

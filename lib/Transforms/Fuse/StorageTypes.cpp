@@ -1,0 +1,118 @@
+//===- StorageTypes.cpp - which values are stored in bf16 -----------------===//
+
+#include "StorageTypes.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace dsopt {
+namespace {
+/// What a value inside a kernel would be stored as, as far as its operands say. A splat or
+/// a row's number that is broadcast leaves the choice to what it is combined with.
+enum class Flow { Open, Narrow, Wide };
+
+/// The value whose bytes hold `value`.
+Value rootOf(Value value) { return graph::locate(value).root; }
+
+bool isF32Tensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isF32();
+}
+
+Flow flowOf(Operation *op, const llvm::DenseMap<Value, Flow> &flows) {
+  if (isa<graph::ConstantOp>(op))
+    return Flow::Open;
+  if (isa<graph::ReduceSumOp, graph::ReduceMeanOp, graph::ReduceMaxOp, graph::ReduceMinOp>(op))
+    return Flow::Wide;
+  int64_t elements = graph::numElements(op->getResult(0).getType());
+  bool sameNarrow = false, sameWide = false, anyNarrow = false, any = false;
+  for (Value operand : op->getOperands()) {
+    if (!isF32Tensor(operand.getType()))
+      continue;
+    any = true;
+    Flow flow = flows.lookup(operand);
+    bool same = graph::numElements(operand.getType()) == elements;
+    anyNarrow |= flow == Flow::Narrow;
+    sameNarrow |= same && flow == Flow::Narrow;
+    sameWide |= same && flow == Flow::Wide;
+  }
+  if (sameWide)
+    return Flow::Wide;
+  if (sameNarrow || anyNarrow)
+    return Flow::Narrow;
+  return !any || isa<graph::ExpandOp>(op) ? Flow::Open : Flow::Wide;
+}
+} // namespace
+
+Need needOf(OpOperand &operand) {
+  if (graph::isReadView(operand.getOwner()) || graph::isWriteView(operand.getOwner()))
+    return Need::Any;
+  return llvm::TypeSwitch<Operation *, Need>(operand.getOwner())
+      .Case<graph::MatMulOp>([](auto) { return Need::Narrow; })
+      .Case<graph::KernelOp, graph::GatherGradOp>([](auto) { return Need::Any; })
+      .Default([](auto) { return Need::Wide; });
+}
+
+StorageTypes::StorageTypes(Block &block, SymbolTable &symbols) : symbols(symbols) {
+  collectNeeds(block);
+  for (Operation &op : block)
+    decide(op);
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      if (isF32Tensor(result.getType()) && narrowRoots.contains(rootOf(result)))
+        narrow.insert(result);
+}
+
+void StorageTypes::collectNeeds(Block &block) {
+  for (Operation &op : block)
+    for (OpOperand &operand : op.getOpOperands()) {
+      if (!isF32Tensor(operand.get().getType()))
+        continue;
+      Need need = needOf(operand);
+      if (need == Need::Narrow)
+        neededNarrow.insert(rootOf(operand.get()));
+      // A routine that takes f32 gets a copy; a gradient or the loss is never rounded.
+      else if (need == Need::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
+        neededWide.insert(rootOf(operand.get()));
+    }
+}
+
+void StorageTypes::decide(Operation &op) {
+  auto set = [&](Value value, bool isNarrow) {
+    if (isNarrow && isF32Tensor(value.getType()) && !neededWide.contains(rootOf(value)))
+      narrowRoots.insert(rootOf(value));
+  };
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case<graph::ReadOp>([&](graph::ReadOp read) {
+        auto parameter = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
+        set(read, parameter && (!parameter.getFrozen() || neededNarrow.contains(rootOf(read))));
+      })
+      .Case<graph::MatMulOp>([&](graph::MatMulOp product) { set(product, true); })
+      .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
+        for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))
+          set(output, isNarrow);
+      });
+}
+
+SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {
+  auto function = symbols.lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
+  // Sums over rows are what their loops store.
+  if (function->getAttrOfType<StringAttr>(graph::kIterateAttr).getValue() != "rows")
+    return SmallVector<bool>(kernel.getOutputs().size(), false);
+  llvm::DenseMap<Value, Flow> flows;
+  for (auto [argument, input] : llvm::zip_equal(function.getArguments(), kernel.getInputs()))
+    flows[argument] = narrowRoots.contains(rootOf(input)) ? Flow::Narrow : Flow::Wide;
+  for (Operation &op : function.front().without_terminator()) {
+    Flow flow = flowOf(&op, flows);
+    for (Value result : op.getResults())
+      flows[result] = flow;
+  }
+  SmallVector<bool> results;
+  for (auto [value, output] :
+       llvm::zip_equal(function.front().getTerminator()->getOperands(), kernel.getOutputs()))
+    results.push_back(flows.lookup(value) == Flow::Narrow || neededNarrow.contains(rootOf(output)));
+  return results;
+}
+} // namespace dsopt

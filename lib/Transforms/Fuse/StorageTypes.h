@@ -1,0 +1,38 @@
+//===- StorageTypes.h - which values are stored in bf16 ---------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H
+#define DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H
+
+#include "dsopt/Dialect/Graph/Graph.h"
+
+namespace dsopt {
+
+/// What an operation needs an operand to be stored as.
+enum class Need { Any, Narrow, Wide };
+
+/// The need of one operand that is a tensor of f32.
+Need needOf(mlir::OpOperand &operand);
+
+/// Decides for each f32 value between the kernels and routines of a function whether it
+/// is stored in bf16 (narrow) or stays f32 (wide). Wide are inputs, constants, sums and
+/// what is computed from these alone (statistics of rows, the loss), what is accumulated
+/// and frozen parameters; but what a product reads is narrow, unless it is accumulated too.
+class StorageTypes {
+public:
+  StorageTypes(mlir::Block &block, mlir::SymbolTable &symbols);
+
+  bool isNarrow(mlir::Value value) const { return narrow.contains(value); }
+
+private:
+  void collectNeeds(mlir::Block &block);
+  void decide(mlir::Operation &op);
+  llvm::SmallVector<bool> throughKernel(graph::KernelOp kernel);
+
+  mlir::SymbolTable &symbols;
+  /// The last three hold values whose bytes others share.
+  llvm::DenseSet<mlir::Value> narrow, narrowRoots, neededNarrow, neededWide;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H

@@ -1,0 +1,75 @@
+// RUN: dsopt-opt %s -apply-precision=precision=bf16 -split-input-file | FileCheck %s
+// RUN: dsopt-opt %s -apply-precision -split-input-file | FileCheck %s --check-prefix=NONE
+
+// Products, what they read and what is made of their results elementwise is bf16; sums stay f32.
+// NONE-NOT: bf16
+// CHECK: graph.parameter @w {{.*}}graph.storage = bf16
+graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
+graph.state @w.grad.0 : tensor<16x16xf32> "grad" of @w block 0
+// CHECK: graph.state @w.master : tensor<16x16xf32> "master" of @w
+// CHECK-NEXT: graph.state @w.m
+graph.state @w.m : tensor<16x16xf32> "m" of @w
+graph.state @w.v : tensor<16x16xf32> "v" of @w
+func.func private @mean(%x: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x1xf32>)
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %a = graph.add %x, %b : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %s = graph.reduce_sum %a {axes = array<i64: 1>, keepdims} : (tensor<8x16xf32>) -> tensor<8x1xf32>
+  return %a, %s : tensor<8x16xf32>, tensor<8x1xf32>
+}
+func.func private @total(%x: tensor<8x1xf32>) -> tensor<f32>
+    attributes {graph.iterate = "columns", graph.range = array<i64>} {
+  %s = graph.reduce_sum %x {axes = array<i64: 0, 1>} : (tensor<8x1xf32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+// CHECK-LABEL: func.func private @update.adamw
+// CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<64xbf16>, %[[G:[a-z0-9]+]]: tensor<64xf32>, %[[MASTER:[a-z0-9]+]]: tensor<64xf32>, %[[M:[a-z0-9]+]]: tensor<64xf32>,
+// CHECK-SAME: graph.in_place = array<i64: 0, 2, 3, 4>
+// CHECK: %[[NEW:.*]], %[[NEW_M:.*]], %[[NEW_V:.*]] = graph.adam %[[MASTER]], %[[G]], %[[M]]
+// CHECK: %[[ROUNDED:.*]] = graph.cast %[[NEW]] : (tensor<64xf32>) -> tensor<64xbf16>
+// CHECK: return %[[ROUNDED]], %[[NEW]], %[[NEW_M]], %[[NEW_V]]
+func.func private @update.adamw(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>,
+    %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
+    attributes {graph.iterate = "flat", graph.range = array<i64: 64>, graph.in_place = array<i64: 0, 2, 3>} {
+  %0:3 = graph.adam %p, %g, %m, %v, %s {decoupled} : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
+  return %0#0, %0#1, %0#2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+// CHECK-LABEL: func.func @micro_batch
+func.func @micro_batch(%x: tensor<8x16xf32>) -> tensor<f32> {
+  // CHECK: %[[W:.*]] = graph.read @w : tensor<16x16xbf16>
+  %w = graph.read @w : tensor<16x16xf32>
+  // CHECK: %[[X:.*]] = graph.kernel @convert(%{{.*}}) : (tensor<8x16xf32>) -> tensor<8x16xbf16>
+  // CHECK: %[[Y:.*]] = graph.matmul %[[X]], %[[W]] : (tensor<8x16xbf16>, tensor<16x16xbf16>) -> tensor<8x16xbf16>
+  %y = graph.matmul %x, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  // What two operands of one shape disagree about stays f32, unless a product reads it.
+  // CHECK: %[[A:.*]]:2 = graph.kernel @mean.bf16(%[[Y]], %{{.*}}) : (tensor<8x16xbf16>, tensor<8x16xf32>) -> (tensor<8x16xbf16>, tensor<8x1xf32>)
+  %a, %s = graph.kernel @mean(%y, %x) : (tensor<8x16xf32>, tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x1xf32>)
+  // CHECK: graph.matmul %[[A]]#0, %[[Y]] {transpose_a} : (tensor<8x16xbf16>, tensor<8x16xbf16>) -> tensor<16x16xf32>
+  %g = graph.matmul %a, %y {transpose_a} : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+  graph.accumulate @w.grad.0, %g : tensor<16x16xf32>
+  // CHECK: graph.kernel @total(%[[A]]#1) : (tensor<8x1xf32>) -> tensor<f32>
+  %l = graph.kernel @total(%s) : (tensor<8x1xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+// CHECK-LABEL: func.func @update
+func.func @update(%scalars: tensor<16xf32>) {
+  // CHECK: graph.read @w.master : tensor<16x16xf32>
+  %p = graph.read @w : tensor<16x16xf32>
+  %g = graph.read @w.grad.0 : tensor<16x16xf32>
+  %m = graph.read @w.m : tensor<16x16xf32>
+  %v = graph.read @w.v : tensor<16x16xf32>
+  // CHECK: %[[NEW:.*]], %{{.*}}, %{{.*}} = graph.adam
+  %0:3 = graph.adam %p, %g, %m, %v, %scalars {decoupled, graph.kernel = @update.adamw} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>)
+  // CHECK: graph.write @w.master, %[[NEW]] : tensor<16x16xf32>
+  // CHECK: %[[STORED:.*]] = graph.cast %[[NEW]] : (tensor<16x16xf32>) -> tensor<16x16xbf16>
+  // CHECK: graph.write @w, %[[STORED]] : tensor<16x16xbf16>
+  graph.write @w, %0#0 : tensor<16x16xf32>
+  graph.write @w.m, %0#1 : tensor<16x16xf32>
+  graph.write @w.v, %0#2 : tensor<16x16xf32>
+  return
+}
+// CHECK-LABEL: func.func private @mean.bf16
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<8x16xbf16>, %[[B:[a-z0-9]+]]: tensor<8x16xf32>) -> (tensor<8x16xbf16>, tensor<8x1xf32>)
+// CHECK: %[[WIDE:.*]] = graph.cast %[[X]] : (tensor<8x16xbf16>) -> tensor<8x16xf32>
+// CHECK: %[[SUM:.*]] = graph.add %[[WIDE]], %[[B]]
+// CHECK: graph.reduce_sum %[[SUM]]
+// CHECK: graph.cast %[[SUM]] : (tensor<8x16xf32>) -> tensor<8x16xbf16>
