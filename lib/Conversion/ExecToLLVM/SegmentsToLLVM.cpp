@@ -160,19 +160,16 @@ static FailureOr<Matrix> matrixOf(MemRefType type) {
   return failure();
 }
 
-/// How the runtime names an element type of matrices.
-static FailureOr<int64_t> matrixType(Operation *op, Value memref) {
+static FailureOr<int64_t> elementTypeOf(Operation *op, Value memref) {
   Type type = cast<MemRefType>(memref.getType()).getElementType();
-  if (type.isF32())
-    return int64_t(DSOPT_F32);
-  if (type.isBF16())
-    return int64_t(DSOPT_BF16);
-  return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+  if (!type.isF32() && !type.isBF16())
+    return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+  return int64_t(type.isBF16() ? DSOPT_BF16 : DSOPT_F32);
 }
 
 LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
-  auto typeA = matrixType(gemm, gemm.getLhs()), typeB = matrixType(gemm, gemm.getRhs()),
-       typeC = matrixType(gemm, gemm.getResult());
+  auto typeA = elementTypeOf(gemm, gemm.getLhs()), typeB = elementTypeOf(gemm, gemm.getRhs()),
+       typeC = elementTypeOf(gemm, gemm.getResult());
   if (failed(typeA) || failed(typeB) || failed(typeC))
     return failure();
   if (*typeA != *typeB || (*typeA == DSOPT_F32 && *typeC != DSOPT_F32))
@@ -258,13 +255,6 @@ static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
     strides[at] = type.getDimSize(dim) == 1 ? 0 : stride;
     stride *= type.getDimSize(dim);
   }
-}
-
-static FailureOr<int64_t> elementTypeOf(Operation *op, Value memref) {
-  Type type = cast<MemRefType>(memref.getType()).getElementType();
-  if (!type.isF32() && !type.isBF16())
-    return op->emitOpError("works on ") << type << ", expected f32 or bf16";
-  return int64_t(type.isBF16() ? DSOPT_BF16 : DSOPT_F32);
 }
 
 template <typename Op> LogicalResult SegmentLowering::lowerAttention(Op attention) {

@@ -51,6 +51,15 @@ Need needOf(OpOperand &operand) {
     return Need::Any;
   return llvm::TypeSwitch<Operation *, Need>(operand.getOwner())
       .Case<graph::MatMulOp>([](auto) { return Need::Narrow; })
+      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto attention) {
+        // The mask is read as it is; statistics of rows are f32.
+        if (operand.get() == attention.getMask())
+          return Need::Any;
+        if constexpr (std::is_same_v<decltype(attention), graph::AttentionGradOp>)
+          if (operand.get() == attention.getLse())
+            return Need::Wide;
+        return Need::Narrow;
+      })
       .Case<graph::KernelOp, graph::GatherGradOp>([](auto) { return Need::Any; })
       .Default([](auto) { return Need::Wide; });
 }
@@ -90,6 +99,11 @@ void StorageTypes::decide(Operation &op) {
         set(read, parameter && (!parameter.getFrozen() || neededNarrow.contains(rootOf(read))));
       })
       .Case<graph::MatMulOp>([&](graph::MatMulOp product) { set(product, true); })
+      .Case<graph::AttentionOp>([&](graph::AttentionOp attention) { set(attention.getResult(), true); })
+      .Case<graph::AttentionGradOp>([&](graph::AttentionGradOp attention) {
+        for (Value gradient : attention.getResults())
+          set(gradient, true);
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))
           set(output, isNarrow);
