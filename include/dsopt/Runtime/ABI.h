@@ -72,6 +72,7 @@ typedef struct dsopt_linear_nll {
   int64_t transpose_b; ///< the weight is `[classes, depth]`, else `[depth, classes]`
   int64_t ignore_index;
   int64_t label_bytes; ///< 4 or 8
+  int64_t type;        ///< of x, weight, bias and the gradient of x
 } dsopt_linear_nll;
 
 /// Rows whose logits exist at a time: 64 MiB of them, but 256 rows at least, since each such tile adds to

@@ -322,8 +322,13 @@ LogicalResult SegmentLowering::lowerLoss(exec::LinearNllOp loss) {
   int64_t rows = dim(loss.getX(), 0), depth = dim(loss.getX(), 1);
   int64_t classes = weight.getDimSize(loss.getTransposeB() ? 0 : 1);
   int64_t bytes = elements(loss.getWorkspace()), needed = dsopt_linear_nll_chunk(rows, classes) * classes * 4;
-  if (failed(requireF32(*loss, loss.getX())) || failed(requireF32(*loss, loss.getWeight())))
+  auto type = elementTypeOf(loss, loss.getX());
+  if (failed(type))
     return failure();
+  for (Value other : {loss.getWeight(), loss.getBias(), loss.getXGrad()})
+    if (other && getElementTypeOrSelf(other.getType()) != getElementTypeOrSelf(loss.getX().getType()))
+      return loss.emitOpError("works on ")
+             << loss.getX().getType() << " and " << other.getType() << ", expected one element type";
   if (bytes < needed)
     return loss.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
   Location loc = loss.getLoc();
@@ -333,7 +338,7 @@ LogicalResult SegmentLowering::lowerLoss(exec::LinearNllOp loss) {
   Value descriptor =
       LLVM::AddressOfOp::create(builder, loc,
                                 descriptors.get("loss", {rows, depth, classes, loss.getTransposeB(),
-                                                         int64_t(loss.getIgnoreIndex()), labelBytes}));
+                                                         int64_t(loss.getIgnoreIndex()), labelBytes, *type}));
   call(loc, "dsopt_rt_linear_nll",
        {function.getArgument(0), descriptor, pointer(loss.getX()), pointer(loss.getWeight()),
         optional(loss.getBias()), pointer(loss.getLabels()), pointer(loss.getGrad()), pointer(loss.getLoss()),

@@ -232,8 +232,8 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       })
       .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) -> LogicalResult {
         for (Value value : {loss.getX(), loss.getWeight()})
-          if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32())
-            return op.emitOpError("works on ") << type << ", expected f32";
+          if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32() && !type.isBF16())
+            return op.emitOpError("works on ") << type << ", expected f32 or bf16";
         return success();
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {

@@ -60,6 +60,9 @@ Need needOf(OpOperand &operand) {
             return Need::Wide;
         return Need::Narrow;
       })
+      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) {
+        return operand.get() == loss.getGrad() ? Need::Wide : Need::Narrow;
+      })
       .Case<graph::KernelOp, graph::GatherGradOp>([](auto) { return Need::Any; })
       .Default([](auto) { return Need::Wide; });
 }
@@ -103,6 +106,10 @@ void StorageTypes::decide(Operation &op) {
       .Case<graph::AttentionGradOp>([&](graph::AttentionGradOp attention) {
         for (Value gradient : attention.getResults())
           set(gradient, true);
+      })
+      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) {
+        if (loss.getXGrad())
+          set(loss.getXGrad(), true);
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))

@@ -4,11 +4,14 @@
 // and its gradient in place, then the products that lead on. Rows in a tile
 // follow from the shape alone.
 //
+// In bf16 the gradient is rounded where it stands, in the first half of its row.
+//
 // Elementwise code has no fused multiplications and sums in 16 lanes whatever
 // the instruction set, so that every clone gives the same bits.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/ABI.h"
 
@@ -21,6 +24,8 @@
 #else
 #define DSOPT_CLONES
 #endif
+
+using namespace dsopt::runtime;
 
 namespace {
 constexpr int64_t kLanes = 16;
@@ -53,11 +58,31 @@ typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
   std::memcpy(x, &p, sizeof(p));
 }
 
+DSOPT_CLONES void addBias(float *row, const float *bias, int64_t classes) {
+  for (int64_t i = 0; i < classes; ++i)
+    row[i] = row[i] + bias[i];
+}
+DSOPT_CLONES void addBias(float *row, const uint16_t *bias, int64_t classes) {
+  for (int64_t i = 0; i < classes; ++i)
+    row[i] = row[i] + bf16ToFloat(bias[i]);
+}
+
+/// Rounds a row where it stands: what is written lies before what is still to be read.
+DSOPT_CLONES void roundRow(float *row, int64_t classes) {
+  char *to = reinterpret_cast<char *>(row);
+  for (int64_t i = 0; i < classes; i += kLanes) {
+    float from[kLanes];
+    uint16_t rounded[kLanes];
+    int64_t count = std::min(kLanes, classes - i);
+    std::memcpy(from, row + i, count * sizeof(float));
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      rounded[lane] = roundToBf16(from[lane]);
+    std::memcpy(to + i * sizeof(uint16_t), rounded, count * sizeof(uint16_t));
+  }
+}
+
 /// Turns a row of logits into the gradient `factor * (softmax - onehot)` and returns its loss.
-DSOPT_CLONES float finishRow(float *row, const float *bias, int64_t classes, int64_t label, float factor) {
-  if (bias)
-    for (int64_t i = 0; i < classes; ++i)
-      row[i] = row[i] + bias[i];
+DSOPT_CLONES float finishRow(float *row, int64_t classes, int64_t label, float factor) {
   int64_t whole = classes / kLanes * kLanes;
   float largest = row[0];
   Floats most = largest - Floats{};
@@ -105,9 +130,18 @@ DSOPT_CLONES void addColumns(const float *rows, int64_t count, int64_t classes, 
     for (int64_t i = begin; i < end; ++i)
       sums[i] = sums[i] + rows[row * classes + i];
 }
+DSOPT_CLONES void addColumns(const uint16_t *rows, int64_t count, int64_t classes, float *sums,
+                             bool accumulate, int64_t begin, int64_t end) {
+  if (!accumulate)
+    std::fill(sums + begin, sums + end, 0.0f);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = begin; i < end; ++i)
+      sums[i] = sums[i] + bf16ToFloat(rows[row * 2 * classes + i]);
+}
 
-dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k) {
+dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k, int64_t type) {
   dsopt_gemm p{};
+  p.type_ab = type;
   p.m = m;
   p.n = n;
   p.k = k;
@@ -115,28 +149,26 @@ dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k) {
   std::fill_n(p.batch, DSOPT_BATCH_RANK, 1);
   return p;
 }
-} // namespace
 
-using namespace dsopt::runtime;
-
-extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x,
-                                    const void *weight, const void *bias, const void *labels,
-                                    const float *grad, float *losses, void *x_grad, float *weight_grad,
-                                    float *bias_grad, void *workspace, int64_t accumulate_weight,
-                                    int64_t accumulate_bias) {
-  CallTimer timer(rt->profile);
-  const dsopt_linear_nll &d = *loss;
+/// `Element` is what x, weight, bias and the gradients that products read are stored as.
+template <typename Element>
+void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const Element *weight,
+               const Element *bias, const void *labels, const float *grad, float *losses, Element *x_grad,
+               float *weight_grad, float *bias_grad, float *logits, bool accumulate_weight,
+               bool accumulate_bias) {
+  constexpr bool isNarrow = sizeof(Element) < sizeof(float);
   int64_t chunk = dsopt_linear_nll_chunk(d.rows, d.classes);
-  float *logits = static_cast<float *>(workspace);
+  int64_t stride = isNarrow ? 2 * d.classes : d.classes; // of a row of gradients
   for (int64_t first = 0; first < d.rows; first += chunk) {
     int64_t rows = std::min(chunk, d.rows - first);
-    const float *inputs = static_cast<const float *>(x) + first * d.depth;
-    dsopt_gemm p = matrixProduct(rows, d.classes, d.depth);
+    const Element *inputs = x + first * d.depth;
+    const auto *gradients = reinterpret_cast<const Element *>(logits);
+    dsopt_gemm p = matrixProduct(rows, d.classes, d.depth, d.type);
     p.lda = d.depth;
     p.transpose_b = d.transpose_b;
     p.ldb = d.transpose_b ? d.depth : d.classes;
-    multiply(*rt->pool, p, inputs, weight, logits, 0);
-    rt->pool->split(0, rows, 1, [&](int64_t begin, int64_t end, int) {
+    multiply(rt, p, inputs, weight, logits, false);
+    rt.pool->split(0, rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t label = d.label_bytes == 8 ? static_cast<const int64_t *>(labels)[first + i]
                                            : static_cast<const int32_t *>(labels)[first + i];
@@ -146,29 +178,54 @@ extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, 
           std::fill_n(row, d.classes, 0.0f);
           losses[first + i] = 0;
         } else {
-          losses[first + i] =
-              finishRow(row, static_cast<const float *>(bias), d.classes, label, grad[first + i]);
+          if (bias)
+            addBias(row, bias, d.classes);
+          losses[first + i] = finishRow(row, d.classes, label, grad[first + i]);
         }
+        if (isNarrow)
+          roundRow(row, d.classes);
       }
     });
     if (x_grad) {
-      p = matrixProduct(rows, d.depth, d.classes);
-      p.lda = d.classes;
+      p = matrixProduct(rows, d.depth, d.classes, d.type);
+      p.type_c = d.type;
+      p.lda = stride;
       p.transpose_b = !d.transpose_b;
       p.ldb = d.transpose_b ? d.depth : d.classes;
-      multiply(*rt->pool, p, logits, weight, static_cast<float *>(x_grad) + first * d.depth, 0);
+      multiply(rt, p, gradients, weight, x_grad + first * d.depth, false);
     }
     if (weight_grad) {
-      p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows) : matrixProduct(d.depth, d.classes, rows);
+      p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows, d.type)
+                        : matrixProduct(d.depth, d.classes, rows, d.type);
       p.transpose_a = 1;
-      p.lda = d.transpose_b ? d.classes : d.depth;
-      p.ldb = d.transpose_b ? d.depth : d.classes;
-      const float *left = d.transpose_b ? logits : inputs, *right = d.transpose_b ? inputs : logits;
-      multiply(*rt->pool, p, left, right, weight_grad, first || accumulate_weight);
+      p.lda = d.transpose_b ? stride : d.depth;
+      p.ldb = d.transpose_b ? d.depth : stride;
+      const Element *left = d.transpose_b ? gradients : inputs, *right = d.transpose_b ? inputs : gradients;
+      multiply(rt, p, left, right, weight_grad, first || accumulate_weight);
     }
     if (bias_grad)
-      rt->pool->split(0, d.classes, 64, [&](int64_t begin, int64_t end, int) {
-        addColumns(logits, rows, d.classes, bias_grad, first || accumulate_bias, begin, end);
+      rt.pool->split(0, d.classes, 64, [&](int64_t begin, int64_t end, int) {
+        addColumns(gradients, rows, d.classes, bias_grad, first || accumulate_bias, begin, end);
       });
   }
+}
+} // namespace
+
+extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x,
+                                    const void *weight, const void *bias, const void *labels,
+                                    const float *grad, float *losses, void *x_grad, float *weight_grad,
+                                    float *bias_grad, void *workspace, int64_t accumulate_weight,
+                                    int64_t accumulate_bias) {
+  CallTimer timer(rt->profile);
+  auto compute = [&](auto element) {
+    using Element = decltype(element);
+    linearNll(*rt, *loss, static_cast<const Element *>(x), static_cast<const Element *>(weight),
+              static_cast<const Element *>(bias), labels, grad, losses, static_cast<Element *>(x_grad),
+              weight_grad, bias_grad, static_cast<float *>(workspace), accumulate_weight != 0,
+              accumulate_bias != 0);
+  };
+  if (loss->type == DSOPT_BF16)
+    compute(uint16_t());
+  else
+    compute(float());
 }
