@@ -36,6 +36,8 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> inputShapes;
   /// Binds the first dimension of inputs where it is symbolic; 0: not given.
   int64_t microBatchSize = 0;
+  /// Whether `@forward` returns the model's outputs instead of a loss.
+  bool outputs = false;
   /// Empty, an output's name, "cross-entropy:LOGITS,LABELS" or "mse:OUT,TARGET".
   std::string loss;
   /// Globs of initializers.

@@ -42,7 +42,9 @@ private:
   LogicalResult buildNode(const onnx::NodeProto &node);
   FailureOr<mlir::Value> buildLoss();
   mlir::Value readBinding(StringRef name);
-  LogicalResult finish(mlir::Value loss);
+  FailureOr<SmallVector<mlir::Value>> buildOutputs();
+  LogicalResult checkLoss(mlir::Value &loss);
+  LogicalResult finish(ArrayRef<mlir::Value> results);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
 
   ModelFile &file;
@@ -54,6 +56,8 @@ private:
   Bindings bindings;
   Loss loss;
   func::FuncOp function;
+  /// What is computed: the loss, or all outputs.
+  std::vector<std::string> outputs;
   /// Which node computes a value.
   llvm::StringMap<int> producers;
   /// The nodes that the loss needs, operands first.
@@ -90,6 +94,11 @@ static bool isScalarFloat(const onnx::ValueInfoProto &output) {
 }
 
 LogicalResult Importer::chooseLoss() {
+  if (options.outputs) {
+    for (const onnx::ValueInfoProto &output : file.graph().output())
+      outputs.push_back(output.name());
+    return outputs.empty() ? error() << "the model has no outputs, expected one or more" : success();
+  }
   auto listed = [&] {
     std::string names;
     for (const onnx::ValueInfoProto &output : file.graph().output())
@@ -133,6 +142,7 @@ LogicalResult Importer::chooseLoss() {
   if (!exists(loss.output))
     return error() << "the loss is to be '" << loss.output
                    << "', which the model does not compute (outputs: " << listed() << ")";
+  outputs.push_back(loss.output);
   return success();
 }
 
@@ -177,8 +187,9 @@ LogicalResult Importer::orderNodes() {
     }
     return success();
   };
-  if (failed(require(loss.output)))
-    return failure();
+  for (const std::string &output : outputs)
+    if (failed(require(output)))
+      return failure();
   // The target of an attached loss may be new.
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
     if (failed(require(loss.target)))
@@ -211,15 +222,12 @@ LogicalResult Importer::makeFunction() {
 
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> arguments(types->begin(), types->end());
-  function = func::FuncOp::create(
-      builder, location, "forward",
-      builder.getFunctionType(arguments, RankedTensorType::get({}, builder.getF32Type())));
+  function = func::FuncOp::create(builder, location, "forward", builder.getFunctionType(arguments, {}));
   Block *body = function.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
     function.setArgAttr(i, graph::kNameAttr, builder.getStringAttr(input->name()));
     bindings[input->name()] = {body->getArgument(i), {}, {}};
   }
-  function.setResultAttr(0, graph::kNameAttr, builder.getStringAttr("loss"));
   emitter.builder.setInsertionPointToEnd(body);
   return success();
 }
@@ -279,7 +287,8 @@ mlir::Value Importer::readBinding(StringRef name) {
     return graph::ReadOp::create(emitter.builder, emitter.location, binding.parameter.getType(),
                                  FlatSymbolRefAttr::get(binding.parameter.getSymNameAttr()));
   if (!binding.value)
-    error() << "the loss reads '" << name << "', which is no tensor";
+    error() << (options.outputs ? "output '" : "the loss reads '") << name
+            << (options.outputs ? "' is no tensor" : "', which is no tensor");
   return binding.value;
 }
 
@@ -358,14 +367,36 @@ static StringRef originOf(Operation *op) {
   return name ? name.getName().getValue() : "";
 }
 
-LogicalResult Importer::finish(mlir::Value result) {
+LogicalResult Importer::checkLoss(mlir::Value &result) {
   RankedTensorType type = Emitter::typeOf(result);
   if (!isa<FloatType>(type.getElementType()) || type.getNumElements() != 1)
     return error() << "the loss '" << loss.output << "' has type " << type << ", expected one float";
   result = emitter.convert(emitter.reshape(result, {}), emitter.builder.getF32Type());
-  if (!result)
+  return success(result != nullptr);
+}
+
+FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
+  SmallVector<mlir::Value> results;
+  onnx::NodeProto reader; // for initializers that are outputs themselves
+  for (const std::string &output : outputs)
+    reader.add_input(output);
+  if (failed(bindInitializers(reader)))
     return failure();
-  func::ReturnOp::create(emitter.builder, location, result);
+  for (const std::string &output : outputs) {
+    results.push_back(readBinding(output));
+    if (!results.back())
+      return failure();
+  }
+  return results;
+}
+
+LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
+  func::ReturnOp::create(emitter.builder, location, results);
+  function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
+                                     llvm::to_vector(ValueRange(results).getTypes())));
+  for (auto [i, output] : llvm::enumerate(outputs))
+    function.setResultAttr(i, graph::kNameAttr,
+                           emitter.builder.getStringAttr(options.outputs ? output : "loss"));
 
   Block &body = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -400,8 +431,12 @@ LogicalResult Importer::run() {
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))
       return failure();
+  if (options.outputs) {
+    FailureOr<SmallVector<mlir::Value>> results = buildOutputs();
+    return failed(results) ? failure() : finish(*results);
+  }
   FailureOr<mlir::Value> result = buildLoss();
-  return failed(result) ? failure() : finish(*result);
+  return failed(result) || failed(checkLoss(*result)) ? failure() : finish(*result);
 }
 
 } // namespace dsopt::onnx_import

@@ -15,8 +15,8 @@
 
 namespace dsopt::onnx_import {
 
-inline constexpr int64_t kMinOpset = 13, kMaxOpset = 23;
-inline constexpr int64_t kMinIrVersion = 7, kMaxIrVersion = 11;
+inline constexpr int64_t kMinOpset = 13, kMaxOpset = 28;
+inline constexpr int64_t kMinIrVersion = 7, kMaxIrVersion = 14;
 
 /// Where an initializer's plain bytes are.
 struct Extent {
