@@ -1,70 +1,216 @@
-"""Runs dsopt and PyTorch in turn on the same weights and tokens; prints ratios.
+"""Runs dsopt and its peers in turn on the same weights and tokens; prints a table of ratios.
 
-usage: bench.py --build BUILD [--size tiny|small] [--steps 7] [--threads 2] [--peer-python PYTHON]
-A peer that is not installed is left out with a line that says so. The raw rows
-go to BUILD/bench.jsonl.
+usage: ./dev bench [-install] [-size=tiny,s6x512,gpt2] [-precision=fp32,bf16] [-peers=eager,compile,jax,deepspeed] [...]
+-install makes the peers' environment in the build folder. A peer that is not installed is left out with a line that
+says so; without any, dsopt's own figures are printed. docs/Performance.md says what the columns mean. The status is 1
+where losses differ.
 """
 import argparse
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
-import numpy as np
-
 here = os.path.dirname(os.path.abspath(__file__))
-parser = argparse.ArgumentParser()
-parser.add_argument("--build", required=True)
-parser.add_argument("--size", choices=["tiny", "small"], default="tiny")
-parser.add_argument("--steps", type=int, default=7)
-parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("--peer-python", default=sys.executable)
-args = parser.parse_args()
-layers, width, heads, tokens, rows = {"tiny": (2, 128, 4, 64, 4), "small": (6, 512, 8, 256, 4)}[args.size]
+sys.path.insert(0, here)
+import gpt
+from measure import Program, run_peer
+from table import HEAD, efficiency_line, training_line, update_lines
 
-model, data, log = (os.path.join(args.build, "bench." + end) for end in ("onnx", "npz", "log"))
-subprocess.run([sys.executable, os.path.join(here, "..", "examples", "make_gpt.py"), model, f"--layers={layers}", f"--width={width}",
-                f"--heads={heads}", f"--tokens={tokens}", f"--rows={rows}"], check=True)
-text = np.random.default_rng(0).integers(0, 256, (args.steps, rows, tokens + 1))
-np.savez(data, input_ids=text[..., :-1], labels=text[..., 1:])
+MODULES = {"eager": "torch", "compile": "torch", "jax": "jax", "deepspeed": "deepspeed"}
+DSOPT_ADAMW = ["-optimizer=adamw", f"-lr={gpt.ADAMW['lr']}", "-betas=" + ",".join(map(str, gpt.ADAMW["betas"])),
+               f"-eps={gpt.ADAMW['eps']}", f"-weight-decay={gpt.ADAMW['weight_decay']}"]
 
 
-def dsopt():
-    program = os.path.join(args.build, "bench.train")
-    began = time.monotonic()
-    subprocess.run([os.path.join(args.build, "bin", "dsopt"), model, "-o", program, f"-threads={args.threads}", "-lr=1e-3"], check=True)
-    compiled = time.monotonic() - began
-    began = time.monotonic()
-    subprocess.run([program, f"-data={data}", "-steps=1", "-quiet"], check=True)
-    first = time.monotonic() - began
-    run = subprocess.Popen([program, f"-data={data}", f"-steps={args.steps}", f"-log={log}", "-quiet"])
-    _, status, usage = os.wait4(run.pid, 0)
-    if status:
-        sys.exit(f"{program} failed")
-    steps = [json.loads(line) for line in open(log) if '"step_ms"' in line]
-    times = sorted(step["step_ms"] / 1e3 for step in steps[1:])
-    return {"losses": [step["loss"] for step in steps], "step_s": times[len(times) // 2], "first_step_s": first,
-            "peak_mb": usage.ru_maxrss / 1024, "compile_s": compiled}
+def arguments(words=None):
+    def words_of(choices):
+        def split(text):
+            found = [word for word in text.split(",") if word]
+            unknown = [word for word in found if word not in choices]
+            if unknown:
+                raise argparse.ArgumentTypeError(f"got {unknown[0]}, expected some of {','.join(choices)}")
+            return found
+        return split
+
+    parser = argparse.ArgumentParser(prog="dev bench", allow_abbrev=False)
+    add = parser.add_argument
+    add("--build", required=True, help="dsopt's build folder (./dev passes it)")
+    add("-install", action="store_true", help="install the peers into BUILD/peers, and end")
+    add("-size", type=words_of(gpt.SIZES), default=["tiny", "s6x512"], help="of " + ",".join(gpt.SIZES))
+    add("-precision", type=words_of(["fp32", "bf16"]), default=["fp32", "bf16"])
+    add("-peers", type=words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
+    add("-zero", type=words_of("0123"), default=["1", "3"], help="ZeRO stages to run on 2 ranks with 1 thread each, beside deepspeed; may be empty")
+    add("-rounds", type=int, default=3, help="pairs of runs, of which medians are printed")
+    add("-steps", type=int, default=7, help="of a run; the median leaves out the first two")
+    add("-threads", type=int, default=2, help="of a process alone")
+    add("-update", type=int, default=100_000_000, help="parameters of the AdamW benchmark; 0: none")
+    add("-peer-python", default=os.environ.get("DSOPT_PEER_PYTHON"), help="the peers' Python (default: DSOPT_PEER_PYTHON or BUILD/peers)")
+    add("-raw", help="where raw rows are added as JSON lines (default: BUILD/bench.jsonl)")
+    add("-fp32-tolerance", type=float, default=1e-3, help="largest relative difference of losses that is the same training")
+    add("-bf16-tolerance", type=float, default=2e-2)
+    args = parser.parse_args(words)
+    args.build = os.path.abspath(args.build)
+    args.folder = os.path.join(args.build, "bench")
+    args.dsopt = os.path.join(args.build, "bin", "dsopt")
+    args.peer_python = args.peer_python or os.path.join(args.build, "peers", "bin", "python")
+    args.raw = args.raw or os.path.join(args.build, "bench.jsonl")
+    return args
 
 
-def torch(mode):
-    done = subprocess.run([args.peer_python, os.path.join(here, "torch_gpt.py"), model, data, str(heads), str(args.steps),
-                           str(args.threads), mode], capture_output=True, text=True)
-    if done.returncode:
-        print(f"torch {mode}: left out ({done.stderr.strip().splitlines()[-1]})")
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def install(args):
+    """One package after the other, so that one that cannot be had does not hinder the others."""
+    environment = os.path.join(args.build, "peers")
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    for packages in (["torch", "numpy", "onnx", "onnxscript"], ["jax"], ["setuptools", "wheel"], ["deepspeed", "ninja"]):
+        command = [os.path.join(environment, "bin", "pip"), "install", "-q", "--disable-pip-version-check", *packages]
+        if subprocess.run(command, env={**os.environ, "DS_BUILD_OPS": "0"}).returncode:
+            print(f"{packages[0]} cannot be installed: its rows will be missing")
 
 
-results = {"dsopt": dsopt(), "torch eager": torch("eager"), "torch compile": torch("compile")}
-ours = results["dsopt"]
-with open(os.path.join(args.build, "bench.jsonl"), "a") as raw:
-    print(f"{'':14} {'tokens/s':>10} {'dsopt is':>9} {'first step':>11} {'memory':>10} {'loss differs':>13}")
-    for name, row in results.items():
-        if row is None:
-            continue
-        raw.write(json.dumps({"name": name, "size": args.size, "threads": args.threads, **row}) + "\n")
-        differs = max(abs(a - b) / abs(b) for a, b in zip(ours["losses"], row["losses"]))
-        print(f"{name:14} {rows * tokens / row['step_s']:10.0f} {row['step_s'] / ours['step_s']:8.2f}x {row['first_step_s']:9.2f} s "
-              f"{row['peak_mb']:7.0f} MB {differs:13.1e}")
+def has(args, module):
+    command = [args.peer_python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"]
+    return os.path.exists(args.peer_python) and subprocess.run(command, capture_output=True).returncode == 0
+
+
+def environment(args):
+    """What a peer builds for itself is kept in the build folder; what it builds with lies beside its Python."""
+    return {"TORCH_EXTENSIONS_DIR": os.path.join(args.folder, "extensions"), "DS_ACCELERATOR": "cpu",
+            "PATH": os.path.dirname(args.peer_python) + os.pathsep + os.environ["PATH"]}
+
+
+def peer_command(args, peer, size, precision, zero):
+    """What to run and in which environment; on 2 ranks with one thread each if `zero` is given."""
+    words = ["--size", size, "--steps", str(args.steps), "--precision", precision]
+    env = environment(args)
+    if zero is None:
+        script, mode = ("jax_gpt.py", "jit") if peer == "jax" else ("torch_gpt.py", peer)
+        env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(args.folder, "inductor", size + precision)
+        return [args.peer_python, os.path.join(here, script), mode, *words, "--threads", str(args.threads)], env
+    env["OMP_NUM_THREADS"] = "1"
+    return [args.peer_python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", os.path.join(here, "torch_gpt.py"),
+            "zero" + zero, *words, "--threads", "1"], env
+
+
+def exported(args, size):
+    """The model and its data, written again where the scripts that make them changed."""
+    folder = os.path.join(args.folder, size)
+    model, data, stamp = (os.path.join(folder, name) for name in ("model.onnx", "batches.npz", "stamp"))
+    made_by = str(args.steps).encode() + b"".join(open(os.path.join(here, name), "rb").read() for name in ("gpt.py", "torch_gpt.py"))
+    key = hashlib.sha256(made_by).hexdigest()
+    if not os.path.exists(stamp) or open(stamp).read() != key:
+        if not (has(args, "torch") and has(args, "onnxscript")):
+            sys.exit(f"{size}: PyTorch, which exports the model, is not installed for {args.peer_python}: ./dev bench -install")
+        command = [args.peer_python, os.path.join(here, "torch_gpt.py"), "export", "--size", size, "--steps", str(args.steps), "--out", folder]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        open(stamp, "w").write(key)
+    return model, data
+
+
+class Raw:
+    """The raw rows. All of one call carry the time at which it began."""
+
+    def __init__(self, path):
+        self.file, self.began = open(path, "a", buffering=1), time.strftime("%Y-%m-%dT%H:%M:%S")
+
+    def write(self, **row):
+        row = {"began": self.began, **row}
+        self.file.write(json.dumps(row) + "\n")
+        return row
+
+
+def compare(args, program, data, size, precision, zero, peer, raw):
+    """Rounds of dsopt and one peer in turn, and their line; whether the losses agree."""
+    layout, rows = "zero " + zero if zero else "", []
+    _, _, _, columns, lines, _ = gpt.SIZES[size]
+    same = {"kind": "training", "size": size, "precision": precision, "layout": layout, "against": peer, "steps": args.steps,
+            "threads": 1 if zero else args.threads, "tokens": columns * lines * (2 if zero else 1),
+            "tolerance": args.fp32_tolerance if precision == "fp32" else args.bf16_tolerance}
+    for number in range(args.rounds):
+        ours, why = program.train(data, args.steps)
+        if not ours:
+            sys.exit(f"{program.path}: {why}")
+        measured = {"dsopt": {**ours, **{f"compile_{when}_s": value for when, value in program.compile_s.items()}}}
+        if peer:
+            if peer == "compile" and number == 0:
+                shutil.rmtree(os.path.join(args.folder, "inductor", size + precision), ignore_errors=True)
+            measured[peer], why = run_peer(*peer_command(args, peer, size, precision, zero))
+            if not measured[peer]:
+                print(f"{size} {precision} {layout} {peer}: left out ({why})", flush=True)
+                return True
+        rows += [raw.write(**same, round=number, who=who, **row) for who, row in measured.items()]
+    line, agree = training_line(rows)
+    print(line, flush=True)
+    return agree
+
+
+def compare_training(args, size, raw):
+    """The lines of one size; whether all losses agree, and lines for the end of the table."""
+    model, data = exported(args, size)
+    agree, notes = True, []
+    for precision in args.precision:
+        for zero in [None, *args.zero]:
+            layout = [f"-threads={args.threads}"] if zero is None else ["-threads=1", "-dp=2", f"-zero={zero}"]
+            options = [f"-data={data}", *DSOPT_ADAMW, *layout, *(["-precision=bf16"] if precision == "bf16" else [])]
+            name = f"train-{precision}" + (f"-zero{zero}" if zero else "")
+            program = Program(args.dsopt, model, os.path.join(args.folder, size, name), options, args.rounds)
+            if program.error:
+                print(f"{size} {precision} {'zero ' + zero if zero else ''}: left out ({program.error})", flush=True)
+                continue
+            for peer in [peer for peer in args.peers if (peer == "deepspeed") == (zero is not None)] or [None]:
+                agree = compare(args, program, data, size, precision, zero, peer, raw) and agree
+            if zero is None:
+                gflop, efficiency = program.report(data, args.steps).efficiency()
+                if efficiency:
+                    notes.append(efficiency_line(raw.write(kind="efficiency", size=size, precision=precision, gflop=gflop, efficiency=efficiency)))
+    return agree, notes
+
+
+def compare_update(args, raw):
+    """dsopt's update of one big parameter, of which a step reads some rows, and PyTorch's and DeepSpeed's AdamW."""
+    script = os.path.join(here, "adamw.py")
+    model, data = (os.path.join(args.folder, f"adamw{args.update}.{ending}") for ending in ("onnx", "npz"))
+    if not os.path.exists(data):
+        subprocess.run([sys.executable, script, "model", "--parameters", str(args.update), "--out", model, "--data", data], check=True)
+    program = Program(args.dsopt, model, os.path.join(args.folder, "adamw"), [f"-data={data}", f"-threads={args.threads}", *DSOPT_ADAMW])
+    if program.error:
+        sys.exit(f"{model}: {program.error}")
+    peers = [mode for mode, peer in (("torch", "eager"), ("deepspeed", "deepspeed")) if peer in args.peers]
+    rows = []
+    for number in range(args.rounds):
+        ms = {"dsopt": program.report(data, args.steps + 2).total(("update",), "ms")}
+        for peer in list(peers):
+            command = [args.peer_python, script, peer, "--parameters", str(args.update), "--threads", str(args.threads)]
+            theirs, why = run_peer(command, environment(args))
+            if theirs:
+                ms[peer] = 1e3 * theirs["step_s"]
+            else:
+                print(f"AdamW of {peer}: left out ({why})")
+                peers.remove(peer)
+        rows.append(raw.write(kind="update", parameters=args.update, threads=args.threads, round=number, ms=ms))
+    print("\n".join(update_lines(rows)), flush=True)
+
+
+def main():
+    args = arguments()
+    if args.install:
+        return install(args)
+    os.makedirs(args.folder, exist_ok=True)
+    for peer in [peer for peer in args.peers if not has(args, MODULES[peer])]:
+        print(f"{peer}: left out, {MODULES[peer]} is not installed for {args.peer_python} (./dev bench -install)")
+        args.peers.remove(peer)
+    raw, agree, notes = Raw(args.raw), True, []
+    print(HEAD if args.size else "", flush=True)
+    for size in args.size:
+        same, said = compare_training(args, size, raw)
+        agree, notes = agree and same, notes + said
+    print("\n".join(notes))
+    if args.update:
+        compare_update(args, raw)
+    return 0 if agree else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

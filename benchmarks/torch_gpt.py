@@ -1,61 +1,110 @@
-"""Trains a GPT written by examples/make_gpt.py with PyTorch: the peer of bench.py.
+"""The benchmark's GPT in PyTorch and DeepSpeed: exports it as ONNX, or trains it and prints a row.
 
-usage: torch_gpt.py MODEL.onnx DATA.npz HEADS STEPS THREADS eager|compile
-Prints one JSON line. Same weights, same tokens, AdamW.
+usage: torch_gpt.py export|eager|compile|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--out DIR]
+The zero modes run under torchrun, one process a rank.
 """
-import json
-import resource
-import sys
-import time
+import os
 
-began = time.monotonic()
+import gpt
+
+args = gpt.arguments("export", "eager", "compile", "zero0", "zero1", "zero2", "zero3")
+os.environ.setdefault("DS_ACCELERATOR", "cpu")
 import numpy as np
-import onnx
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-path, data, heads, steps, threads, mode = sys.argv[1:]
-heads, steps = int(heads), int(steps)
-torch.set_num_threads(int(threads))
-weights = {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in onnx.load(path).graph.initializer}
-P = {k: torch.nn.Parameter(v) for k, v in weights.items() if v.dtype == torch.float32 and v.dim() and k != "causal_mask"}
-layers = 1 + max(int(k[5:k.index(".")]) for k in P if k.startswith("layer"))
+torch.set_num_threads(args.threads)
 
 
-def norm(x, name):
-    return F.layer_norm(x, x.shape[-1:], P[name + ".weight"], P[name + ".bias"])
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        rows, tokens, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(rows, tokens, 3, args.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(rows, tokens, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
-def linear(x, name):
-    return x @ P[name + ".weight"] + P[name + ".bias"]
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(args.vocabulary, args.width)
+        self.wpe = nn.Embedding(args.tokens, args.width)
+        self.layers = nn.ModuleList(Layer(args.width) for _ in range(args.layers))
+        self.norm = nn.LayerNorm(args.width)
+        self.load_state_dict({name: torch.from_numpy(value) for name, value in gpt.weights(args).items()})
+
+    def forward(self, input_ids, labels):
+        x = self.wte(input_ids) + self.wpe.weight
+        for layer in self.layers:
+            x = layer(x)
+        logits = F.linear(self.norm(x), self.wte.weight)
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-def forward(ids, labels):
-    x = P["wte"][ids] + P["wpe"]
-    batch, tokens, width = x.shape
-    for i in range(layers):
-        q, k, v = (t.view(batch, tokens, heads, -1).transpose(1, 2)
-                   for t in linear(norm(x, f"layer{i}.norm1"), f"layer{i}.qkv").split(width, -1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, tokens, width)
-        x = x + linear(y, f"layer{i}.proj")
-        x = x + linear(F.gelu(linear(norm(x, f"layer{i}.norm2"), f"layer{i}.up"), approximate="tanh"), f"layer{i}.down")
-    return F.cross_entropy((norm(x, "norm") @ P["wte"].T).flatten(0, 1), labels.flatten())
+def export():
+    batches = [gpt.micro_batch(args, i) for i in range(2 * args.steps)]
+    os.makedirs(args.out, exist_ok=True)
+    np.savez(os.path.join(args.out, "batches.npz"), input_ids=np.stack([x for x, _ in batches]),
+             labels=np.stack([y for _, y in batches]))
+    torch.onnx.export(GPT().eval(), tuple(map(torch.from_numpy, batches[0])), os.path.join(args.out, "model.onnx"), dynamo=True,
+                      optimize=False, opset_version=18, input_names=["input_ids", "labels"], output_names=["loss"], verbose=False)
 
 
-arrays = np.load(data)
-ids, labels = (torch.from_numpy(arrays[k].astype(np.int64)) for k in ("input_ids", "labels"))
-run = torch.compile(forward) if mode == "compile" else forward
-optimizer = torch.optim.AdamW(P.values(), lr=1e-3, fused=True)
-losses, times = [], []
-for step in range(steps):
-    start = time.monotonic()
-    optimizer.zero_grad(set_to_none=True)
-    loss = run(ids[step % len(ids)], labels[step % len(ids)])
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-    times.append(time.monotonic() - start)
-    if step == 0:
-        first = time.monotonic() - began
-print(json.dumps({"losses": losses, "step_s": sorted(times[1:])[len(times[1:]) // 2], "first_step_s": first,
-                  "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+def train_alone():
+    model = GPT()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True, **gpt.ADAMW)
+    forward = torch.compile(model) if args.mode == "compile" else model
+
+    def step(ids, labels):
+        with torch.autocast("cpu", torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = forward(torch.from_numpy(ids), torch.from_numpy(labels))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    gpt.report(gpt.train(args, step))
+
+
+def train_ranks():
+    import deepspeed
+    import torch.distributed as dist
+
+    deepspeed.init_distributed(dist_backend="gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    model = GPT()
+    config = {"train_micro_batch_size_per_gpu": args.rows, "zero_optimization": {"stage": int(args.mode[-1])},
+              "optimizer": {"type": "AdamW", "params": gpt.ADAMW}, "gradient_clipping": 0.0, "steps_per_print": 10**9}
+    if args.precision == "bf16":
+        config["bf16"] = {"enabled": True}
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+
+    def step(ids, labels):
+        loss = engine(torch.from_numpy(ids), torch.from_numpy(labels))
+        engine.backward(loss)
+        engine.step()
+        dist.barrier()
+        return loss.item()
+
+    rows = [None] * world
+    dist.all_gather_object(rows, gpt.train(args, step, rank, world))
+    if rank == 0:
+        losses = [sum(values) / world for values in zip(*(row["losses"] for row in rows))]
+        gpt.report({**rows[0], "losses": losses})
+    dist.destroy_process_group()
+
+
+if args.mode == "export":
+    export()
+elif args.mode.startswith("zero"):
+    train_ranks()
+else:
+    train_alone()
