@@ -179,8 +179,8 @@ void ProgramWriter::writeCalls() {
         string("type", typeName(call.getAs<TypeAttr>("type").getValue()));
         for (StringRef key : {"bytes", "flops"})
           json.attribute(key, call.getAs<IntegerAttr>(key).getInt());
-        if (auto shape = call.getAs<DenseI64ArrayAttr>("shape"))
-          numbers("shape", shape);
+        if (auto products = call.getAs<DenseI64ArrayAttr>("products"))
+          numbers("products", products);
       });
   });
   json.attributeObject("segment_calls", [&] {

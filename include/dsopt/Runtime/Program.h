@@ -101,13 +101,16 @@ struct Action {
   bool sliced = false;     ///< Update: elements start at this rank's slice
 };
 
+inline constexpr int64_t kProductNumbers = 7;
+
 /// What a runtime call of a segment, or an update kernel, computes: for reports only.
 struct Call {
   std::string kind;             ///< product, kernel, update or the routine's name
   std::string what;             ///< a product's shape, a kernel's operations
   std::string type;             ///< of the elements it computes with
   int64_t bytes = 0, flops = 0; ///< of one call; of an update, for 64 elements
-  std::vector<int64_t> shape;   ///< product: batch, m, n, k, whether a and b are transposed
+  /// Matrix products in it, seven numbers each: how many, batch, m, n, k, whether a and b are transposed.
+  std::vector<int64_t> products;
 };
 
 /// Traffic of one rank in one step by logical class, in bytes sent.

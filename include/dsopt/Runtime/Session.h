@@ -111,7 +111,7 @@ struct CallRow {
 struct MachineLimits {
   double bandwidth = 0;               ///< bytes a second, of a triad
   std::map<std::string, double> peak; ///< flops a second by element type, of products of 512-tiles
-  std::vector<double> productSeconds; ///< of each row that is a product: one call alone
+  std::vector<double> productSeconds; ///< of each row: the products of one call, alone
 };
 
 class SessionState;

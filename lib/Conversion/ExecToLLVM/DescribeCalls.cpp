@@ -10,6 +10,7 @@
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Runtime/ABI.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -32,7 +33,8 @@ struct Call {
   std::string what;
   Type type; ///< of the elements it computes with
   int64_t bytes = 0, flops = 0;
-  SmallVector<int64_t> shape = {}; ///< product: batch, m, n, k, whether a and b are transposed
+  /// Products in it: how many, batch, m, n, k, whether a and b are transposed.
+  SmallVector<int64_t> products = {};
 
   DictionaryAttr attribute(MLIRContext *context) const {
     Builder b(context);
@@ -42,8 +44,8 @@ struct Call {
     list.set("type", TypeAttr::get(type));
     list.set("bytes", b.getI64IntegerAttr(bytes));
     list.set("flops", b.getI64IntegerAttr(flops));
-    if (!shape.empty())
-      list.set("shape", b.getDenseI64ArrayAttr(shape));
+    if (!products.empty())
+      list.set("products", b.getDenseI64ArrayAttr(products));
     return list.getDictionary(context);
   }
 };
@@ -123,7 +125,7 @@ static Call describeProduct(exec::GemmOp gemm) {
     batch *= extent;
   int64_t k = lhs.getDimSize(lhs.getRank() - (gemm.getTransposeA() ? 2 : 1));
   Call call = {"product", "", lhs.getElementType()};
-  call.shape = {batch, m, n, k, gemm.getTransposeA(), gemm.getTransposeB()};
+  call.products = {1, batch, m, n, k, gemm.getTransposeA(), gemm.getTransposeB()};
   call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
               (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
   call.flops = 2 * batch * m * n * k;
@@ -146,6 +148,32 @@ static Call describeAttention(Operation &op) {
   return call;
 }
 
+/// Of the vocabulary loss: rows, depth and classes; its products are made some rows at a time.
+static Call describeLoss(exec::LinearNllOp loss) {
+  auto x = cast<MemRefType>(loss.getX().getType()), weight = cast<MemRefType>(loss.getWeight().getType());
+  bool transposed = loss.getTransposeB();
+  int64_t rows = x.getDimSize(0), depth = x.getDimSize(1), classes = weight.getDimSize(transposed ? 0 : 1);
+  Call call = {"linear_nll", shapeText({rows, depth, classes}), x.getElementType()};
+  int64_t chunk = dsopt_linear_nll_chunk(rows, classes), left = rows % chunk;
+  for (auto [count, some] : {std::pair(rows / chunk, chunk), std::pair(int64_t(left ? 1 : 0), left)}) {
+    if (!count)
+      continue;
+    call.products.append({count, 1, some, classes, depth, 0, transposed});
+    if (loss.getXGrad())
+      call.products.append({count, 1, some, depth, classes, 0, !transposed});
+    if (loss.getWeightGrad() && transposed)
+      call.products.append({count, 1, classes, depth, some, 1, 0});
+    else if (loss.getWeightGrad())
+      call.products.append({count, 1, depth, classes, some, 1, 0});
+  }
+  // All but the workspace.
+  for (Value operand : loss->getOperands().drop_back())
+    call.bytes += graph::numBytes(operand.getType());
+  if (auto flops = loss->getAttrOfType<IntegerAttr>("flops"))
+    call.flops = flops.getInt();
+  return call;
+}
+
 /// The call that an operation becomes.
 static Call describe(Operation &op, SymbolTable &symbols) {
   auto bytes = [&] {
@@ -164,6 +192,8 @@ static Call describe(Operation &op, SymbolTable &symbols) {
   }
   if (isa<exec::AttentionOp, exec::AttentionGradOp>(op))
     return describeAttention(op);
+  if (auto loss = dyn_cast<exec::LinearNllOp>(op))
+    return describeLoss(loss);
   // Any other routine: its result's shape, its operands' bytes, the flops it says.
   auto result = cast<MemRefType>(op.getOperand(op.getNumOperands() - 1).getType());
   auto flops = op.getAttrOfType<IntegerAttr>("flops");

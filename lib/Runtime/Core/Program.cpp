@@ -138,7 +138,9 @@ void readPosition(const Json &json, Position &position, const std::string &where
 
 void readCall(const Json &json, Call &call, const std::string &where) {
   Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
-      "flops", call.flops)("shape", call.shape);
+      "flops", call.flops)("products", call.products);
+  if (call.products.size() % kProductNumbers)
+    bad(where + ": " + std::to_string(call.products.size()) + " numbers of products, expected seven for each");
 }
 
 void checkIndex(int64_t index, size_t size, const std::string &where) {

@@ -69,14 +69,16 @@ public:
     engine.barrier();
     limits.bandwidth = measureBandwidth(pool);
     for (const CallRow &row : rows) {
-      bool isProduct = row.call.kind == "product" && row.call.shape.size() == 6;
-      limits.productSeconds.push_back(
-          isProduct ? measureProduct(pool, productType(row.call.type), row.call.shape) : 0);
-      if (isProduct && !limits.peak.count(row.call.type)) {
-        constexpr int64_t kSize = 2048;
+      double seconds = 0;
+      for (size_t at = 0; at < row.call.products.size(); at += kProductNumbers)
+        seconds += row.call.products[at] *
+                   measureProduct(pool, productType(row.call.type), &row.call.products[at + 1]);
+      limits.productSeconds.push_back(seconds);
+      if (seconds > 0 && !limits.peak.count(row.call.type)) {
+        constexpr int64_t kSize = 2048, square[] = {1, kSize, kSize, kSize, 0, 0};
         limits.peak[row.call.type] =
             2.0 * kSize * kSize * kSize /
-            measureProduct(pool, productType(row.call.type), {1, kSize, kSize, kSize, 0, 0});
+            measureProduct(pool, productType(row.call.type), square);
       }
     }
     engine.barrier();

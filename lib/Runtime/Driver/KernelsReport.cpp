@@ -34,6 +34,13 @@ static double peakOf(const MachineLimits &limits, const std::string &type) {
   return best;
 }
 
+static double flopsOfProducts(const std::vector<int64_t> &products) {
+  double flops = 0;
+  for (size_t at = 0; at < products.size(); at += kProductNumbers)
+    flops += 2.0 * products[at] * products[at + 1] * products[at + 2] * products[at + 3] * products[at + 4];
+  return flops;
+}
+
 static std::string heading(const Program &program, const MachineLimits &limits, int64_t threads, double ms,
                            int64_t steps) {
   std::string text = format("kernels: mean of %lld step%s of %.1f ms, %lld thread%s", (long long)steps,
@@ -68,9 +75,9 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
       ++others;
       othersMs += row.ms;
     }
-    if (row.call.kind == "product") {
+    if (!row.call.products.empty()) {
       productMs += row.ms;
-      productFlops += row.flops;
+      productFlops += row.calls * flopsOfProducts(row.call.products);
       aloneMs += limits.productSeconds[index] * 1e3 * row.calls;
     }
     if (row.ms < kLeastShare * ms)
@@ -88,7 +95,7 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
                  100 * sum / ms, (ms - sum) / steps);
   if (productMs > 0) {
     double whole = productFlops / ms / 1e6, inside = productFlops / productMs / 1e6;
-    text += format("products: %.1f%% of the step, %.1f GFLOP at %.1f GFLOP/s; the step as a whole %.1f",
+    text += format("calls with products: %.1f%% of the step, %.1f GFLOP at %.1f GFLOP/s; the step as a whole %.1f",
                    100 * productMs / ms, productFlops / steps / 1e9, inside, whole);
     if (aloneMs > 0)
       text += format("; the same products alone %.1f: whole-program efficiency %.1f%%",

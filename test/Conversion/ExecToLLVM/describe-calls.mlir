@@ -3,8 +3,8 @@
 // Equal calls are one entry; a kernel counts of what it gathers from only what it takes.
 // CHECK: exec.calls = [
 // CHECK-SAME: {bytes = 80 : i64, flops = 8 : i64, kind = "kernel", type = f32, what = "kernel0 rows 4: gather add"}
-// CHECK-SAME: {bytes = 224 : i64, flops = 128 : i64, kind = "product", shape = array<i64: 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
-// CHECK-SAME: {bytes = 384 : i64, flops = 256 : i64, kind = "product", shape = array<i64: 2, 4, 4, 4, 0, 1>, type = f32, what = "2 of 4x4x4 NT"}
+// CHECK-SAME: {bytes = 224 : i64, flops = 128 : i64, kind = "product", products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
+// CHECK-SAME: {bytes = 384 : i64, flops = 256 : i64, kind = "product", products = array<i64: 1, 2, 4, 4, 4, 0, 1>, type = f32, what = "2 of 4x4x4 NT"}
 // CHECK-SAME: {bytes = 32 : i64, flops = 0 : i64, kind = "accumulate", type = f32, what = "4"}
 // CHECK-SAME: {bytes = 768 : i64, flops = 128 : i64, kind = "update", type = f32, what = "update.sgd flat: sgd"}
 // CHECK-SAME: exec.update_calls = {update.sgd = 4 : i64}

@@ -67,7 +67,7 @@ double measureBandwidth(ThreadPool &pool) {
   return static_cast<double>(memory.bytes) / seconds;
 }
 
-double measureProduct(ThreadPool &pool, int64_t type, const std::vector<int64_t> &shape) {
+double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape) {
   int64_t batch = shape[0], m = shape[1], n = shape[2], k = shape[3], bytes = type == DSOPT_BF16 ? 2 : 4;
   dsopt_gemm product{};
   product.m = m, product.n = n, product.k = k;

@@ -68,7 +68,7 @@ void multiply(dsopt_rt &rt, const dsopt_gemm &product, const void *a, const void
 /// Bytes a second of a triad over arrays that no cache holds.
 double measureBandwidth(ThreadPool &pool);
 /// Seconds of a product alone: element type, then batch, m, n, k and whether a and b are transposed.
-double measureProduct(ThreadPool &pool, int64_t type, const std::vector<int64_t> &shape);
+double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape);
 
 } // namespace dsopt::runtime
 
