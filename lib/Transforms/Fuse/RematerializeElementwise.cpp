@@ -1,8 +1,9 @@
 //===- RematerializeElementwise.cpp - save less between F and B -----------===//
 //
 // A minimum cut for each block: values are nodes with their bytes as capacity,
-// between what cannot be computed again and what backward reads. The cut
-// nearest to backward is taken, so that nothing is computed again for nothing.
+// between what cannot be computed again and what backward reads, its products
+// included. The cut nearest to backward is taken, so that nothing is computed
+// again for nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,9 +123,9 @@ public:
         saved.insert(Value::getFromOpaquePointer(value));
     // Before the first that reads any of it: backward begins after all of forward.
     auto reads = [&](Operation *op) {
-      return isKernelOfBackward(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-               return !saved.contains(operand) && llvm::is_contained(needed, operand);
-             });
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        return !saved.contains(operand) && llvm::is_contained(needed, operand);
+      });
     };
     auto first = llvm::find_if(backward, reads);
     if (first == backward.end())
@@ -133,25 +134,25 @@ public:
     for (Value value : needed)
       if (!saved.contains(value)) {
         Value copy = rematerialize(value);
-        value.replaceUsesWithIf(copy, [&](OpOperand &use) { return isKernelOfBackward(use.getOwner()); });
+        value.replaceUsesWithIf(copy, [&](OpOperand &use) { return isBackward(use.getOwner()); });
       }
   }
 
 private:
-  /// Operations of this block's B that become parts of kernels.
-  bool isKernelOfBackward(Operation *op) {
-    auto lowerable = dyn_cast<LowerableOpInterface>(op);
-    return op->getAttr(graph::kBlockAttr) == block && phaseOf(op) == "B" && lowerable &&
-           lowerable.getFusionKind() != FusionKind::Library && lowerable.getFusionKind() != FusionKind::View;
+  /// Operations of this block's B and W.
+  bool isBackward(Operation *op) {
+    return op->getAttr(graph::kBlockAttr) == block && (phaseOf(op) == "B" || phaseOf(op) == "W");
   }
   bool isNeeded(Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return isKernelOfBackward(user); });
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return isBackward(user); });
   }
-  /// Whether something else than this block's kernels keeps the value until backward.
+  /// Whether the value is there in backward whatever is decided here: another block reads it then, or it
+  /// is of another block and this one reads it as it is.
   bool isKeptAnyway(Value value) {
+    bool isOwn = isForwardOf(value.getDefiningOp(), block);
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       StringRef phase = phaseOf(user);
-      return (phase == "B" || phase == "W") && !isKernelOfBackward(user);
+      return (phase == "B" || phase == "W") && !(isOwn && isBackward(user));
     });
   }
 
@@ -213,7 +214,7 @@ struct RematerializeElementwise : impl::RematerializeElementwiseBase<Remateriali
       Attribute block = op.getAttr(graph::kBlockAttr);
       if (block && phaseOf(&op) == "F")
         blocks[block].first.push_back(&op);
-      else if (block && phaseOf(&op) == "B")
+      else if (block && (phaseOf(&op) == "B" || phaseOf(&op) == "W"))
         blocks[block].second.push_back(&op);
     }
     for (auto &[block, ops] : blocks)

@@ -47,10 +47,11 @@ def RematerializeElementwise : Pass<"rematerialize-elementwise", "::mlir::Module
   let summary = "compute cheap values again in backward where that saves memory";
   let description = [{
     Input: `@micro_batch` of primitive operations with `graph.block` and
-    `graph.phase`. For each block, what its kernels of phase B read of its phase F
-    is either saved or computed again by elementwise operations from what is saved:
+    `graph.phase`. For each block, what its phases B and W read of its phase F is
+    either saved or computed again by elementwise operations from what is saved:
     the choice with the fewest bytes (a minimum cut), and among equal ones the one
-    that computes least. Matrix products, reductions and W read what was saved.
+    that computes least. Matrix products and reductions are never computed again;
+    what W reads is computed again in B.
 
     ```mlir
     %t = graph.tanh %x {graph.block = 0 : i64, graph.phase = "F"} : (tensor<64x64xf32>) -> tensor<64x64xf32>
