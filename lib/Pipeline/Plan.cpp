@@ -105,6 +105,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
               for (StringRef name : kMemoryClasses)
                 json.attribute(name, entryOf(program, kMemoryAttr, name));
             });
+            json.attribute("live_bytes", (int64_t)program.getBound().value_or(0));
             json.attributeObject("traffic", [&] {
               for (StringRef name : kTrafficClasses)
                 json.attribute(name, entryOf(program, kTrafficAttr, name));
@@ -161,6 +162,17 @@ static void printTable(const Plan &plan, llvm::raw_ostream &out) {
   };
   header("bytes of a rank at the peak", kMemoryClasses);
   rows(kMemoryAttr, kMemoryClasses);
+  // The position whose arena is furthest above what no packing can beat.
+  double most = 0;
+  int64_t live = 0;
+  for (ProgramOp program : plan.programs)
+    if (int64_t bound = program.getBound().value_or(0); bound > 0) {
+      double above = double(entryOf(program, kMemoryAttr, "total")) / bound - 1;
+      if (above >= most)
+        most = above, live = bound;
+    }
+  out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n\n",
+                       most * 100, humanBytes(live));
   header("bytes a rank sends in a step", kTrafficClasses);
   rows(kTrafficAttr, kTrafficClasses);
   out << llvm::formatv("bubble      {0:F3}\nflops       {1:e2} a step\npredicted   {2:F1} ms a step at "

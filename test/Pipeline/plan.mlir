@@ -19,7 +19,8 @@
 // JSON: "memory": {
 // JSON-NEXT: "parameters": 512,
 // JSON: "total": 640
-// JSON: "traffic": {
+// JSON: "live_bytes": 640,
+// JSON-NEXT: "traffic": {
 // JSON-NEXT: "all_gather": 256,
 // JSON-NEXT: "reduce_scatter": 0,
 // JSON-NEXT: "all_reduce": 0,
@@ -40,6 +41,7 @@
 // TABLE: ranks blocks parameters gradients
 // TABLE: 0..1 0..2 512
 // TABLE: 2..3 3..3 0
+// TABLE: packing at most 0.0 % above the largest sum of live bytes (640)
 // TABLE: bubble 0.500
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}} {
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512

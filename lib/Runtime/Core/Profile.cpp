@@ -18,7 +18,8 @@ Profile::Profile(const Program &program) : actions(program.calls.size()) {
   action(ActionKind::Add, "add", "gradients of shards and of shared parameters", false);
   action(ActionKind::Send, "send", "values to another stage", true);
   action(ActionKind::Recv, "recv", "values from another stage", true);
-  action(ActionKind::Agree, "agree", "square sums of gradients", false);
+  action(ActionKind::Norm, "norm", "square sums of gradients", false);
+  action(ActionKind::Agree, "agree", "exchange of norms, losses and stop requests", false);
 }
 
 void Profile::reset() {

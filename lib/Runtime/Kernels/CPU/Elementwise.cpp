@@ -78,16 +78,10 @@ static void addInto(float *__restrict target, const uint16_t *__restrict source,
     target[i] += bf16ToFloat(source[i]);
 }
 
+/// Adds columns [begin, end) of the rows.
 template <typename Element, typename Index>
 static void scatterColumns(int64_t count, int64_t width, int64_t size, const Element *rows,
-                           const Index *indices, float *result, bool accumulate, int64_t begin, int64_t end) {
-  if (!accumulate) {
-    if (begin == 0 && end == width)
-      std::memset(result, 0, size * width * sizeof(float));
-    else
-      for (int64_t row = 0; row < size; ++row)
-        std::memset(result + row * width + begin, 0, (end - begin) * sizeof(float));
-  }
+                           const Index *indices, float *result, int64_t begin, int64_t end) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t row = indices[i];
     if (row < 0)
@@ -102,18 +96,22 @@ template <typename Element>
 static void scatterAdd(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const Element *rows,
                        const void *indices, int64_t index_bytes, float *result, int64_t accumulate) {
   CallTimer timer(rt->profile);
-  auto body = [=](int64_t begin, int64_t end, int) {
-    if (index_bytes == 4)
-      scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, accumulate,
-                     begin, end);
+  auto split = [&](int64_t elements, int64_t bytes, int64_t grain, auto body) {
+    if (bytes < kSmallBytes)
+      body(0, elements, 0);
     else
-      scatterColumns(count, width, size, rows, static_cast<const int64_t *>(indices), result, accumulate,
-                     begin, end);
+      rt->pool->split(0, elements, grain, body);
   };
-  if ((count + size) * width * 4 < kSmallBytes)
-    body(0, width, 0);
-  else
-    rt->pool->split(0, width, 64, body);
+  if (!accumulate)
+    split(size * width, size * width * 4, kSmallBytes / 4, [=](int64_t begin, int64_t end, int) {
+      std::memset(result + begin, 0, (end - begin) * sizeof(float));
+    });
+  split(width, count * width * 8, 64, [=](int64_t begin, int64_t end, int) {
+    if (index_bytes == 4)
+      scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, begin, end);
+    else
+      scatterColumns(count, width, size, rows, static_cast<const int64_t *>(indices), result, begin, end);
+  });
 }
 
 extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
