@@ -105,6 +105,29 @@ void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_
 void dsopt_rt_scatter_add_bf16(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const uint16_t *rows,
                                const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
 
+/// How an update is combined with what is there.
+enum {
+  DSOPT_SCATTER_SET = 0,
+  DSOPT_SCATTER_ADD = 1,
+  DSOPT_SCATTER_MUL = 2,
+  DSOPT_SCATTER_MIN = 3,
+  DSOPT_SCATTER_MAX = 4
+};
+
+/// A scatter of rows, a constant of the program (graph.scatter).
+typedef struct dsopt_scatter {
+  int64_t count, width, size; ///< rows of updates, elements of a row, rows of data
+  int64_t index_bytes;        ///< 4 or 8
+  int64_t element_bytes;      ///< of fp32 (4) or of integers (1, 4 or 8)
+  int64_t is_float;
+  int64_t mode;
+} dsopt_scatter;
+
+/// `result = data`, then for i in order `result[indices[i], :] = combine(result[indices[i], :], updates[i, :])`;
+/// negative indices count from the end, one outside changes nothing.
+void dsopt_rt_scatter(dsopt_rt *rt, const dsopt_scatter *scatter, const void *data, const void *indices,
+                      const void *updates, void *result);
+
 /// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store.
 void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
                              int64_t accumulate);

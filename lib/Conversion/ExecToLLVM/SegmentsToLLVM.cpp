@@ -7,11 +7,13 @@
 
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Runtime/ABI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace dsopt {
@@ -375,6 +377,26 @@ LogicalResult SegmentLowering::lower(Operation &op) {
       .Case<exec::AttentionOp, exec::AttentionGradOp>(
           [&](auto attention) { return lowerAttention(attention); })
       .Case<exec::LinearNllOp>([&](exec::LinearNllOp loss) { return lowerLoss(loss); })
+      .Case<exec::ScatterOp>([&](exec::ScatterOp scatter) {
+        auto data = cast<MemRefType>(scatter.getData().getType());
+        auto indices = cast<MemRefType>(scatter.getIndices().getType());
+        int64_t mode = llvm::StringSwitch<int64_t>(scatter.getMode())
+                           .Case("set", DSOPT_SCATTER_SET)
+                           .Case("add", DSOPT_SCATTER_ADD)
+                           .Case("mul", DSOPT_SCATTER_MUL)
+                           .Case("min", DSOPT_SCATTER_MIN)
+                           .Default(DSOPT_SCATTER_MAX);
+        int64_t elementBytes = graph::elementBytes(data.getElementType());
+        Value descriptor = LLVM::AddressOfOp::create(
+            builder, loc,
+            descriptors.get("scatter", {indices.getNumElements(), data.getDimSize(1), data.getDimSize(0),
+                                        indices.getElementTypeBitWidth() / 8, elementBytes,
+                                        int64_t(isa<FloatType>(data.getElementType())), mode}));
+        call(loc, "dsopt_rt_scatter",
+             {function.getArgument(0), descriptor, pointer(scatter.getData()), pointer(scatter.getIndices()),
+              pointer(scatter.getUpdates()), pointer(scatter.getResult())});
+        return success();
+      })
       .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
         if (failed(requireF32(op, scatter.getResult())))
           return failure();

@@ -208,6 +208,15 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
           return op.emitOpError("is a product of ") << type << ", expected f32 or bf16";
         return success();
       })
+      .Case<graph::ScatterOp>([&](graph::ScatterOp scatter) -> LogicalResult {
+        Type type = getElementTypeOrSelf(scatter.getType()),
+             index = getElementTypeOrSelf(scatter.getIndices().getType());
+        if (!type.isF32() && !type.isInteger(1) && !type.isInteger(32) && !type.isInteger(64))
+          return op.emitOpError("scatters ") << type << ", expected f32, i1, i32 or i64";
+        if (!index.isInteger(32) && !index.isInteger(64))
+          return op.emitOpError("has indices of ") << index << ", expected i32 or i64";
+        return success();
+      })
       .Case<graph::GatherGradOp>([&](graph::GatherGradOp scatter) -> LogicalResult {
         if (scatter.getAxis() != 0)
           return op.emitOpError("scatters along axis ") << scatter.getAxis() << ", expected axis 0";
@@ -299,8 +308,8 @@ LogicalResult SegmentBuilder::placeValues() {
     for (Value operand : op.getOperands())
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
-    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::AttentionOp, graph::AttentionGradOp,
-             graph::LinearNllGradOp, graph::KernelOp>(op))
+    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::ScatterOp, graph::AttentionOp,
+             graph::AttentionGradOp, graph::LinearNllGradOp, graph::KernelOp>(op))
       continue;
     if (int64_t bytes = workspaceBytes(op)) {
       scratch.emplace_back(&op, temporaries.size());
@@ -428,6 +437,10 @@ void SegmentBuilder::buildOp(Operation &op) {
   TypeSwitch<Operation *>(&op)
       .Case<graph::MatMulOp, graph::GatherGradOp>([&](auto) { buildProduct(op); })
       .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto) { buildAttention(op); })
+      .Case<graph::ScatterOp>([&](graph::ScatterOp scatter) {
+        exec::ScatterOp::create(builder, loc, home(scatter.getData()), home(scatter.getIndices()),
+                                home(scatter.getUpdates()), home(scatter.getResult()), scatter.getMode());
+      })
       .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) { buildLoss(loss); })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
@@ -459,7 +472,7 @@ void SegmentBuilder::countFlops(Operation &op) {
     flops += 2 * k * graph::numElements(matmul.getType());
   } else if (isa<graph::AttentionOp, graph::AttentionGradOp, graph::LinearNllGradOp>(op)) {
     flops += cast<CostedOpInterface>(op).getFlops();
-  } else if (isa<graph::KernelOp, graph::GatherGradOp>(op)) {
+  } else if (isa<graph::KernelOp, graph::GatherGradOp, graph::ScatterOp>(op)) {
     for (Type type : op.getResultTypes())
       flops += graph::numElements(type);
   }

@@ -72,8 +72,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     // One addition or comparison for each element read.
-    attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, GatherGradOp, AccumulateOp>(
-        context);
+    attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, WindowsSumOp,
+                      GatherGradOp, AccumulateOp>(context);
     // As many as the operations they decompose into do for each element.
     attachOperandCost<5, SoftmaxOp, NllOp>(context);
     attachOperandCost<5, GeluOp>(context);
@@ -82,6 +82,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp>(context);
     attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
-                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, GatherNDOp, OneHotOp>(context);
+                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, GatherNDOp, OneHotOp, WindowsOp,
+                 WindowsPlaceOp, ScatterOp>(context);
   });
 }

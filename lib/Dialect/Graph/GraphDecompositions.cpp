@@ -49,6 +49,8 @@ struct Parts {
     return make<ReshapeOp>(RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()),
                            x);
   }
+  /// The running sums of rows of `[rows, size]`.
+  Value runningSum(Value x, bool exclusive, bool reverse);
 };
 
 using Values = SmallVector<Value>;
@@ -92,6 +94,76 @@ Values decompose(LayerNormOp op, Parts &p) {
   return {result, mean, rstd};
 }
 
+/// Elements of a running sum that are added as one sum each.
+constexpr int64_t kDirectSum = 64;
+
+Value Parts::runningSum(Value x, bool exclusive, bool reverse) {
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t rows = type.getDimSize(0), size = type.getDimSize(1), block = std::min(size, kDirectSum);
+  int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(block, 1));
+  if (size <= 1 && !exclusive)
+    return x;
+  Type element = type.getElementType();
+  if (blocks * block != size)
+    x = make<PadOp>(x, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{0, blocks * block - size},
+                    cast<TypedAttr>(b.getZeroAttr(element)));
+  // Sum i of a block takes its element j where the mask holds.
+  SmallVector<bool> mask;
+  for (int64_t i = 0; i < block; ++i)
+    for (int64_t j = 0; j < block; ++j)
+      mask.push_back((reverse ? j > i : j < i) || (j == i && !exclusive));
+  Value takes = make<ConstantOp>(cast<ElementsAttr>(
+      DenseElementsAttr::get(RankedTensorType::get({1, 1, block, block}, b.getI1Type()), mask)));
+  Value spread = make<WhereOp>(takes, reshape(x, {rows, blocks, 1, block}), scalar(0, x));
+  Value sums = make<ReduceSumOp>(spread, 3, /*keepdims=*/false);
+  if (blocks > 1) {
+    Value totals = make<ReduceSumOp>(reshape(x, {rows, blocks, block}), 2, /*keepdims=*/false);
+    sums = add(sums, reshape(runningSum(totals, /*exclusive=*/true, reverse), {rows, blocks, 1}));
+  }
+  sums = reshape(sums, {rows, blocks * block});
+  if (blocks * block != size)
+    sums =
+        make<SliceOp>(sums, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{rows, size}, ArrayRef<int64_t>{1, 1});
+  return sums;
+}
+
+/// Sums in blocks, to which the running sum of the blocks' sums is added: the order of additions
+/// depends on the length alone.
+Values decompose(CumSumOp op, Parts &p) {
+  Value x = op.getInput();
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t axis = op.getAxis(), size = type.getDimSize(axis), rank = type.getRank();
+  bool exclusive = op.getExclusive(), reverse = op.getReverse();
+  // The dimension comes last.
+  SmallVector<int64_t> perm, back(rank);
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != axis)
+      perm.push_back(dim);
+  perm.push_back(axis);
+  for (auto [to, from] : llvm::enumerate(perm))
+    back[from] = to;
+  int64_t rows = size ? type.getNumElements() / size : 0;
+  Value moved = p.reshape(axis == rank - 1 ? x : p.make<TransposeOp>(x, perm), {rows, size});
+  Value sums = p.runningSum(moved, exclusive, reverse);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : perm)
+    shape.push_back(type.getDimSize(dim));
+  sums = p.reshape(sums, shape);
+  return {axis == rank - 1 ? sums : p.make<TransposeOp>(sums, back)};
+}
+
+Values decompose(WindowsSumOp op, Parts &p) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  size_t axis = op.getAxis(), count = op.getStrides().size();
+  SmallVector<int64_t> shape(op.getResult().getType().getShape());
+  int64_t rank = shape.size();
+  llvm::append_range(shape, type.getShape().slice(axis + count, count));
+  Value placed = p.make<WindowsPlaceOp>(RankedTensorType::get(shape, type.getElementType()), op.getInput(),
+                                        op.getAxis(), op.getStrides(), op.getDilations(), op.getLows());
+  return {p.make<ReduceSumOp>(placed, llvm::to_vector(llvm::seq<int64_t>(rank, rank + count)),
+                              /*keepdims=*/false)};
+}
+
 /// In columns of one element, so that all of it is one row of a kernel.
 Values decompose(NllOp op, Parts &p) {
   Value x = op.getLogits();
@@ -130,7 +202,7 @@ template <typename... Ops> void attach(MLIRContext *context) {
 
 void registerDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
-    attach<ReduceMeanOp, SoftmaxOp, GeluOp, LayerNormOp, NllOp, LinearNllOp>(context);
+    attach<ReduceMeanOp, CumSumOp, WindowsSumOp, SoftmaxOp, GeluOp, LayerNormOp, NllOp, LinearNllOp>(context);
   });
 }
 } // namespace dsopt::graph

@@ -57,6 +57,7 @@ void registerDerivatives(DialectRegistry &registry) {
     attachElementwiseDerivatives(context);
     attachShapeDerivatives(context);
     attachNNDerivatives(context);
+    attachWindowDerivatives(context);
     attachAttentionDerivative(context);
   });
 }

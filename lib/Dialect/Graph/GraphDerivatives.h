@@ -77,6 +77,7 @@ void attachDerivative(mlir::MLIRContext *context) {
 /// The rules of each file.
 void attachElementwiseDerivatives(mlir::MLIRContext *context);
 void attachShapeDerivatives(mlir::MLIRContext *context);
+void attachWindowDerivatives(mlir::MLIRContext *context);
 void attachNNDerivatives(mlir::MLIRContext *context);
 void attachAttentionDerivative(mlir::MLIRContext *context);
 

@@ -49,6 +49,20 @@ LogicalResult gradient(ErfOp op, GradientBuilder &g) {
   g.set(0, g.mul(g.grad(), g.mul(bell, g.scalar(M_2_SQRTPI, x))));
   return success();
 }
+LogicalResult gradient(SinOp op, GradientBuilder &g) {
+  g.set(0, g.mul(g.grad(), g.make<CosOp>(op.getInput())));
+  return success();
+}
+LogicalResult gradient(CosOp op, GradientBuilder &g) {
+  g.set(0, g.neg(g.mul(g.grad(), g.make<SinOp>(op.getInput()))));
+  return success();
+}
+/// Constant between its steps.
+LogicalResult noGradient(Operation *, GradientBuilder &) { return success(); }
+LogicalResult gradient(FloorOp op, GradientBuilder &g) { return noGradient(op, g); }
+LogicalResult gradient(CeilOp op, GradientBuilder &g) { return noGradient(op, g); }
+LogicalResult gradient(RoundOp op, GradientBuilder &g) { return noGradient(op, g); }
+LogicalResult gradient(SignOp op, GradientBuilder &g) { return noGradient(op, g); }
 LogicalResult gradient(SigmoidOp op, GradientBuilder &g) {
   Value y = op.getResult();
   g.set(0, g.mul(g.grad(), g.mul(y, g.sub(g.scalar(1, y), y))));
@@ -85,6 +99,17 @@ LogicalResult gradient(DivOp op, GradientBuilder &g) {
     g.set(0, g.div(g.grad(), op.getRhs()));
   if (g.needs(1))
     g.set(1, g.neg(g.div(g.mul(g.grad(), op.getResult()), op.getRhs())));
+  return success();
+}
+
+/// x - y * trunc(x / y)
+LogicalResult gradient(RemOp op, GradientBuilder &g) {
+  if (g.needs(0))
+    g.set(0, g.grad());
+  if (g.needs(1)) {
+    Value whole = g.div(g.sub(op.getLhs(), op.getResult()), op.getRhs());
+    g.set(1, g.neg(g.mul(g.grad(), whole)));
+  }
   return success();
 }
 
@@ -163,6 +188,13 @@ void attachElementwiseDerivatives(MLIRContext *context) {
   attachDerivative<TanhOp, gradient>(context);
   attachDerivative<ErfOp, gradient>(context);
   attachDerivative<SigmoidOp, gradient>(context);
+  attachDerivative<SinOp, gradient>(context);
+  attachDerivative<CosOp, gradient>(context);
+  attachDerivative<FloorOp, gradient>(context);
+  attachDerivative<CeilOp, gradient>(context);
+  attachDerivative<RoundOp, gradient>(context);
+  attachDerivative<SignOp, gradient>(context);
+  attachDerivative<RemOp, gradient>(context);
   attachDerivative<ReluOp, gradient>(context);
   attachDerivative<AddOp, gradient>(context);
   attachDerivative<SubOp, gradient>(context);

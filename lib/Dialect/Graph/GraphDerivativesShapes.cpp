@@ -56,6 +56,27 @@ template <typename OpTy> LogicalResult extremumGradient(OpTy op, GradientBuilder
 LogicalResult gradient(ReduceMaxOp op, GradientBuilder &g) { return extremumGradient(op, g); }
 LogicalResult gradient(ReduceMinOp op, GradientBuilder &g) { return extremumGradient(op, g); }
 
+/// The product of the others: by division, but where an element is zero of those that are not.
+LogicalResult gradient(ReduceProdOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  auto type = cast<RankedTensorType>(x.getType());
+  Value zero = g.scalar(0, x), one = g.scalar(1, x);
+  Value isZero = g.make<EqualOp>(x, zero);
+  Value safe = g.make<WhereOp>(isZero, g.expand(one, type), x);
+  Value count = g.sum(g.make<WhereOp>(isZero, g.expand(one, type), zero), op.getAxes(), true);
+  Value rest = g.make<ReduceProdOp>(safe, op.getAxes(), true);
+  Value ofZero = g.make<WhereOp>(g.make<EqualOp>(count, one), rest, zero);
+  Value ofOthers = g.div(g.make<WhereOp>(g.make<EqualOp>(count, zero), rest, zero), safe);
+  Value slope = g.make<WhereOp>(isZero, ofZero, ofOthers);
+  g.set(0, g.mul(g.reshape(g.grad(), keptType(type, op.getAxes())), slope));
+  return success();
+}
+/// A running sum from the other end.
+LogicalResult gradient(CumSumOp op, GradientBuilder &g) {
+  g.set(0, g.make<CumSumOp>(g.grad(), op.getAxis(), op.getExclusive(), !op.getReverse()));
+  return success();
+}
+
 LogicalResult gradient(ReshapeOp op, GradientBuilder &g) {
   g.set(0, g.reshape(g.grad(), op.getInput().getType()));
   return success();
@@ -100,6 +121,26 @@ LogicalResult gradient(PadOp op, GradientBuilder &g) {
   g.set(0, g.make<PadOp>(g.grad(), negated(op.getLows()), negated(op.getHighs()), zero));
   return success();
 }
+/// Slices along an inner axis are scattered as rows: the axis comes first meanwhile.
+Value scatterSlices(GatherOp op, Value grad, GradientBuilder &g) {
+  auto type = cast<RankedTensorType>(op.getData().getType());
+  int64_t axis = op.getAxis(), rank = type.getRank();
+  if (axis == 0)
+    return g.make<GatherGradOp>(type, grad, op.getIndices(), 0);
+  int64_t indexRank = cast<RankedTensorType>(op.getIndices().getType()).getRank();
+  SmallVector<int64_t> toFront, back(rank), shape{type.getDimSize(axis)};
+  for (int64_t i = 0; i < indexRank; ++i)
+    toFront.push_back(axis + i);
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != axis) {
+      toFront.push_back(dim < axis ? dim : dim + indexRank - 1);
+      shape.push_back(type.getDimSize(dim));
+      back[dim] = dim < axis ? dim + 1 : dim;
+    }
+  auto rows = RankedTensorType::get(shape, type.getElementType());
+  Value moved = g.make<TransposeOp>(grad, toFront);
+  return g.make<TransposeOp>(g.make<GatherGradOp>(rows, moved, op.getIndices(), 0), back);
+}
 LogicalResult gradient(GatherOp op, GradientBuilder &g) {
   Value grad = g.grad();
   if (auto row = op->getAttrOfType<IntegerAttr>(kPaddingIndexAttr)) {
@@ -115,7 +156,38 @@ LogicalResult gradient(GatherOp op, GradientBuilder &g) {
         isPadding, RankedTensorType::get(shape, cast<ShapedType>(isPadding.getType()).getElementType()));
     grad = g.make<WhereOp>(isPadding, g.scalar(0, grad), grad);
   }
-  g.set(0, g.make<GatherGradOp>(op.getData().getType(), grad, op.getIndices(), op.getAxis()));
+  g.set(0, scatterSlices(op, grad, g));
+  return success();
+}
+
+/// Elements of the flattened data, at places that are computed from the indices.
+LogicalResult gradient(GatherElementsOp op, GradientBuilder &g) {
+  auto data = cast<RankedTensorType>(op.getData().getType()),
+       indices = cast<RankedTensorType>(op.getIndices().getType());
+  int64_t axis = op.getAxis(), count = indices.getNumElements(), stride = 1;
+  // Where each element would be taken from if its index were 0.
+  SmallVector<int64_t> strides(data.getRank(), 1), bases(count);
+  for (int64_t dim = data.getRank() - 1; dim > 0; --dim)
+    strides[dim - 1] = strides[dim] * data.getDimSize(dim);
+  stride = strides[axis];
+  for (int64_t at = 0; at < count; ++at)
+    for (int64_t rest = at, dim = data.getRank() - 1; dim >= 0; rest /= indices.getDimSize(dim--))
+      bases[at] += dim == axis ? 0 : rest % indices.getDimSize(dim) * strides[dim];
+  Type i64 = IntegerType::get(op.getContext(), 64);
+  auto wide = RankedTensorType::get(indices.getShape(), i64);
+  Value index = op.getIndices();
+  if (index.getType() != wide)
+    index = g.make<CastOp>(wide, index);
+  Value zero = g.scalar(0, index);
+  Value size = g.scalar(data.getDimSize(axis), index);
+  index = g.make<WhereOp>(g.make<LessOp>(index, zero), g.add(index, size), index);
+  Value base = g.make<ConstantOp>(DenseElementsAttr::get(wide, ArrayRef<int64_t>(bases)));
+  Value flat =
+      g.reshape(g.add(g.mul(index, g.scalar(stride, index)), base), RankedTensorType::get({count}, i64));
+  Type element = data.getElementType();
+  Value rows = g.reshape(g.grad(), RankedTensorType::get({count, 1}, element));
+  Value sum = g.make<GatherGradOp>(RankedTensorType::get({data.getNumElements(), 1}, element), rows, flat, 0);
+  g.set(0, g.reshape(sum, data));
   return success();
 }
 LogicalResult gradient(GatherGradOp op, GradientBuilder &g) {
@@ -131,6 +203,9 @@ void attachShapeDerivatives(MLIRContext *context) {
   attachDerivative<ReduceMeanOp, gradient>(context);
   attachDerivative<ReduceMaxOp, gradient>(context);
   attachDerivative<ReduceMinOp, gradient>(context);
+  attachDerivative<ReduceProdOp, gradient>(context);
+  attachDerivative<CumSumOp, gradient>(context);
+  attachDerivative<GatherElementsOp, gradient>(context);
   attachDerivative<ReshapeOp, gradient>(context);
   attachDerivative<ExpandOp, gradient>(context);
   attachDerivative<TransposeOp, gradient>(context);

@@ -90,6 +90,11 @@ FOLD_DOUBLE(ErfOp, std::erf(y))
 FOLD_DOUBLE(SigmoidOp, 1 / (1 + std::exp(-y)))
 FOLD_DOUBLE(SqrtOp, std::sqrt(y))
 FOLD_DOUBLE(ReciprocalOp, 1 / y)
+FOLD_DOUBLE(FloorOp, std::floor(y))
+FOLD_DOUBLE(CeilOp, std::ceil(y))
+FOLD_DOUBLE(RoundOp, std::nearbyint(y))
+FOLD_DOUBLE(SinOp, std::sin(y))
+FOLD_DOUBLE(CosOp, std::cos(y))
 // A NaN fails the comparison and stays.
 FOLD_UNARY(ReluOp, x < T(0) ? T(0) : x)
 FOLD_UNARY(SignOp, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
@@ -184,6 +189,22 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
       return y == T(-1) ? (T)(uint64_t(0) - (uint64_t)x) : (T)(x / y);
     else
       return (T)(x / y);
+  });
+}
+
+OpFoldResult RemOp::fold(FoldAdaptor adaptor) {
+  if (!adaptor.getLhs() || !adaptor.getRhs())
+    return {};
+  if (isa<IntegerType>(getElementTypeOrSelf(getType())) && hasZero(adaptor.getRhs()))
+    return {};
+  return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(), [](auto x, auto y) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>)
+      return (T)std::fmod((double)x, (double)y);
+    else if constexpr (std::is_signed_v<T>)
+      return y == T(-1) ? T(0) : (T)(x % y);
+    else
+      return (T)(x % y);
   });
 }
 

@@ -93,6 +93,21 @@ OpFoldResult ReduceMeanOp::fold(FoldAdaptor adaptor) { return foldSum(*this, ada
 OpFoldResult ReduceMaxOp::fold(FoldAdaptor adaptor) { return foldExtreme(*this, adaptor.getInput(), true); }
 OpFoldResult ReduceMinOp::fold(FoldAdaptor adaptor) { return foldExtreme(*this, adaptor.getInput(), false); }
 
+OpFoldResult ReduceProdOp::fold(FoldAdaptor adaptor) {
+  if (getAxes().empty() && getInput().getType() == getType())
+    return getInput();
+  std::optional<Elements> x = Elements::numbers(adaptor.getInput());
+  if (!x || !fits(x->type))
+    return {};
+  auto type = cast<RankedTensorType>(getType());
+  return dispatchNumber(x->elementType(), [&](auto tag) -> Attribute {
+    using T = decltype(tag);
+    return reduceAs<Sum<T>, T>(
+        type, *x, getAxes(), Sum<T>(1), [](Sum<T> &product, T value) { product *= (Sum<T>)value; },
+        [](Sum<T> product) { return (T)product; });
+  });
+}
+
 OpFoldResult CumSumOp::fold(FoldAdaptor adaptor) {
   std::optional<Elements> x = Elements::numbers(adaptor.getInput());
   auto type = cast<RankedTensorType>(getType());

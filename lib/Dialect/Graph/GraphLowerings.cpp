@@ -71,6 +71,7 @@ struct ReshapeModel : LowerableOpInterface::ExternalModel<ReshapeModel, ReshapeO
 void registerLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *dialect) {
     MatMulOp::attachInterface<LibraryModel<MatMulOp>>(*context);
+    ScatterOp::attachInterface<LibraryModel<ScatterOp>>(*context);
     GatherGradOp::attachInterface<LibraryModel<GatherGradOp>>(*context);
     AttentionOp::attachInterface<LibraryModel<AttentionOp>>(*context);
     AttentionGradOp::attachInterface<LibraryModel<AttentionGradOp>>(*context);
@@ -79,6 +80,7 @@ void registerLowerings(DialectRegistry &registry) {
     registerElementwiseLowerings(dialect, context);
     registerReductionLowerings(dialect, context);
     registerMovementLowerings(dialect, context);
+    registerWindowLowerings(dialect, context);
     registerUpdateLowerings(dialect, context);
   });
 }

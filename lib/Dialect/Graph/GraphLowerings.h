@@ -44,6 +44,7 @@ mlir::Value constantScalar(Builder &b, mlir::Type type, double value);
 void registerElementwiseLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerReductionLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerMovementLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
+void registerWindowLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerUpdateLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 } // namespace dsopt::graph
 

@@ -58,6 +58,11 @@ Value scalar(SqrtOp, Builder &b, ValueRange args) { return math::SqrtOp::create(
 Value scalar(ReciprocalOp, Builder &b, ValueRange args) { return reciprocal(b, args[0]); }
 Value scalar(TanhOp, Builder &b, ValueRange args) { return math::TanhOp::create(b, args[0]); }
 Value scalar(ErfOp, Builder &b, ValueRange args) { return math::ErfOp::create(b, args[0]); }
+Value scalar(FloorOp, Builder &b, ValueRange args) { return math::FloorOp::create(b, args[0]); }
+Value scalar(CeilOp, Builder &b, ValueRange args) { return math::CeilOp::create(b, args[0]); }
+Value scalar(RoundOp, Builder &b, ValueRange args) { return math::RoundEvenOp::create(b, args[0]); }
+Value scalar(SinOp, Builder &b, ValueRange args) { return math::SinOp::create(b, args[0]); }
+Value scalar(CosOp, Builder &b, ValueRange args) { return math::CosOp::create(b, args[0]); }
 Value scalar(SigmoidOp, Builder &b, ValueRange args) {
   Value decay = math::ExpOp::create(b, arith::NegFOp::create(b, args[0]));
   return reciprocal(b, arith::AddFOp::create(b, constantScalar(b, decay.getType(), 1), decay));
@@ -82,6 +87,9 @@ Value scalar(SubOp, Builder &b, ValueRange args) { return floatOrInt<arith::SubF
 Value scalar(MulOp, Builder &b, ValueRange args) { return floatOrInt<arith::MulFOp, arith::MulIOp>(b, args); }
 Value scalar(DivOp, Builder &b, ValueRange args) {
   return floatOrInt<arith::DivFOp, arith::DivSIOp>(b, args);
+}
+Value scalar(RemOp, Builder &b, ValueRange args) {
+  return floatOrInt<arith::RemFOp, arith::RemSIOp>(b, args);
 }
 Value scalar(MinOp, Builder &b, ValueRange args) {
   return floatOrInt<arith::MinimumFOp, arith::MinSIOp>(b, args);
@@ -203,9 +211,10 @@ template <typename... Ops> void attach(MLIRContext *context) {
 } // namespace
 
 void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
-  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp,
-         IsNaNOp, AddOp, SubOp, MulOp, DivOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp,
-         GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp>(context);
+  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp,
+         SinOp, CosOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp,
+         AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp>(
+      context);
   PowOp::attachInterface<PowModel>(*context);
 }
 } // namespace dsopt::graph

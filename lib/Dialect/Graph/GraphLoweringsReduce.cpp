@@ -12,7 +12,7 @@ using namespace mlir;
 namespace dsopt::graph {
 namespace {
 
-enum class Combine { Sum, Max, Min };
+enum class Combine { Sum, Product, Max, Min };
 
 FusionKind classify(int64_t rank, ArrayRef<int64_t> axes) {
   if (axes.empty())
@@ -29,14 +29,16 @@ FusionKind classify(int64_t rank, ArrayRef<int64_t> axes) {
 TypedAttr neutral(Combine combine, Type type) {
   if (auto floatType = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
-    return FloatAttr::get(type, combine == Combine::Sum
-                                    ? APFloat::getZero(semantics)
+    return FloatAttr::get(type, combine == Combine::Sum ? APFloat::getZero(semantics)
+                                : combine == Combine::Product
+                                    ? APFloat::getOne(semantics)
                                     : APFloat::getInf(semantics, /*Negative=*/combine == Combine::Max));
   }
   unsigned width = type.getIntOrFloatBitWidth();
-  return IntegerAttr::get(type, combine == Combine::Sum   ? APInt::getZero(width)
-                                : combine == Combine::Max ? APInt::getSignedMinValue(width)
-                                                          : APInt::getSignedMaxValue(width));
+  return IntegerAttr::get(type, combine == Combine::Sum       ? APInt::getZero(width)
+                                : combine == Combine::Product ? APInt(width, 1)
+                                : combine == Combine::Max     ? APInt::getSignedMinValue(width)
+                                                              : APInt::getSignedMaxValue(width));
 }
 
 Value combined(Combine combine, Builder &b, Value total, Value x) {
@@ -44,6 +46,8 @@ Value combined(Combine combine, Builder &b, Value total, Value x) {
   switch (combine) {
   case Combine::Sum:
     return isFloat ? Value(arith::AddFOp::create(b, total, x)) : Value(arith::AddIOp::create(b, total, x));
+  case Combine::Product:
+    return isFloat ? Value(arith::MulFOp::create(b, total, x)) : Value(arith::MulIOp::create(b, total, x));
   case Combine::Max:
     return isFloat ? Value(arith::MaximumFOp::create(b, total, x))
                    : Value(arith::MaxSIOp::create(b, total, x));
@@ -114,6 +118,7 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
 
 void registerReductionLowerings(GraphDialect *, MLIRContext *context) {
   ReduceSumOp::attachInterface<ReduceModel<ReduceSumOp, Combine::Sum>>(*context);
+  ReduceProdOp::attachInterface<ReduceModel<ReduceProdOp, Combine::Product>>(*context);
   ReduceMaxOp::attachInterface<ReduceModel<ReduceMaxOp, Combine::Max>>(*context);
   ReduceMinOp::attachInterface<ReduceModel<ReduceMinOp, Combine::Min>>(*context);
 }

@@ -128,6 +128,11 @@ INFER_UNARY(TanhOp, Domain::Float)
 INFER_UNARY(ErfOp, Domain::Float)
 INFER_UNARY(SigmoidOp, Domain::Float)
 INFER_UNARY(ReluOp, Domain::Number)
+INFER_UNARY(FloorOp, Domain::Float)
+INFER_UNARY(CeilOp, Domain::Float)
+INFER_UNARY(RoundOp, Domain::Float)
+INFER_UNARY(SinOp, Domain::Float)
+INFER_UNARY(CosOp, Domain::Float)
 INFER_UNARY(NotOp, Domain::Bool)
 INFER(IsNaNOp) {
   return inferUnary(location, getOperationName(), Domain::Float, adaptor.getInput(),
@@ -137,6 +142,7 @@ INFER_BINARY(AddOp, Domain::Number)
 INFER_BINARY(SubOp, Domain::Number)
 INFER_BINARY(MulOp, Domain::Number)
 INFER_BINARY(DivOp, Domain::Number)
+INFER_BINARY(RemOp, Domain::Number)
 INFER_BINARY(PowOp, Domain::Number)
 INFER_BINARY(MinOp, Domain::Number)
 INFER_BINARY(MaxOp, Domain::Number)
@@ -151,6 +157,7 @@ INFER_REDUCE(ReduceSumOp)
 INFER_REDUCE(ReduceMeanOp)
 INFER_REDUCE(ReduceMaxOp)
 INFER_REDUCE(ReduceMinOp)
+INFER_REDUCE(ReduceProdOp)
 
 INFER(WhereOp) {
   RankedTensorType condition = tensorType(adaptor.getCondition());

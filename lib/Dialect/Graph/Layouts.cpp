@@ -45,6 +45,8 @@ bool Layout::hasContiguousRows() const {
 /// The strides of the same elements in the same order under another shape; groups of
 /// dimensions with equal products of extents correspond to each other.
 static std::optional<Layout> reshaped(const Layout &from, ArrayRef<int64_t> shape) {
+  if (llvm::is_contained(shape, 0))
+    return Layout::contiguous(shape);
   SmallVector<int64_t> extents, strides;
   for (auto [extent, stride] : llvm::zip_equal(from.shape, from.strides))
     if (extent != 1) {

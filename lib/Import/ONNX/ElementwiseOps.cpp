@@ -23,6 +23,52 @@ template <typename Op> static LogicalResult variadic(NodeBuilder &n) {
   return n.set(0, result);
 }
 
+/// The sum of all inputs over their number.
+static LogicalResult mean(NodeBuilder &n) {
+  Value sum = n.input(0);
+  for (int i = 1; i < n.numInputs(); ++i)
+    sum = n.e.add(sum, n.input(i));
+  return n.set(0, n.numInputs() == 1 ? sum : n.e.div(sum, n.e.scalar(n.numInputs(), sum)));
+}
+
+/// Of integers the remainder has the divisor's sign, unless fmod asks for the dividend's.
+static LogicalResult mod(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value lhs = n.input(0), rhs = n.input(1);
+  Value rest = e.make<graph::RemOp>({lhs, rhs});
+  if (!rest || n.integerAttr("fmod", 0))
+    return n.set(0, rest);
+  Value zero = e.scalar(0, rest);
+  Value isOther = e.make<graph::NotOp>(e.equal(e.less(rest, zero), e.less(rhs, zero)));
+  Value isRest = e.make<graph::NotOp>(e.equal(rest, zero));
+  Value shifts = e.make<graph::AndOp>({isOther, isRest});
+  return n.set(0, e.where(shifts, e.add(rest, rhs), rest));
+}
+
+static LogicalResult exclusiveOr(NodeBuilder &n) {
+  return n.set(0, n.e.make<graph::NotOp>(n.e.equal(n.input(0), n.input(1))));
+}
+
+static LogicalResult isInf(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  if (!x)
+    return failure();
+  bool negative = n.integerAttr("detect_negative", 1) != 0,
+       positive = n.integerAttr("detect_positive", 1) != 0;
+  Value infinity = e.scalar(std::numeric_limits<double>::infinity(), x);
+  if (!negative && !positive)
+    return n.set(0, e.splat(e.builder.getI1Type(), 0, Emitter::shapeOf(x)));
+  if (negative && positive)
+    x = e.make<graph::AbsOp>(x);
+  return n.set(0, e.equal(x, positive ? infinity : e.make<graph::NegOp>(infinity)));
+}
+
+static LogicalResult tangent(NodeBuilder &n) {
+  Value x = n.input(0);
+  return n.set(0, n.e.div(n.e.make<graph::SinOp>(x), n.e.make<graph::CosOp>(x)));
+}
+
 /// The exponent may be of another type than base and result.
 static LogicalResult pow(NodeBuilder &n) {
   Value base = n.input(0), exponent = n.input(1);
@@ -100,19 +146,25 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Cast", 13, kMaxOpset, castTo},
       {"CastLike", 15, kMaxOpset, castLike},
       {"Div", 13, kMaxOpset, binary<graph::DivOp>},
+      {"Ceil", 13, kMaxOpset, unary<graph::CeilOp>},
+      {"Cos", 7, kMaxOpset, unary<graph::CosOp>},
       {"Dropout", 13, kMaxOpset, dropout},
       {"Equal", 13, kMaxOpset, binary<graph::EqualOp>},
       {"Erf", 13, kMaxOpset, unary<graph::ErfOp>},
       {"Exp", 13, kMaxOpset, unary<graph::ExpOp>},
+      {"Floor", 13, kMaxOpset, unary<graph::FloorOp>},
       {"Gelu", 20, kMaxOpset, gelu},
       {"Greater", 13, kMaxOpset, binary<graph::GreaterOp>},
       {"GreaterOrEqual", 12, kMaxOpset, binary<graph::GreaterEqualOp>},
+      {"IsInf", 10, kMaxOpset, isInf},
       {"IsNaN", 13, kMaxOpset, unary<graph::IsNaNOp>},
       {"Less", 13, kMaxOpset, binary<graph::LessOp>},
       {"LessOrEqual", 12, kMaxOpset, binary<graph::LessEqualOp>},
       {"Log", 13, kMaxOpset, unary<graph::LogOp>},
       {"Max", 13, kMaxOpset, variadic<graph::MaxOp>},
+      {"Mean", 13, kMaxOpset, mean},
       {"Min", 13, kMaxOpset, variadic<graph::MinOp>},
+      {"Mod", 13, kMaxOpset, mod},
       {"Mul", 13, kMaxOpset, binary<graph::MulOp>},
       {"Neg", 13, kMaxOpset, unary<graph::NegOp>},
       {"Not", 1, kMaxOpset, unary<graph::NotOp>},
@@ -120,12 +172,17 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Pow", 13, kMaxOpset, pow},
       {"Reciprocal", 13, kMaxOpset, unary<graph::ReciprocalOp>},
       {"Relu", 13, kMaxOpset, unary<graph::ReluOp>},
+      {"Round", 11, kMaxOpset, unary<graph::RoundOp>},
       {"Sigmoid", 13, kMaxOpset, unary<graph::SigmoidOp>},
       {"Sign", 13, kMaxOpset, unary<graph::SignOp>},
+      {"Sin", 7, kMaxOpset, unary<graph::SinOp>},
       {"Sqrt", 13, kMaxOpset, unary<graph::SqrtOp>},
       {"Sub", 13, kMaxOpset, binary<graph::SubOp>},
+      {"Sum", 13, kMaxOpset, variadic<graph::AddOp>},
+      {"Tan", 7, kMaxOpset, tangent},
       {"Tanh", 13, kMaxOpset, unary<graph::TanhOp>},
       {"Where", 9, kMaxOpset, where},
+      {"Xor", 7, kMaxOpset, exclusiveOr},
   };
   return rows;
 }

@@ -402,11 +402,6 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();
-  for (Operation &op : body)
-    if (isa<graph::CumSumOp, graph::GatherNDOp>(op))
-      return error() << "node '" << originOf(&op) << "' depends on data or parameters: "
-                     << (isa<graph::CumSumOp>(op) ? "CumSum" : "GatherND")
-                     << " is available for constants only";
   llvm::BitVector unused(function.getNumArguments());
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())

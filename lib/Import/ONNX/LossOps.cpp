@@ -77,25 +77,88 @@ Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis,
   return e.make<graph::DivOp>({sum, valid});
 }
 
-static LogicalResult softmaxCrossEntropyLoss(NodeBuilder &n) {
-  Value scores = n.input(0), labels = n.input(1);
-  if (!scores || !labels)
-    return failure();
-  if (n.has(2))
-    return n.error() << "has weights of classes, which are not available yet";
-  if (Emitter::rankOf(scores) < 2)
-    return n.error() << "has scores of type " << Emitter::typeOf(scores) << ", expected rank 2 or more";
-  StringRef reduction = n.stringAttr("reduction", "mean");
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    return n.error() << "has reduction '" << reduction << "', expected mean, sum or none";
+namespace {
+/// A loss's operands with classes last, and what else it says.
+struct LossNode {
+  Value scores, labels, weights;
+  SmallVector<int64_t> rows;
+  int64_t classes;
   std::optional<int64_t> ignored;
+  StringRef reduction;
+};
+} // namespace
+
+static FailureOr<LossNode> lossNode(NodeBuilder &n) {
+  LossNode loss{n.input(0), n.input(1), n.has(2) ? n.input(2) : Value(),  {},
+                0,          {},         n.stringAttr("reduction", "mean")};
+  if (!loss.scores || !loss.labels || (n.has(2) && !loss.weights))
+    return failure();
+  if (Emitter::rankOf(loss.scores) < 2)
+    return n.error() << "has scores of type " << Emitter::typeOf(loss.scores) << ", expected rank 2 or more";
+  if (!llvm::is_contained({"mean", "sum", "none"}, loss.reduction))
+    return n.error() << "has reduction '" << loss.reduction << "', expected mean, sum or none";
   if (n.attribute("ignore_index"))
-    ignored = n.integerAttr("ignore_index", 0);
-  return n.set(0, crossEntropy(n.e, scores, labels, 1, ignored, reduction));
+    loss.ignored = n.integerAttr("ignore_index", 0);
+  loss.rows.assign(Emitter::shapeOf(loss.scores).begin(), Emitter::shapeOf(loss.scores).end());
+  loss.classes = loss.rows[1];
+  loss.rows.erase(loss.rows.begin() + 1);
+  if (loss.weights && (Emitter::shapeOf(loss.weights) != ArrayRef(loss.classes) ||
+                       Emitter::elementOf(loss.weights) != Emitter::elementOf(loss.scores)))
+    return n.error() << "has weights of type " << Emitter::typeOf(loss.weights)
+                     << ", expected one for each of " << loss.classes << " classes";
+  if (Emitter::shapeOf(loss.labels) != ArrayRef(loss.rows) ||
+      !isa<IntegerType>(Emitter::elementOf(loss.labels)) || !isa<FloatType>(Emitter::elementOf(loss.scores)))
+    return n.error() << "has scores of type " << Emitter::typeOf(loss.scores) << " and labels of type "
+                     << Emitter::typeOf(loss.labels)
+                     << ", expected float scores and integer labels of shape [" << loss.rows << "]";
+  return loss;
+}
+
+/// The loss of log-probabilities, each row's times its class's weight; a mean is relative to the
+/// sum of the weights.
+static Value weightedLoss(NodeBuilder &n, const LossNode &loss, Value logarithms) {
+  Emitter &e = n.e;
+  int64_t count = ShapedType::getNumElements(loss.rows);
+  Value rows = e.reshape(e.moveAxis(logarithms, 1, Emitter::rankOf(logarithms) - 1), {count, loss.classes});
+  Value labels = e.reshape(e.convert(loss.labels, e.builder.getI64Type()), count);
+  if (!rows || !labels)
+    return {};
+  int64_t ignored = loss.ignored.value_or(kNothingIgnored);
+  markLabels(labels, ignored);
+  Value isIgnored = e.equal(
+      labels, e.constant(DenseElementsAttr::get(RankedTensorType::get({}, e.builder.getI64Type()), ignored)));
+  Value readable = e.where(isIgnored, e.scalar(0, labels), labels);
+  Value picked = e.make<graph::GatherElementsOp>({rows, e.reshape(readable, {count, 1})}, e.attr("axis", 1));
+  Value one = e.scalar(1, rows), zero = e.scalar(0, rows);
+  Value factors = loss.weights ? e.gather(loss.weights, readable, 0) : e.expand(e.reshape(one, 1), count);
+  factors = e.where(isIgnored, zero, factors);
+  Value losses = e.make<graph::NegOp>(e.mul(e.reshape(picked, count), factors));
+  if (loss.reduction == "none")
+    return e.reshape(losses, loss.rows);
+  Value sum = e.sum(losses, 0, /*keepdims=*/false);
+  return loss.reduction == "sum" ? sum : e.div(sum, e.sum(factors, 0, /*keepdims=*/false));
+}
+
+static LogicalResult softmaxCrossEntropyLoss(NodeBuilder &n) {
+  FailureOr<LossNode> loss = lossNode(n);
+  if (failed(loss))
+    return failure();
+  if (!loss->weights && !n.wants(1))
+    return n.set(0, crossEntropy(n.e, loss->scores, loss->labels, 1, loss->ignored, loss->reduction));
+  Value logarithms = logSoftmax(n.e, loss->scores, 1);
+  return failure(failed(n.set(0, weightedLoss(n, *loss, logarithms))) || failed(n.set(1, logarithms)));
+}
+
+static LogicalResult negativeLogLikelihoodLoss(NodeBuilder &n) {
+  FailureOr<LossNode> loss = lossNode(n);
+  return failed(loss) ? failure() : n.set(0, weightedLoss(n, *loss, loss->scores));
 }
 
 ArrayRef<OpRow> lossOps() {
-  static const OpRow rows[] = {{"SoftmaxCrossEntropyLoss", 13, kMaxOpset, softmaxCrossEntropyLoss}};
+  static const OpRow rows[] = {
+      {"NegativeLogLikelihoodLoss", 13, kMaxOpset, negativeLogLikelihoodLoss},
+      {"SoftmaxCrossEntropyLoss", 13, kMaxOpset, softmaxCrossEntropyLoss},
+  };
   return rows;
 }
 

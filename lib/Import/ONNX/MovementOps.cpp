@@ -1,12 +1,15 @@
-//===- MovementOps.cpp - concatenations, slices, gathers, pads -------------===//
+//===- MovementOps.cpp - concatenations, slices, pads, tiles -------------===//
 
 #include "OpTable.h"
-
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace dsopt::onnx_import {
+
+/// Blocks of images are at most this wide.
+static constexpr int64_t kMaxRepeat = 1 << 16;
+/// A dimension that is padded with the tensor's own elements has at most so many.
+static constexpr int64_t kMaxOwn = 1 << 24;
 
 static LogicalResult concat(NodeBuilder &n) {
   SmallVector<Value> inputs;
@@ -31,53 +34,6 @@ static LogicalResult transpose(NodeBuilder &n) {
     for (int64_t i = Emitter::rankOf(value); i > 0; --i)
       perm.push_back(i - 1);
   return n.set(0, n.e.transpose(value, perm));
-}
-
-template <typename Op> static LogicalResult gather(NodeBuilder &n) {
-  Value data = n.input(0), indices = n.input(1);
-  if (!data || !indices)
-    return failure();
-  FailureOr<int64_t> axis = n.axis(n.integerAttr("axis", 0), Emitter::rankOf(data));
-  if (failed(axis))
-    return failure();
-  // Constant indices are checked here; those of data are checked by no one.
-  if (auto known = constantIntegers(indices))
-    for (int64_t index : *known)
-      if (int64_t size = Emitter::shapeOf(data)[*axis]; index < -size || index >= size)
-        return n.error() << "has index " << index << " along axis " << *axis << " of "
-                         << Emitter::typeOf(data) << ", expected " << -size << " to " << size - 1;
-  return n.set(0, n.e.make<Op>({data, indices}, n.e.attr("axis", *axis)));
-}
-
-/// With constant indices this is a gather of rows of the flattened data.
-static LogicalResult gatherND(NodeBuilder &n) {
-  Value data = n.input(0), indices = n.input(1);
-  if (!data || !indices)
-    return failure();
-  Attribute ignored;
-  int64_t batch = n.integerAttr("batch_dims", 0);
-  Value result = n.e.make<graph::GatherNDOp>({data, indices}, n.e.attr("batch_dims", batch));
-  auto known = constantIntegers(indices);
-  if (!result || matchPattern(result, m_Constant(&ignored)) || !known || batch != 0)
-    return n.set(0, result);
-  ArrayRef<int64_t> shape = Emitter::shapeOf(data), indexShape = Emitter::shapeOf(indices);
-  int64_t depth = indexShape.back(), rows = ShapedType::getNumElements(shape.take_front(depth));
-  SmallVector<int64_t> flat;
-  for (size_t at = 0; at < known->size(); at += depth) {
-    int64_t row = 0;
-    for (int64_t dim = 0; dim < depth; ++dim) {
-      int64_t index = (*known)[at + dim], size = shape[dim];
-      if (index < -size || index >= size)
-        return n.error() << "has index " << index << " along axis " << dim << " of " << Emitter::typeOf(data)
-                         << ", expected " << -size << " to " << size - 1;
-      row = row * size + (index < 0 ? index + size : index);
-    }
-    flat.push_back(row);
-  }
-  SmallVector<int64_t> flatShape{rows};
-  llvm::append_range(flatShape, shape.drop_front(depth));
-  Value rowIndices = n.e.reshape(n.e.integers(flat), indexShape.drop_back());
-  return n.set(0, n.e.make<graph::GatherOp>({n.e.reshape(data, flatShape), rowIndices}, n.e.attr("axis", 0)));
 }
 
 /// A list of one integer for each of `axes`, spread over all dimensions.
@@ -141,14 +97,40 @@ static LogicalResult slice(NodeBuilder &n) {
                                                    n.e.attr("steps", steps)}));
 }
 
+/// Pads with elements of the tensor itself: a gather along each padded axis.
+static LogicalResult padWithOwn(NodeBuilder &n, Value value, StringRef mode, ArrayRef<int64_t> lows,
+                                ArrayRef<int64_t> highs) {
+  for (int64_t dim = 0; dim < Emitter::rankOf(value); ++dim) {
+    int64_t size = Emitter::shapeOf(value)[dim], low = lows[dim], high = highs[dim];
+    if (low == 0 && high == 0)
+      continue;
+    if (size == 0 || size + low + high < 0 || size + low + high > kMaxOwn)
+      return n.error() << "pads dimension " << dim << " of " << Emitter::typeOf(value) << " with " << low
+                       << " and " << high << " of its elements, expected some, and 2^24 in all at most";
+    SmallVector<int64_t> places;
+    for (int64_t at = -low; at < size + high; ++at) {
+      int64_t period = mode == "wrap" ? size : std::max<int64_t>(2 * (size - 1), 1);
+      int64_t place = ((at % period) + period) % period;
+      if (mode == "reflect" && place >= size)
+        place = period - place;
+      places.push_back(mode == "edge" ? std::clamp<int64_t>(at, 0, size - 1) : place);
+    }
+    value = n.e.gather(value, n.e.integers(places), dim);
+    if (!value)
+      return failure();
+  }
+  return n.set(0, value);
+}
+
 static LogicalResult pad(NodeBuilder &n) {
   Value value = n.input(0);
   FailureOr<SmallVector<int64_t>> pads = value ? n.integers(1, "pads") : FailureOr<SmallVector<int64_t>>();
   if (failed(pads))
     return failure();
   StringRef mode = n.stringAttr("mode", "constant");
-  if (mode != "constant")
-    return n.error() << "pads with mode '" << mode << "', expected constant: others are not available";
+  if (!llvm::is_contained({"constant", "edge", "reflect", "wrap"}, mode) || (mode == "wrap" && n.opset < 19))
+    return n.error() << "pads with mode '" << mode
+                     << "', expected constant, edge, reflect or (from opset 19) wrap";
   int64_t rank = Emitter::rankOf(value);
   SmallVector<int64_t> axes;
   if (n.opset >= 18 && n.has(3)) {
@@ -171,6 +153,11 @@ static LogicalResult pad(NodeBuilder &n) {
   for (int64_t count : *pads)
     if (count < -kMaxElements || count > kMaxElements)
       return n.error() << "pads with " << count << " elements, expected at most 2^40";
+  ArrayRef<int64_t> list(*pads);
+  SmallVector<int64_t> lows = spread(list.take_front(axes.size()), axes, rank, 0),
+                       highs = spread(list.drop_front(axes.size()), axes, rank, 0);
+  if (mode != "constant")
+    return padWithOwn(n, value, mode, lows, highs);
   Type element = Emitter::elementOf(value);
   TypedAttr filler = cast<TypedAttr>(n.e.builder.getZeroAttr(element));
   if (n.has(2)) {
@@ -182,25 +169,68 @@ static LogicalResult pad(NodeBuilder &n) {
                        << ", expected one " << element;
     filler = cast<TypedAttr>(*given.value_begin<Attribute>());
   }
-  ArrayRef<int64_t> list(*pads);
-  return n.set(0, n.e.make<graph::PadOp>(
-                      value, {n.e.attr("lows", spread(list.take_front(axes.size()), axes, rank, 0)),
-                              n.e.attr("highs", spread(list.drop_front(axes.size()), axes, rank, 0)),
-                              n.e.attr("value", filler)}));
+  return n.set(
+      0, n.e.make<graph::PadOp>(value, {n.e.attr("lows", ArrayRef(lows)), n.e.attr("highs", ArrayRef(highs)),
+                                        n.e.attr("value", filler)}));
 }
 
-static LogicalResult cumSum(NodeBuilder &n) {
+/// Repeats the whole along each dimension.
+static LogicalResult tile(NodeBuilder &n) {
   Value value = n.input(0);
-  FailureOr<int64_t> given = value ? n.integer(1, "axis") : FailureOr<int64_t>();
-  FailureOr<int64_t> axis = failed(given) ? given : n.axis(*given, Emitter::rankOf(value));
-  if (failed(axis))
+  FailureOr<SmallVector<int64_t>> repeats =
+      value ? n.integers(1, "repeats") : FailureOr<SmallVector<int64_t>>();
+  if (failed(repeats))
     return failure();
-  SmallVector<NamedAttribute> attributes{n.e.attr("axis", *axis)};
-  if (n.integerAttr("exclusive", 0))
-    attributes.push_back(n.e.flag("exclusive"));
-  if (n.integerAttr("reverse", 0))
-    attributes.push_back(n.e.flag("reverse"));
-  return n.set(0, n.e.make<graph::CumSumOp>(value, attributes));
+  if ((int64_t)repeats->size() != Emitter::rankOf(value))
+    return n.error() << "has " << repeats->size() << " repeats, expected one for each dimension of "
+                     << Emitter::typeOf(value);
+  SmallVector<int64_t> split, repeated, shape;
+  for (auto [size, count] : llvm::zip(Emitter::shapeOf(value), *repeats)) {
+    if (count < 0 || count > kMaxElements || (size && count > kMaxElements / size))
+      return n.error() << "has repeats of [" << *repeats << "], expected 0 or more and at most 2^40 elements";
+    split.append({1, size});
+    repeated.append({count, size});
+    shape.push_back(size * count);
+  }
+  return n.set(0, n.e.reshape(n.e.expand(n.e.reshape(value, split), repeated), shape));
+}
+
+/// Blocks of an image as channels, and back; DCR and CRD name the order of the channels.
+static LogicalResult depthToSpace(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  int64_t block = n.integerAttr("blocksize", 0);
+  StringRef mode = n.stringAttr("mode", "DCR");
+  if (!x)
+    return failure();
+  ArrayRef<int64_t> s = Emitter::shapeOf(x);
+  if (s.size() != 4 || block < 1 || block > kMaxRepeat || s[1] % (block * block) ||
+      (mode != "DCR" && mode != "CRD"))
+    return n.error() << "has blocks of " << block << ", mode '" << mode << "' and an input of type "
+                     << Emitter::typeOf(x) << ", expected rank 4 and channels for the blocks";
+  int64_t channels = s[1] / (block * block);
+  Value split = mode == "DCR" ? e.reshape(x, {s[0], block, block, channels, s[2], s[3]})
+                              : e.reshape(x, {s[0], channels, block, block, s[2], s[3]});
+  Value moved =
+      mode == "DCR" ? e.transpose(split, {0, 3, 4, 1, 5, 2}) : e.transpose(split, {0, 1, 4, 2, 5, 3});
+  return n.set(0, e.reshape(moved, {s[0], channels, s[2] * block, s[3] * block}));
+}
+static LogicalResult spaceToDepth(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  int64_t block = n.integerAttr("blocksize", 0);
+  if (!x)
+    return failure();
+  ArrayRef<int64_t> s = Emitter::shapeOf(x);
+  if (s.size() != 4 || block < 1 || block > kMaxRepeat || s[2] % block || s[3] % block)
+    return n.error() << "has blocks of " << block << " and an input of type " << Emitter::typeOf(x)
+                     << ", expected rank 4 and whole blocks";
+  StringRef mode = n.stringAttr("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    return n.error() << "has mode '" << mode << "', expected DCR or CRD";
+  Value split = e.reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
+  Value moved = mode == "DCR" ? e.transpose(split, {0, 3, 5, 1, 2, 4}) : e.transpose(split, {0, 1, 3, 5, 2, 4});
+  return n.set(0, e.reshape(moved, {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 
 /// Zeros above (or below) a diagonal.
@@ -232,12 +262,11 @@ static LogicalResult trilu(NodeBuilder &n) {
 ArrayRef<OpRow> movementOps() {
   static const OpRow rows[] = {
       {"Concat", 13, kMaxOpset, concat},
-      {"CumSum", 11, kMaxOpset, cumSum},
-      {"Gather", 13, kMaxOpset, gather<graph::GatherOp>},
-      {"GatherElements", 13, kMaxOpset, gather<graph::GatherElementsOp>},
-      {"GatherND", 12, kMaxOpset, gatherND},
+      {"DepthToSpace", 13, kMaxOpset, depthToSpace},
       {"Pad", 13, kMaxOpset, pad},
       {"Slice", 13, kMaxOpset, slice},
+      {"SpaceToDepth", 13, kMaxOpset, spaceToDepth},
+      {"Tile", 13, kMaxOpset, tile},
       {"Transpose", 13, kMaxOpset, transpose},
       {"Trilu", 14, kMaxOpset, trilu},
   };

@@ -187,6 +187,36 @@ Value Emitter::matmul(Value lhs, Value rhs) {
   return reshape(product, shape);
 }
 
+Value Emitter::counting(Type element, int64_t size, int64_t dim, int64_t rank) {
+  SmallVector<int64_t> shape(rank, 1), values;
+  shape[dim] = size;
+  if (!checkShape(shape) || size > (1 << 24)) {
+    if (size > (1 << 24))
+      error() << "counts to " << size << ", expected at most 2^24";
+    return {};
+  }
+  for (int64_t i = 0; i < size; ++i)
+    values.push_back(i);
+  auto type = RankedTensorType::get(shape, builder.getI64Type());
+  return convert(constant(DenseElementsAttr::get(type, ArrayRef<int64_t>(values))), element);
+}
+
+Value Emitter::moveAxis(Value value, int64_t from, int64_t to) {
+  if (!value || from == to)
+    return value;
+  SmallVector<int64_t> perm;
+  for (int64_t dim = 0; dim < rankOf(value); ++dim)
+    if (dim != from)
+      perm.push_back(dim);
+  perm.insert(perm.begin() + to, from);
+  return transpose(value, perm);
+}
+
+Value Emitter::countedFromFront(Value indices, int64_t size) {
+  Value wide = convert(indices, builder.getI64Type());
+  return wide ? where(less(wide, scalar(0, wide)), add(wide, scalar(size, wide)), wide) : Value();
+}
+
 //===----------------------------------------------------------------------===//
 // NodeBuilder: inputs and outputs
 //===----------------------------------------------------------------------===//
@@ -314,6 +344,41 @@ StringRef NodeBuilder::stringAttr(StringRef name, StringRef byDefault) const {
 SmallVector<int64_t> NodeBuilder::integersAttr(StringRef name) const {
   const onnx::AttributeProto *found = attribute(name);
   return found ? SmallVector<int64_t>(found->ints().begin(), found->ints().end()) : SmallVector<int64_t>();
+}
+
+SmallVector<double> NodeBuilder::floatsAttr(StringRef name) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? SmallVector<double>(found->floats().begin(), found->floats().end()) : SmallVector<double>();
+}
+
+SmallVector<StringRef> NodeBuilder::stringsAttr(StringRef name) const {
+  const onnx::AttributeProto *found = attribute(name);
+  return found ? SmallVector<StringRef>(found->strings().begin(), found->strings().end())
+               : SmallVector<StringRef>();
+}
+
+FailureOr<SmallVector<int64_t>> NodeBuilder::integersAttr(StringRef name, size_t count, int64_t byDefault) {
+  if (!attribute(name))
+    return SmallVector<int64_t>(count, byDefault);
+  SmallVector<int64_t> values = integersAttr(name);
+  if (values.size() != count)
+    return error() << "has " << name << " of [" << values << "], expected " << count << " integers";
+  return values;
+}
+
+FailureOr<SmallVector<double>> NodeBuilder::floats(int index, StringRef what) {
+  DenseElementsAttr elements = constant(index, what);
+  if (!elements)
+    return failure();
+  if (!isa<FloatType>(elements.getElementType()) || elements.getNumElements() > (1 << 24))
+    return error() << "has " << what << " of type " << elements.getType() << ", expected floats";
+  SmallVector<double> values;
+  for (APFloat number : elements.getValues<APFloat>()) {
+    bool lost;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+    values.push_back(number.convertToDouble());
+  }
+  return values;
 }
 
 FailureOr<int64_t> NodeBuilder::axis(int64_t axis, int64_t rank) {

@@ -69,12 +69,17 @@ public:
   }
   /// The result of an `Op` whose result shape is the caller's choice.
   template <typename Op> Value shaped(Value operand, ArrayRef<int64_t> shape, Type element = {}) {
+    return shapedWith<Op>(operand, shape, {}, element);
+  }
+  template <typename Op>
+  Value shapedWith(Value operand, ArrayRef<int64_t> shape, ArrayRef<mlir::NamedAttribute> attributes,
+                   Type element = {}) {
     if (!operand || !checkShape(shape))
       return {};
     if (!element)
       element = elementOf(operand);
     SmallVector<Value> results =
-        create(Op::getOperationName(), operand, RankedTensorType::get(shape, element), {});
+        create(Op::getOperationName(), operand, RankedTensorType::get(shape, element), attributes);
     return results.empty() ? Value() : results.front();
   }
 
@@ -102,6 +107,42 @@ public:
   Value slice(Value value, int64_t axis, int64_t start, int64_t size);
   /// A product by the rules of graph.matmul, operands of any rank as in ONNX.
   Value matmul(Value lhs, Value rhs);
+  Value concat(ArrayRef<Value> values, int64_t axis) {
+    return make<graph::ConcatOp>(values, attr("axis", axis));
+  }
+  Value gather(Value data, Value indices, int64_t axis) {
+    return make<graph::GatherOp>({data, indices}, attr("axis", axis));
+  }
+
+  Value add(Value lhs, Value rhs) { return make<graph::AddOp>({lhs, rhs}); }
+  Value sub(Value lhs, Value rhs) { return make<graph::SubOp>({lhs, rhs}); }
+  Value mul(Value lhs, Value rhs) { return make<graph::MulOp>({lhs, rhs}); }
+  Value div(Value lhs, Value rhs) { return make<graph::DivOp>({lhs, rhs}); }
+  Value minimum(Value lhs, Value rhs) { return make<graph::MinOp>({lhs, rhs}); }
+  Value maximum(Value lhs, Value rhs) { return make<graph::MaxOp>({lhs, rhs}); }
+  Value less(Value lhs, Value rhs) { return make<graph::LessOp>({lhs, rhs}); }
+  Value equal(Value lhs, Value rhs) { return make<graph::EqualOp>({lhs, rhs}); }
+  Value where(Value condition, Value lhs, Value rhs) { return make<graph::WhereOp>({condition, lhs, rhs}); }
+  template <typename Op> Value reduce(Value value, ArrayRef<int64_t> axes, bool keepdims = true) {
+    SmallVector<mlir::NamedAttribute> attributes{attr("axes", axes)};
+    if (keepdims)
+      attributes.push_back(flag("keepdims"));
+    return make<Op>(value, attributes);
+  }
+  Value sum(Value value, ArrayRef<int64_t> axes, bool keepdims = true) {
+    return reduce<graph::ReduceSumOp>(value, axes, keepdims);
+  }
+  Value mean(Value value, ArrayRef<int64_t> axes, bool keepdims = true) {
+    return reduce<graph::ReduceMeanOp>(value, axes, keepdims);
+  }
+  /// A number of the element type of `like`.
+  Value scalar(double value, Value like) { return like ? splat(elementOf(like), value) : Value(); }
+  /// 0, 1, 2 and so on along dimension `dim` of `shape`, whose other dimensions are 1.
+  Value counting(Type element, int64_t size, int64_t dim, int64_t rank);
+  /// With the dimension `from` moved to `to`, the others in order.
+  Value moveAxis(Value value, int64_t from, int64_t to);
+  /// Indices along a dimension of `size`, negative ones counted from the end; as i64.
+  Value countedFromFront(Value indices, int64_t size);
 
   static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
   static ArrayRef<int64_t> shapeOf(Value value) { return typeOf(value).getShape(); }
@@ -155,6 +196,12 @@ public:
   double floatAttr(StringRef name, double byDefault) const;
   StringRef stringAttr(StringRef name, StringRef byDefault) const;
   SmallVector<int64_t> integersAttr(StringRef name) const;
+  SmallVector<double> floatsAttr(StringRef name) const;
+  SmallVector<StringRef> stringsAttr(StringRef name) const;
+  /// A list of `count` integers, `byDefault` each where the attribute is absent; fails with an error.
+  mlir::FailureOr<SmallVector<int64_t>> integersAttr(StringRef name, size_t count, int64_t byDefault);
+  /// The numbers of a constant list of floats; fails with an error.
+  mlir::FailureOr<SmallVector<double>> floats(int index, StringRef what);
 
   /// An axis counted from the front; fails with an error.
   mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);

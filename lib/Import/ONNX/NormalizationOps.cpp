@@ -1,4 +1,4 @@
-//===- NormalizationOps.cpp - softmax, layer normalization, reductions -----===//
+//===- NormalizationOps.cpp - softmax and normalizations -------------------===//
 
 #include "OpTable.h"
 
@@ -6,58 +6,61 @@ using namespace mlir;
 
 namespace dsopt::onnx_import {
 
-/// The axes are an input from opset `Since` on.
-template <typename Op, int64_t Since> static LogicalResult reduce(NodeBuilder &n) {
-  Value value = n.input(0);
-  if (!value)
-    return failure();
-  auto axes = n.axes(1, Since, Emitter::rankOf(value));
-  if (failed(axes))
-    return failure();
-  SmallVector<int64_t> reduced;
-  if (*axes)
-    reduced = **axes;
-  if (reduced.empty()) {
-    if (n.opset >= Since && n.integerAttr("noop_with_empty_axes", 0))
-      return n.alias(0);
-    for (int64_t i = 0; i < Emitter::rankOf(value); ++i)
-      reduced.push_back(i);
-  }
-  SmallVector<NamedAttribute> attributes{n.e.attr("axes", reduced)};
-  if (n.integerAttr("keepdims", 1))
-    attributes.push_back(n.e.flag("keepdims"));
-  return n.set(0, n.e.make<Op>(value, attributes));
+static FailureOr<int64_t> axisOf(NodeBuilder &n, Value value, int64_t byDefault) {
+  return value ? n.axis(n.integerAttr("axis", byDefault), Emitter::rankOf(value)) : FailureOr<int64_t>();
 }
 
 static LogicalResult softmax(NodeBuilder &n) {
   Value value = n.input(0);
-  if (!value)
-    return failure();
-  FailureOr<int64_t> axis = n.axis(n.integerAttr("axis", -1), Emitter::rankOf(value));
+  FailureOr<int64_t> axis = axisOf(n, value, -1);
+  return failed(axis) ? failure() : n.set(0, n.e.make<graph::SoftmaxOp>(value, n.e.attr("axis", *axis)));
+}
+
+static LogicalResult logSoftmax(NodeBuilder &n) {
+  Value value = n.input(0);
+  FailureOr<int64_t> axis = axisOf(n, value, -1);
+  return failed(axis) ? failure() : n.set(0, logSoftmax(n.e, value, *axis));
+}
+
+Value logSoftmax(Emitter &e, Value value, int64_t axis) {
+  Value shifted = e.sub(value, e.reduce<graph::ReduceMaxOp>(value, axis));
+  return e.sub(shifted, e.make<graph::LogOp>(e.sum(e.make<graph::ExpOp>(shifted), axis)));
+}
+
+/// One at the first of the largest elements along an axis.
+static LogicalResult hardmax(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value value = n.input(0);
+  FailureOr<int64_t> axis = axisOf(n, value, -1);
   if (failed(axis))
     return failure();
-  return n.set(0, n.e.make<graph::SoftmaxOp>(value, n.e.attr("axis", *axis)));
+  int64_t size = Emitter::shapeOf(value)[*axis];
+  Value places = e.counting(e.builder.getI64Type(), size, *axis, Emitter::rankOf(value));
+  Value isBest = e.equal(value, e.reduce<graph::ReduceMaxOp>(value, *axis));
+  Value first = e.reduce<graph::ReduceMinOp>(e.where(isBest, places, e.scalar(size, places)), *axis);
+  return n.set(0, e.where(e.equal(places, first), e.scalar(1, value), e.scalar(0, value)));
+}
+
+/// Scale and bias of normalizations may be smaller than the dimensions: they broadcast.
+static Value fitTo(Emitter &e, Value operand, ArrayRef<int64_t> shape) {
+  if (!operand)
+    return {};
+  ArrayRef<int64_t> own = Emitter::shapeOf(operand);
+  while (own.size() > shape.size() && own.front() == 1)
+    own = own.drop_front();
+  return e.expand(e.reshape(operand, own), shape);
 }
 
 static LogicalResult layerNormalization(NodeBuilder &n) {
   Value value = n.input(0), scale = n.input(1);
   Value bias = n.has(2) ? n.input(2) : Value();
-  if (!value || !scale || (n.has(2) && !bias))
+  FailureOr<int64_t> axis = axisOf(n, value, -1);
+  if (!scale || (n.has(2) && !bias) || failed(axis))
     return failure();
-  FailureOr<int64_t> axis = n.axis(n.integerAttr("axis", -1), Emitter::rankOf(value));
-  if (failed(axis))
-    return failure();
-  // Scale and bias may be smaller: they broadcast.
   SmallVector<int64_t> shape(Emitter::shapeOf(value).drop_front(*axis));
-  auto fit = [&](Value operand) {
-    ArrayRef<int64_t> own = Emitter::shapeOf(operand);
-    while (own.size() > shape.size() && own.front() == 1)
-      own = own.drop_front();
-    return n.e.expand(n.e.reshape(operand, own), shape);
-  };
-  SmallVector<Value> operands{value, fit(scale)};
+  SmallVector<Value> operands{value, fitTo(n.e, scale, shape)};
   if (bias)
-    operands.push_back(fit(bias));
+    operands.push_back(fitTo(n.e, bias, shape));
   SmallVector<Value> results = n.e.makeAll<graph::LayerNormOp>(
       operands, {n.e.attr("axis", *axis),
                  n.e.attr("epsilon", n.e.builder.getF64FloatAttr(n.floatAttr("epsilon", 1e-5f)))});
@@ -69,13 +72,183 @@ static LogicalResult layerNormalization(NodeBuilder &n) {
   return success();
 }
 
+/// x / sqrt(mean(x^2) + epsilon)
+static Value rootMeanSquare(Emitter &e, Value x, ArrayRef<int64_t> axes, double epsilon) {
+  Value square = e.add(e.mean(e.mul(x, x), axes), e.scalar(epsilon, x));
+  return e.mul(x, e.make<graph::ReciprocalOp>(e.make<graph::SqrtOp>(square)));
+}
+
+static LogicalResult rmsNormalization(NodeBuilder &n) {
+  Value value = n.input(0), scale = n.input(1);
+  FailureOr<int64_t> axis = axisOf(n, value, -1);
+  if (!scale || failed(axis))
+    return failure();
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(*axis, Emitter::rankOf(value)));
+  Value normalized = rootMeanSquare(n.e, value, axes, n.floatAttr("epsilon", 1e-5f));
+  Value result = n.e.mul(normalized, scale);
+  if (result && result.getType() != value.getType())
+    return n.error() << "has a scale of type " << Emitter::typeOf(scale)
+                     << ", expected one that broadcasts to " << Emitter::typeOf(value);
+  return n.set(0, result);
+}
+
+/// A value a channel (dimension 1) for operands of `rank`.
+static Value perChannel(NodeBuilder &n, Value operand, Value value) {
+  if (!operand)
+    return {};
+  SmallVector<int64_t> shape(Emitter::rankOf(value), 1);
+  shape[1] = Emitter::shapeOf(value)[1];
+  if (Emitter::shapeOf(operand) != ArrayRef(shape[1])) {
+    n.error() << "has a scale, bias or statistic of type " << Emitter::typeOf(operand) << ", expected "
+              << shape[1] << " channels";
+    return {};
+  }
+  return n.e.reshape(operand, shape);
+}
+
+/// Each row of `[rows, size]` with mean 0 and variance 1.
+static Value normalizeRows(Emitter &e, Value rows, double epsilon) {
+  if (!rows)
+    return {};
+  Value one = e.splat(Emitter::elementOf(rows), 1, Emitter::shapeOf(rows).take_back());
+  return e.make<graph::LayerNormOp>(
+      {rows, one}, {e.attr("axis", 1), e.attr("epsilon", e.builder.getF64FloatAttr(epsilon))});
+}
+
+/// Groups of channels are normalized together, with a scale and a bias a channel (or, before opset
+/// 21, a group).
+static LogicalResult groupsOfChannels(NodeBuilder &n, int64_t groups, bool perGroup) {
+  Emitter &e = n.e;
+  Value value = n.input(0), scale = n.input(1), bias = n.input(2);
+  if (!value || !scale || !bias)
+    return failure();
+  ArrayRef<int64_t> shape = Emitter::shapeOf(value);
+  if (shape.size() < 2 || groups < 1 || shape[1] % groups)
+    return n.error() << "has " << groups << " groups for an input of type " << Emitter::typeOf(value)
+                     << ", expected a divisor of its channels";
+  int64_t rows = shape[0] * groups, size = rows ? Emitter::typeOf(value).getNumElements() / rows : 0;
+  Value normalized =
+      e.reshape(normalizeRows(e, e.reshape(value, {rows, size}), n.floatAttr("epsilon", 1e-5f)), shape);
+  auto spread = [&](Value operand) {
+    if (!perGroup)
+      return perChannel(n, operand, value);
+    Value column = e.expand(e.reshape(operand, {groups, 1}), {groups, shape[1] / groups});
+    return perChannel(n, e.reshape(column, shape[1]), value);
+  };
+  Value factor = spread(scale), offset = spread(bias);
+  return n.set(0, e.add(e.mul(normalized, factor), offset));
+}
+
+static LogicalResult instanceNormalization(NodeBuilder &n) {
+  Value value = n.input(0);
+  if (!value || Emitter::rankOf(value) < 2)
+    return value
+               ? n.error() << "has an input of type " << Emitter::typeOf(value) << ", expected rank 2 or more"
+               : failure();
+  return groupsOfChannels(n, Emitter::shapeOf(value)[1], false);
+}
+static LogicalResult groupNormalization(NodeBuilder &n) {
+  return groupsOfChannels(n, n.integerAttr("num_groups", 0), n.opset < 21);
+}
+
+/// With given statistics, or with the batch's own, which then update the running ones.
+static LogicalResult batchNormalization(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  if (!x || Emitter::rankOf(x) < 2)
+    return x ? n.error() << "has an input of type " << Emitter::typeOf(x) << ", expected rank 2 or more"
+             : failure();
+  Value mean = perChannel(n, n.input(3), x), variance = perChannel(n, n.input(4), x);
+  Value scale = perChannel(n, n.input(1), x), bias = perChannel(n, n.input(2), x);
+  if (n.integerAttr("training_mode", 0)) {
+    SmallVector<int64_t> axes;
+    for (int64_t dim = 0; dim < Emitter::rankOf(x); ++dim)
+      if (dim != 1)
+        axes.push_back(dim);
+    Value ownMean = e.mean(x, axes), centered = e.sub(x, ownMean);
+    Value ownVariance = e.mean(e.mul(centered, centered), axes);
+    double momentum = n.floatAttr("momentum", 0.9f);
+    auto running = [&](int output, Value old, Value own) {
+      Value mixed = e.add(e.mul(old, e.scalar(momentum, x)), e.mul(own, e.scalar(1 - momentum, x)));
+      return n.set(output, mixed ? e.reshape(mixed, Emitter::shapeOf(x)[1]) : Value());
+    };
+    if ((n.wants(1) && failed(running(1, mean, ownMean))) ||
+        (n.wants(2) && failed(running(2, variance, ownVariance))))
+      return failure();
+    mean = ownMean, variance = ownVariance;
+  }
+  Value deviation = e.make<graph::SqrtOp>(e.add(variance, e.scalar(n.floatAttr("epsilon", 1e-5f), x)));
+  Value factor = e.mul(scale, e.make<graph::ReciprocalOp>(deviation));
+  return n.set(0, e.add(e.mul(e.sub(x, mean), factor), bias));
+}
+
+static LogicalResult lpNormalization(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  FailureOr<int64_t> axis = axisOf(n, x, -1);
+  int64_t p = n.integerAttr("p", 2);
+  if (failed(axis))
+    return failure();
+  if (p != 1 && p != 2)
+    return n.error() << "has p " << p << ", expected 1 or 2";
+  Value norm =
+      p == 1 ? e.sum(e.make<graph::AbsOp>(x), *axis) : e.make<graph::SqrtOp>(e.sum(e.mul(x, x), *axis));
+  // Rows of zeros stay what they are.
+  Value divisor = e.where(e.equal(norm, e.scalar(0, x)), e.scalar(1, x), norm);
+  return n.set(0, e.div(x, divisor));
+}
+
+static LogicalResult meanVarianceNormalization(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  if (!x)
+    return failure();
+  SmallVector<int64_t> axes{0, 2, 3};
+  if (n.attribute("axes"))
+    axes = n.integersAttr("axes");
+  for (int64_t &entry : axes) {
+    FailureOr<int64_t> axis = n.axis(entry, Emitter::rankOf(x));
+    if (failed(axis))
+      return failure();
+    entry = *axis;
+  }
+  llvm::sort(axes);
+  Value centered = e.sub(x, e.mean(x, axes));
+  Value deviation = e.make<graph::SqrtOp>(e.mean(e.mul(centered, centered), axes));
+  return n.set(0, e.div(centered, e.add(deviation, e.scalar(1e-9, x))));
+}
+
+/// Divides by a power of the sum of squares of the neighbouring channels.
+static LogicalResult localResponse(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  if (!x)
+    return failure();
+  int64_t size = n.integerAttr("size", 1);
+  if (Emitter::rankOf(x) < 2 || size < 1)
+    return n.error() << "has size " << size << " for an input of type " << Emitter::typeOf(x)
+                     << ", expected 1 or more and rank 2 or more";
+  Value windows =
+      makeWindows(e, e.mul(x, x), 1, {{size}, {1}, {1}, {(size - 1) / 2}, {Emitter::shapeOf(x)[1]}},
+                  cast<TypedAttr>(e.builder.getZeroAttr(Emitter::elementOf(x))));
+  Value sum = e.sum(windows, 2, /*keepdims=*/false);
+  Value base =
+      e.add(e.mul(sum, e.scalar(n.floatAttr("alpha", 1e-4f) / size, x)), e.scalar(n.floatAttr("bias", 1), x));
+  return n.set(0, e.div(x, e.make<graph::PowOp>({base, e.scalar(n.floatAttr("beta", 0.75f), x)})));
+}
+
 ArrayRef<OpRow> normalizationOps() {
   static const OpRow rows[] = {
+      {"BatchNormalization", 14, kMaxOpset, batchNormalization},
+      {"GroupNormalization", 18, kMaxOpset, groupNormalization},
+      {"Hardmax", 13, kMaxOpset, hardmax},
+      {"InstanceNormalization", 6, kMaxOpset, instanceNormalization},
+      {"LRN", 13, kMaxOpset, localResponse},
       {"LayerNormalization", 17, kMaxOpset, layerNormalization},
-      {"ReduceMax", 13, kMaxOpset, reduce<graph::ReduceMaxOp, 18>},
-      {"ReduceMean", 13, kMaxOpset, reduce<graph::ReduceMeanOp, 18>},
-      {"ReduceMin", 13, kMaxOpset, reduce<graph::ReduceMinOp, 18>},
-      {"ReduceSum", 13, kMaxOpset, reduce<graph::ReduceSumOp, 13>},
+      {"LogSoftmax", 13, kMaxOpset, logSoftmax},
+      {"LpNormalization", 1, kMaxOpset, lpNormalization},
+      {"MeanVarianceNormalization", 13, kMaxOpset, meanVarianceNormalization},
+      {"RMSNormalization", 23, kMaxOpset, rmsNormalization},
       {"Softmax", 13, kMaxOpset, softmax},
   };
   return rows;

@@ -19,13 +19,31 @@ struct OpRow {
 const OpRow *findOp(StringRef name);
 
 // The rows of each family.
+ArrayRef<OpRow> activationOps();
+ArrayRef<OpRow> attentionOps();
+ArrayRef<OpRow> einsumOps();
 ArrayRef<OpRow> elementwiseOps();
+ArrayRef<OpRow> indexOps();
 ArrayRef<OpRow> lossOps();
 ArrayRef<OpRow> movementOps();
 ArrayRef<OpRow> normalizationOps();
 ArrayRef<OpRow> productOps();
+ArrayRef<OpRow> recurrentOps();
+ArrayRef<OpRow> reductionOps();
+ArrayRef<OpRow> resizeOps();
 ArrayRef<OpRow> sequenceOps();
 ArrayRef<OpRow> shapeOps();
+ArrayRef<OpRow> windowOps();
+
+/// Windows over some dimensions, one entry each (graph.windows).
+struct Windows {
+  SmallVector<int64_t> kernel, strides, dilations, lows, counts;
+};
+/// The elements under each place of windows that move over the dimensions from `axis` on.
+Value makeWindows(Emitter &emitter, Value value, int64_t axis, const Windows &windows, mlir::TypedAttr fill);
+
+/// log(softmax(value)) along an axis.
+Value logSoftmax(Emitter &emitter, Value value, int64_t axis);
 
 /// The mean (or sum, or none) of the cross-entropy of logits and labels whose
 /// classes are along `classAxis`; null after an error.

@@ -215,16 +215,36 @@ static LogicalResult expand(NodeBuilder &n) {
   return n.set(0, n.e.expand(value, *shape));
 }
 
+/// Ones on a diagonal.
+static LogicalResult eyeLike(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value like = n.input(0);
+  if (!like)
+    return failure();
+  if (Emitter::rankOf(like) != 2)
+    return n.error() << "has an input of type " << Emitter::typeOf(like) << ", expected a matrix";
+  Type element = Emitter::elementOf(like);
+  if (n.attribute("dtype"))
+    element = elementType(n.integerAttr("dtype", 0), "the result", e.location);
+  if (!element)
+    return failure();
+  Type i64 = e.builder.getI64Type();
+  int64_t diagonal = std::clamp(n.integerAttr("k", 0), -kMaxElements, kMaxElements);
+  Value rows = e.counting(i64, Emitter::shapeOf(like)[0], 0, 2),
+        columns = e.counting(i64, Emitter::shapeOf(like)[1], 1, 2);
+  return n.set(0, e.convert(e.equal(columns, e.add(rows, e.splat(i64, diagonal))), element));
+}
+
 static LogicalResult identity(NodeBuilder &n) { return n.alias(0); }
 
 ArrayRef<OpRow> shapeOps() {
   static const OpRow rows[] = {
-      {"Constant", 13, kMaxOpset, constant},   {"ConstantOfShape", 9, kMaxOpset, constantOfShape},
-      {"Expand", 13, kMaxOpset, expand},       {"Flatten", 13, kMaxOpset, flatten},
-      {"Identity", 13, kMaxOpset, identity},   {"Range", 11, kMaxOpset, range},
-      {"Reshape", 13, kMaxOpset, reshape},     {"Shape", 13, kMaxOpset, shape},
-      {"Size", 13, kMaxOpset, size},           {"Squeeze", 13, kMaxOpset, squeeze},
-      {"Unsqueeze", 13, kMaxOpset, unsqueeze},
+      {"Constant", 13, kMaxOpset, constant}, {"ConstantOfShape", 9, kMaxOpset, constantOfShape},
+      {"Expand", 13, kMaxOpset, expand},     {"EyeLike", 9, kMaxOpset, eyeLike},
+      {"Flatten", 13, kMaxOpset, flatten},   {"Identity", 13, kMaxOpset, identity},
+      {"Range", 11, kMaxOpset, range},       {"Reshape", 13, kMaxOpset, reshape},
+      {"Shape", 13, kMaxOpset, shape},       {"Size", 13, kMaxOpset, size},
+      {"Squeeze", 13, kMaxOpset, squeeze},   {"Unsqueeze", 13, kMaxOpset, unsqueeze},
   };
   return rows;
 }

@@ -115,6 +115,13 @@ TEST_P(Gradients, MatchFiniteDifferences) {
   "  %0 = graph." op " : (tensor<" a ">) -> tensor<" c ">\n"                                                 \
   "  return %0 : tensor<" c ">\n}"
 
+#define SCATTER(mode)                                                                                        \
+  "func.func @f(%a: tensor<4x3xf64>, %u: tensor<3x3xf64>) -> tensor<4x3xf64> {\n"                            \
+  "  %i = graph.constant dense<[2, -4, 1]> : tensor<3xi64>\n"                                                \
+  "  %0 = graph.scatter %a, %i, %u {mode = \"" mode                                                          \
+  "\"} : (tensor<4x3xf64>, tensor<3xi64>, tensor<3x3xf64>) -> tensor<4x3xf64>\n"                             \
+  "  return %0 : tensor<4x3xf64>\n}"
+
 const Case elementwise[] = {
     {"neg", UNARY("neg")},
     {"abs", UNARY("abs")},
@@ -126,6 +133,9 @@ const Case elementwise[] = {
     {"erf", UNARY("erf")},
     {"sigmoid", UNARY("sigmoid")},
     {"relu", UNARY("relu")},
+    {"sin", UNARY("sin")},
+    {"cos", UNARY("cos")},
+    {"rem", BINARY("rem %a, %b", "3x4xf64", "4xf64", "3x4xf64"), 0.5, 3},
     {"gelu", UNARY("gelu")},
     {"gelu_tanh", ONE("gelu %a {approximate_tanh}", "3x4xf64", "3x4xf64")},
     {"add", BINARY("add %a, %b", "3x4xf64", "3x4xf64", "3x4xf64")},
@@ -169,6 +179,10 @@ const Case shapes[] = {
     {"reduce_mean_all", ONE("reduce_mean %a {axes = array<i64: 0, 1>}", "3x4xf64", "f64")},
     {"reduce_max", ONE("reduce_max %a {axes = array<i64: 1>}", "3x4xf64", "3xf64")},
     {"reduce_min", ONE("reduce_min %a {axes = array<i64: 0>, keepdims}", "3x4xf64", "1x4xf64")},
+    {"reduce_prod", ONE("reduce_prod %a {axes = array<i64: 0, 2>}", "2x3x4xf64", "3xf64")},
+    {"reduce_prod_keep", ONE("reduce_prod %a {axes = array<i64: 1>, keepdims}", "3x5xf64", "3x1xf64")},
+    {"cumsum", ONE("cumsum %a {axis = 1 : i64}", "2x5x3xf64", "2x5x3xf64")},
+    {"cumsum_back", ONE("cumsum %a {axis = 0 : i64, exclusive, reverse}", "7x3xf64", "7x3xf64")},
     {"reshape", ONE("reshape %a", "3x4xf64", "2x6xf64")},
     {"expand", ONE("expand %a", "3x1xf64", "2x3x4xf64")},
     {"transpose", ONE("transpose %a {perm = array<i64: 2, 0, 1>}", "2x3x4xf64", "4x2x3xf64")},
@@ -183,6 +197,25 @@ const Case shapes[] = {
                 "4x5xf64")},
     {"gather", BINARY("gather %a, %b {axis = 0 : i64}", "3x4xf64", "2x5xi64", "2x5x4xf64")},
     {"gather_axis", BINARY("gather %a, %b {axis = 1 : i64}", "2x3x4xf64", "5xi64", "2x5x4xf64")},
+    {"gather_inner", BINARY("gather %a, %b {axis = 2 : i64}", "2x3x4xf64", "2x5xi64", "2x3x2x5xf64")},
+    {"gather_elements",
+     BINARY("gather_elements %a, %b {axis = 1 : i64}", "2x3x4xf64", "2x5x3xi64", "2x5x3xf64")},
+    {"gather_elements_one",
+     BINARY("gather_elements %a, %b {axis = 0 : i64}", "3x1xf64", "7x1xi64", "7x1xf64")},
+    {"windows",
+     ONE("windows %a {axis = 1, counts = array<i64: 3>, kernel = array<i64: 2>, strides = array<i64: "
+         "2>, dilations = array<i64: 2>, lows = array<i64: 1>, value = 1.0 : f64}",
+         "2x5x3xf64", "2x3x2x3xf64")},
+    {"windows_plane",
+     ONE("windows %a {axis = 0, counts = array<i64: 4, 5>, kernel = array<i64: 3, 1>, strides = "
+         "array<i64: 1, 1>, dilations = array<i64: 1, 1>, lows = array<i64: 1, 0>, value = 0.0 : f64}",
+         "4x5xf64", "4x5x3x1xf64")},
+    {"windows_sum",
+     ONE("windows_sum %a {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = "
+         "array<i64: 1>}",
+         "2x3x3x1xf64", "2x5x1xf64")},
+    {"scatter_set", SCATTER("set")},
+    {"scatter_add", SCATTER("add")},
     {"gather_grad", BINARY("gather_grad %a, %b {axis = 0 : i64}", "5x4xf64", "5xi64", "3x4xf64")},
 };
 

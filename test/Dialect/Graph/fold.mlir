@@ -361,3 +361,52 @@ func.func @left_alone() -> (tensor<1024x1024xf32>, tensor<5000x5000xf32>, tensor
   %4:2 = graph.nll %z, %l {ignore_index = -100 : i64} : (tensor<1x2xf32>, tensor<1xi64>) -> (tensor<1xf32>, tensor<1xf32>)
   return %0, %1, %2, %3, %4#0 : tensor<1024x1024xf32>, tensor<5000x5000xf32>, tensor<2xi64>, tensor<2xi64>, tensor<1xf32>
 }
+
+// CHECK-LABEL: @rounding()
+// CHECK-DAG: graph.constant dense<[-3.000000e+00, 2.000000e+00, 3.000000e+00]> : tensor<3xf32>
+// CHECK-DAG: graph.constant dense<[-2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<3xf32>
+// CHECK-DAG: graph.constant dense<[-2.000000e+00, 2.000000e+00, 4.000000e+00]> : tensor<3xf32>
+// CHECK-DAG: graph.constant dense<[-1, 1, 0]> : tensor<3xi64>
+// CHECK-DAG: graph.constant dense<-2.187500e+01> : tensor<f32>
+func.func @rounding() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>, tensor<f32>) {
+  %x = graph.constant dense<[-2.5, 2.5, 3.5]> : tensor<3xf32>
+  %i = graph.constant dense<[-7, 7, 7]> : tensor<3xi64>
+  %j = graph.constant dense<[3, -3, -1]> : tensor<3xi64>
+  %0 = graph.floor %x : (tensor<3xf32>) -> tensor<3xf32>
+  %1 = graph.ceil %x : (tensor<3xf32>) -> tensor<3xf32>
+  %2 = graph.round %x : (tensor<3xf32>) -> tensor<3xf32>
+  %3 = graph.rem %i, %j : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+  %4 = graph.reduce_prod %x {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  return %0, %1, %2, %3, %4 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>, tensor<f32>
+}
+
+// Windows of 2 that move by 2 over 5 elements with one of padding before; then back.
+// CHECK-LABEL: @windows()
+// CHECK-DAG: graph.constant dense<{{\[\[}}9.000000e+00, 1.000000e+00], [2.000000e+00, 3.000000e+00], [4.000000e+00, 5.000000e+00]]> : tensor<3x2xf32>
+// CHECK-DAG: graph.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00, 5.000000e+00]> : tensor<5xf32>
+// CHECK-DAG: graph.constant dense<{{\[\[}}0.000000e+00, 1.000000e+00], [2.000000e+00, 0.000000e+00], [0.000000e+00, 3.000000e+00], [4.000000e+00, 0.000000e+00], [0.000000e+00, 5.000000e+00]]> : tensor<5x2xf32>
+func.func @windows() -> (tensor<3x2xf32>, tensor<5xf32>, tensor<5x2xf32>) {
+  %x = graph.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<5xf32>
+  %0 = graph.windows %x {axis = 0, counts = array<i64: 3>, kernel = array<i64: 2>, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 9.0 : f32} : (tensor<5xf32>) -> tensor<3x2xf32>
+  %1 = graph.windows_sum %0 {axis = 0, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<3x2xf32>) -> tensor<5xf32>
+  %2 = graph.windows_place %0 {axis = 0, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<3x2xf32>) -> tensor<5x2xf32>
+  return %0, %1, %2 : tensor<3x2xf32>, tensor<5xf32>, tensor<5x2xf32>
+}
+
+// In the order of the updates; an index outside changes nothing.
+// CHECK-LABEL: @scatters()
+// CHECK-DAG: graph.constant dense<{{\[\[}}1], [7], [6]]> : tensor<3x1xi64>
+// CHECK-DAG: graph.constant dense<{{\[\[}}1], [2], [14]]> : tensor<3x1xi64>
+// CHECK-DAG: graph.constant dense<{{\[\[}}1], [10], [18]]> : tensor<3x1xi64>
+func.func @scatters() -> (tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>) {
+  %d = graph.constant dense<[[1], [2], [3]]> : tensor<3x1xi64>
+  %i = graph.constant dense<[2, 2, 5]> : tensor<3xi64>
+  %j = graph.constant dense<[-1, 1, 5]> : tensor<3xi64>
+  %u = graph.constant dense<[[6], [5], [9]]> : tensor<3x1xi64>
+  %v = graph.constant dense<[[6], [7], [9]]> : tensor<3x1xi64>
+  %w = graph.constant dense<[[6], [5], [9]]> : tensor<3x1xi64>
+  %0 = graph.scatter %d, %j, %v {mode = "set"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  %1 = graph.scatter %d, %i, %u {mode = "add"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  %2 = graph.scatter %d, %j, %w {mode = "mul"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  return %0, %1, %2 : tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>
+}

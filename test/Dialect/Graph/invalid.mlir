@@ -476,3 +476,43 @@ func.func @run_types(%x: tensor<2x3xf32>) {
   graph.run @k(%x) : (tensor<2x3xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @windows_axis(%x: tensor<5x3xf32>) {
+  // expected-error @below {{'graph.windows' op has windows over 1 dimensions from 2 on of 'tensor<5x3xf32>', expected dimensions that it has}}
+  %0 = graph.windows %x {axis = 2, counts = array<i64: 3>, kernel = array<i64: 2>, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 0.0 : f32} : (tensor<5x3xf32>) -> tensor<3x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @windows_stride(%x: tensor<5x3xf32>) {
+  // expected-error @below {{'graph.windows' op has windows with counts, kernel, strides or dilations of [0], expected 1 or more}}
+  %0 = graph.windows %x {axis = 0, counts = array<i64: 3>, kernel = array<i64: 2>, strides = array<i64: 0>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 0.0 : f32} : (tensor<5x3xf32>) -> tensor<3x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @windows_sum(%x: tensor<3x2x3xf32>) {
+  // expected-error @below {{'graph.windows_sum' op has windows of type 'tensor<3x2x3xf32>' and a result of type 'tensor<5x4xf32>', expected 'tensor<5x3xf32>'}}
+  %0 = graph.windows_sum %x {axis = 0, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<3x2x3xf32>) -> tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x3xf32>) {
+  // expected-error @below {{'graph.scatter' op has operands of types 'tensor<4x2xf32>', 'tensor<3xi64>' and 'tensor<3x3xf32>', expected [N, W], [M] and [M, W]}}
+  %0 = graph.scatter %d, %i, %u {mode = "set"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x3xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_mode(%d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x2xf32>) {
+  // expected-error @below {{'graph.scatter' op has mode 'xor', expected set, add, mul, min or max}}
+  %0 = graph.scatter %d, %i, %u {mode = "xor"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return
+}

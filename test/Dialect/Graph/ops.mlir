@@ -161,6 +161,38 @@ func.func @composites(%x: tensor<2x4xf32>, %s: tensor<4xf32>, %l: tensor<2xi64>)
   return
 }
 
+// CHECK-LABEL: @rounding
+func.func @rounding(%x: tensor<2x4xf32>, %i: tensor<4xi64>) {
+  // CHECK: graph.floor
+  %0 = graph.floor %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: graph.ceil
+  %1 = graph.ceil %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: graph.round
+  %2 = graph.round %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: graph.sin
+  %3 = graph.sin %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: graph.cos
+  %4 = graph.cos %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  // CHECK: graph.rem
+  %5 = graph.rem %i, %i : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+  // CHECK: graph.reduce_prod %arg0 {axes = array<i64: 1>} : (tensor<2x4xf32>) -> tensor<2xf32>
+  %6 = graph.reduce_prod %x {axes = array<i64: 1>} : (tensor<2x4xf32>) -> tensor<2xf32>
+  return
+}
+
+// CHECK-LABEL: @windows
+func.func @windows(%x: tensor<2x5x3xf32>, %w: tensor<2x3x2x3xf32>, %d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x2xf32>) {
+  // CHECK: graph.windows %arg0 {axis = 1 : i64, counts = array<i64: 3>, dilations = array<i64: 1>, kernel = array<i64: 2>, lows = array<i64: 1>, strides = array<i64: 2>, value = 0.000000e+00 : f32} : (tensor<2x5x3xf32>) -> tensor<2x3x2x3xf32>
+  %0 = graph.windows %x {axis = 1, counts = array<i64: 3>, kernel = array<i64: 2>, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 0.0 : f32} : (tensor<2x5x3xf32>) -> tensor<2x3x2x3xf32>
+  // CHECK: graph.windows_sum %arg1 {axis = 1 : i64, dilations = array<i64: 1>, lows = array<i64: 1>, strides = array<i64: 2>} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3xf32>
+  %1 = graph.windows_sum %w {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3xf32>
+  // CHECK: graph.windows_place %arg1 {{.*}} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3x2xf32>
+  %2 = graph.windows_place %w {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3x2xf32>
+  // CHECK: graph.scatter %arg2, %arg3, %arg4 {mode = "add"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %3 = graph.scatter %d, %i, %u {mode = "add"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return
+}
+
 // CHECK-LABEL: @optimizers
 func.func @optimizers(%p: tensor<8xf32>, %s: tensor<16xf32>) {
   // CHECK: graph.sgd

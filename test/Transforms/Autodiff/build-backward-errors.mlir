@@ -4,9 +4,10 @@ module {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
-    // expected-error@+1 {{operation 'graph.cumsum' has no gradient, needed for parameter @w}}
-    %y = graph.cumsum %w {axis = 0 : i64, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
-    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    %v = graph.reshape %w {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<2x2xf32>
+    // expected-error@+1 {{operation 'graph.windows_place' has no gradient, needed for parameter @w}}
+    %y = graph.windows_place %v {axis = 0, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 0>, graph.block = 0 : i64} : (tensor<2x2xf32>) -> tensor<3x2xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<3x2xf32>) -> tensor<f32>
     return %l : tensor<f32>
   }
 }

@@ -256,6 +256,11 @@ def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {
                        UnitAttr:$weight_into_gradient, UnitAttr:$bias_into_gradient);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
+def Exec_ScatterOp : Exec_Op<"scatter"> {
+  let summary = "result = data, then each row of updates is put at its index, or combined (graph.scatter)";
+  let arguments = (ins AnyMemRef:$data, AnyMemRef:$indices, AnyMemRef:$updates, AnyMemRef:$result, StrAttr:$mode);
+  let assemblyFormat = "$data `,` $indices `,` $updates `->` $result attr-dict `:` type($data) `,` type($indices) `,` type($updates) `->` type($result)";
+}
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
   let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, UnitAttr:$into_gradient);

@@ -52,6 +52,11 @@ def Graph_ExpOp : Graph_Unary<"exp", "e to the x">;
 def Graph_LogOp : Graph_Unary<"log", "natural logarithm">;
 def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
 def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x">;
+def Graph_FloorOp : Graph_Unary<"floor", "the largest whole number that is not larger">;
+def Graph_CeilOp : Graph_Unary<"ceil", "the smallest whole number that is not smaller">;
+def Graph_RoundOp : Graph_Unary<"round", "the nearest whole number; of two the even one">;
+def Graph_SinOp : Graph_Unary<"sin", "sine">;
+def Graph_CosOp : Graph_Unary<"cos", "cosine">;
 def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent">;
 def Graph_ErfOp : Graph_Unary<"erf", "error function">;
 def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))">;
@@ -67,6 +72,7 @@ def Graph_AddOp : Graph_Binary<"add", "x + y">;
 def Graph_SubOp : Graph_Binary<"sub", "x - y">;
 def Graph_MulOp : Graph_Binary<"mul", "x * y">;
 def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate towards zero">;
+def Graph_RemOp : Graph_Binary<"rem", "the remainder of x / y, with the sign of x">;
 def Graph_PowOp : Graph_Binary<"pow", "x to the y">;
 def Graph_MinOp : Graph_Binary<"min", "the smaller; NaN if either is">;
 def Graph_MaxOp : Graph_Binary<"max", "the larger; NaN if either is">;
@@ -122,6 +128,7 @@ def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over axes">;
 def Graph_ReduceMeanOp : Graph_Reduce<"reduce_mean", "mean over axes">;
 def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "maximum over axes">;
 def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "minimum over axes">;
+def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over axes">;
 
 def Graph_CumSumOp : Graph_PureOp<"cumsum"> {
   let summary = "running sum along an axis";

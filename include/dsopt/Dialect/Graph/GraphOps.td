@@ -4,6 +4,7 @@
 
 include "dsopt/Dialect/Graph/GraphMathOps.td"
 include "dsopt/Dialect/Graph/GraphNNOps.td"
+include "dsopt/Dialect/Graph/GraphWindowOps.td"
 include "dsopt/Dialect/Graph/GraphRoutineOps.td"
 include "dsopt/Dialect/Graph/GraphStateOps.td"
 

@@ -189,3 +189,42 @@ suite.check("gathers", f"""
   return %a, %b, %c : {T(3, 7, 33)}, {T(4, 2, 10)}, {T(4, 5)}""", [table, ids, x, spots, pairs],
             [table[ids], np.take_along_axis(x, spots.astype(np.int64), 1),
              np.stack([x[n][pairs[n, :, 0], pairs[n, :, 1]] for n in range(4)])])
+
+x = real(9, 33, scale=3)
+X, J = T(9, 33), T(9, 33, t="i64")
+k, j = random.integers(-90, 90, (9, 33)), random.integers(1, 9, (9, 33))
+suite.check("rounding", f"""
+  %a = graph.floor %arg0 : ({X}) -> {X}
+  %b = graph.ceil %arg0 : ({X}) -> {X}
+  %c = graph.round %arg0 : ({X}) -> {X}
+  %d = graph.sin %arg0 : ({X}) -> {X}
+  %e = graph.cos %arg0 : ({X}) -> {X}
+  %f = graph.rem %arg1, %arg2 : ({J}, {J}) -> {J}
+  %g = graph.reduce_prod %arg0 {{axes = array<i64: 1>}} : ({X}) -> {T(9)}
+  return %a, %b, %c, %d, %e, %f, %g : {X}, {X}, {X}, {X}, {X}, {J}, {T(9)}""", [x, k, j],
+            [np.floor(x), np.ceil(x), np.rint(x), np.sin(x.astype(f64)), np.cos(x.astype(f64)), np.fmod(k, j),
+             x.astype(f64).prod(1)])
+for size in [1, 17, 64, 1023]:
+    x = random.integers(-50, 50, (3, size, 2))
+    X = T(3, size, 2, t="i64")
+    back = np.flip(np.cumsum(np.flip(x, 1), 1), 1) - x
+    suite.check(f"cumsum {size}", f"""
+  %a = graph.cumsum %arg0 {{axis = 1}} : ({X}) -> {X}
+  %b = graph.cumsum %arg0 {{axis = 1, exclusive, reverse}} : ({X}) -> {X}
+  return %a, %b : {X}, {X}""", [x], [np.cumsum(x, 1), back])
+# Windows of 3 by 2 that move by 2 and 1 over padded planes, dilated in the second dimension.
+x = real(2, 7, 5, 3)
+padded = np.full((2, 10, 7, 3), 9.0)
+padded[:, 1:8, 1:6] = x
+places = [(2 * o + k, p + 2 * q) for o in range(4) for p in range(5) for k in range(3) for q in range(2)]
+windows = np.stack([padded[:, i, j] for i, j in places], 1).reshape(2, 4, 5, 3, 2, 3)
+g = real(2, 4, 5, 3, 2, 3)
+sums = np.zeros((2, 10, 7, 3))
+for at, (i, j) in enumerate(places):
+    sums[:, i, j] += g.reshape(2, -1, 3)[:, at]
+X, W = T(2, 7, 5, 3), T(2, 4, 5, 3, 2, 3)
+moves = "axis = 1, strides = array<i64: 2, 1>, dilations = array<i64: 1, 2>, lows = array<i64: 1, 1>"
+suite.check("windows", f"""
+  %w = graph.windows %arg0 {{{moves}, counts = array<i64: 4, 5>, kernel = array<i64: 3, 2>, value = 9.0 : f32}} : ({X}) -> {W}
+  %s = graph.windows_sum %arg1 {{{moves}}} : ({W}) -> {X}
+  return %w, %s : {W}, {X}""", [x, g], [windows, sums[:, 1:8, 1:6]])

@@ -30,7 +30,7 @@ def types(text):
 
 def compile_kernels(opt, folder, name, text):
     os.makedirs(folder, exist_ok=True)
-    formed = run([opt, "-pass-pipeline=builtin.module(decompose-composites,canonicalize,cse,form-kernels)"], text)
+    formed = run([opt, "-mlir-print-elementsattrs-with-hex-if-larger=-1", "-pass-pipeline=builtin.module(decompose-composites,canonicalize,cse,form-kernels)"], text)
     kernels, own, inside = [], [], False
     for line in formed.splitlines():
         inside |= line.startswith("  func.func private")
@@ -91,7 +91,7 @@ def interpret(own, heads, library, arguments):
             values[m.group(1)] = values[m.group(2)].reshape(tensor(m.group(3))[0])
         elif m := re.match(r"(%\w+) = graph\.constant dense<(.*)> : (.*)", line):
             shape, t = tensor(m.group(3))
-            values[m.group(1)] = np.ascontiguousarray(np.broadcast_to(np.array(eval(m.group(2)), t), shape))
+            values[m.group(1)] = np.ascontiguousarray(np.broadcast_to(np.array(eval(m.group(2), {"true": 1, "false": 0}), t), shape))
         elif m := re.match(r"return (.*) : ", line):
             return [values[v] for v in m.group(1).split(", ")]
         elif "graph." in line:

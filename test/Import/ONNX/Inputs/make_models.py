@@ -72,8 +72,19 @@ save("huge", [node("ConstantOfShape", "s", "y"), node("ReduceSum", "y", "loss", 
 save("huge-input", [node("ReduceSum", "x", "loss", keepdims=0)], [tensor("x", 2**40, 2**40)], [loss], [])
 save("data-shape", [node("Cast", "labels", "s", to=TensorProto.INT64), node("Reshape", "x s", "y"),
                     node("ReduceSum", "y", "loss", keepdims=0)], [x, labels], [loss], [])
-save("cumsum", [node("CumSum", "x axis", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
-     [array("axis", 0, np.int64)])
+image = [node("Unsqueeze", "x zero", "image")]
+for name, nodes, constants in [
+        ("conv", [*image, node("Conv", "image filter", "y")], [array("filter", np.ones((2, 3, 1)))]),
+        ("window", [*image, node("MaxPool", "image", "y", kernel_shape=[9])], []),
+        ("topk", [node("TopK", "x k", "y")], [array("k", [7], np.int64)]),
+        ("einsum", [node("Einsum", "x", "y", equation="abc->a")], []),
+        ("scatter", [node("ScatterElements", "x i x", "y", reduction="xor")], [array("i", np.zeros((4, 3)), np.int64)]),
+        ("resize", [node("Resize", "x nothing nothing size", "y", mode="best")], [array("size", [2, 2], np.int64)]),
+        ("pad-mode", [node("Pad", "x pads", "y", mode="wrap")], [array("pads", [1, 1, 1, 1], np.int64)]),
+        ("weights", [node("SoftmaxCrossEntropyLoss", "x labels two", "y")], [array("two", [1, 2])])]:
+    nodes[-1].input[:] = ["" if name == "nothing" else name for name in nodes[-1].input]
+    save(name, [*nodes, node("ReduceSum", "y", "loss", keepdims=0)], [x, labels], [loss],
+         [array("zero", [0], np.int64), *constants])
 save("dropout", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("ratio", 0.25), array("training", True, bool)])
 save("symbolic", [linear, entropy], [tensor("x", "batch", 3), tensor("labels", "rows", type=TensorProto.INT64)],
