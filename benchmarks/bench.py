@@ -95,17 +95,17 @@ def peer_command(args, peer, size, precision, zero):
 
 
 def exported(args, size):
-    """The model and its data, written again where the scripts that make them changed."""
+    """The model and its data, written again where the scripts that make them changed or more steps are wanted."""
     folder = os.path.join(args.folder, size)
     model, data, stamp = (os.path.join(folder, name) for name in ("model.onnx", "batches.npz", "stamp"))
-    made_by = str(args.steps).encode() + b"".join(open(os.path.join(here, name), "rb").read() for name in ("gpt.py", "torch_gpt.py"))
-    key = hashlib.sha256(made_by).hexdigest()
-    if not os.path.exists(stamp) or open(stamp).read() != key:
+    key = hashlib.sha256(b"".join(open(os.path.join(here, name), "rb").read() for name in ("gpt.py", "torch_gpt.py"))).hexdigest()
+    steps, made_by = open(stamp).read().split() if os.path.exists(stamp) else ("0", "")
+    if made_by != key or int(steps) < args.steps:
         if not (has(args, "torch") and has(args, "onnxscript")):
             sys.exit(f"{size}: PyTorch, which exports the model, is not installed for {args.peer_python}: ./dev bench -install")
         command = [args.peer_python, os.path.join(here, "torch_gpt.py"), "export", "--size", size, "--steps", str(args.steps), "--out", folder]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        open(stamp, "w").write(key)
+        open(stamp, "w").write(f"{args.steps} {key}")
     return model, data
 
 
@@ -152,6 +152,9 @@ def compare_training(args, size, raw):
     agree, notes = True, []
     for precision in args.precision:
         for zero in [None, *args.zero]:
+            asked = [peer for peer in args.peers if (peer == "deepspeed") == (zero is not None)]
+            if args.peers and not asked:
+                continue
             layout = [f"-threads={args.threads}"] if zero is None else ["-threads=1", "-dp=2", f"-zero={zero}"]
             options = [f"-data={data}", *DSOPT_ADAMW, *layout, *(["-precision=bf16"] if precision == "bf16" else [])]
             name = f"train-{precision}" + (f"-zero{zero}" if zero else "")
@@ -159,12 +162,12 @@ def compare_training(args, size, raw):
             if program.error:
                 print(f"{size} {precision} {'zero ' + zero if zero else ''}: left out ({program.error})", flush=True)
                 continue
-            for peer in [peer for peer in args.peers if (peer == "deepspeed") == (zero is not None)] or [None]:
+            for peer in [peer for peer in asked if peer in args.installed] or [None]:
                 agree = compare(args, program, data, size, precision, zero, peer, raw) and agree
             if zero is None:
-                gflop, efficiency = program.report(data, args.steps).efficiency()
-                if efficiency:
-                    notes.append(efficiency_line(raw.write(kind="efficiency", size=size, precision=precision, gflop=gflop, efficiency=efficiency)))
+                report = program.report(data, args.steps)
+                notes.append(efficiency_line(raw.write(kind="efficiency", size=size, precision=precision, gflop=report.gflop,
+                                                       rate=report.rate, efficiency=report.efficiency)))
     return agree, notes
 
 
@@ -177,10 +180,10 @@ def compare_update(args, raw):
     program = Program(args.dsopt, model, os.path.join(args.folder, "adamw"), [f"-data={data}", f"-threads={args.threads}", *DSOPT_ADAMW])
     if program.error:
         sys.exit(f"{model}: {program.error}")
-    peers = [mode for mode, peer in (("torch", "eager"), ("deepspeed", "deepspeed")) if peer in args.peers]
+    peers = [mode for mode, peer in (("torch", "eager"), ("deepspeed", "deepspeed")) if peer in args.installed]
     rows = []
     for number in range(args.rounds):
-        ms = {"dsopt": program.report(data, args.steps + 2).total(("update",), "ms")}
+        ms = {"dsopt": program.report(data, args.steps + 2).ms("update")}
         for peer in list(peers):
             command = [args.peer_python, script, peer, "--parameters", str(args.update), "--threads", str(args.threads)]
             theirs, why = run_peer(command, environment(args))
@@ -198,15 +201,16 @@ def main():
     if args.install:
         return install(args)
     os.makedirs(args.folder, exist_ok=True)
-    for peer in [peer for peer in args.peers if not has(args, MODULES[peer])]:
-        print(f"{peer}: left out, {MODULES[peer]} is not installed for {args.peer_python} (./dev bench -install)")
-        args.peers.remove(peer)
+    args.installed = [peer for peer in args.peers if has(args, MODULES[peer])]
+    for peer in args.peers:
+        if peer not in args.installed:
+            print(f"{peer}: left out, {MODULES[peer]} is not installed for {args.peer_python} (./dev bench -install)")
     raw, agree, notes = Raw(args.raw), True, []
     print(HEAD if args.size else "", flush=True)
     for size in args.size:
         same, said = compare_training(args, size, raw)
         agree, notes = agree and same, notes + said
-    print("\n".join(notes))
+    print("\n".join(notes), end="\n" if notes else "")
     if args.update:
         compare_update(args, raw)
     return 0 if agree else 1

@@ -92,21 +92,18 @@ class Program:
 
 
 class Report:
-    """What -report=kernels says."""
-    ROW = re.compile(r"^ +[\d.]+ +(?P<ms>[\d.]+) +[\d.]+% +[\d.]+ +(?P<gflop>[\d.]+) +[\d.]+ +[\d.]+ +\d+%  (?P<kind>\S+)", re.M)
+    """What -report=kernels says of a step."""
+    ROW = re.compile(r"^ +[\d.]+ +(?P<ms>[\d.]+) +[\d.]+% +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +\d+%  (?P<kind>\S+)", re.M)
+    STEP = re.compile(r"mean of \d+ steps? of ([\d.]+) ms")
+    PRODUCTS = re.compile(r"([\d.]+) GFLOP at ([\d.]+) GFLOP/s; .* whole-program efficiency ([\d.]+)%")
 
     def __init__(self, text):
-        self.rows = [match.groupdict() for match in self.ROW.finditer(text)]
-        head, alone = re.search(r"mean of \d+ steps? of ([\d.]+) ms", text), re.search(r"the same products alone ([\d.]+)", text)
-        if not head or not self.rows:
+        self.rows = [(match["kind"], float(match["ms"])) for match in self.ROW.finditer(text)]
+        step, products = self.STEP.search(text), self.PRODUCTS.search(text)
+        if not (self.rows and step and products):
             raise RuntimeError(f"-report=kernels says something else:\n{text}")
-        self.step_ms, self.alone = float(head[1]), float(alone[1]) if alone else None
+        self.step_ms = float(step[1])
+        self.gflop, self.rate, self.efficiency = (float(products[i]) for i in (1, 2, 3))
 
-    def total(self, kinds, column):
-        return sum(float(row[column]) for row in self.rows if row["kind"] in kinds)
-
-    def efficiency(self):
-        """GFLOP of a step's products, those of the vocabulary included, and their rate over the whole step as a share of
-        what the library reaches on the same products alone."""
-        gflop = self.total(("product", "linear_nll"), "gflop")
-        return gflop, gflop / self.step_ms * 1e3 / self.alone if self.alone else None
+    def ms(self, kind):
+        return sum(ms for name, ms in self.rows if name == kind)

@@ -23,7 +23,8 @@ def training_line(rows):
     theirs = [row for row in rows if row["who"] != "dsopt"]
     rounds = list(zip(ours, theirs or ours, strict=True))
     tokens, cold, warm = head["tokens"], ours[0]["compile_cold_s"], ours[0]["compile_warm_s"]
-    cells = [f"{head['size']:8}{head['precision']:5}{head['layout']:7}{head['against'] or 'none':10}{median(rounds, lambda o, t: tokens / o['step_s']):7.0f}",
+    name = f"{head['size']:8}{head['precision']:5}{head['layout']:7}{head['against'] or 'none':10}"
+    cells = [f"{name}{median(rounds, lambda o, t: tokens / o['step_s']):7.0f}",
              f"  {median(rounds, lambda o, t: o['peak_mb']):7.0f}", f"  {median(rounds, lambda o, t: o['first_loss_s']):6.2f}"]
     if not theirs:
         return f"{cells[0]}{'-':>8}{'-':>8}{cells[1]}{'-':>7}{'-':>8}{cells[2]}{'-':>8}{'-':>7}  {cold:7.2f}{warm:6.2f}", True
@@ -36,8 +37,8 @@ def training_line(rows):
 
 
 def efficiency_line(row):
-    return (f"{row['size']} {row['precision']}: {row['gflop']:.1f} GFLOP of products a step; the whole step runs at {100 * row['efficiency']:.0f} % "
-            "of the rate that the library reaches on these products alone")
+    return (f"{row['size']} {row['precision']}: {row['gflop']:.1f} GFLOP of products a step at {row['rate']:.0f} GFLOP/s; "
+            f"the library alone would need {row['efficiency']:.0f} % of the step for them")
 
 
 def update_lines(rows):

@@ -25,9 +25,8 @@ with tempfile.TemporaryDirectory() as folder:
     check(ours and len(ours["losses"]) == steps and 0 < ours["step_s"] and 0 < ours["first_loss_s"] < 60, f"a run is read as {ours} ({why})")
     check(1 < ours["peak_mb"] < 4096, f"peak memory is read as {ours['peak_mb']} MB")
     report = program.report(data, steps)
-    gflop, efficiency = report.efficiency()
-    check(gflop > 0 and efficiency > 0 and report.step_ms > 0, f"the report is read as {vars(report)}")
-    check(0 < report.total(("update",), "ms") < report.step_ms, "the report has no update")
+    check(report.gflop > 0 and report.rate > 0 and report.efficiency > 0, f"the report is read as {vars(report)}")
+    check(0 < report.ms("update") < report.step_ms, "the report has no update")
     failed, why = measure.Program(dsopt, path, os.path.join(folder, "none"), ["-no-such-option"]).error, program.train("absent.npz", 1)[1]
     check("no-such-option" in failed and "absent.npz" in why, f"errors are read as {failed} and {why}")
 
@@ -46,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(agree == (change == 0) == ("LOSSES DIFFER" not in line), f"losses that differ by {change} give {line}")
     check(table.training_line([{**rows[0], "against": None}])[1], "dsopt alone is no line")
     raw.write(kind="update", parameters=1000, threads=1, ms={"dsopt": 2.0, "torch": 3.0})
-    raw.write(kind="efficiency", size="tiny", precision="fp32", gflop=gflop, efficiency=0.5)
+    raw.write(kind="efficiency", size="tiny", precision="fp32", gflop=report.gflop, rate=report.rate, efficiency=50.0)
     text = table.table([json.loads(line) for line in open(raw.file.name)])
     check(len(text.splitlines()) == 2 + 2 + 1 + 2 and "1.50x" in text and "50 %" in text, f"the table is\n{text}")
 
