@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Target/Target.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -70,6 +71,28 @@ static int64_t commonRows(ModuleOp module) {
 
 static std::string str(int64_t value) { return std::to_string(value); }
 
+/// The checkpoint whose batch a program is compiled for, if it is to go on from one.
+static std::optional<runtime::Manifest> resumedManifest(const ParsedOptions &options, int64_t dp) {
+  if (!options.has("resume") || options.has("resume-new-batch"))
+    return std::nullopt;
+  std::string folder = options.text(options.text("resume") == "auto" ? "save" : "resume");
+  std::string checkpoint = folder.empty() ? "" : runtime::findCheckpoint(folder);
+  if (checkpoint.empty())
+    return std::nullopt; // the run says so, unless it is `auto`
+  runtime::Manifest manifest = runtime::readManifest(checkpoint);
+  std::vector<int64_t> degrees = runtime::possibleDegrees(manifest.K, manifest.V);
+  if (!llvm::is_contained(degrees, dp)) {
+    std::string list;
+    for (int64_t degree : degrees)
+      list += (list.empty() ? "" : ", ") + str(degree);
+    throw Error(1, "-resume: " + checkpoint + " was written with " + str(manifest.K) +
+                       " micro-batches a step in " + str(manifest.V) +
+                       " shards; it goes on with the same bits under -dp of " + list + ", not " + str(dp) +
+                       "; -resume-new-batch goes on with a new batch");
+  }
+  return manifest;
+}
+
 static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher) {
   Layout layout;
   auto get = [&](const char *name, int64_t otherwise) {
@@ -87,7 +110,8 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   if (options.has("micro-batch-size") && layout.rows && options.integer("micro-batch-size") != layout.rows)
     throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") +
                        ", but the model's inputs have " + str(layout.rows) + " rows");
-  layout.microBatches = get("micro-batches", layout.pp);
+  std::optional<runtime::Manifest> resumed = resumedManifest(options, layout.dp);
+  layout.microBatches = get("micro-batches", resumed ? resumed->K / layout.dp : layout.pp);
   if (options.has("global-batch")) {
     if (!layout.rows)
       throw Error(1, "-global-batch needs inputs with one common first dimension");
@@ -102,7 +126,7 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
                          " rows are " + str(options.integer("micro-batches") * unit));
     layout.microBatches = global / unit;
   }
-  layout.shards = get("reduction-shards", layout.dp);
+  layout.shards = get("reduction-shards", resumed ? resumed->V : layout.dp);
   int64_t total = layout.dp * layout.microBatches;
   if (layout.shards < 1 || total % layout.shards)
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " does not divide the " + str(total) +
@@ -112,7 +136,7 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   if (layout.dp > 1 && (layout.shards % layout.dp || (perRank & (perRank - 1))))
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
                        ": expected -dp times a power of two");
-  std::string byStage = layout.zero >= 2 ? "sharded" : "local";
+  std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 ? "sharded" : "local";
   layout.accumulate = options.has("accumulate") ? options.text("accumulate")
                                                 : getOption(module, "accumulate", StringRef(byStage)).str();
   return layout;

@@ -36,6 +36,7 @@ public:
   int64_t plannedSteps(int64_t steps, int64_t epochs);
 
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
+  void startAt(int64_t step, int64_t consumed) override { shift = consumed - step * program.K; }
 
 private:
   struct Stream {
@@ -51,6 +52,7 @@ private:
   std::vector<std::string> lines;
   int64_t count = 0; ///< micro-batches
   int64_t wrap = 0;  ///< micro-batches after which the stream begins again
+  int64_t shift = 0; ///< of the stream against step * K, after another batch
 };
 
 /// The source that `-data=text` names; formats that are not read yet say so.

@@ -11,7 +11,8 @@
 //   rank:     auto engine = group->join(rank);           // or joinMpi(), or makeSingleEngine()
 //             Session session(program, resolve, *engine, arena, options, inputs);
 //             session.loadParameters(); session.step() ...; session.visitParameters(...)
-//             engine->finish();      // on an Error: engine->fail(error.status, error.quiet), print unless quiet
+//             engine->finish();      // on an Error: engine->fail(error.status, error.quiet), print unless
+//             quiet
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/Program.h"
 
 #include <functional>
@@ -76,6 +78,8 @@ public:
   /// of step `step` to `target`, the program's type and shape. Called between and during steps: must
   /// not allocate.
   virtual void fill(int64_t step, int64_t microBatch, int64_t input, void *target) = 0;
+  /// The micro-batches that steps before `step` have consumed: those of `step` follow them.
+  virtual void startAt(int64_t step, int64_t consumed) {}
 };
 
 /// Milliseconds of this rank in one step.
@@ -114,6 +118,9 @@ struct MachineLimits {
   std::vector<double> productSeconds; ///< of each row: the products of one call, alone
 };
 
+/// The options that change what a step computes, by name, as a checkpoint keeps them.
+std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options);
+
 class SessionState;
 
 class Session {
@@ -128,6 +135,11 @@ public:
   /// Reads this rank's parameters from their files (collective). `folder` replaces the program's model folder
   /// unless empty. Checks each file's size and the hashes of the chunks it reads.
   void loadParameters(const std::string &folder = "");
+
+  /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form.
+  void save(const std::string &checkpoint);
+  /// Takes parameters, optimizer state and step from a checkpoint, instead of loadParameters (collective).
+  void resume(const std::string &checkpoint, const Manifest &manifest);
 
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.
   const StepResult &step();

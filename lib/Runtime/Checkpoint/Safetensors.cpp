@@ -8,35 +8,52 @@
 #include "Types.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/JsonText.h"
+#include "dsopt/Runtime/Manifest.h"
 
 #include <map>
 
 using namespace dsopt::runtime;
 
+std::string dsopt::runtime::layOutSafetensors(std::vector<Parameter *> tensors) {
+  std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
+  int64_t offset = 0;
+  for (Parameter *tensor : tensors) {
+    int64_t next = offset + wholeBytes(*tensor);
+    header += "," + jsonString(tensor->name) + ":{\"dtype\":\"" + elementType(tensor->type).safetensors +
+              "\",\"shape\":[";
+    for (size_t i = 0; i < tensor->shape.size(); ++i)
+      header += (i ? "," : "") + std::to_string(tensor->shape[i]);
+    header += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(next) + "]}";
+    tensor->offset = offset;
+    offset = next;
+  }
+  header += "}";
+  header.append((8 - header.size() % 8) % 8, ' ');
+  uint64_t length = header.size();
+  std::string text(reinterpret_cast<const char *>(&length), sizeof length);
+  text += header;
+  for (Parameter *tensor : tensors) {
+    tensor->offset += text.size();
+    tensor->file_bytes = offset + text.size();
+  }
+  return text;
+}
+
 namespace {
 class SafetensorsWriter : public ParameterSink {
 public:
   SafetensorsWriter(const std::string &path, const std::vector<Parameter> &parameters) : file(path) {
-    std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
-    uint64_t offset = 0;
-    for (const Parameter &parameter : parameters) {
-      uint64_t next = offset + wholeBytes(parameter);
-      header += "," + jsonString(parameter.name) + ":{\"dtype\":\"" +
-                elementType(parameter.type).safetensors + "\",\"shape\":[";
-      for (size_t i = 0; i < parameter.shape.size(); ++i)
-        header += (i ? "," : "") + std::to_string(parameter.shape[i]);
-      header += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(next) + "]}";
-      offsets[parameter.name] = offset;
-      offset = next;
-    }
-    header += "}";
-    header.append((8 - header.size() % 8) % 8, ' ');
-    uint64_t length = header.size();
-    file.append(&length, sizeof length);
+    std::vector<Parameter> placed = parameters;
+    std::vector<Parameter *> pointers;
+    for (Parameter &parameter : placed)
+      pointers.push_back(&parameter);
+    std::string header = layOutSafetensors(pointers);
     file.append(header.data(), header.size());
+    for (const Parameter &parameter : placed)
+      offsets[parameter.name] = parameter.offset;
   }
   void parameter(const Parameter &parameter, const char *value) override {
-    file.writeAt(file.position() + offsets.at(parameter.name), value, wholeBytes(parameter));
+    file.writeAt(offsets.at(parameter.name), value, wholeBytes(parameter));
   }
   void finish() override { file.commit(); }
 

@@ -2,6 +2,7 @@
 
 #include "Core/Parameters.h"
 #include "Kernels/CPU/Bf16.h"
+#include "dsopt/Runtime/Manifest.h"
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +17,7 @@
 
 namespace dsopt::runtime {
 
-static constexpr int64_t kChunk = 1 << 20;
+static constexpr int64_t kChunk = kHashedBytes;
 /// Bytes of one message of visitParameters.
 static constexpr int64_t kPiece = 16 << 20;
 
@@ -25,11 +26,14 @@ ParameterFiles::~ParameterFiles() {
     close(file.descriptor);
 }
 
+std::string ParameterFiles::pathOf(const Parameter &parameter) const {
+  const std::string &path = parameter.file;
+  return !folder.empty() && (path.empty() || path[0] != '/') ? folder + "/" + path : path;
+}
+
 const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
   auto it = files.find(parameter.file);
-  std::string path = parameter.file;
-  if (!folder.empty() && (path.empty() || path[0] != '/'))
-    path = folder + "/" + path;
+  std::string path = pathOf(parameter);
   if (it == files.end()) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status{};
@@ -46,7 +50,7 @@ const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
   if (file.bytes != parameter.file_bytes)
     throw Error(StatusInput, "'" + path + "', which holds parameter '" + parameter.name + "', has " +
                                  std::to_string(file.bytes) + " bytes; it had " +
-                                 std::to_string(parameter.file_bytes) + " when the program was compiled");
+                                 std::to_string(parameter.file_bytes) + " when " + moment);
   if (parameter.offset < 0 || parameter.offset + parameter.bytes > file.bytes)
     throw Error(StatusInput, "parameter '" + parameter.name + "' ends at byte " +
                                  std::to_string(parameter.offset + parameter.bytes) + " of '" + path +
@@ -123,9 +127,8 @@ void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end
       body(index, 0);
   if (int64_t chunk = bad; chunk < parameter.bytes)
     throw Error(StatusInput,
-                "parameter '" + parameter.name + "' in file '" + parameter.file +
-                    "' has changed since the program was compiled (bytes " +
-                    std::to_string(parameter.offset + chunk * kChunk) + " to " +
+                "parameter '" + parameter.name + "' in file '" + pathOf(parameter) + "' has changed since " +
+                    moment + " (bytes " + std::to_string(parameter.offset + chunk * kChunk) + " to " +
                     std::to_string(parameter.offset + std::min((chunk + 1) * kChunk, parameter.bytes)) + ")");
 }
 
@@ -174,8 +177,7 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
   }
 }
 
-/// Where a parameter's values are in the model's own type: a position that loads them, the owner first.
-static const Position::Load *holder(const Program &program, const Parameter &parameter, int64_t &position) {
+const Position::Load *parameterHolder(const Program &program, const Parameter &parameter, int64_t &position) {
   auto find = [&](int64_t candidate) -> const Position::Load * {
     for (const Position::Load &load : program.positions[candidate].loads)
       if (load.bucket == parameter.bucket && storedType(program, load, parameter) == parameter.type)
@@ -205,7 +207,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
     int64_t position, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
-    const Position::Load *load = holder(program, *parameter, position);
+    const Position::Load *load = parameterHolder(program, *parameter, position);
     int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
     if (load && !load->sliced && position == 0) {
       if (info.rank == 0)

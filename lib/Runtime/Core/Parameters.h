@@ -12,9 +12,11 @@ namespace dsopt::runtime {
 /// stays resident, and a file that shrinks is an error, not a signal.
 class ParameterFiles {
 public:
-  /// Paths are relative to `folder`. The threads of `pool`, if any, read and check chunks.
-  explicit ParameterFiles(std::string folder, ThreadPool *pool = nullptr)
-      : folder(std::move(folder)), pool(pool) {}
+  /// Paths are relative to `folder`. The threads of `pool`, if any, read and check chunks. Sizes and hashes
+  /// were taken when `moment`.
+  explicit ParameterFiles(std::string folder, ThreadPool *pool = nullptr,
+                          std::string moment = "the program was compiled")
+      : folder(std::move(folder)), pool(pool), moment(std::move(moment)) {}
   ~ParameterFiles();
 
   /// Reads elements [begin, end) of a parameter; checks the file's size and the hash of every chunk
@@ -26,11 +28,17 @@ private:
     int descriptor;
     int64_t bytes;
   };
+  std::string pathOf(const Parameter &parameter) const;
   const File &open(const Parameter &parameter);
   std::string folder;
   ThreadPool *pool;
+  std::string moment;
   std::map<std::string, File> files;
 };
+
+/// Where a parameter's values are in the model's own type: a load of `position`, the owner if it has one;
+/// null if no position loads it.
+const Position::Load *parameterHolder(const Program &program, const Parameter &parameter, int64_t &position);
 
 /// Reads what this rank holds of all parameters.
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,

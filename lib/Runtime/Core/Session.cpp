@@ -4,6 +4,8 @@
 #include "Core/Executor.h"
 #include "Core/Futex.h"
 #include "Core/Parameters.h"
+#include "Core/SavedState.h"
+#include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,10 +15,9 @@ namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch), reinterpret_cast<void *>(&dsopt_rt_gemm),
-    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32),
-    reinterpret_cast<void *>(&dsopt_rt_scatter_add_bf16),
-    reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
+    reinterpret_cast<void *>(&dsopt_rt_launch),           reinterpret_cast<void *>(&dsopt_rt_gemm),
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll),       reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32),
+    reinterpret_cast<void *>(&dsopt_rt_scatter_add_bf16), reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
 
 /// Threads that share CPUs with others do not spin.
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
@@ -32,7 +33,7 @@ public:
         pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
              options.cpus),
         addresses(program, info, arena, resolve),
-        executor(program, info, engine, addresses, resolve, pool, options, inputs),
+        executor(program, info, engine, addresses, resolve, pool, options, inputs), inputs(inputs),
         parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
@@ -77,8 +78,7 @@ public:
       if (seconds > 0 && !limits.peak.count(row.call.type)) {
         constexpr int64_t kSize = 2048, square[] = {1, kSize, kSize, kSize, 0, 0};
         limits.peak[row.call.type] =
-            2.0 * kSize * kSize * kSize /
-            measureProduct(pool, productType(row.call.type), square);
+            2.0 * kSize * kSize * kSize / measureProduct(pool, productType(row.call.type), square);
       }
     }
     engine.barrier();
@@ -94,7 +94,9 @@ public:
   Addresses addresses;
   Executor executor;
   std::string folder;
+  InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
+  int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
   std::atomic<bool> stop{false};
 
 private:
@@ -152,26 +154,85 @@ Session::~Session() = default;
 
 const RankInfo &Session::rankInfo() const { return state->info; }
 
-void Session::loadParameters(const std::string &folder) {
-  if (!folder.empty())
-    state->folder = folder;
+/// What is wrong with a file is often wrong for many ranks: the first one says it.
+static void readTogether(Engine &engine, const std::function<void()> &body) {
   std::unique_ptr<Error> failure;
   try {
-    ParameterFiles files(state->folder, &state->pool);
-    runtime::loadParameters(state->program, state->info, state->addresses, files);
+    body();
   } catch (const Error &error) {
     failure = std::make_unique<Error>(error);
   }
-  // What is wrong with a file is often wrong for many ranks: the first one says it.
   int mine = failure ? failure->status : StatusOk;
-  std::vector<int> all(state->engine.size());
-  state->engine.exchange(&mine, sizeof(mine), all.data());
+  std::vector<int> all(engine.size());
+  engine.exchange(&mine, sizeof(mine), all.data());
   auto first = std::find_if(all.begin(), all.end(), [](int status) { return status != StatusOk; });
   if (first == all.end())
     return;
-  if (failure && first - all.begin() == state->info.rank)
+  if (failure && first - all.begin() == engine.rank())
     throw *failure;
   throw Error(*first, "another rank could not read its parameters", /*quiet=*/true);
+}
+
+void Session::loadParameters(const std::string &folder) {
+  if (!folder.empty())
+    state->folder = folder;
+  readTogether(state->engine, [&] {
+    ParameterFiles files(state->folder, &state->pool);
+    runtime::loadParameters(state->program, state->info, state->addresses, files);
+  });
+}
+
+void Session::save(const std::string &checkpoint) {
+  const Program &program = state->program;
+  const RunOptions &options = state->options;
+  Manifest manifest;
+  manifest.step = state->steps;
+  manifest.applied = state->applied;
+  manifest.microBatches = state->consumedBefore + (state->steps - state->firstStep) * program.K;
+  manifest.K = program.K;
+  manifest.V = program.V;
+  manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
+  manifest.kernelTable = kKernelTable;
+  manifest.accumulate = program.accumulate;
+  manifest.gradientType = program.gradient_type;
+  manifest.precision = program.precision;
+  manifest.optimizer = program.optimizer;
+  manifest.arch = program.arch;
+  manifest.model = program.model;
+  manifest.dsopt = program.dsopt;
+  manifest.options = optionsOf(program, options);
+  saveState(program, state->info, state->addresses, state->engine, checkpoint, manifest);
+}
+
+void Session::resume(const std::string &checkpoint, const Manifest &manifest) {
+  readTogether(state->engine, [&] {
+    loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest);
+  });
+  state->steps = state->firstStep = manifest.step;
+  state->applied = manifest.applied;
+  state->consumedBefore = manifest.microBatches;
+  state->inputs.startAt(manifest.step, manifest.microBatches);
+}
+
+std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {
+  auto number = [](double value) { return jsonNumber(value, 17); };
+  static const char *const schedules[] = {"constant", "linear", "cosine"};
+  std::map<std::string, std::string> texts = {{"lr", number(options.lr)},
+                                              {"lr-schedule", schedules[static_cast<int>(options.schedule)]},
+                                              {"warmup-steps", std::to_string(options.warmupSteps)},
+                                              {"min-lr", number(options.minLr)},
+                                              {"weight-decay", number(options.weightDecay)},
+                                              {"grad-clip", number(options.gradClip)},
+                                              {"seed", std::to_string(options.seed)}};
+  if (program.optimizer == "sgd") {
+    texts["momentum"] = number(options.momentum);
+  } else {
+    texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+    texts["eps"] = number(options.eps);
+  }
+  if (options.schedule != LrSchedule::Constant)
+    texts["lr-decay-steps"] = std::to_string(options.decaySteps > 0 ? options.decaySteps : options.steps);
+  return texts;
 }
 
 const StepResult &Session::step() { return state->step(); }

@@ -186,7 +186,7 @@ int64_t NpzSource::plannedSteps(int64_t steps, int64_t epochs) {
 void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *target) {
   const Stream &stream = streams[index];
   const Input &input = program.inputs[index];
-  int64_t at = (step * program.K + microBatch) % wrap;
+  int64_t at = (shift + step * program.K + microBatch) % wrap;
   const char *source = stream.data + at * stream.elements * stream.bytes;
   if (stream.from == stream.to && stream.from != I1)
     std::memcpy(target, source, stream.elements * stream.bytes);

@@ -36,7 +36,7 @@ MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, cons
     }
   if (settings.log.empty())
     return;
-  file = std::fopen(settings.log.c_str(), "we");
+  file = std::fopen(settings.log.c_str(), settings.resumed ? "ae" : "we");
   if (!file)
     throw Error(StatusInput, "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
   run();
@@ -72,8 +72,8 @@ void MetricsLog::run() {
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
         text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
         field("threads", run.threads) + field("steps", facts.steps) + field("seed", run.seed) +
-        field("kernel_table", kKernelTable) + ",\"plan\":" + planned + ",\"libraries\":" + jsonRanks(facts.libraries) +
-        "}}");
+        field("kernel_table", kKernelTable) + ",\"plan\":" + planned +
+        ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
 }
 
 void MetricsLog::step(const StepResult &result, double seconds) {

@@ -160,7 +160,11 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
       run.data);
   ActiveSession active(session);
-  session.loadParameters(settings.weightsFolder);
+  if (run.resumed)
+    session.resume(run.resumed->checkpoint, run.resumed->manifest);
+  else
+    session.loadParameters(settings.weightsFolder);
+  int64_t stepsBefore = session.stepsDone();
 
   RunFacts facts;
   facts.steps = settings.steps;
@@ -198,7 +202,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       measuredMs += result.ms;
       ++measuredSteps;
       // The first step touches memory for the first time: not what a run is made of.
-      if (settings.reportKernels && session.stepsDone() == 1 && settings.steps > 1) {
+      if (settings.reportKernels && session.stepsDone() == stepsBefore + 1 &&
+          settings.steps > session.stepsDone()) {
         session.measureCalls();
         measuredMs = measuredSteps = 0;
       }
@@ -207,6 +212,11 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         progress.step(result, seconds);
       }
       stopped = result.stop;
+      int64_t done = session.stepsDone();
+      if (savesAfter(settings, done, stopped || done >= settings.steps)) {
+        saveCheckpoint(settings, session, first);
+        before = std::chrono::steady_clock::now();
+      }
     }
     if (first)
       progress.end();
@@ -215,7 +225,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
     bool interrupted = stopped && session.stepsDone() < settings.steps;
     if (settings.breakdown) {
-      std::string table = breakdownOf(program, engine, shares, session.stepsDone());
+      std::string table = breakdownOf(program, engine, shares, session.stepsDone() - stepsBefore);
       if (first)
         progress.line(table);
     }

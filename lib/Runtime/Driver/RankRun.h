@@ -3,6 +3,7 @@
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
 #define DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
 
+#include "Checkpoints.h"
 #include "ProgramObject.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Data.h"
@@ -15,6 +16,7 @@ struct Run {
   RunSettings settings;
   NpzSource &data;
   std::vector<std::string> notes; ///< lines that rank 0 prints first
+  std::optional<Resumed> resumed;
   const Program &program() const { return object.program; }
 };
 

@@ -37,7 +37,7 @@ static int runUnderMpi(Run &run) {
 
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<NpzSource> prepare(const Program &program, RunSettings &settings,
-                                          std::vector<std::string> &notes) {
+                                          std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
   int64_t world = program.dp * program.pp;
   if (settings.launchedRanks && settings.launchedRanks != world)
     throw Error(StatusInput, "the launcher started " + std::to_string(settings.launchedRanks) +
@@ -46,12 +46,16 @@ static std::unique_ptr<NpzSource> prepare(const Program &program, RunSettings &s
   std::unique_ptr<NpzSource> data = openData(program, settings.data);
   settings.steps = data->plannedSteps(settings.steps, settings.epochs);
   notes = data->notes();
+  resumed = openCheckpoint(program, settings, notes);
+  settings.resumed = resumed.has_value();
   if (settings.launchedRank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
           std::pair(settings.saveOnnx, "save-onnx")})
       if (!path.empty())
         checkWritable(path, option);
+  if (settings.launchedRank <= 0)
+    prepareSaving(settings);
   return data;
 }
 
@@ -91,9 +95,10 @@ static int run(int argc, char **argv, int &launchedRank) {
     throw Error(StatusInput, "option -save-onnx: the program carries no ONNX model; it was compiled from " +
                                  (program.model.empty() ? std::string("something else") : program.model));
   std::vector<std::string> notes;
-  std::unique_ptr<NpzSource> data = prepare(program, settings, notes);
+  std::optional<Resumed> resumed;
+  std::unique_ptr<NpzSource> data = prepare(program, settings, notes, resumed);
   data->prepare();
-  Run run{*object, settings, *data, notes};
+  Run run{*object, settings, *data, notes, std::move(resumed)};
   return settings.launcher == Launcher::Mpi ? runUnderMpi(run) : runLocalRanks(run);
 }
 

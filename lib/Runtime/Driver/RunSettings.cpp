@@ -155,6 +155,16 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.data = options.text("data");
   settings.log = options.text("log");
   settings.logEvery = options.integer("log-every", 1);
+  settings.save = options.text("save");
+  settings.saveEvery = options.integer("save-every");
+  settings.saveKeep = options.integer("save-keep");
+  settings.resume = options.text("resume");
+  settings.resumeNewBatch = options.has("resume-new-batch");
+  for (const char *name : {"save-every", "save-keep"})
+    if (options.has(name) && settings.save.empty())
+      throw Error(StatusInput, std::string("option -") + name + " needs -save=DIR");
+  if (settings.resume == "auto" && settings.save.empty())
+    throw Error(StatusInput, "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
   settings.breakdown = options.has("breakdown");

@@ -16,7 +16,10 @@ enum class Launcher { Local, Mpi };
 struct RunSettings {
   RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
-  std::string data, log, saveWeights, saveOnnx, weightsFolder;
+  std::string data, log, save, resume, saveWeights, saveOnnx, weightsFolder;
+  int64_t saveEvery = 0, saveKeep = 3; ///< steps between checkpoints, 0: only at the end; how many stay
+  bool resumeNewBatch = false;
+  bool resumed = false; ///< there was a checkpoint to go on from
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
   Launcher launcher = Launcher::Local;

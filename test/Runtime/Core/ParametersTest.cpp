@@ -30,8 +30,8 @@ TEST(Parameters, AFileThatNoLongerMatchesIsNamed) {
   EXPECT_EQ(failure(program, folder.path), "");
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(500).put('x');
   EXPECT_EQ(failure(program, folder.path),
-            "parameter 'a.w1' in file 'toy.bin' has changed since the program was "
-            "compiled (bytes 400 to 912)");
+            "parameter 'a.w1' in file '" + path +
+                "' has changed since the program was compiled (bytes 400 to 912)");
   std::ofstream(path, std::ios::binary) << "short";
   EXPECT_EQ(failure(program, folder.path),
             "'" + path +

@@ -125,7 +125,10 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
   };
   std::string start = DSOPT_RUN " " TINY2 " ";
   expect(start + "-stesp=3", "unknown option -stesp; did you mean -steps?");
-  expect(start + "-resume=auto", "option -resume is not available yet");
+  expect(start + "-trace=file", "option -trace is not available yet");
+  expect(start + "-resume=auto",
+         "option -resume=auto goes on in the folder of -save=DIR, which is not given");
+  expect(start + "-save-every=2", "option -save-every needs -save=DIR");
   expect(start, "no data: give -data=FILE.npz with the arrays x f32 [2, 32], labels i64 [2]");
   expect(start + "-data=no.npz", "no.npz: cannot be read: No such file or directory");
   expect(start + "-data=data.npz -save-onnx=none/m.onnx",
