@@ -3,9 +3,12 @@
 // For each folder named on standard input: imports FOLDER/model.onnx, compiles it, runs it
 // on FOLDER/INPUT.in (raw bytes) with 1 and 3 threads and writes FOLDER/0.out, 1.out and so
 // on. Prints a line for each: the folder, "ok" and the outputs' types, or "error" and why.
+// With --gradients it compares gradients with finite differences instead; behind "ok" are
+// the numbers of elements that were compared and that have no derivative.
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckGradients.h"
 #include "CompiledForward.h"
 
 #include "Kernels/CPU/Runtime.h"
@@ -40,7 +43,7 @@ static std::map<std::string, std::vector<char>> readInputs(llvm::StringRef folde
 
 /// Runs one model; the line about it.
 static std::string runFolder(const std::string &folder, const DialectRegistry &registry,
-                             const dsopt::ResolvedTarget &target) {
+                             const dsopt::ResolvedTarget &target, bool gradients) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   std::string message;
@@ -56,6 +59,12 @@ static std::string runFolder(const std::string &folder, const DialectRegistry &r
   auto module = dsopt::importONNX(context, options);
   if (failed(module))
     return "error " + message;
+  if (gradients) {
+    auto counts = dsopt::checkGradients(**module, readInputs(folder));
+    if (failed(counts))
+      return "error " + message;
+    return "ok " + std::to_string(counts->compared) + " " + std::to_string(counts->kinks);
+  }
   auto results = dsopt::runForward(**module, target, readInputs(folder), {1, 3});
   if (failed(results))
     return "error " + message;
@@ -74,6 +83,7 @@ static std::string runFolder(const std::string &folder, const DialectRegistry &r
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  bool gradients = argc > 1 && llvm::StringRef(argv[1]) == "--gradients";
   DialectRegistry registry;
   dsopt::registerAllDialects(registry);
   dsopt::registerAllPasses();
@@ -83,6 +93,6 @@ int main(int argc, char **argv) {
     return 1;
   dsopt::runtime::limitLibraries(target->required);
   for (std::string folder; std::getline(std::cin, folder);)
-    std::cout << folder << " " << runFolder(folder, registry, *target) << std::endl;
+    std::cout << folder << " " << runFolder(folder, registry, *target, gradients) << std::endl;
   return 0;
 }

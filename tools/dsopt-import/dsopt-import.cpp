@@ -18,7 +18,8 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.onnx"));
+static cl::opt<std::string> model(cl::Positional, cl::desc("MODEL.onnx"));
+static cl::opt<bool> listsOperators("list-operators", cl::desc("print what can be imported, without a model"));
 static cl::list<std::string> dims("dim", cl::desc("NAME=VALUE"));
 static cl::list<std::string> shapes("input-shape", cl::desc("INPUT=8,2,32: shape of the data"));
 static cl::opt<int64_t> microBatchSize("micro-batch-size");
@@ -94,6 +95,10 @@ static LogicalResult evaluate(ModuleOp module) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv);
+  if (listsOperators) {
+    dsopt::listOperators(llvm::outs());
+    return 0;
+  }
   dsopt::ImportOptions options;
   options.path = model;
   auto parse = [](llvm::StringRef text) {

@@ -59,6 +59,9 @@ struct ImportOptions {
 llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importONNX(mlir::MLIRContext &context,
                                                               const ImportOptions &options);
 
+/// Prints the operators that can be imported, one a line: name, first and last opset.
+void listOperators(llvm::raw_ostream &os);
+
 /// Prints a table of the module's parameters: name, type, bytes, whether it is
 /// trained and why not.
 void listParameters(mlir::ModuleOp module, llvm::raw_ostream &os);

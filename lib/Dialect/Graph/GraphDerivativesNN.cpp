@@ -47,23 +47,32 @@ LogicalResult gradient(GeluOp op, GradientBuilder &g) {
   return success();
 }
 
+/// Of the result, and where asked for of the statistics: d mean = 1 / n, d rstd = -rstd^2 xhat / n.
 LogicalResult gradient(LayerNormOp op, GradientBuilder &g) {
-  if (g.grad(1) || g.grad(2))
-    return op.emitOpError("has no gradient through its mean and rstd");
   Value x = op.getInput(), dy = g.grad();
-  int64_t rank = cast<ShapedType>(x.getType()).getRank(), axis = op.getAxis();
+  auto type = cast<ShapedType>(x.getType());
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), type.getRank()));
   auto normalized = [&] { return g.mul(g.sub(x, op.getMean()), op.getRstd()); };
   if (g.needs(0)) {
-    auto axes = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
-    Value scaled = g.mul(dy, op.getScale());
-    Value xhat = normalized();
-    Value average = g.mean(scaled, axes, /*keepdims=*/true);
-    Value slope = g.mean(g.mul(scaled, xhat), axes, /*keepdims=*/true);
-    g.set(0, g.mul(op.getRstd(), g.sub(g.sub(scaled, average), g.mul(xhat, slope))));
+    Value sum;
+    auto add = [&](Value part) { sum = sum ? g.add(sum, part) : part; };
+    Value xhat = dy || g.grad(2) ? normalized() : Value();
+    Value size = g.scalar(ShapedType::getNumElements(type.getShape().drop_front(op.getAxis())), x);
+    if (dy) {
+      Value scaled = g.mul(dy, op.getScale());
+      Value average = g.mean(scaled, axes, /*keepdims=*/true);
+      Value slope = g.mean(g.mul(scaled, xhat), axes, /*keepdims=*/true);
+      add(g.mul(op.getRstd(), g.sub(g.sub(scaled, average), g.mul(xhat, slope))));
+    }
+    if (Value mean = g.grad(1))
+      add(g.expand(g.div(mean, size), type));
+    if (Value rstd = g.grad(2))
+      add(g.neg(g.mul(g.div(g.mul(rstd, g.mul(op.getRstd(), op.getRstd())), size), xhat)));
+    g.set(0, sum);
   }
-  if (g.needs(1))
+  if (dy && g.needs(1))
     g.set(1, g.mul(dy, normalized()));
-  if (op.getBias() && g.needs(2))
+  if (dy && op.getBias() && g.needs(2))
     g.set(2, dy);
   return success();
 }

@@ -21,21 +21,61 @@ LogicalResult gradient(WindowsSumOp op, GradientBuilder &g) {
   return success();
 }
 
+Value scatterRows(ScatterOp op, Value data, Value updates, StringRef mode, GradientBuilder &g) {
+  return g.make<ScatterOp>(data, op.getIndices(), updates, mode);
+}
+Value gatherRows(ScatterOp op, Value data, GradientBuilder &g) {
+  return g.make<GatherOp>(data, op.getIndices(), 0);
+}
+
+/// The chosen element takes the gradient; equal ones share it.
+void extremumGradient(ScatterOp op, GradientBuilder &g) {
+  Value zero = g.scalar(0, g.grad()), one = g.scalar(1, g.grad());
+  auto chosen = [&](Value x, Value result) {
+    return g.make<WhereOp>(g.make<EqualOp>(x, result), g.expand(one, x.getType()), zero);
+  };
+  Value ofData = chosen(op.getData(), op.getResult());
+  Value ofUpdates = chosen(op.getUpdates(), gatherRows(op, op.getResult(), g));
+  Value share = g.div(g.grad(), scatterRows(op, ofData, ofUpdates, "add", g));
+  if (g.needs(0))
+    g.set(0, g.mul(share, ofData));
+  if (g.needs(2))
+    g.set(2, g.mul(gatherRows(op, share, g), ofUpdates));
+}
+
+/// The product of the others: by division, but where an update is zero of those that are not.
+void productGradient(ScatterOp op, GradientBuilder &g) {
+  Value updates = op.getUpdates(), zero = g.scalar(0, updates), one = g.scalar(1, updates);
+  Value ones = g.expand(one, op.getData().getType()), zeros = g.expand(zero, op.getData().getType());
+  if (g.needs(0))
+    g.set(0, g.mul(g.grad(), scatterRows(op, ones, updates, "mul", g)));
+  if (!g.needs(2))
+    return;
+  Value isZero = g.make<EqualOp>(updates, zero), all = g.expand(one, updates.getType());
+  Value safe = g.make<WhereOp>(isZero, all, updates);
+  Value count = gatherRows(op, scatterRows(op, zeros, g.make<WhereOp>(isZero, all, zero), "add", g), g);
+  Value rest = gatherRows(op, scatterRows(op, op.getData(), safe, "mul", g), g);
+  Value ofZero = g.make<WhereOp>(g.make<EqualOp>(count, one), rest, zero);
+  Value ofOthers = g.div(g.make<WhereOp>(g.make<EqualOp>(count, zero), rest, zero), safe);
+  g.set(2, g.mul(gatherRows(op, g.grad(), g), g.make<WhereOp>(isZero, ofZero, ofOthers)));
+}
+
 /// Rows that are set take nothing from the data; sums take all of it.
 LogicalResult gradient(ScatterOp op, GradientBuilder &g) {
-  bool sets = op.getMode() == "set";
-  if (!sets && op.getMode() != "add")
-    return op.emitOpError("has no gradient with mode '") << op.getMode() << "', expected set or add";
-  if (g.needs(0)) {
-    Value grad = g.grad();
-    if (sets) {
-      Value zeros = g.expand(g.scalar(0, grad), op.getUpdates().getType());
-      grad = g.make<ScatterOp>(grad, op.getIndices(), zeros, op.getMode());
-    }
-    g.set(0, grad);
+  StringRef mode = op.getMode();
+  if (mode == "min" || mode == "max") {
+    extremumGradient(op, g);
+  } else if (mode == "mul") {
+    productGradient(op, g);
+  } else {
+    if (g.needs(0))
+      g.set(0, mode == "add"
+                   ? g.grad()
+                   : scatterRows(op, g.grad(), g.expand(g.scalar(0, g.grad()), op.getUpdates().getType()),
+                                 "set", g));
+    if (g.needs(2))
+      g.set(2, gatherRows(op, g.grad(), g));
   }
-  if (g.needs(2))
-    g.set(2, g.make<GatherOp>(g.grad(), op.getIndices(), 0));
   return success();
 }
 

@@ -37,6 +37,12 @@ LogicalResult Initializers::classify() {
       for (int i : {3, 4})
         if (i < node.input_size())
           statistics.insert(node.input(i));
+  // Numbers that decide shapes.
+  for (const onnx::NodeProto &node : file.graph().node())
+    if (node.op_type() == "Resize")
+      for (int i : {1, 2})
+        if (i < node.input_size())
+          sizes.insert(node.input(i));
   if (failed(checkGlobs(file, "freeze", options.freeze, location)) ||
       failed(checkGlobs(file, "train", options.train, location)))
     return failure();
@@ -74,6 +80,8 @@ StringRef Initializers::whyFrozen(const onnx::TensorProto &tensor, RankedTensorT
     return "";
   if (type.getRank() == 0 || type.getNumElements() <= 1)
     return "single element";
+  if (sizes.contains(tensor.name()))
+    return "size";
   if (statistics.contains(tensor.name()))
     return "running statistic";
   return buffers.contains(tensor.name()) ? "buffer" : "";

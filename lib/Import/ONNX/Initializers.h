@@ -42,7 +42,7 @@ private:
   ModelFile &file;
   const ImportOptions &options;
   mlir::ModuleOp module;
-  llvm::StringSet<> buffers, statistics;
+  llvm::StringSet<> buffers, statistics, sizes;
 };
 
 /// Warns where one float initializer is the scale or bias of two operations.

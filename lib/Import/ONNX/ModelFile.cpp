@@ -199,7 +199,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
                                                     : "it holds no graph");
     return nullptr;
   }
-  if (failed(file->checkVersions(location)))
+  if (failed(file->checkVersions(location)) || failed(inlineFunctions(file->proto, file->version, location)))
     return nullptr;
 
   std::string name = llvm::sys::path::filename(path).str();

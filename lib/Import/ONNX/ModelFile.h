@@ -68,6 +68,9 @@ private:
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 
+/// Replaces calls of the model's own functions by their nodes. Emits an error where that is impossible.
+mlir::LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset, mlir::Location location);
+
 /// Gives each use of the initializers that the globs name a copy of its own: the
 /// first keeps the name, others get `.1`, `.2` and so on. Emits an error where a
 /// glob matches no initializer.

@@ -229,7 +229,8 @@ static LogicalResult spaceToDepth(NodeBuilder &n) {
   if (mode != "DCR" && mode != "CRD")
     return n.error() << "has mode '" << mode << "', expected DCR or CRD";
   Value split = e.reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
-  Value moved = mode == "DCR" ? e.transpose(split, {0, 3, 5, 1, 2, 4}) : e.transpose(split, {0, 1, 3, 5, 2, 4});
+  Value moved =
+      mode == "DCR" ? e.transpose(split, {0, 3, 5, 1, 2, 4}) : e.transpose(split, {0, 1, 3, 5, 2, 4});
   return n.set(0, e.reshape(moved, {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 

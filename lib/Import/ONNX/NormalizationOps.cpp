@@ -191,11 +191,10 @@ static LogicalResult lpNormalization(NodeBuilder &n) {
     return failure();
   if (p != 1 && p != 2)
     return n.error() << "has p " << p << ", expected 1 or 2";
-  Value norm =
-      p == 1 ? e.sum(e.make<graph::AbsOp>(x), *axis) : e.make<graph::SqrtOp>(e.sum(e.mul(x, x), *axis));
-  // Rows of zeros stay what they are.
-  Value divisor = e.where(e.equal(norm, e.scalar(0, x)), e.scalar(1, x), norm);
-  return n.set(0, e.div(x, divisor));
+  Value sum = e.sum(p == 1 ? e.make<graph::AbsOp>(x) : e.mul(x, x), *axis);
+  // Rows of zeros stay what they are; a root of zero would have no derivative.
+  Value divisor = e.where(e.equal(sum, e.scalar(0, x)), e.scalar(1, x), sum);
+  return n.set(0, e.div(x, p == 1 ? divisor : e.make<graph::SqrtOp>(divisor)));
 }
 
 static LogicalResult meanVarianceNormalization(NodeBuilder &n) {

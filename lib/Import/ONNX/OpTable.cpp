@@ -4,7 +4,7 @@
 
 namespace dsopt::onnx_import {
 
-const OpRow *findOp(StringRef name) {
+static const llvm::StringMap<OpRow> &opTable() {
   static const llvm::StringMap<OpRow> *table = [] {
     auto *rows = new llvm::StringMap<OpRow>();
     for (ArrayRef<OpRow> family : {activationOps(), attentionOps(), einsumOps(), elementwiseOps(), indexOps(),
@@ -14,8 +14,21 @@ const OpRow *findOp(StringRef name) {
         rows->try_emplace(row.name, row);
     return rows;
   }();
-  auto found = table->find(name);
-  return found == table->end() ? nullptr : &found->second;
+  return *table;
+}
+
+const OpRow *findOp(StringRef name) {
+  auto found = opTable().find(name);
+  return found == opTable().end() ? nullptr : &found->second;
 }
 
 } // namespace dsopt::onnx_import
+
+void dsopt::listOperators(llvm::raw_ostream &os) {
+  std::vector<const onnx_import::OpRow *> rows;
+  for (const auto &entry : onnx_import::opTable())
+    rows.push_back(&entry.second);
+  llvm::sort(rows, [](const auto *a, const auto *b) { return a->name < b->name; });
+  for (const onnx_import::OpRow *row : rows)
+    os << row->name << " " << std::max(row->since, onnx_import::kMinOpset) << " " << row->until << "\n";
+}

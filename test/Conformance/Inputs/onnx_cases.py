@@ -1,10 +1,13 @@
-"""onnx_cases.py DSOPT-FORWARD SCRATCH [--sample | --operators=A,B] [-v]: onnx's own test
-cases of its operators, from the package's case generators, through dsopt's compiled kernels.
+"""onnx_cases.py BIN SCRATCH [--sample=N] [--operators=A,B] [--gradients] [--docs=FILE] [-v]:
+onnx's own test cases of its operators, from the package's case generators, through dsopt's
+compiled kernels; BIN is the folder of dsopt-forward.
 
 Of each operator that dsopt lists, every case whose values are float32, int32, int64 or bool
 is a model that is imported, compiled, run with 1 and 3 threads (equal bytes) and compared as
 onnx's runner compares. Prints the failures with their reasons and a line
-`N passed, N failed, N skipped`."""
+`N passed, N failed, N skipped`. With --gradients the gradients of the cases with float32 inputs
+and outputs are compared with finite differences of the folded model in double instead; `exempt`
+are those without a derivative anywhere. --docs does both and writes the table of operators."""
 import argparse
 import collections
 import os
@@ -22,7 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 warnings.simplefilter("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 
-from operators import CONSTANTS, LISTED, SKIPPED  # noqa: E402
+from operators import CONSTANTS, LISTED, NO_GRADIENT, SKIPPED  # noqa: E402
 
 TYPES = {np.dtype(np.float32): "f32", np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.bool_): "i1"}
 DTYPES = {text: dtype for dtype, text in TYPES.items()}
@@ -101,6 +104,23 @@ class Case:
                 return f"output {k} differs: " + " ".join(str(error).split())[:120]
         return None
 
+    def has_floats(self):
+        """Whether there is something to differentiate, and with respect to something."""
+        graph = self.case.model.graph
+        if any(np.size(value) == 0 for value in self.inputs) or any(re.fullmatch(p, self.name) for p in NO_GRADIENT):
+            return False
+        places = CONSTANTS.get(self.op, ())
+        constants = {name for place, name in enumerate(self.own_inputs) if place in places}
+        return any(v.type.tensor_type.elem_type == TensorProto.FLOAT for v in graph.input if v.name not in constants) \
+            and any(v.type.tensor_type.elem_type == TensorProto.FLOAT for v in graph.output)
+
+    def check_gradients(self, folder, line):
+        """What is wrong with the gradients, or None; sets whether some have been compared."""
+        if not line.startswith("ok"):
+            return line.removeprefix("error ")
+        self.compared = int(line.split()[1])
+        return None
+
 
 def collect(wanted):
     cases = []
@@ -116,7 +136,8 @@ def collect(wanted):
     return cases
 
 
-def run_all(tool, cases, scratch, workers=2):
+def run_all(command, check, cases, scratch, workers=2):
+    """Runs the command over the cases; what `check` says of each line is the case's problem."""
     todo = queue.Queue()
     for index, case in enumerate(cases):
         todo.put((os.path.join(scratch, str(index)), case))
@@ -130,7 +151,7 @@ def run_all(tool, cases, scratch, workers=2):
                 break
             case.write(folder)
             if process is None:
-                process = subprocess.Popen([tool], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            stderr=subprocess.DEVNULL, text=True)
             process.stdin.write(folder + "\n")
             process.stdin.flush()
@@ -139,7 +160,7 @@ def run_all(tool, cases, scratch, workers=2):
                 case.problem = f"crashes with status {process.wait()}"
                 process = None
             else:
-                case.problem = case.compare(folder, line.strip().removeprefix(folder + " "))
+                case.problem = check(case, folder, line.strip().removeprefix(folder + " "))
         if process:
             process.stdin.close()
             process.wait()
@@ -151,41 +172,98 @@ def run_all(tool, cases, scratch, workers=2):
         thread.join()
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("tool")
-    parser.add_argument("scratch")
-    parser.add_argument("--sample", type=int, help="about so many cases, some of each operator")
-    parser.add_argument("--operators", help="of these operators only")
-    parser.add_argument("-v", action="store_true", help="name passed cases too")
-    options = parser.parse_args()
-    wanted = set(options.operators.split(",")) if options.operators else set(LISTED)
-    cases, skipped, suitable = collect(wanted), collections.Counter(), []
-    for case in cases:
-        reason = case.unsuitable()
-        if reason:
-            skipped[case.op, reason] += 1
-        else:
-            suitable.append(case)
-    if options.sample:
-        # Every operator's first case, third and so on, as many as asked for.
-        seen, ranked = collections.Counter(), []
-        for case in suitable:
-            ranked.append((seen[case.op], case.name, case))
-            seen[case.op] += 1
-        suitable = [case for _, _, case in sorted(ranked, key=lambda r: r[:2])[: options.sample]]
-    run_all(options.tool, suitable, options.scratch)
-
-    failed = [case for case in suitable if case.problem]
+def report(cases, skipped, verbose, last):
+    failed = [case for case in cases if case.problem]
     for case in sorted(failed, key=lambda c: (c.op, c.name)):
         print(f"failed {case.op} {case.name}: {case.problem}")
-    if options.v:
-        for case in suitable:
+    if verbose:
+        for case in cases:
             if not case.problem:
                 print("passed", case.op, case.name)
     for (op, reason), count in sorted(skipped.items()):
         print(f"skipped {op}: {count} with {reason}")
-    print(f"{len(suitable) - len(failed)} passed, {len(failed)} failed, {sum(skipped.values())} skipped")
+    print(f"{len(cases) - len(failed)} passed, {len(failed)} failed, {last}")
+
+
+def sample(cases, count):
+    """Every operator's first case, second and so on, until there are as many as asked for."""
+    seen, ranked = collections.Counter(), []
+    for case in cases:
+        ranked.append((seen[case.op], case.name, case))
+        seen[case.op] += 1
+    return [case for _, _, case in sorted(ranked, key=lambda r: r[:2])[:count]]
+
+
+def run_gradients(options, cases):
+    cases = [case for case in cases if case.has_floats()]
+    run_all([os.path.join(options.bin, "dsopt-forward"), "--gradients"], Case.check_gradients, cases,
+            os.path.join(options.scratch, "gradients"))
+    exempt = sum(not case.problem and case.compared == 0 for case in cases)
+    return cases, f"{exempt} exempt"
+
+
+def write_docs(options, values, skipped):
+    """docs/Operators.md: what the operators' rows, cases and gradients say."""
+    listed = subprocess.run([os.path.join(options.bin, "dsopt-import"), "--list-operators"], check=True,
+                            capture_output=True, text=True).stdout
+    opsets = {name: (first, last) for name, first, last in map(str.split, listed.splitlines())}
+    passed, all_cases = collections.Counter(), collections.Counter()
+    for case in values:
+        all_cases[case.op] += 1
+        passed[case.op] += not case.problem
+    cases, _ = run_gradients(options, values)
+    compared, wrong = collections.Counter(), collections.Counter()
+    for case in cases:
+        wrong[case.op] += bool(case.problem)
+        compared[case.op] += not case.problem and case.compared > 0
+    with open(options.docs, "w") as file:
+        print("# Operators\n", file=file)
+        print("Generated by `test/Conformance/Inputs/onnx_cases.py --docs`. Cases are those of onnx "
+              f"{onnx.__version__} with values\nof float32, int32, int64 or bool, as one node and as the "
+              "operator's own expansion; gradients are those of\nthe cases, compared with finite differences "
+              "in double (`-`: none of the operator's inputs has one).\n\"Known\" inputs have to be constants "
+              "when the model is compiled.\n", file=file)
+        print("| operator | opsets | cases passed | gradients compared | known inputs |", file=file)
+        print("| --- | --- | --- | --- | --- |", file=file)
+        for op in sorted(opsets):
+            first, last = opsets[op]
+            count = f"{passed[op]} of {all_cases[op]}" if all_cases[op] else "no cases"
+            gradient = f"{compared[op]} of {compared[op] + wrong[op]}" if compared[op] + wrong[op] else "-"
+            known = ", ".join(map(str, CONSTANTS.get(op, ()))) or ""
+            print(f"| {op} | {first} to {last} | {count} | {gradient} | {known} |", file=file)
+        print("\nNot run:\n", file=file)
+        for (op, reason), count in sorted(skipped.items()):
+            print(f"- {op}: {count} with {reason}", file=file)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("scratch")
+    parser.add_argument("--sample", type=int, help="so many cases, some of each operator")
+    parser.add_argument("--operators", help="of these operators only")
+    parser.add_argument("--gradients", action="store_true", help="compare gradients instead of values")
+    parser.add_argument("--docs", help="write the table of operators to this file")
+    parser.add_argument("-v", action="store_true", help="name passed cases too")
+    options = parser.parse_args()
+    wanted = set(options.operators.split(",")) if options.operators else set(LISTED)
+    skipped, cases = collections.Counter(), []
+    for case in collect(wanted):
+        reason = case.unsuitable()
+        if reason:
+            skipped[case.op, reason] += 1
+        else:
+            cases.append(case)
+    if options.sample:
+        cases = sample(cases, options.sample)
+    if options.gradients:
+        cases, exempt = run_gradients(options, cases)
+        report(cases, {}, options.v, exempt)
+        return
+    run_all([os.path.join(options.bin, "dsopt-forward")], Case.compare, cases, options.scratch)
+    report(cases, skipped, options.v, f"{sum(skipped.values())} skipped")
+    if options.docs:
+        write_docs(options, cases, skipped)
 
 
 main()

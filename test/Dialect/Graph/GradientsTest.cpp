@@ -115,9 +115,9 @@ TEST_P(Gradients, MatchFiniteDifferences) {
   "  %0 = graph." op " : (tensor<" a ">) -> tensor<" c ">\n"                                                 \
   "  return %0 : tensor<" c ">\n}"
 
-#define SCATTER(mode)                                                                                        \
+#define SCATTER(mode, indices)                                                                               \
   "func.func @f(%a: tensor<4x3xf64>, %u: tensor<3x3xf64>) -> tensor<4x3xf64> {\n"                            \
-  "  %i = graph.constant dense<[2, -4, 1]> : tensor<3xi64>\n"                                                \
+  "  %i = graph.constant dense<" indices "> : tensor<3xi64>\n"                                               \
   "  %0 = graph.scatter %a, %i, %u {mode = \"" mode                                                          \
   "\"} : (tensor<4x3xf64>, tensor<3xi64>, tensor<3x3xf64>) -> tensor<4x3xf64>\n"                             \
   "  return %0 : tensor<4x3xf64>\n}"
@@ -214,8 +214,11 @@ const Case shapes[] = {
      ONE("windows_sum %a {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = "
          "array<i64: 1>}",
          "2x3x3x1xf64", "2x5x1xf64")},
-    {"scatter_set", SCATTER("set")},
-    {"scatter_add", SCATTER("add")},
+    {"scatter_set", SCATTER("set", "[2, -4, 1]")},
+    {"scatter_add", SCATTER("add", "[2, -4, 2]")},
+    {"scatter_mul", SCATTER("mul", "[2, -4, 2]")},
+    {"scatter_min", SCATTER("min", "[2, -4, 2]")},
+    {"scatter_max", SCATTER("max", "[2, -4, 2]")},
     {"gather_grad", BINARY("gather_grad %a, %b {axis = 0 : i64}", "5x4xf64", "5xi64", "3x4xf64")},
 };
 
@@ -228,6 +231,12 @@ const Case composites[] = {
      "(tensor<2x3x4xf64>, "
      "tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4xf64>, tensor<2x3x1xf64>, tensor<2x3x1xf64>)\n"
      "  return %0 : tensor<2x3x4xf64>\n}"},
+    {"layer_norm_statistics",
+     "func.func @f(%x: tensor<3x5xf64>, %s: tensor<5xf64>) -> tensor<3x5xf64> {\n"
+     "  %0, %1, %2 = graph.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<3x5xf64>, "
+     "tensor<5xf64>) -> (tensor<3x5xf64>, tensor<3x1xf64>, tensor<3x1xf64>)\n"
+     "  return %0 : tensor<3x5xf64>\n}",
+     -2, 2, 3},
     {"layer_norm_two_axes",
      "func.func @f(%x: tensor<2x3x4xf64>, %s: tensor<3x4xf64>) -> tensor<2x3x4xf64> {\n"
      "  %0, %1, %2 = graph.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf64>, "

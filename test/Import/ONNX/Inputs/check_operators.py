@@ -138,6 +138,11 @@ check("Softmax", [f(3, 4, 5)], axis=1)
 check("LayerNormalization", [f(3, 4, 5), f(5), f(5)], outputs=3)
 check("LayerNormalization", [f(3, 4, 5), f(4, 5)], axis=1, epsilon=1e-2)
 
+for equation, shapes in [("ij,jk->ik", [(3, 4), (4, 5)]), ("bij,bjk", [(2, 3, 4), (2, 4, 5)]), ("ii->i", [(3, 3)]),
+                         ("ij->", [(3, 4)]), ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+                         ("...ij,jk->...ik", [(2, 3, 4), (4, 5)]), ("i,j,k->kij", [(2,), (3,), (4,)]),
+                         ("bhld,bhmd->bhlm", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("gsec,gsm->egcm", [(2, 3, 4, 5), (2, 3, 6)])]:
+    check("Einsum", [f(*shape) for shape in shapes], equation=equation)
 check("Reshape", [f(2, 3, 4), Const([0, -1])])
 check("Reshape", [f(2, 3, 4), Const([4, -1, 2])], opset=13)
 check("Transpose", [f(2, 3, 4)])

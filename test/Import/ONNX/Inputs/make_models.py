@@ -132,3 +132,36 @@ write("kinds.onnx", kinds.SerializeToString())
 # No loss of its own; nodes in no order; an input and an output nobody needs.
 save("logits", [node("Relu", "y", "z"), linear, node("Neg", "unused", "other")], [x, tensor("unused", 2)],
      [tensor("z", 4, 2), tensor("other", 2)], [w, bias])
+
+# Functions of the model's own: one calls the other, with an attribute that it hands on.
+def function(name, inputs, outputs, nodes, attributes=(), opset=18, defaults=()):
+    return helper.make_function("own", name, inputs.split(), outputs.split(), nodes,
+                                [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)], list(attributes),
+                                list(defaults))
+
+
+leaky = node("LeakyRelu", "t", "out", name="inner")
+slope = leaky.attribute.add()
+slope.name, slope.type, slope.ref_attr_name = "alpha", onnx.AttributeProto.FLOAT, "slope"
+twice = node("Leak", "y", "z", domain="own", name="call")
+handed = twice.attribute.add()
+handed.name, handed.type, handed.ref_attr_name = "slope", onnx.AttributeProto.FLOAT, "slope"
+leak = function("Leak", "t", "out", [leaky], defaults=[helper.make_attribute("slope", 0.5)])
+outer = function("Layer", "x w", "z same", [node("MatMul", "x w", "y"), twice, node("Identity", "x", "same")], ["slope"])
+
+
+def save_functions(name, nodes, functions):
+    m = model(nodes, [x], [loss], [w])
+    m.opset_import.append(helper.make_opsetid("own", 1))
+    m.functions.extend(functions)
+    onnx.save(m, os.path.join(folder, name + ".onnx"))
+    return m
+
+
+calls = [node("Layer", "x w", "a unused", domain="own", name="first", slope=0.25),
+         node("Leak", "a", "b", domain="own", name="second"), node("ReduceSum", "b", "loss", keepdims=0)]
+save_functions("functions", calls, [leak, outer])
+endless = function("Leak", "t", "out", [node("Leak", "t", "out", domain="own", name="itself")])
+save_functions("endless", [node("Leak", "x", "b", domain="own", name="second"), calls[-1]], [endless])
+save_functions("other-opset", [node("Leak", "x", "b", domain="own", name="second"), calls[-1]], [function("Leak", "t", "out", [leaky], opset=17)])
+save_functions("many-inputs", [node("Leak", "x w", "b", domain="own"), calls[-1]], [leak])

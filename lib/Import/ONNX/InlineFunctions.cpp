@@ -1,0 +1,158 @@
+//===- InlineFunctions.cpp - a model's own functions ------------------------===//
+//
+// A node that calls one of the model's functions is replaced by the function's nodes. Their values
+// get names of their own, the caller's name before them; an attribute that refers to the function's
+// takes the caller's value or the default.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModelFile.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+/// Functions that call each other to this depth, and nodes that they give in all.
+static constexpr int kMaxDepth = 64;
+static constexpr int kMaxNodes = 1 << 20;
+
+namespace {
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+class Inliner {
+public:
+  Inliner(onnx::ModelProto &model, int64_t opset, Location location)
+      : model(model), opset(opset), location(location) {
+    for (const onnx::FunctionProto &function : model.functions())
+      functions[keyOf(function.domain(), function.name(), function.overload())] = &function;
+  }
+
+  LogicalResult run() {
+    Nodes result;
+    if (failed(append(model.graph().node(), result, 0)))
+      return failure();
+    model.mutable_graph()->mutable_node()->Swap(&result);
+    model.clear_functions();
+    return success();
+  }
+
+private:
+  static std::string keyOf(const std::string &domain, const std::string &name, const std::string &overload) {
+    return (domain == "ai.onnx" ? "" : domain) + ":" + name + ":" + overload;
+  }
+  LogicalResult append(const Nodes &nodes, Nodes &result, int depth);
+  LogicalResult call(const onnx::NodeProto &node, const onnx::FunctionProto &function, Nodes &result,
+                     int depth);
+  LogicalResult checkOpsets(const onnx::NodeProto &node, const onnx::FunctionProto &function);
+  bool setAttribute(onnx::AttributeProto &attribute, const onnx::NodeProto &node,
+                    const onnx::FunctionProto &function);
+
+  onnx::ModelProto &model;
+  int64_t opset;
+  Location location;
+  llvm::StringMap<const onnx::FunctionProto *> functions;
+  int calls = 0;
+};
+} // namespace
+
+LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
+  for (const onnx::NodeProto &node : nodes) {
+    auto function = functions.find(keyOf(node.domain(), node.op_type(), node.overload()));
+    if (function != functions.end()) {
+      if (failed(call(node, *function->second, result, depth)))
+        return failure();
+      continue;
+    }
+    if (result.size() == kMaxNodes)
+      return emitError(location) << "the model's functions give more than 2^20 nodes";
+    *result.Add() = node;
+  }
+  return success();
+}
+
+/// The function's operators are those of the model's opset.
+LogicalResult Inliner::checkOpsets(const onnx::NodeProto &node, const onnx::FunctionProto &function) {
+  for (const onnx::OperatorSetIdProto &set : function.opset_import())
+    if ((set.domain().empty() || set.domain() == "ai.onnx") && set.version() != opset)
+      return emitError(location) << "function '" << function.name() << "' of node '" << nodeName(node)
+                                 << "' uses opset " << set.version() << ", expected " << opset
+                                 << " as the model; convert it with onnx.version_converter";
+  return success();
+}
+
+/// Replaces a reference by the value it refers to; false where there is none.
+bool Inliner::setAttribute(onnx::AttributeProto &attribute, const onnx::NodeProto &node,
+                           const onnx::FunctionProto &function) {
+  if (attribute.ref_attr_name().empty())
+    return true;
+  std::string name = attribute.name();
+  auto take = [&](const google::protobuf::RepeatedPtrField<onnx::AttributeProto> &list) {
+    for (const onnx::AttributeProto &given : list)
+      if (given.name() == attribute.ref_attr_name()) {
+        onnx::AttributeProto copy = given;
+        attribute = copy;
+        attribute.set_name(name);
+        return true;
+      }
+    return false;
+  };
+  return take(node.attribute()) || take(function.attribute_proto());
+}
+
+LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionProto &function, Nodes &result,
+                            int depth) {
+  if (depth == kMaxDepth)
+    return emitError(location) << "function '" << function.name() << "' of node '" << nodeName(node)
+                               << "' is called within itself, or " << kMaxDepth << " deep";
+  if (failed(checkOpsets(node, function)))
+    return failure();
+  if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
+    return emitError(location) << "node '" << nodeName(node) << "' has " << node.input_size()
+                               << " inputs and " << node.output_size() << " outputs, expected at most "
+                               << function.input_size() << " and " << function.output_size()
+                               << " as function '" << function.name() << "' has";
+  // Names inside, and what they are outside. An output may be an input, or unused.
+  llvm::StringMap<std::string> names;
+  std::string prefix = nodeName(node) + "/" + std::to_string(calls++) + "/";
+  for (int i = 0; i < function.input_size(); ++i)
+    names[function.input(i)] = i < node.input_size() ? node.input(i) : "";
+  Nodes body;
+  SmallVector<std::pair<std::string, std::string>> aliases;
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty())
+      continue;
+    auto [known, isNew] = names.try_emplace(function.output(i), node.output(i));
+    if (!isNew)
+      aliases.push_back({known->second, node.output(i)});
+  }
+  auto renamed = [&](const std::string &name) {
+    return name.empty() ? name : names.try_emplace(name, prefix + name).first->second;
+  };
+  for (const onnx::NodeProto &inner : function.node()) {
+    onnx::NodeProto &copy = *body.Add();
+    copy = inner;
+    copy.set_name(prefix + nodeName(inner));
+    for (std::string &name : *copy.mutable_input())
+      name = renamed(name);
+    for (std::string &name : *copy.mutable_output())
+      name = renamed(name);
+    auto *attributes = copy.mutable_attribute();
+    for (int i = attributes->size(); i-- > 0;)
+      if (!setAttribute((*attributes)[i], node, function))
+        attributes->DeleteSubrange(i, 1);
+  }
+  for (auto &[from, to] : aliases) {
+    onnx::NodeProto &identity = *body.Add();
+    identity.set_op_type("Identity");
+    identity.set_name(prefix + to);
+    identity.add_input(from);
+    identity.add_output(to);
+  }
+  return append(body, result, depth + 1);
+}
+
+LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset, Location location) {
+  return model.functions().empty() ? success() : Inliner(model, opset, location).run();
+}
+
+} // namespace dsopt::onnx_import
