@@ -53,3 +53,6 @@ for order in ("local", "sharded"):
          (layout(8, 2, dp, 1, zero, f"-accumulate={order}") for dp in (1, 2) for zero in range(4)))
 for ranks in (3, 5):
     same(f"K = V = {ranks}", (layout(ranks, ranks, dp, 1, zero) for dp in (1, ranks) for zero in (0, 3)))
+name = "conv-lstm"
+same("convolutions, pools and recurrences",
+     [layout(4, 4, 1, 1, 0), layout(4, 4, 1, 1, 0, "-threads=3"), layout(4, 4, 2, 2, 3), layout(4, 4, 4, 1, 2)])
