@@ -206,7 +206,8 @@ def main():
         if peer not in args.installed:
             print(f"{peer}: left out, {MODULES[peer]} is not installed for {args.peer_python} (./dev bench -install)")
     raw, agree, notes = Raw(args.raw), True, []
-    print(HEAD if args.size else "", flush=True)
+    if args.size:
+        print(HEAD, flush=True)
     for size in args.size:
         same, said = compare_training(args, size, raw)
         agree, notes = agree and same, notes + said

@@ -92,7 +92,7 @@ class Program:
 
 
 class Report:
-    """What -report=kernels says of a step."""
+    """What -report=kernels says of a step. What it says of products is 0 where there are none."""
     ROW = re.compile(r"^ +[\d.]+ +(?P<ms>[\d.]+) +[\d.]+% +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +\d+%  (?P<kind>\S+)", re.M)
     STEP = re.compile(r"mean of \d+ steps? of ([\d.]+) ms")
     PRODUCTS = re.compile(r"([\d.]+) GFLOP at ([\d.]+) GFLOP/s; .* whole-program efficiency ([\d.]+)%")
@@ -100,10 +100,10 @@ class Report:
     def __init__(self, text):
         self.rows = [(match["kind"], float(match["ms"])) for match in self.ROW.finditer(text)]
         step, products = self.STEP.search(text), self.PRODUCTS.search(text)
-        if not (self.rows and step and products):
+        if not (self.rows and step) or ("calls with products" in text) != bool(products):
             raise RuntimeError(f"-report=kernels says something else:\n{text}")
         self.step_ms = float(step[1])
-        self.gflop, self.rate, self.efficiency = (float(products[i]) for i in (1, 2, 3))
+        self.gflop, self.rate, self.efficiency = (float(products[i]) if products else 0.0 for i in (1, 2, 3))
 
     def ms(self, kind):
         return sum(ms for name, ms in self.rows if name == kind)

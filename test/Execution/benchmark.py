@@ -49,6 +49,11 @@ with tempfile.TemporaryDirectory() as folder:
     text = table.table([json.loads(line) for line in open(raw.file.name)])
     check(len(text.splitlines()) == 2 + 2 + 1 + 2 and "1.50x" in text and "50 %" in text, f"the table is\n{text}")
 
+    # The update alone, as the command measures it.
+    os.symlink(os.path.dirname(dsopt), os.path.join(folder, "bin"))
+    done = subprocess.run([sys.executable, bench.__file__, "--build", folder, "-size=", "-peers=", "-update=1280000", "-rounds=1"], capture_output=True, text=True)
+    check(done.returncode == 0 and " ms " in done.stdout and '"kind": "update"' in open(raw.file.name).readlines()[-1], done.stdout + done.stderr)
+
     # What the command says where nothing is installed.
     command = [sys.executable, bench.__file__, "--build", folder, "-peer-python=absent", "-size=tiny", "-peers=eager,jax"]
     done = subprocess.run(command, capture_output=True, text=True)
