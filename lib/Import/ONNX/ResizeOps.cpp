@@ -245,11 +245,8 @@ Value Resize::resizeAxis(Value x, int64_t dim, const Axis &axis) {
       for (auto [i, tap] : llvm::enumerate(taps))
         matrix[at * axis.input + clamped(first + i)] += excludeOutside ? tap / total : tap;
     }
-    SmallVector<Attribute> numbers;
-    for (double number : matrix)
-      numbers.push_back(e.builder.getFloatAttr(element, number));
-    Value weights = e.constant(
-        DenseElementsAttr::get(RankedTensorType::get({axis.output, axis.input}, element), numbers));
+    auto wide = RankedTensorType::get({axis.output, axis.input}, e.builder.getF64Type());
+    Value weights = e.convert(e.constant(DenseElementsAttr::get(wide, ArrayRef<double>(matrix))), element);
     int64_t last = Emitter::rankOf(x) - 1;
     Value rows = e.moveAxis(x, dim, last);
     if (!rows)

@@ -8,6 +8,8 @@
 
 #include "OpTable.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 
 namespace dsopt::onnx_import {
@@ -19,6 +21,10 @@ Value makeWindows(Emitter &e, Value value, int64_t axis, const Windows &w, Typed
                                           e.attr("dilations", ArrayRef(w.dilations)),
                                           e.attr("lows", ArrayRef(w.lows)), e.attr("value", fill)});
 }
+
+/// Elements, strides and pads of a dimension with windows.
+static constexpr int64_t kMaxExtent = 1 << 24;
+static bool isExtent(int64_t value) { return value >= 1 && value <= kMaxExtent; }
 
 static int64_t product(ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); }
 
@@ -44,10 +50,11 @@ static FailureOr<Windows> windowsOf(NodeBuilder &n, ArrayRef<int64_t> sizes, Arr
                      << "', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER";
   bool roundsUp = n.integerAttr("ceil_mode", 0) != 0;
   for (size_t i = 0; i < rank; ++i) {
-    if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1 || w.kernel[i] > kMaxElements ||
-        w.dilations[i] > kMaxElements / w.kernel[i] || w.strides[i] > kMaxElements)
+    if (!isExtent(w.kernel[i]) || !isExtent(w.strides[i]) || !isExtent(w.dilations[i]) ||
+        w.dilations[i] > kMaxExtent / w.kernel[i] || sizes[i] > kMaxExtent)
       return n.error() << "has a kernel of [" << kernel << "], strides of [" << w.strides
-                       << "] and dilations of [" << w.dilations << "], expected 1 or more each";
+                       << "] and dilations of [" << w.dilations << "] over [" << sizes
+                       << "], expected 1 or more and at most 2^24 each";
     int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
     int64_t low = (*pads)[i], high = (*pads)[i + rank];
     if (automatic != "NOTSET")
@@ -58,8 +65,8 @@ static FailureOr<Windows> windowsOf(NodeBuilder &n, ArrayRef<int64_t> sizes, Arr
       low = automatic == "SAME_LOWER" ? total - total / 2 : total / 2;
       high = total - low;
     }
-    if (low < 0 || high < 0 || low > kMaxElements || high > kMaxElements)
-      return n.error() << "has pads of [" << *pads << "], expected 0 or more each";
+    if (low < 0 || high < 0 || low > kMaxExtent || high > kMaxExtent)
+      return n.error() << "has pads of [" << *pads << "], expected 0 or more and at most 2^24 each";
     int64_t room = sizes[i] + low + high - extent;
     if (room < 0)
       return n.error() << "has windows of " << extent << " elements over " << sizes[i] + low + high
@@ -181,10 +188,13 @@ static LogicalResult convTranspose(NodeBuilder &n) {
   StringRef automatic = n.stringAttr("auto_pad", "NOTSET");
   SmallVector<int64_t> out, lows;
   for (size_t i = 0; i < rank; ++i) {
-    if ((*strides)[i] < 1 || (*dilations)[i] < 1 || (*strides)[i] > kMaxElements ||
-        (*dilations)[i] > kMaxElements / std::max<int64_t>(kernel[i], 1) || (*extra)[i] < 0)
+    if (!isExtent((*strides)[i]) || !isExtent((*dilations)[i]) || !isExtent(kernel[i]) ||
+        !isExtent(sizes[i]) || (*dilations)[i] > kMaxExtent / kernel[i] || (*extra)[i] < 0 ||
+        (*extra)[i] > kMaxExtent || std::abs((*pads)[i]) > kMaxExtent ||
+        std::abs((*pads)[i + rank]) > kMaxExtent)
       return n.error() << "has strides of [" << *strides << "], dilations of [" << *dilations
-                       << "] and output_padding of [" << *extra << "], expected none too small";
+                       << "], pads of [" << *pads << "] and output_padding of [" << *extra
+                       << "], expected none too small and at most 2^24 each";
     int64_t whole = (sizes[i] - 1) * (*strides)[i] + (kernel[i] - 1) * (*dilations)[i] + 1 + (*extra)[i];
     int64_t low = (*pads)[i], high = (*pads)[i + rank];
     bool isGiven = n.attribute("output_shape") != nullptr, isSame = automatic.starts_with("SAME");
@@ -319,6 +329,10 @@ static LogicalResult averagePool(NodeBuilder &n) {
       e.sum(makeWindows(e, x, 2, *w, cast<TypedAttr>(e.builder.getZeroAttr(element))), kernelAxes(*w),
             /*keepdims=*/false);
   bool padding = n.integerAttr("count_include_pad", 0) != 0;
+  for (auto [size, count] : llvm::zip(w->kernel, w->counts))
+    if (size > (1 << 26) / count)
+      return n.error() << "has " << count << " windows of " << size
+                       << " elements, expected a product of 2^26 at most";
   Value counts;
   for (size_t dim = 0; dim < highs.size(); ++dim) {
     SmallVector<int64_t> shape(highs.size() + 2, 1);
