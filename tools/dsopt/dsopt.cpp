@@ -68,7 +68,7 @@ private:
 
 static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOptions &options) {
   std::map<std::string, std::vector<int64_t>> shapes;
-  if (options.has("data"))
+  if (options.has("data") && runtime::namesNpz(options.text("data")))
     for (const runtime::NpzArray &array : runtime::readNpzHeaders(options.text("data")))
       shapes[array.name] = array.shape;
   return shapes;

@@ -1,7 +1,9 @@
 //===- Data.h - micro-batches for a program from -data ----------*- C++ -*-===//
 //
-// Checks an .npz file against a program's inputs (CONTRACT section 3) and hands
-// out its micro-batches.
+// What CONTRACT section 3 calls data: an .npz file of arrays, or files of tokens.
+// A source checks it against a program's inputs and hands out micro-batches: a
+// stream that begins again at its end, permuted in each epoch under -shuffle.
+// Files are mapped, none is read whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,20 +15,8 @@
 
 namespace dsopt::runtime {
 
-/// How many micro-batches of `shape` an array holds (CONTRACT section 3): more axes are a stream of
-/// them, equal rank is a list of rows. `rest` are the rows left over. An Error of status 1 says what
-/// does not fit.
-int64_t countMicroBatches(const NpzArray &array, const std::vector<int64_t> &shape, int64_t &rest,
-                          const std::string &path);
-
-class NpzSource : public InputSource {
+class DataSource : public InputSource {
 public:
-  /// Checks headers only. An Error of status 1 says what does not fit.
-  NpzSource(const Program &program, const std::string &path);
-
-  /// Inflates what is deflated; call once before the first fill.
-  void prepare();
-
   int64_t microBatches() const { return count; }
   /// Lines for the user: remainders dropped.
   const std::vector<std::string> &notes() const { return lines; }
@@ -35,28 +25,59 @@ public:
   /// over the whole steps the data holds, the rest left out with a note.
   int64_t plannedSteps(int64_t steps, int64_t epochs);
 
-  void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
+  /// From now on each epoch has an order of its own, which follows from `seed` and the epoch's number.
+  void shuffle(int64_t seed);
+
+  /// Inflates what is deflated; call once before the first fill.
+  virtual void prepare() {}
+
   void startAt(int64_t step, int64_t consumed) override { shift = consumed - step * program.K; }
 
-private:
-  struct Stream {
-    const NpzArray *array = nullptr;
-    const char *data = nullptr;
-    int64_t elements = 0; ///< of one micro-batch
-    int from = 0, to = 0; ///< element kinds
-    int64_t bytes = 0;    ///< of one element in the file
-  };
+protected:
+  /// `name` is what messages call the data.
+  DataSource(const Program &program, std::string name) : program(program), name(std::move(name)) {}
+  /// Takes the stream's length; an Error of status 1 if it is less than a step.
+  void setCount(int64_t microBatches);
+  /// Where item `item` of `size` items of micro-batch `microBatch` of a step lies among all the stream's
+  /// items.
+  int64_t itemAt(int64_t step, int64_t microBatch, int64_t item, int64_t size) const;
+
   const Program &program;
-  NpzFile file;
-  std::vector<Stream> streams;
+  const std::string name;
   std::vector<std::string> lines;
+
+private:
   int64_t count = 0; ///< micro-batches
   int64_t wrap = 0;  ///< micro-batches after which the stream begins again
   int64_t shift = 0; ///< of the stream against step * K, after another batch
+  bool shuffled = false;
+  uint64_t seed = 0;
 };
 
-/// The source that `-data=text` names; formats that are not read yet say so.
-std::unique_ptr<NpzSource> openData(const Program &program, const std::string &text);
+/// How files of tokens become inputs.
+struct TokenOptions {
+  int64_t bytes = 2;    ///< of a token in raw files
+  bool shifted = false; ///< labels are the next tokens; else the same, and the model shifts
+  std::string input;    ///< takes tokens; empty: input_ids
+  std::string label;    ///< takes labels; empty: labels
+};
+
+/// The source that `-data=text` names: an .npz file, or a file, a comma list, a glob or a folder of
+/// tokens. An Error of status 1 says what does not fit.
+std::unique_ptr<DataSource> openData(const Program &program, const std::string &text,
+                                     const TokenOptions &tokens = {});
+
+/// Whether `-data=text` names one .npz file.
+bool namesNpz(const std::string &text);
+
+/// How many micro-batches of `shape` an array holds (CONTRACT section 3): more axes are a stream of
+/// them, equal rank is a list of rows. `rest` are the rows left over. An Error of status 1 says what
+/// does not fit.
+int64_t countMicroBatches(const NpzArray &array, const std::vector<int64_t> &shape, int64_t &rest,
+                          const std::string &path);
+
+/// Item `index` of a permutation of `size` items that follows from `seed` and `epoch`.
+int64_t permuted(int64_t index, int64_t size, uint64_t seed, uint64_t epoch);
 
 /// "x f32 [8, 64], labels i64 [8]": what a program wants.
 std::string describeInputs(const Program &program);

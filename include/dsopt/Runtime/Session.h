@@ -62,6 +62,7 @@ struct RunOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
+  bool shuffle = false;  ///< the source permutes each epoch; here for the checkpoint's record
   int64_t threads = 1;   ///< at most the program's
   std::vector<int> cpus; ///< where they run: one each if there are as many, else any; empty: as inherited
   bool logNorms = false; ///< fill gradNorms and paramNorms
@@ -78,6 +79,11 @@ public:
   /// of step `step` to `target`, the program's type and shape. Called between and during steps: must
   /// not allocate.
   virtual void fill(int64_t step, int64_t microBatch, int64_t input, void *target) = 0;
+  /// Where element `element` of what `fill` writes comes from, for messages; empty if there is no more to
+  /// say than step and micro-batch.
+  virtual std::string describe(int64_t step, int64_t microBatch, int64_t input, int64_t element) {
+    return "";
+  }
   /// The micro-batches that steps before `step` have consumed: those of `step` follow them.
   virtual void startAt(int64_t step, int64_t consumed) {}
 };

@@ -174,6 +174,9 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
                                  std::to_string(input.ignore_index) + ")");
   int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
                        : static_cast<const int32_t *>(values)[check.outside];
+  std::string place = inputs.describe(step, prepared.microBatch, prepared.action->input, check.outside);
+  if (!place.empty())
+    where += place + ": ";
   throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name +
                                "' is " + std::to_string(value) + ", expected less than " +
                                std::to_string(input.bound) + " and " +

@@ -223,7 +223,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
                                               {"min-lr", number(options.minLr)},
                                               {"weight-decay", number(options.weightDecay)},
                                               {"grad-clip", number(options.gradClip)},
-                                              {"seed", std::to_string(options.seed)}};
+                                              {"seed", std::to_string(options.seed)},
+                                              {"shuffle", options.shuffle ? "on" : "off"}};
   if (program.optimizer == "sgd") {
     texts["momentum"] = number(options.momentum);
   } else {

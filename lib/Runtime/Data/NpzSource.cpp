@@ -1,11 +1,9 @@
 //===- NpzSource.cpp - micro-batches out of an .npz file ------------------===//
 
-#include "dsopt/Runtime/Data.h"
+#include "NpzSource.h"
 
 #include <cstring>
 #include <limits>
-
-#include <sys/stat.h>
 
 using namespace dsopt::runtime;
 
@@ -77,13 +75,6 @@ std::string atStep(const std::string &path, const std::string &input, int64_t st
 }
 } // namespace
 
-std::string dsopt::runtime::describeInputs(const Program &program) {
-  std::string text;
-  for (const Input &input : program.inputs)
-    text += (text.empty() ? "" : ", ") + input.name + " " + input.type + " " + describeShape(input.shape);
-  return text;
-}
-
 int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vector<int64_t> &shape,
                                           int64_t &rest, const std::string &path) {
   rest = 0;
@@ -113,8 +104,10 @@ int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vect
   return count;
 }
 
-NpzSource::NpzSource(const Program &program, const std::string &path) : program(program), file(path) {
+NpzSource::NpzSource(const Program &program, const std::string &path)
+    : DataSource(program, path), file(path) {
   std::string shortest;
+  int64_t count = program.K;
   for (const Input &input : program.inputs) {
     const NpzArray *array = file.find(input.name);
     if (!array) {
@@ -156,14 +149,7 @@ NpzSource::NpzSource(const Program &program, const std::string &path) : program(
     }
     streams.push_back(stream);
   }
-  if (streams.empty())
-    count = program.K;
-  if (count < program.K)
-    throw Error(StatusInput, path + ": holds " + std::to_string(count) +
-                                 " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
-                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
-                                 " micro-batches)");
-  wrap = count;
+  setCount(count);
 }
 
 void NpzSource::prepare() {
@@ -171,39 +157,14 @@ void NpzSource::prepare() {
     stream.data = file.data(*stream.array);
 }
 
-int64_t NpzSource::plannedSteps(int64_t steps, int64_t epochs) {
-  if (steps > 0)
-    return steps;
-  int64_t rest = count % program.K;
-  if (rest)
-    lines.push_back("warning: " + file.path() + ": the last " + std::to_string(rest) + " of " +
-                    std::to_string(count) + " micro-batches do not fill a step of " +
-                    std::to_string(program.K) + " and are left out");
-  wrap = count - rest;
-  return (epochs > 0 ? epochs : 1) * (count / program.K);
-}
-
 void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *target) {
   const Stream &stream = streams[index];
   const Input &input = program.inputs[index];
-  int64_t at = (shift + step * program.K + microBatch) % wrap;
+  int64_t at = itemAt(step, microBatch, 0, 1);
   const char *source = stream.data + at * stream.elements * stream.bytes;
   if (stream.from == stream.to && stream.from != I1)
     std::memcpy(target, source, stream.elements * stream.bytes);
   else if (!convert(stream.from, stream.to, source, target, stream.elements))
     throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +
                                  stream.array->type + " does not fit into " + input.type);
-}
-
-std::unique_ptr<NpzSource> dsopt::runtime::openData(const Program &program, const std::string &text) {
-  if (text.empty())
-    throw Error(StatusInput, "no data: give -data=FILE.npz with the arrays " + describeInputs(program));
-  struct stat info;
-  bool isFolder = stat(text.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  bool endsInBin = text.size() > 4 && text.compare(text.size() - 4, 4, ".bin") == 0;
-  if (isFolder || endsInBin || text.find_first_of(",*?") != std::string::npos)
-    throw Error(StatusInput, "option -data=" + text +
-                                 ": token files, lists and folders are not available yet; "
-                                 "expected one .npz file");
-  return std::make_unique<NpzSource>(program, text);
 }

@@ -14,7 +14,7 @@ namespace dsopt::runtime {
 struct Run {
   ProgramObject &object;
   RunSettings settings;
-  NpzSource &data;
+  DataSource &data;
   std::vector<std::string> notes; ///< lines that rank 0 prints first
   std::optional<Resumed> resumed;
   const Program &program() const { return object.program; }

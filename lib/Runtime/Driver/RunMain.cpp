@@ -36,14 +36,16 @@ static int runUnderMpi(Run &run) {
 }
 
 /// All that can be wrong before the ranks start.
-static std::unique_ptr<NpzSource> prepare(const Program &program, RunSettings &settings,
-                                          std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
+static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
+                                           std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
   int64_t world = program.dp * program.pp;
   if (settings.launchedRanks && settings.launchedRanks != world)
     throw Error(StatusInput, "the launcher started " + std::to_string(settings.launchedRanks) +
                                  " ranks; the program was compiled for " + std::to_string(world) + " (dp " +
                                  std::to_string(program.dp) + " x pp " + std::to_string(program.pp) + ")");
-  std::unique_ptr<NpzSource> data = openData(program, settings.data);
+  std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens);
+  if (settings.options.shuffle)
+    data->shuffle(settings.options.seed);
   settings.steps = data->plannedSteps(settings.steps, settings.epochs);
   notes = data->notes();
   resumed = openCheckpoint(program, settings, notes);
@@ -96,7 +98,7 @@ static int run(int argc, char **argv, int &launchedRank) {
                                  (program.model.empty() ? std::string("something else") : program.model));
   std::vector<std::string> notes;
   std::optional<Resumed> resumed;
-  std::unique_ptr<NpzSource> data = prepare(program, settings, notes, resumed);
+  std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
   data->prepare();
   Run run{*object, settings, *data, notes, std::move(resumed)};
   return settings.launcher == Launcher::Mpi ? runUnderMpi(run) : runLocalRanks(run);

@@ -153,6 +153,11 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
                                  " at most; use: " +
                                  dsoptCommand(program, {"threads=" + std::to_string(settings.threads)}));
   settings.data = options.text("data");
+  run.shuffle = options.has("shuffle");
+  settings.tokens.bytes = options.text("token-bytes") == "4" ? 4 : 2;
+  settings.tokens.shifted = options.text("labels") == "shifted";
+  settings.tokens.input = options.text("token-input");
+  settings.tokens.label = options.text("label-input");
   settings.log = options.text("log");
   settings.logEvery = options.integer("log-every", 1);
   settings.save = options.text("save");

@@ -3,6 +3,7 @@
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
 #define DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
 
+#include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/Session.h"
 
@@ -18,6 +19,7 @@ struct RunSettings {
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
   std::string data, log, save, resume, saveWeights, saveOnnx, weightsFolder;
   int64_t saveEvery = 0, saveKeep = 3; ///< steps between checkpoints, 0: only at the end; how many stay
+  TokenOptions tokens;
   bool resumeNewBatch = false;
   bool resumed = false; ///< there was a checkpoint to go on from
   int64_t logEvery = 1;

@@ -1,7 +1,7 @@
 //===- NpzTest.cpp - .npz files, and micro-batches out of them ------------===//
 
+#include "Data/NpzSource.h"
 #include "NpzWriter.h"
-#include "dsopt/Runtime/Data.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,141 @@
+//===- DataSource.cpp - what all data has in common, and what -data names -===//
+
+#include "NpzSource.h"
+#include "TokenSource.h"
+
+#include <algorithm>
+
+#include <glob.h>
+#include <sys/stat.h>
+
+using namespace dsopt::runtime;
+
+std::string dsopt::runtime::describeInputs(const Program &program) {
+  std::string text;
+  for (const Input &input : program.inputs)
+    text += (text.empty() ? "" : ", ") + input.name + " " + input.type + " " + describeShape(input.shape);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The stream
+//===----------------------------------------------------------------------===//
+
+/// Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": the finalizer.
+static uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+int64_t dsopt::runtime::permuted(int64_t index, int64_t size, uint64_t seed, uint64_t epoch) {
+  // A Feistel network over the next power of four, walked until it comes back into the range (Black and
+  // Rogaway 2002, "Ciphers with arbitrary finite domains", section 4).
+  int half = 1;
+  while ((INT64_C(1) << (2 * half)) < size)
+    ++half;
+  uint64_t mask = (UINT64_C(1) << half) - 1, key = mix(seed ^ mix(epoch));
+  uint64_t value = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = value >> half, right = value & mask;
+    for (uint64_t round = 0; round < 6; ++round) {
+      uint64_t next = left ^ (mix(key + round * 0x632be59bd9b4e019 + right) & mask);
+      left = right;
+      right = next;
+    }
+    value = left << half | right;
+  } while (value >= static_cast<uint64_t>(size));
+  return static_cast<int64_t>(value);
+}
+
+void DataSource::setCount(int64_t microBatches) {
+  if (microBatches < program.K)
+    throw Error(StatusInput, name + ": holds " + std::to_string(microBatches) +
+                                 " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
+                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
+                                 " micro-batches)");
+  count = wrap = microBatches;
+}
+
+int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
+  if (steps > 0)
+    return steps;
+  int64_t rest = count % program.K;
+  if (rest)
+    lines.push_back("warning: " + name + ": the last " + std::to_string(rest) + " of " +
+                    std::to_string(count) + " micro-batches do not fill a step of " +
+                    std::to_string(program.K) + " and are left out");
+  wrap = count - rest;
+  return (epochs > 0 ? epochs : 1) * (count / program.K);
+}
+
+void DataSource::shuffle(int64_t newSeed) {
+  shuffled = true;
+  seed = static_cast<uint64_t>(newSeed);
+}
+
+int64_t DataSource::itemAt(int64_t step, int64_t microBatch, int64_t item, int64_t size) const {
+  int64_t at = shift + step * program.K + microBatch;
+  int64_t index = at % wrap * size + item;
+  return shuffled ? permuted(index, count * size, seed, static_cast<uint64_t>(at / wrap)) : index;
+}
+
+//===----------------------------------------------------------------------===//
+// What -data names
+//===----------------------------------------------------------------------===//
+
+static bool isFolder(const std::string &path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool dsopt::runtime::namesNpz(const std::string &text) {
+  return text.size() > 4 && text.compare(text.size() - 4, 4, ".npz") == 0 &&
+         text.find_first_of(",*?[") == std::string::npos;
+}
+
+/// Files that a pattern matches, in name order.
+static std::vector<std::string> matching(const std::string &pattern) {
+  std::vector<std::string> paths;
+  glob_t found;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  return paths;
+}
+
+static std::vector<std::string> tokenFiles(const std::string &text) {
+  std::vector<std::string> paths;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    bool folder = isFolder(part), pattern = part.find_first_of("*?[") != std::string::npos;
+    if (!folder && !pattern) {
+      paths.push_back(part);
+      continue;
+    }
+    std::vector<std::string> found = matching(folder ? part + "/*.bin" : part);
+    if (found.empty())
+      throw Error(StatusInput, "option -data: " + (folder ? "the folder " + part + " holds no .bin files"
+                                                          : "no file matches " + part));
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
+std::unique_ptr<DataSource> dsopt::runtime::openData(const Program &program, const std::string &text,
+                                                     const TokenOptions &tokens) {
+  if (text.empty())
+    throw Error(StatusInput, "no data: give -data=FILE.npz with the arrays " + describeInputs(program) +
+                                 ", or files of tokens");
+  if (namesNpz(text))
+    return std::make_unique<NpzSource>(program, text);
+  std::vector<std::string> paths = tokenFiles(text);
+  for (const std::string &path : paths)
+    if (namesNpz(path))
+      throw Error(StatusInput, "option -data=" + text + ": " + path +
+                                   " is one of several files; expected one .npz file, or files of tokens");
+  return std::make_unique<TokenSource>(program, text, paths, tokens);
+}
