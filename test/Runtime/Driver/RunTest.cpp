@@ -129,7 +129,8 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
   expect(start + "-resume=auto",
          "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   expect(start + "-save-every=2", "option -save-every needs -save=DIR");
-  expect(start, "no data: give -data=FILE.npz with the arrays x f32 [2, 32], labels i64 [2]");
+  expect(start,
+         "no data: give -data=FILE.npz with the arrays x f32 [2, 32], labels i64 [2], or files of tokens");
   expect(start + "-data=no.npz", "no.npz: cannot be read: No such file or directory");
   expect(start + "-data=data.npz -save-onnx=none/m.onnx",
          "option -save-onnx: cannot write none/m.onnx: No such file or directory");
