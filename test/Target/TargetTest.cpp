@@ -41,19 +41,21 @@ void dsopt_rt_gemm(dsopt_rt *, const dsopt_gemm *p, const void *a, const void *b
       result[i * p->ldc + j] = sum;
     }
 }
-void dsopt_rt_scatter_add_f32(dsopt_rt *, int64_t count, int64_t width, int64_t size, const float *rows,
-                              const void *indices, int64_t indexBytes, float *result, int64_t accumulate) {
+void dsopt_rt_scatter_add(dsopt_rt *, const dsopt_scatter_add *d, const void *rows, const void *indices,
+                          void *target, void *, int64_t accumulate) {
+  auto *result = static_cast<float *>(target);
   if (!accumulate)
-    std::fill(result, result + size * width, 0.f);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t index =
-        indexBytes == 8 ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];
-    for (int64_t j = 0; j < width; ++j)
-      result[index * width + j] += rows[i * width + j];
+    std::fill(result, result + d->size * d->width, 0.f);
+  for (int64_t i = 0; i < d->count; ++i) {
+    int64_t index = d->index_bytes == 8 ? static_cast<const int64_t *>(indices)[i]
+                                        : static_cast<const int32_t *>(indices)[i];
+    for (int64_t j = 0; j < d->width; ++j)
+      result[index * d->width + j] += static_cast<const float *>(rows)[i * d->width + j];
   }
 }
-void dsopt_rt_accumulate_f32(dsopt_rt *, int64_t elements, const float *value, float *gradient,
-                             int64_t accumulate) {
+void dsopt_rt_accumulate(dsopt_rt *, int64_t elements, const float *value, void *target, int64_t,
+                         int64_t accumulate) {
+  auto *gradient = static_cast<float *>(target);
   for (int64_t i = 0; i < elements; ++i)
     gradient[i] = (accumulate ? gradient[i] : 0) + value[i];
 }

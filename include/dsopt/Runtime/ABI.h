@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 2
+#define DSOPT_ABI_VERSION 3
 
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;
@@ -43,7 +43,7 @@ typedef void (*dsopt_segment)(dsopt_rt *rt, void *const *buffers, char *temp, in
 /// `grain`. Returns when all of it is done.
 void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
 
-/// Element types of matrices.
+/// Element types of matrices and gradients.
 enum { DSOPT_F32 = 0, DSOPT_BF16 = 1 };
 /// Leading dimensions of a batch at most.
 enum { DSOPT_BATCH_RANK = 4 };
@@ -61,8 +61,8 @@ typedef struct dsopt_gemm {
   int64_t stride_a[DSOPT_BATCH_RANK], stride_b[DSOPT_BATCH_RANK], stride_c[DSOPT_BATCH_RANK];
 } dsopt_gemm;
 
-/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32. Cut into tiles by bounds that depend on
-/// the product alone (DESIGN 2.1 rule 2).
+/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32, rounded to c's type once. Cut into tiles by
+/// bounds that depend on the product alone (DESIGN 2.1 rule 2).
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);
 
@@ -73,6 +73,7 @@ typedef struct dsopt_linear_nll {
   int64_t ignore_index;
   int64_t label_bytes; ///< 4 or 8
   int64_t type;        ///< of x, weight, bias and the gradient of x
+  int64_t type_weight_grad, type_bias_grad;
 } dsopt_linear_nll;
 
 /// Rows whose logits exist at a time: 64 MiB of them, but 256 rows at least, since each such tile adds to
@@ -89,21 +90,31 @@ static inline int64_t dsopt_linear_nll_chunk(int64_t rows, int64_t classes) {
 
 /// `losses[i] = lse(logits[i]) - logits[i, labels[i]]` with `logits = x * op(weight) + bias`, and the
 /// gradients of x, weight and bias where `grad` is that of `losses`. Rows with the ignored label give 0.
-/// `bias` and each gradient may be null; those of weight and bias are added to where asked.
+/// `bias` and each gradient may be null; those of weight and bias are added to where asked, rounded once for
+/// each tile of rows.
 void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x, const void *weight,
                          const void *bias, const void *labels, const float *grad, float *losses, void *x_grad,
-                         float *weight_grad, float *bias_grad, void *workspace, int64_t accumulate_weight,
+                         void *weight_grad, void *bias_grad, void *workspace, int64_t accumulate_weight,
                          int64_t accumulate_bias);
 
-/// `result[indices[i], :] += rows[i, :]` for i in order, over `count` rows of
-/// `width`; first fills `result` (`size` rows) with zeros unless `accumulate`.
-/// `index_bytes` is 4 or 8; negative indices count from the end.
-void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const float *rows,
-                              const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
+/// Rows that are added where indices say, a constant of the program.
+typedef struct dsopt_scatter_add {
+  int64_t count, width; ///< of the rows
+  int64_t size;         ///< rows of the result
+  int64_t index_bytes;  ///< 4 or 8; negative indices count from the end
+  int64_t type_rows, type_result;
+} dsopt_scatter_add;
 
-/// The same with rows of bf16, which are added in fp32.
-void dsopt_rt_scatter_add_bf16(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const uint16_t *rows,
-                               const void *indices, int64_t index_bytes, float *result, int64_t accumulate);
+/// Bytes of scratch: a result of less than fp32 needs the order of the rows.
+static inline int64_t dsopt_scatter_add_workspace(const dsopt_scatter_add *d) {
+  return d->type_result == DSOPT_F32 ? 0 : d->count * 8;
+}
+
+/// `result[indices[i], :] += rows[i, :]` for i in order; first fills `result` with zeros unless `accumulate`.
+/// In bf16 the rows that go to one place are added in fp32, and their sum is rounded as it is added.
+/// Up to 2^32 rows.
+void dsopt_rt_scatter_add(dsopt_rt *rt, const dsopt_scatter_add *scatter, const void *rows, const void *indices,
+                          void *result, void *workspace, int64_t accumulate);
 
 /// How an update is combined with what is there.
 enum {
@@ -128,9 +139,10 @@ typedef struct dsopt_scatter {
 void dsopt_rt_scatter(dsopt_rt *rt, const dsopt_scatter *scatter, const void *data, const void *indices,
                       const void *updates, void *result);
 
-/// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store.
-void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
-                             int64_t accumulate);
+/// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store, rounded to the gradient's
+/// `type`.
+void dsopt_rt_accumulate(dsopt_rt *rt, int64_t elements, const float *value, void *gradient, int64_t type,
+                         int64_t accumulate);
 
 /// `out = softmax(scale * q k^T + mask) v` for each batch entry and head, and `lse` (fp32, contiguous
 /// `[batch, heads, rows]`). `mask` may be null. `workspace` has dsopt_attention_workspace(d, 0) bytes.

@@ -15,6 +15,8 @@
 #ifndef DSOPT_RUNTIME_ENGINE_H
 #define DSOPT_RUNTIME_ENGINE_H
 
+#include "dsopt/Runtime/Element.h"
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -59,10 +61,10 @@ public:
   /// sent value below.
   virtual void startGather(int slot, RankGroup, const void *slice, void *target, int64_t bytes,
                            TrafficClass) = 0;
-  /// `whole` holds `count * elements` floats; the sum over the members of this rank's part goes (or with
-  /// `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
-  virtual void startReduce(int slot, RankGroup, const float *whole, float *target, int64_t elements,
-                           bool accumulate) = 0;
+  /// `whole` holds `count * elements` of the type; the sum over the members of this rank's part goes (or
+  /// with `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
+  virtual void startReduce(int slot, RankGroup, Element type, const void *whole, void *target,
+                           int64_t elements, bool accumulate) = 0;
   virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
                          TrafficClass) = 0;
   virtual void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;

@@ -85,20 +85,20 @@ struct Action {
   std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
                               ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
   ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states
-  Ref temp;                ///< Run: scratch, if any
-  std::string symbol;      ///< Run: the segment; Update: the kernel
-  int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
-  bool accumulate = false; ///< Run, Reduce
-  int64_t bytes = 0;       ///< Gather: of one slice; Send, Recv: of the value
-  int64_t elements = 0;    ///< Reduce: of one slice; Add; Update
-  std::string type;        ///< Reduce, Add: element type
-  int64_t input = 0;       ///< Input: index into Program::inputs
-  int64_t peer = 0;        ///< Send, Recv: position
-  std::string tag;         ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic;     ///< Gather, Send, Recv: all_gather, send_recv or tied
-  int64_t bucket = -1;     ///< Gather, Reduce, Norm, Update: index into Program::buckets
-  int64_t norms = 0;       ///< Agree: how many of `refs` are records
-  bool sliced = false;     ///< Update: elements start at this rank's slice
+  Ref temp;                 ///< Run: scratch, if any
+  std::string symbol;       ///< Run: the segment; Update: the kernel
+  int64_t micro_batch = 0;  ///< Input, Run: position in the rank's run order
+  bool accumulate = false;  ///< Run, Reduce
+  int64_t bytes = 0;        ///< Gather: of one slice; Send, Recv: of the value
+  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update
+  std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
+  int64_t input = 0;        ///< Input: index into Program::inputs
+  int64_t peer = 0;         ///< Send, Recv: position
+  std::string tag;          ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic;      ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1;      ///< Gather, Reduce, Norm, Update: index into Program::buckets
+  int64_t norms = 0;        ///< Agree: how many of `refs` are records
+  bool sliced = false;      ///< Update: elements start at this rank's slice
 };
 
 inline constexpr int64_t kProductNumbers = 7;

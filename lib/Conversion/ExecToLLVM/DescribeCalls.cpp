@@ -195,7 +195,9 @@ static Call describe(Operation &op, SymbolTable &symbols) {
   if (auto loss = dyn_cast<exec::LinearNllOp>(op))
     return describeLoss(loss);
   // Any other routine: its result's shape, its operands' bytes, the flops it says.
-  auto result = cast<MemRefType>(op.getOperand(op.getNumOperands() - 1).getType());
+  auto scatter = dyn_cast<exec::ScatterAddOp>(op);
+  Value written = scatter ? scatter.getResult() : op.getOperand(op.getNumOperands() - 1);
+  auto result = cast<MemRefType>(written.getType());
   auto flops = op.getAttrOfType<IntegerAttr>("flops");
   return {op.getName().stripDialect(), shapeText(result.getShape()), result.getElementType(), bytes(),
           flops ? flops.getInt() : 0};

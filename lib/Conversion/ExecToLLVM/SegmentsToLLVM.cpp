@@ -77,7 +77,7 @@ private:
   LogicalResult lowerGemm(exec::GemmOp gemm);
   LogicalResult lowerLoss(exec::LinearNllOp loss);
   template <typename Op> LogicalResult lowerAttention(Op attention);
-  LogicalResult requireF32(Operation &op, Value memref);
+  LogicalResult lowerScatterAdd(exec::ScatterAddOp scatter);
   void call(Location loc, StringRef name, ArrayRef<Value> arguments);
 
   Value pointer(Value memref) { return pointers.lookup(memref); }
@@ -108,13 +108,6 @@ void SegmentLowering::call(Location loc, StringRef name, ArrayRef<Value> argumen
     symbols.insert(callee, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
   }
   LLVM::CallOp::create(builder, loc, callee, arguments);
-}
-
-LogicalResult SegmentLowering::requireF32(Operation &op, Value memref) {
-  Type type = cast<MemRefType>(memref.getType()).getElementType();
-  if (!type.isF32())
-    return op.emitOpError("works on ") << type << ", expected f32";
-  return success();
 }
 
 LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
@@ -333,20 +326,58 @@ LogicalResult SegmentLowering::lowerLoss(exec::LinearNllOp loss) {
              << loss.getX().getType() << " and " << other.getType() << ", expected one element type";
   if (bytes < needed)
     return loss.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
+  SmallVector<int64_t> gradientTypes;
+  for (Value gradient : {loss.getWeightGrad(), loss.getBiasGrad()}) {
+    auto found = gradient ? elementTypeOf(loss, gradient) : int64_t(DSOPT_F32);
+    if (failed(found))
+      return failure();
+    gradientTypes.push_back(*found);
+  }
   Location loc = loss.getLoc();
   Value null = LLVM::ZeroOp::create(builder, loc, ptr);
   auto optional = [&](Value memref) { return memref ? pointer(memref) : null; };
   int64_t labelBytes = cast<MemRefType>(loss.getLabels().getType()).getElementTypeBitWidth() / 8;
-  Value descriptor =
-      LLVM::AddressOfOp::create(builder, loc,
-                                descriptors.get("loss", {rows, depth, classes, loss.getTransposeB(),
-                                                         int64_t(loss.getIgnoreIndex()), labelBytes, *type}));
+  Value descriptor = LLVM::AddressOfOp::create(
+      builder, loc,
+      descriptors.get("loss", {rows, depth, classes, loss.getTransposeB(), int64_t(loss.getIgnoreIndex()),
+                               labelBytes, *type, gradientTypes[0], gradientTypes[1]}));
   call(loc, "dsopt_rt_linear_nll",
        {function.getArgument(0), descriptor, pointer(loss.getX()), pointer(loss.getWeight()),
         optional(loss.getBias()), pointer(loss.getLabels()), pointer(loss.getGrad()), pointer(loss.getLoss()),
         optional(loss.getXGrad()), optional(loss.getWeightGrad()), optional(loss.getBiasGrad()),
         pointer(loss.getWorkspace()), accumulate(loc, loss.getWeightIntoGradient()),
         accumulate(loc, loss.getBiasIntoGradient())});
+  return success();
+}
+
+LogicalResult SegmentLowering::lowerScatterAdd(exec::ScatterAddOp scatter) {
+  auto typeRows = elementTypeOf(scatter, scatter.getRows()),
+       typeResult = elementTypeOf(scatter, scatter.getResult());
+  if (failed(typeRows) || failed(typeResult))
+    return failure();
+  auto indices = cast<MemRefType>(scatter.getIndices().getType());
+  dsopt_scatter_add d{};
+  d.count = indices.getNumElements();
+  d.size = dim(scatter.getResult(), 0);
+  d.width = d.size ? elements(scatter.getResult()) / d.size : 0;
+  d.index_bytes = indices.getElementTypeBitWidth() / 8;
+  d.type_rows = *typeRows;
+  d.type_result = *typeResult;
+  if (elements(scatter.getRows()) != d.count * d.width)
+    return scatter.emitOpError("has rows of ")
+           << elements(scatter.getRows()) << " elements, expected " << d.count << " rows of " << d.width;
+  int64_t bytes = scatter.getWorkspace() ? elements(scatter.getWorkspace()) : 0;
+  if (int64_t needed = dsopt_scatter_add_workspace(&d); bytes < needed)
+    return scatter.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
+  Location loc = scatter.getLoc();
+  Value workspace =
+      scatter.getWorkspace() ? pointer(scatter.getWorkspace()) : LLVM::ZeroOp::create(builder, loc, ptr);
+  Value descriptor = LLVM::AddressOfOp::create(
+      builder, loc,
+      descriptors.get("scatter_add", {d.count, d.width, d.size, d.index_bytes, d.type_rows, d.type_result}));
+  call(loc, "dsopt_rt_scatter_add",
+       {function.getArgument(0), descriptor, pointer(scatter.getRows()), pointer(scatter.getIndices()),
+        pointer(scatter.getResult()), workspace, accumulate(loc, scatter.getIntoGradient())});
   return success();
 }
 
@@ -397,29 +428,16 @@ LogicalResult SegmentLowering::lower(Operation &op) {
               pointer(scatter.getUpdates()), pointer(scatter.getResult())});
         return success();
       })
-      .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) -> LogicalResult {
-        if (failed(requireF32(op, scatter.getResult())))
-          return failure();
-        auto indices = cast<MemRefType>(scatter.getIndices().getType());
-        int64_t count = indices.getNumElements(), size = dim(scatter.getResult(), 0);
-        int64_t width = size ? elements(scatter.getResult()) / size : 0;
-        if (elements(scatter.getRows()) != count * width)
-          return op.emitOpError("has rows of ")
-                 << elements(scatter.getRows()) << " elements, expected " << count << " rows of " << width;
-        bool narrow = cast<MemRefType>(scatter.getRows().getType()).getElementType().isBF16();
-        call(loc, narrow ? "dsopt_rt_scatter_add_bf16" : "dsopt_rt_scatter_add_f32",
-             {function.getArgument(0), constant(loc, count), constant(loc, width), constant(loc, size),
-              pointer(scatter.getRows()), pointer(scatter.getIndices()),
-              constant(loc, indices.getElementTypeBitWidth() / 8), pointer(scatter.getResult()),
-              accumulate(loc, scatter.getIntoGradient())});
-        return success();
-      })
+      .Case<exec::ScatterAddOp>([&](exec::ScatterAddOp scatter) { return lowerScatterAdd(scatter); })
       .Case<exec::AccumulateOp>([&](exec::AccumulateOp add) -> LogicalResult {
-        if (failed(requireF32(op, add.getGradient())))
+        if (Type type = getElementTypeOrSelf(add.getValue().getType()); !type.isF32())
+          return op.emitOpError("adds ") << type << ", expected f32";
+        auto type = elementTypeOf(add, add.getGradient());
+        if (failed(type))
           return failure();
-        call(loc, "dsopt_rt_accumulate_f32",
+        call(loc, "dsopt_rt_accumulate",
              {function.getArgument(0), constant(loc, elements(add.getValue())), pointer(add.getValue()),
-              pointer(add.getGradient()), accumulate(loc, true)});
+              pointer(add.getGradient()), constant(loc, *type), accumulate(loc, true)});
         return success();
       })
       .Case<func::ReturnOp>([&](func::ReturnOp) {

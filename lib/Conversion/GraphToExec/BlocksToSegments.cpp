@@ -95,12 +95,20 @@ private:
     FlatSymbolRefAttr symbol;
     DictionaryAttr attrs; ///< of the tensor it stands for
   };
+  struct Scratch {
+    int64_t bytes, offset;
+  };
 
   LogicalResult collectArguments();
   LogicalResult collectResults(func::ReturnOp ret);
   LogicalResult placeValues();
   LogicalResult checkTypes(Operation &op);
   graph::AccumulateOp fusedAccumulation(Value value);
+  /// The element type of the accumulator.
+  Type gradientType(graph::AccumulateOp accumulate) {
+    auto state = tables.lookupNearestSymbolFrom<graph::StateOp>(accumulate, accumulate.getStateAttr());
+    return getElementTypeOrSelf(state.getType());
+  }
   void build();
   void buildOp(Operation &op);
   void buildProduct(Operation &op);
@@ -108,6 +116,7 @@ private:
   void buildLoss(graph::LinearNllGradOp op);
   Value homeOrGradient(Value value);
   int64_t workspaceBytes(Operation &op);
+  Value workspace(Operation &op);
   Value home(Value value);
   Value viewAs(Location loc, Value memref, MemRefType type);
   void countFlops(Operation &op);
@@ -125,7 +134,7 @@ private:
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
   DenseMap<Value, graph::AccumulateOp> fused; ///< products computed in a gradient
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
-  DenseMap<Operation *, int64_t> workspaces;  ///< offsets of routines' scratch
+  DenseMap<Operation *, Scratch> workspaces;  ///< of routines
   DenseMap<Value, Value> homes;               ///< what was built
   SmallVector<Attribute> gathers, reduces;
   int64_t tempBytes = 0, flops = 0;
@@ -177,7 +186,8 @@ LogicalResult SegmentBuilder::collectArguments() {
              << state << " a second time in this block, expected one gradient";
     if (Type type = getElementTypeOrSelf(accumulate.getValue().getType()); !type.isF32())
       return accumulate.emitOpError("has a gradient of ") << type << ", expected f32";
-    add(gradients, {toMemRef(accumulate.getValue().getType()), "update", "exec.gradient", state, {}});
+    auto shape = cast<RankedTensorType>(accumulate.getValue().getType()).getShape();
+    add(gradients, {MemRefType::get(shape, gradientType(accumulate)), "update", "exec.gradient", state, {}});
   }
   for (auto constant : body.getOps<graph::ConstantOp>())
     argumentOf[constant.getResult()] =
@@ -266,6 +276,13 @@ int64_t SegmentBuilder::workspaceBytes(Operation &op) {
     int64_t rows = cast<RankedTensorType>(loss.getX().getType()).getDimSize(0);
     return dsopt_linear_nll_chunk(rows, classes) * classes * int64_t(sizeof(float));
   }
+  if (auto scatter = dyn_cast<graph::GatherGradOp>(op)) {
+    dsopt_scatter_add sizes{};
+    sizes.count = graph::numElements(scatter.getIndices().getType());
+    auto accumulate = fusedAccumulation(scatter.getResult());
+    sizes.type_result = accumulate && gradientType(accumulate).isBF16() ? DSOPT_BF16 : DSOPT_F32;
+    return dsopt_scatter_add_workspace(&sizes);
+  }
   if (!isa<graph::AttentionOp, graph::AttentionGradOp>(op))
     return 0;
   auto q = cast<RankedTensorType>(op.getOperand(0).getType()),
@@ -332,7 +349,7 @@ LogicalResult SegmentBuilder::placeValues() {
   for (auto [value, index] : values)
     offsets[value] = temporaries[index].offset;
   for (auto [op, index] : scratch)
-    workspaces[op] = temporaries[index].offset;
+    workspaces[op] = {temporaries[index].bytes, temporaries[index].offset};
   return success();
 }
 
@@ -367,9 +384,9 @@ Value SegmentBuilder::home(Value value) {
 /// A product or scatter, into its own home or straight into a gradient.
 void SegmentBuilder::buildProduct(Operation &op) {
   Location loc = op.getLoc();
-  auto type = toMemRef(op.getResult(0).getType());
   auto accumulate = fused.lookup(op.getResult(0));
   Value result = homeOrGradient(op.getResult(0));
+  auto type = cast<MemRefType>(result.getType());
   if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
     exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result,
                          matmul.getTransposeA(), matmul.getTransposeB(), bool(accumulate));
@@ -380,31 +397,40 @@ void SegmentBuilder::buildProduct(Operation &op) {
   int64_t count = indexType.getNumElements(), size = type.getDimSize(0);
   int64_t width = size ? type.getNumElements() / size : 0;
   auto matrix = [&](int64_t rows, Type element) { return MemRefType::get({rows, width}, element); };
-  exec::ScatterAddOp::create(
-      builder, loc,
-      viewAs(loc, home(scatter.getGrad()), matrix(count, getElementTypeOrSelf(scatter.getGrad().getType()))),
-      viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType())),
-      viewAs(loc, result, matrix(size, type.getElementType())), bool(accumulate));
+  Value rows =
+      viewAs(loc, home(scatter.getGrad()), matrix(count, getElementTypeOrSelf(scatter.getGrad().getType())));
+  Value indices =
+      viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType()));
+  result = viewAs(loc, result, matrix(size, type.getElementType()));
+  exec::ScatterAddOp::create(builder, loc, rows, indices, result, workspace(op), bool(accumulate));
 }
 
 /// Where a result is written: its own home, or the gradient that it is added to.
 Value SegmentBuilder::homeOrGradient(Value value) {
   auto accumulate = fused.lookup(value);
-  return accumulate ? viewAs(value.getLoc(), argument(gradients.lookup(accumulate.getStateAttr())),
-                             toMemRef(value.getType()))
-                    : home(value);
+  if (!accumulate)
+    return home(value);
+  Value gradient = argument(gradients.lookup(accumulate.getStateAttr()));
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  return viewAs(value.getLoc(), gradient, MemRefType::get(shape, getElementTypeOrSelf(gradient.getType())));
+}
+
+/// A routine's scratch, or null.
+Value SegmentBuilder::workspace(Operation &op) {
+  auto it = workspaces.find(&op);
+  if (it == workspaces.end())
+    return {};
+  return exec::TempOp::create(builder, op.getLoc(), MemRefType::get({it->second.bytes}, builder.getI8Type()),
+                              it->second.offset);
 }
 
 void SegmentBuilder::buildLoss(graph::LinearNllGradOp op) {
   auto optional = [&](Value value) { return value ? homeOrGradient(value) : Value(); };
   auto flag = [&](Value value) { return fused.contains(value) ? builder.getUnitAttr() : UnitAttr(); };
-  Value workspace =
-      exec::TempOp::create(builder, op.getLoc(), MemRefType::get({workspaceBytes(*op)}, builder.getI8Type()),
-                           workspaces.lookup(op));
   auto routine = exec::LinearNllOp::create(
       builder, op.getLoc(), home(op.getX()), home(op.getWeight()), optional(op.getBias()),
       home(op.getLabels()), home(op.getGrad()), home(op.getLoss()), optional(op.getXGrad()),
-      optional(op.getWeightGrad()), optional(op.getBiasGrad()), workspace, op.getIgnoreIndexAttr(),
+      optional(op.getWeightGrad()), optional(op.getBiasGrad()), workspace(*op), op.getIgnoreIndexAttr(),
       op.getTransposeBAttr(), flag(op.getWeightGrad()), flag(op.getBiasGrad()));
   routine->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op.getOperation()).getFlops()));
 }
@@ -412,20 +438,19 @@ void SegmentBuilder::buildLoss(graph::LinearNllGradOp op) {
 void SegmentBuilder::buildAttention(Operation &op) {
   Location loc = op.getLoc();
   auto optional = [&](Value value) { return value ? home(value) : Value(); };
-  Value workspace = exec::TempOp::create(
-      builder, loc, MemRefType::get({workspaceBytes(op)}, builder.getI8Type()), workspaces.lookup(&op));
+  Value scratch = workspace(op);
   Operation *built = nullptr;
   if (auto attention = dyn_cast<graph::AttentionOp>(op))
     built = exec::AttentionOp::create(
         builder, loc, home(attention.getQ()), home(attention.getK()), home(attention.getV()),
-        optional(attention.getMask()), home(attention.getResult()), home(attention.getLse()), workspace,
+        optional(attention.getMask()), home(attention.getResult()), home(attention.getLse()), scratch,
         attention.getScaleAttr(), attention.getCausalAttr(), builder.getI64IntegerAttr(threads));
   else if (auto gradient = dyn_cast<graph::AttentionGradOp>(op))
     built = exec::AttentionGradOp::create(
         builder, loc, home(gradient.getQ()), home(gradient.getK()), home(gradient.getV()),
         optional(gradient.getMask()), home(gradient.getResult()), home(gradient.getLse()),
         home(gradient.getGrad()), home(gradient.getQGrad()), home(gradient.getKGrad()),
-        home(gradient.getVGrad()), workspace, gradient.getScaleAttr(), gradient.getCausalAttr(),
+        home(gradient.getVGrad()), scratch, gradient.getScaleAttr(), gradient.getCausalAttr(),
         builder.getI64IntegerAttr(threads));
   // Reports read it.
   built->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op).getFlops()));

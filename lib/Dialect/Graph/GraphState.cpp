@@ -51,7 +51,12 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyState(*this, getStateAttr(), getType(), true, symbols);
 }
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyState(*this, getStateAttr(), getValue().getType(), false, symbols);
+  // A value in fp32 is rounded as it is added to an accumulator in bf16.
+  auto type = cast<RankedTensorType>(getValue().getType());
+  auto state = dyn_cast_or_null<StateOp>(symbols.lookupNearestSymbolFrom(*this, getStateAttr()));
+  if (state && type.getElementType().isF32() && getElementTypeOrSelf(state.getType()).isBF16())
+    type = RankedTensorType::get(type.getShape(), getElementTypeOrSelf(state.getType()));
+  return verifyState(*this, getStateAttr(), type, false, symbols);
 }
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyState(*this, getStateAttr(), getValue().getType(), true, symbols);

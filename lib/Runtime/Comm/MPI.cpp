@@ -101,11 +101,12 @@ public:
     count(kind, bytes * (group.count - 1));
     issue(op, slot);
   }
-  void startReduce(int slot, RankGroup group, const float *whole, float *target, int64_t elements,
+  void startReduce(int slot, RankGroup group, Element type, const void *whole, void *target, int64_t elements,
                    bool accumulate) override {
-    Operation &op = begin(slot, Kind::Reduce, group, elements * sizeof(float));
-    op.source = reinterpret_cast<const char *>(whole);
-    op.target = reinterpret_cast<char *>(target);
+    Operation &op = begin(slot, Kind::Reduce, group, elements * bytesOf(type));
+    op.source = static_cast<const char *>(whole);
+    op.target = static_cast<char *>(target);
+    op.type = type;
     op.accumulate = accumulate;
     op.chunk = std::min(kMessage, stagingBytes / std::max(group.count, 1) / 64 * 64);
     if (group.count > 1 && op.chunk == 0)
@@ -189,6 +190,7 @@ private:
     const char *source = nullptr;
     char *target = nullptr;
     int64_t bytes = 0, offset = 0, chunk = 0;
+    Element type = Element::F32;
     bool accumulate = false;
     uint64_t tag = 0;
     int active = 0; ///< requests in flight
@@ -237,9 +239,8 @@ private:
     int64_t size = std::min(op.chunk, op.bytes - op.offset);
     int self = thisRank - op.group.first;
     for (int i = 0; i < op.group.count; ++i)
-      parts[i] = reinterpret_cast<const float *>(i == self ? op.source + i * op.bytes + op.offset
-                                                           : staging + i * op.chunk);
-    treeSum(parts.data(), op.group.count, reinterpret_cast<float *>(op.target + op.offset), size / 4,
+      parts[i] = i == self ? op.source + i * op.bytes + op.offset : staging + i * op.chunk;
+    treeSum(op.type, parts.data(), op.group.count, op.target + op.offset, size / bytesOf(op.type),
             op.accumulate);
   }
 
@@ -248,7 +249,7 @@ private:
   int64_t stagingBytes = 0;
   int idle = 0;
   Operation operations[kSlots];
-  std::vector<const float *> parts;
+  std::vector<const void *> parts;
 };
 
 } // namespace

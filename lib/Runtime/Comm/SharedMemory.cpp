@@ -99,11 +99,12 @@ public:
     count(kind, bytes * (group.count - 1));
     post(op, slice, bytes);
   }
-  void startReduce(int slot, RankGroup group, const float *whole, float *target, int64_t elements,
+  void startReduce(int slot, RankGroup group, Element type, const void *whole, void *target, int64_t elements,
                    bool accumulate) override {
     Operation &op = begin(slot, Kind::Reduce, group);
-    op.target = reinterpret_cast<char *>(target);
-    op.bytes = elements * sizeof(float);
+    op.target = static_cast<char *>(target);
+    op.bytes = elements * bytesOf(type);
+    op.type = type;
     op.accumulate = accumulate;
     count(TrafficClass::ReduceScatter, op.bytes * (group.count - 1));
     post(op, whole, op.bytes);
@@ -210,6 +211,7 @@ private:
     const char *source = nullptr;
     char *target = nullptr;
     int64_t bytes = 0, offset = 0;
+    Element type = Element::F32;
     bool accumulate = false;
     int peer = 0;
     uint64_t tag = 0;
@@ -304,23 +306,17 @@ private:
         Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
         if (!channel)
           return false;
-        parts[i] =
-            reinterpret_cast<const float *>(static_cast<const char *>(channel->pointer) + index * op.bytes);
+        parts[i] = static_cast<const char *>(channel->pointer) + index * op.bytes;
       }
-      float *target = reinterpret_cast<float *>(op.target);
-      divide(op.bytes / 4, 16 << 10, [&](int64_t begin, int64_t end) {
+      int64_t width = bytesOf(op.type);
+      divide(op.bytes / width, 16 << 10, [&](int64_t begin, int64_t end) {
         constexpr int kMost = 64;
-        const float *some[kMost];
-        if (op.group.count <= kMost) {
-          for (int i = 0; i < op.group.count; ++i)
-            some[i] = parts[i] + begin;
-          treeSum(some, op.group.count, target + begin, end - begin, op.accumulate);
-        } else {
-          std::vector<const float *> many(parts.begin(), parts.begin() + op.group.count);
-          for (const float *&part : many)
-            part += begin;
-          treeSum(many.data(), op.group.count, target + begin, end - begin, op.accumulate);
-        }
+        const void *some[kMost];
+        std::vector<const void *> many(op.group.count > kMost ? op.group.count : 0);
+        const void **from = many.empty() ? some : many.data();
+        for (int i = 0; i < op.group.count; ++i)
+          from[i] = parts[i] + begin * width;
+        treeSum(op.type, from, op.group.count, op.target + begin * width, end - begin, op.accumulate);
       });
       op.left = 0;
       moved[slot] = true;
@@ -380,7 +376,7 @@ private:
   int spin = 0;
   ThreadPool *pool = nullptr;
   Operation operations[kSlots];
-  std::vector<const float *> parts;
+  std::vector<const char *> parts;
   std::vector<char> read;
 };
 

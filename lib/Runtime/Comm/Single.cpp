@@ -16,10 +16,10 @@ public:
     if (slice != target)
       std::memmove(target, slice, bytes);
   }
-  void startReduce(int, RankGroup, const float *whole, float *target, int64_t elements,
+  void startReduce(int, RankGroup, Element type, const void *whole, void *target, int64_t elements,
                    bool accumulate) override {
     if (accumulate || whole != target)
-      treeSum(&whole, 1, target, elements, accumulate);
+      treeSum(type, &whole, 1, target, elements, accumulate);
   }
   void startSend(int, int peer, const void *, int64_t, uint64_t, TrafficClass) override { alone(peer); }
   void startRecv(int, int peer, void *, int64_t, uint64_t) override { alone(peer); }

@@ -48,7 +48,7 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
 size_t Agreement::addNorm(const Action &action) {
   int64_t slice = program.buckets[action.bucket].padded / program.dp;
   records.push_back(reinterpret_cast<int64_t *>(addresses.at(action.refs[1])));
-  return gradients.addRange(action.bucket, reinterpret_cast<const float *>(addresses.at(action.refs[0])),
+  return gradients.addRange(action.bucket, elementNamed(action.type), addresses.at(action.refs[0]),
                             info.dpRank * slice, slice);
 }
 

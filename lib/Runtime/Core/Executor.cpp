@@ -37,6 +37,7 @@ Executor::Executor(const Program &program, const RankInfo &info, Engine &engine,
     Prepared prepared;
     prepared.action = &action;
     prepared.args = pointers.size();
+    prepared.type = elementNamed(action.type);
     for (const Ref &ref : action.refs)
       pointers.push_back(addresses.at(ref));
     switch (action.kind) {
@@ -200,8 +201,12 @@ bool Executor::start(int64_t index, int slot) {
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);
     return true;
   case ActionKind::Add:
-    pool.split(0, action.elements, 16 << 10, [&](int64_t begin, int64_t end, int) {
-      addInto(static_cast<float *>(args[0]) + begin, static_cast<float *>(args[1]) + begin, end - begin);
+    withElement(prepared.type, [&](auto element) {
+      auto *target = static_cast<decltype(element) *>(args[0]),
+           *source = static_cast<decltype(element) *>(args[1]);
+      pool.split(0, action.elements, 16 << 10, [&](int64_t begin, int64_t end, int) {
+        addInto(target + begin, source + begin, end - begin);
+      });
     });
     return true;
   case ActionKind::Norm:
@@ -219,8 +224,8 @@ bool Executor::start(int64_t index, int slot) {
     engine.startGather(slot, groupOf(program, info), args[0], args[1], action.bytes, prepared.traffic);
     return false;
   case ActionKind::Reduce:
-    engine.startReduce(slot, groupOf(program, info), static_cast<float *>(args[0]),
-                       static_cast<float *>(args[1]), action.elements, action.accumulate);
+    engine.startReduce(slot, groupOf(program, info), prepared.type, args[0], args[1], action.elements,
+                       action.accumulate);
     return false;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);
@@ -243,15 +248,16 @@ void Executor::writeTables(const Decision &decision) {
 
 /// What a report counts for an action that is no call.
 int64_t Executor::bytesMoved(const Action &action) const {
+  int64_t width = bytesOf(elementNamed(action.type));
   switch (action.kind) {
   case ActionKind::Gather:
     return 2 * action.bytes * program.dp;
   case ActionKind::Reduce:
-    return (program.dp + 1) * action.elements * sizeof(float);
+    return (program.dp + 1) * action.elements * width;
   case ActionKind::Add:
-    return 3 * action.elements * sizeof(float);
+    return 3 * action.elements * width;
   case ActionKind::Norm:
-    return program.buckets[action.bucket].padded / program.dp * sizeof(float);
+    return program.buckets[action.bucket].padded / program.dp * width;
   default:
     return action.bytes;
   }

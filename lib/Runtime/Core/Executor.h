@@ -44,6 +44,7 @@ private:
     size_t args = 0;                             ///< first of its pointers in `pointers`
     char *temp = nullptr;
     int64_t microBatch = 0;                 ///< Input: index in the step
+    Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
     int peer = 0;

@@ -127,7 +127,8 @@ void readPosition(const Json &json, Position &position, const std::string &where
       .list("buffers", position.buffers, readBuffer)
       .list("actions", position.actions, readAction)
       .list("loads", position.loads, [](const Json &json, Position::Load &load, const std::string &where) {
-        Reader(json, where)("bucket", load.bucket)("target", load.target)("sliced", load.sliced)("master", load.master);
+        Reader(json, where)("bucket", load.bucket)("target", load.target)("sliced", load.sliced)("master",
+                                                                                                 load.master);
       });
   if (auto it = json.find("traffic"); it != json.end()) {
     Traffic &t = position.traffic;
@@ -140,7 +141,8 @@ void readCall(const Json &json, Call &call, const std::string &where) {
   Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
       "flops", call.flops)("products", call.products);
   if (call.products.size() % kProductNumbers)
-    bad(where + ": " + std::to_string(call.products.size()) + " numbers of products, expected seven for each");
+    bad(where + ": " + std::to_string(call.products.size()) +
+        " numbers of products, expected seven for each");
 }
 
 void checkIndex(int64_t index, size_t size, const std::string &where) {
@@ -242,8 +244,8 @@ void check(const Program &p) {
       case ActionKind::Run:
         break;
       }
-      if ((action.kind == ActionKind::Reduce || action.kind == ActionKind::Add) && action.type != "f32")
-        bad(where + ": element type '" + action.type + "', expected f32");
+      if (!isElement(action.type))
+        bad(where + ": element type '" + action.type + "', expected f32 or bf16");
     }
   }
 }

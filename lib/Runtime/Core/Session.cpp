@@ -15,9 +15,9 @@ namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch),           reinterpret_cast<void *>(&dsopt_rt_gemm),
-    reinterpret_cast<void *>(&dsopt_rt_linear_nll),       reinterpret_cast<void *>(&dsopt_rt_scatter_add_f32),
-    reinterpret_cast<void *>(&dsopt_rt_scatter_add_bf16), reinterpret_cast<void *>(&dsopt_rt_accumulate_f32)};
+    reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_gemm),
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate)};
 
 /// Threads that share CPUs with others do not spin.
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
@@ -126,7 +126,7 @@ private:
         continue;
       int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;
       auto *values = reinterpret_cast<const float *>(addresses.at(load.target));
-      parameters.addRange(load.bucket, load.sliced ? values : values + first, first, slice);
+      parameters.addRange(load.bucket, Element::F32, load.sliced ? values : values + first, first, slice);
     }
     norms.resize(tracked.size() * ExactSum::kDigits);
     allNorms.resize(norms.size() * engine.size());

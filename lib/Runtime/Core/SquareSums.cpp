@@ -16,7 +16,7 @@ SquareSums::SquareSums(const Program &program, int threads, bool byParameter)
     partial.parameters.resize(sums.size());
 }
 
-size_t SquareSums::addRange(int64_t bucket, const float *values, int64_t first, int64_t count) {
+size_t SquareSums::addRange(int64_t bucket, Element type, const void *values, int64_t first, int64_t count) {
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Parameter &parameter = program.parameters[i];
     if (parameter.bucket != bucket || !parameter.trainable)
@@ -24,7 +24,8 @@ size_t SquareSums::addRange(int64_t bucket, const float *values, int64_t first, 
     int64_t begin = std::max(parameter.bucket_offset, first);
     int64_t end = std::min(parameter.bucket_offset + elementsOf(parameter), first + count);
     for (; begin < end; begin += kPiece)
-      pieces.push_back({values + (begin - first), std::min(kPiece, end - begin), static_cast<int64_t>(i)});
+      pieces.push_back({type, static_cast<const char *>(values) + (begin - first) * bytesOf(type),
+                        std::min(kPiece, end - begin), static_cast<int64_t>(i)});
   }
   ends.push_back(pieces.size());
   return ends.size() - 1;
@@ -49,7 +50,9 @@ void SquareSums::compute(size_t range, ThreadPool &pool) {
     const Piece &piece = pieces[first + index];
     Partial &partial = partials[thread];
     ExactSum squares;
-    squares.addSquares(piece.values, piece.elements);
+    withElement(piece.type, [&](auto element) {
+      squares.addSquares(static_cast<const decltype(element) *>(piece.values), piece.elements);
+    });
     squares.normalize();
     partial.total.add(squares);
     if (squares.nonFinite && (partial.nonFinite < 0 || piece.parameter < partial.nonFinite))

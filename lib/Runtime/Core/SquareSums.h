@@ -5,6 +5,7 @@
 
 #include "Core/ThreadPool.h"
 #include "Kernels/CPU/ExactSum.h"
+#include "dsopt/Runtime/Element.h"
 #include "dsopt/Runtime/Program.h"
 
 namespace dsopt::runtime {
@@ -18,7 +19,7 @@ public:
 
   /// `values` are elements [first, first + count) of `bucket`; `first` is a multiple of 64. Returns the
   /// range's number.
-  size_t addRange(int64_t bucket, const float *values, int64_t first, int64_t count);
+  size_t addRange(int64_t bucket, Element type, const void *values, int64_t first, int64_t count);
 
   size_t ranges() const { return ends.size(); }
   /// Sums one range into `total`, and into its parameters' own sums, which start over.
@@ -31,7 +32,8 @@ public:
 
 private:
   struct Piece {
-    const float *values;
+    Element type;
+    const void *values;
     int64_t elements, parameter;
   };
   struct Partial {

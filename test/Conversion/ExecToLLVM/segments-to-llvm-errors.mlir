@@ -32,3 +32,19 @@ func.func private @block0.F(%r: memref<1x1x4x4xf32>, %lse: memref<1x1x4xf32>, %w
   exec.attention %r, %r, %r, %r, %lse, %w {scale = 1.0 : f64, threads = 1 : i64} : memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<1x1x4xf32>, memref<16xi8>
   return
 }
+
+// -----
+
+func.func private @block0.W(%d: memref<8x3xf32>, %i: memref<8xi32>, %e: memref<5x3xbf16>) attributes {exec.segment} {
+  // expected-error @below {{has a workspace of 0 bytes, expected 64}}
+  exec.scatter_add %d, %i -> %e {into_gradient} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xbf16>
+  return
+}
+
+// -----
+
+func.func private @block0.W(%v: memref<4xbf16>, %g: memref<4xbf16>) attributes {exec.segment} {
+  // expected-error @below {{adds 'bf16', expected f32}}
+  exec.accumulate %v -> %g : memref<4xbf16> -> memref<4xbf16>
+  return
+}

@@ -4,10 +4,13 @@
 // CHECK-DAG: llvm.func @dsopt_rt_gemm(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
 // m, n, k, transposes, rows' lengths, types; then the batch and its strides.
 // CHECK-DAG: llvm.mlir.global external constant @product.0(dense<[8, 3, 4, 0, 0, 4, 3, 3, 0, 0, 1, 1, 1, 2, 0, 0, 0, 32, 0, 0, 0, 12, 0, 0, 0, 24]> : tensor<26xi64>)
-// CHECK-DAG: llvm.mlir.global external constant @product.2(dense<[16, 16, 4, 0, 1, 24, 24, 16, 0, 0, 1, 1, 5, 2, 0, 0, 384, 4, 0, 0, 384, 4, 0, 0, 512, 256]> : tensor<26xi64>)
-// CHECK-DAG: llvm.mlir.global external constant @product.3(dense<[4, 8, 6, 1, 1, 4, 6, 8, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<26xi64>)
-// CHECK-DAG: llvm.func @dsopt_rt_scatter_add_f32(!llvm.ptr, i64, i64, i64, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64)
-// CHECK-DAG: llvm.func @dsopt_rt_accumulate_f32(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64)
+// CHECK-DAG: llvm.mlir.global external constant @product.3(dense<[16, 16, 4, 0, 1, 24, 24, 16, 0, 0, 1, 1, 5, 2, 0, 0, 384, 4, 0, 0, 384, 4, 0, 0, 512, 256]> : tensor<26xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @product.4(dense<[4, 8, 6, 1, 1, 4, 6, 8, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<26xi64>)
+// Rows and their width, rows of the result, bytes of an index, types.
+// CHECK-DAG: llvm.mlir.global external constant @[[SCATTER:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 0, 0]> : tensor<6xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @[[ROUNDS:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 1, 1]> : tensor<6xi64>)
+// CHECK-DAG: llvm.func @dsopt_rt_scatter_add(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// CHECK-DAG: llvm.func @dsopt_rt_accumulate(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64, i64)
 
 // CHECK-DAG: llvm.mlir.global external constant @const_0(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>) {{.*}}alignment = 64 : i64{{.*}} : !llvm.array<4 x f32>
 // CHECK-DAG: llvm.mlir.global external constant @const_1(dense<[1, 0, 1]> : tensor<3xi8>) {{.*}} : !llvm.array<3 x i8>
@@ -59,14 +62,13 @@ func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref
                             %e: memref<5x3xf32>, %h: memref<8x3xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
   // CHECK: llvm.call @dsopt_rt_gemm({{.*}}, %[[ACC]])
   exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x3xf32> -> memref<4x3xf32>
-  // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
-  // CHECK: %[[WIDTH:.*]] = llvm.mlir.constant(3 : i64)
-  // CHECK: %[[SIZE:.*]] = llvm.mlir.constant(5 : i64)
-  // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i64)
-  // CHECK: llvm.call @dsopt_rt_scatter_add_f32(%[[RT]], %[[COUNT]], %[[WIDTH]], %[[SIZE]], {{.*}}, {{.*}}, %[[FOUR]], {{.*}}, %[[ACC]])
+  // CHECK: %[[NULL:.*]] = llvm.mlir.zero
+  // CHECK: %[[DESCRIPTOR:.*]] = llvm.mlir.addressof @[[SCATTER]]
+  // CHECK: llvm.call @dsopt_rt_scatter_add(%[[RT]], %[[DESCRIPTOR]], {{.*}}, {{.*}}, {{.*}}, %[[NULL]], %[[ACC]])
   exec.scatter_add %d, %i -> %e {into_gradient} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xf32>
   // CHECK: %[[E:.*]] = llvm.mlir.constant(24 : i64)
-  // CHECK: llvm.call @dsopt_rt_accumulate_f32(%[[RT]], %[[E]], {{.*}}, {{.*}}, %[[ACC]])
+  // CHECK: %[[F32:.*]] = llvm.mlir.constant(0 : i64)
+  // CHECK: llvm.call @dsopt_rt_accumulate(%[[RT]], %[[E]], {{.*}}, {{.*}}, %[[F32]], %[[ACC]])
   exec.accumulate %d -> %h : memref<8x3xf32> -> memref<8x3xf32>
   return
 }
@@ -74,8 +76,8 @@ func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref
 // Strides: heads side by side in a row, a result whose columns are contiguous, equal products once.
 // CHECK-LABEL: llvm.func @block1.F(
 // CHECK: llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-// CHECK-COUNT-2: llvm.mlir.addressof @product.2
-// CHECK: llvm.mlir.addressof @product.3
+// CHECK-COUNT-2: llvm.mlir.addressof @product.3
+// CHECK: llvm.mlir.addressof @product.4
 func.func private @block1.F(%x: memref<5x16x24xf32>, %s: memref<5x2x16x16xf32>, %a: memref<8x6xf32>, %b: memref<6x4xf32>,
                             %c: memref<4x8xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
   %q = exec.view %x : memref<5x16x24xf32> to memref<5x2x16x4xf32, strided<[384, 4, 24, 1]>>
@@ -84,5 +86,21 @@ func.func private @block1.F(%x: memref<5x16x24xf32>, %s: memref<5x2x16x16xf32>, 
   exec.gemm %q, %k -> %s : memref<5x2x16x4xf32, strided<[384, 4, 24, 1]>>, memref<5x2x4x16xf32, strided<[384, 4, 1, 24], offset: 8>> -> memref<5x2x16x16xf32>
   %t = exec.view %c : memref<4x8xf32> to memref<8x4xf32, strided<[1, 8]>>
   exec.gemm %a, %b -> %t : memref<8x6xf32>, memref<6x4xf32> -> memref<8x4xf32, strided<[1, 8]>>
+  return
+}
+
+// Gradients in bf16: the order of rows needs scratch, a value is rounded as it is added.
+// CHECK-LABEL: llvm.func @block2.W(
+// CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[TEMP:.*]]: !llvm.ptr, %[[ACC:.*]]: i64)
+func.func private @block2.W(%d: memref<8x3xbf16>, %v: memref<8x3xf32>, %i: memref<8xi32>, %e: memref<5x3xbf16>,
+                            %h: memref<8x3xbf16>) attributes {exec.segment, exec.temp_bytes = 64 : i64} {
+  // CHECK: %[[SCRATCH:.*]] = llvm.getelementptr %[[TEMP]]
+  %w = exec.temp at 0 : memref<64xi8>
+  // CHECK: %[[DESCRIPTOR:.*]] = llvm.mlir.addressof @[[ROUNDS]]
+  // CHECK: llvm.call @dsopt_rt_scatter_add(%[[RT]], %[[DESCRIPTOR]], {{.*}}, {{.*}}, {{.*}}, %[[SCRATCH]], %[[ACC]])
+  exec.scatter_add %d, %i -> %e workspace %w {into_gradient} : memref<8x3xbf16>, memref<8xi32> -> memref<5x3xbf16> workspace memref<64xi8>
+  // CHECK: %[[BF16:.*]] = llvm.mlir.constant(1 : i64)
+  // CHECK: llvm.call @dsopt_rt_accumulate(%[[RT]], {{.*}}, {{.*}}, {{.*}}, %[[BF16]], %[[ACC]])
+  exec.accumulate %v -> %h : memref<8x3xf32> -> memref<8x3xbf16>
   return
 }

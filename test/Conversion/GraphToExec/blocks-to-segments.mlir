@@ -5,6 +5,9 @@ graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
 graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
 graph.state @e.grad.0 : tensor<5x2x3xf32> "grad" of @w block 0
 graph.state @b.grad.0 : tensor<2xf32> "grad" of @w block 0
+graph.state @n.grad.4 : tensor<4x2xbf16> "grad" of @w block 4
+graph.state @n.grad.5 : tensor<2xbf16> "grad" of @w block 4
+graph.state @n.grad.6 : tensor<5x6xbf16> "grad" of @w block 4
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 3
 
 func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
@@ -111,6 +114,29 @@ func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor
   %0 = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
   graph.accumulate @w.grad.0, %0 : tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
+}
+
+// Gradients in bf16: products round what they add, so do values in f32; rows are put in order in scratch.
+// CHECK-LABEL: func.func private @block4.W(
+// CHECK-SAME: %[[X:.*]]: memref<8x4xbf16> {exec.access = "read"}, %[[DY:.*]]: memref<8x2xbf16> {exec.access = "read"},
+// CHECK-SAME: %[[D:[a-z0-9]+]]: memref<8x2xf32> {{.*}}, %[[R:[a-z0-9]+]]: memref<7x6xbf16> {{.*}}, %[[I:[a-z0-9]+]]: memref<7xi64>
+// CHECK-SAME: %[[GW:[a-z0-9]+]]: memref<4x2xbf16> {exec.access = "update", exec.gradient = @n.grad.4},
+// CHECK-SAME: %[[GB:[a-z0-9]+]]: memref<2xbf16> {exec.access = "update", exec.gradient = @n.grad.5},
+// CHECK-SAME: %[[GE:[a-z0-9]+]]: memref<5x6xbf16> {exec.access = "update", exec.gradient = @n.grad.6})
+func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: tensor<8x2xf32>, %r: tensor<7x6xbf16>, %i: tensor<7xi64>)
+    attributes {graph.block = 4 : i64, graph.phase = "W"} {
+  // CHECK: exec.gemm %[[X]], %[[DY]] -> %[[GW]] {into_gradient, transpose_a} : memref<8x4xbf16>, memref<8x2xbf16> -> memref<4x2xbf16>
+  %dw = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> tensor<4x2xf32>
+  graph.accumulate @n.grad.4, %dw : tensor<4x2xf32>
+  // CHECK: %[[T:.*]] = exec.temp at 0 : memref<2xf32>
+  %db = graph.kernel @columns(%d) : (tensor<8x2xf32>) -> tensor<2xf32>
+  // CHECK: exec.accumulate %[[T]] -> %[[GB]] : memref<2xf32> -> memref<2xbf16>
+  graph.accumulate @n.grad.5, %db : tensor<2xf32>
+  // CHECK: %[[S:.*]] = exec.temp at {{.*}} : memref<56xi8>
+  // CHECK: exec.scatter_add %[[R]], %[[I]] -> %[[GE]] workspace %[[S]] {into_gradient}
+  %de = graph.gather_grad %r, %i {axis = 0 : i64} : (tensor<7x6xbf16>, tensor<7xi64>) -> tensor<5x6xf32>
+  graph.accumulate @n.grad.6, %de : tensor<5x6xf32>
+  return
 }
 
 // CHECK: memref.global "private" constant @const_0 : memref<8x2xf32> = dense<

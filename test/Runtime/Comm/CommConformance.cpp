@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Core/ThreadPool.h"
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "Ranks.h"
 
@@ -69,29 +70,36 @@ void gather(Engine &engine, RankGroup group, char *arena, int64_t elements) {
   }
 }
 
-void reduce(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+float narrowed(float value, float) { return value; }
+uint16_t narrowed(float value, uint16_t) { return roundToBf16(value); }
+
+/// Of float, or of bf16 in uint16_t.
+template <typename T> void reduce(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+  constexpr Element type = sizeof(T) == 2 ? Element::BF16 : Element::F32;
+  auto value = [](int rank, int64_t i) { return narrowed(valueOf(rank, i), T()); };
   Bump bump{arena};
   int self = engine.rank() - group.first;
-  float *whole = bump.take<float>(elements * group.count), *target = bump.take<float>(elements);
+  T *whole = bump.take<T>(elements * group.count), *target = bump.take<T>(elements);
   for (int mode = 0; mode < 3; ++mode) { // stored, added, in place
     for (int64_t i = 0; i < elements * group.count; ++i)
-      whole[i] = valueOf(engine.rank(), i);
-    std::fill_n(target, elements, 0.5f);
-    float *to = mode == 2 ? whole + self * elements : target;
+      whole[i] = value(engine.rank(), i);
+    std::fill_n(target, elements, narrowed(0.5f, T()));
+    T *to = mode == 2 ? whole + self * elements : target;
     int64_t before = sentOf(engine, TrafficClass::ReduceScatter);
-    engine.startReduce(1, group, whole, to, elements, mode == 1);
+    engine.startReduce(1, group, type, whole, to, elements, mode == 1);
     engine.complete(1);
-    EXPECT(sentOf(engine, TrafficClass::ReduceScatter) - before == elements * 4 * (group.count - 1));
-    std::vector<float> leaves(group.count);
-    std::vector<const float *> parts;
-    for (float &leaf : leaves)
+    EXPECT(sentOf(engine, TrafficClass::ReduceScatter) - before ==
+           elements * bytesOf(type) * (group.count - 1));
+    std::vector<T> leaves(group.count);
+    std::vector<const void *> parts;
+    for (T &leaf : leaves)
       parts.push_back(&leaf);
     int64_t wrong = 0;
     for (int64_t i = 0; i < elements; ++i) {
       for (int r = 0; r < group.count; ++r)
-        leaves[r] = valueOf(group.first + r, self * elements + i);
-      float expected = mode == 1 ? 0.5f : 0;
-      treeSum(parts.data(), group.count, &expected, 1, mode == 1);
+        leaves[r] = value(group.first + r, self * elements + i);
+      T expected = narrowed(mode == 1 ? 0.5f : 0, T());
+      treeSum(type, parts.data(), group.count, &expected, 1, mode == 1);
       wrong += to[i] != expected;
     }
     EXPECT(wrong == 0);
@@ -153,7 +161,7 @@ void together(Engine &engine, char *arena) {
     engine.startSend(2, peer, out, 100, 5, TrafficClass::Tied);
     engine.startRecv(3, peer, in, 100, 5);
   }
-  engine.startReduce(1, {0, size}, whole, target, 640, false);
+  engine.startReduce(1, {0, size}, Element::F32, whole, target, 640, false);
   engine.startExchange(0, record.data(), record.size() * 8, all.data());
   completeAll(engine, {0, 1, 2, 3});
   if (peer < size)
@@ -180,7 +188,8 @@ int conform(Engine &engine, char *arena, int threads) {
   engine.barrier();
   for (int64_t elements : {64, 640, 200000}) {
     gather(engine, world, arena, elements);
-    reduce(engine, world, arena, elements);
+    reduce<float>(engine, world, arena, elements);
+    reduce<uint16_t>(engine, world, arena, elements);
   }
   ring(engine, arena);
   together(engine, arena);
@@ -189,7 +198,7 @@ int conform(Engine &engine, char *arena, int threads) {
     int half = engine.size() / 2, position = engine.rank() / half;
     for (int i = 0; i <= position; ++i) {
       gather(engine, {position * half, half}, arena, 128);
-      reduce(engine, {position * half, half}, arena, 128);
+      reduce<float>(engine, {position * half, half}, arena, 128);
     }
     together(engine, arena);
   }

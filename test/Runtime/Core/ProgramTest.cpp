@@ -7,7 +7,7 @@
 using namespace dsopt::runtime;
 
 static const char *const kGood =
-    R"({"version": 2, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    R"({"version": 3, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -51,8 +51,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 2", "\"version\": 9"),
-            "program table: version 9, this runtime expects 2: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 3", "\"version\": 9"),
+            "program table: version 9, this runtime expects 3: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),
@@ -67,6 +67,9 @@ TEST(Program, SaysWhatIsWrong) {
       "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
   EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
             "program table: buffer 'w' does not lie in the arena of 1000 bytes");
+  EXPECT_EQ(failure(kGood, "\"type\": \"f32\",\n                 \"refs\"",
+                    "\"type\": \"f16\",\n                 \"refs\""),
+            "program table: action 1 (): element type 'f16', expected f32 or bf16");
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
 }
 

@@ -64,14 +64,14 @@ static void backward1(dsopt_rt *, void *const *b, char *temp, int64_t) {
 static void weight1(dsopt_rt *rt, void *const *b, char *temp, int64_t accumulate) {
   for (int64_t i = 0; i < kToyElements; ++i) // h, seed, w1.grad
     reinterpret_cast<float *>(temp)[i] = at(b, 0)[i] * *at(b, 1);
-  dsopt_rt_accumulate_f32(rt, kToyElements, reinterpret_cast<float *>(temp), at(b, 2), accumulate);
+  dsopt_rt_accumulate(rt, kToyElements, reinterpret_cast<float *>(temp), at(b, 2), DSOPT_F32, accumulate);
 }
 static void weight0(dsopt_rt *rt, void *const *b, char *temp, int64_t accumulate) {
   for (int64_t i = 0; i < kToyElements; ++i) // x, dh, w0.grad
     reinterpret_cast<float *>(temp)[i] = at(b, 0)[i] * at(b, 1)[i];
   if (currentStep == toyTrouble.step && toyTrouble.infGradient >= 0)
     reinterpret_cast<float *>(temp)[toyTrouble.infGradient] = std::numeric_limits<float>::infinity();
-  dsopt_rt_accumulate_f32(rt, kToyElements, reinterpret_cast<float *>(temp), at(b, 2), accumulate);
+  dsopt_rt_accumulate(rt, kToyElements, reinterpret_cast<float *>(temp), at(b, 2), DSOPT_F32, accumulate);
 }
 static void update(int64_t begin, int64_t end, void *const *args) {
   float *p = static_cast<float *>(args[0]), *g = static_cast<float *>(args[1]);

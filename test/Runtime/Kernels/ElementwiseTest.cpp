@@ -1,9 +1,11 @@
 //===- ElementwiseTest.cpp - additions whose order is fixed ----------------===//
 
 #include "Kernels/CPU/Elementwise.h"
+#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Runtime.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -18,12 +20,21 @@ static std::vector<float> randomFloats(int64_t count, int seed) {
   return values;
 }
 
+static std::vector<uint16_t> narrowed(const std::vector<float> &values) {
+  std::vector<uint16_t> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(), roundToBf16);
+  return result;
+}
+
+static float sum(float a, float b) { return a + b; }
+static uint16_t sum(uint16_t a, uint16_t b) { return roundToBf16(bf16ToFloat(a) + bf16ToFloat(b)); }
+
 /// The definition: neighbours paired level by level, an odd one carried up.
-static float tree(std::vector<float> level) {
+template <typename T> static T tree(std::vector<T> level) {
   while (level.size() > 1) {
-    std::vector<float> up;
+    std::vector<T> up;
     for (size_t i = 0; i + 1 < level.size(); i += 2)
-      up.push_back(level[i] + level[i + 1]);
+      up.push_back(sum(level[i], level[i + 1]));
     if (level.size() % 2)
       up.push_back(level.back());
     level = up;
@@ -31,29 +42,44 @@ static float tree(std::vector<float> level) {
   return level[0];
 }
 
-TEST(TreeSum, FollowsTheCanonicalTree) {
+template <typename T>
+static void followsTree(Element type, std::vector<T> (*make)(const std::vector<float> &)) {
   constexpr int64_t elements = 1100;
   for (int count = 1; count <= 20; ++count) {
-    std::vector<std::vector<float>> parts;
-    std::vector<const float *> pointers;
+    std::vector<std::vector<T>> parts;
+    std::vector<const void *> pointers;
     for (int i = 0; i < count; ++i)
-      parts.push_back(randomFloats(elements, i + 100 * count));
+      parts.push_back(make(randomFloats(elements, i + 100 * count)));
     for (auto &part : parts)
       pointers.push_back(part.data());
-    std::vector<float> sum(elements), more = randomFloats(elements, 7), before = more;
-    treeSum(pointers.data(), count, sum.data(), elements, false);
-    treeSum(pointers.data(), count, more.data(), elements, true);
+    std::vector<T> stored(elements), more = make(randomFloats(elements, 7)), before = more;
+    treeSum(type, pointers.data(), count, stored.data(), elements, false);
+    treeSum(type, pointers.data(), count, more.data(), elements, true);
     for (int64_t i = 0; i < elements; ++i) {
-      std::vector<float> leaves;
+      std::vector<T> leaves;
       for (auto &part : parts)
         leaves.push_back(part[i]);
-      ASSERT_EQ(sum[i], tree(leaves)) << count;
-      ASSERT_EQ(more[i], before[i] + tree(leaves)) << count;
+      ASSERT_EQ(stored[i], tree(leaves)) << count;
+      ASSERT_EQ(more[i], sum(before[i], tree(leaves))) << count;
     }
     // In place of a part.
-    treeSum(pointers.data(), count, parts[count / 2].data(), elements, false);
-    ASSERT_EQ(std::memcmp(parts[count / 2].data(), sum.data(), elements * 4), 0);
+    treeSum(type, pointers.data(), count, parts[count / 2].data(), elements, false);
+    ASSERT_EQ(parts[count / 2], stored);
   }
+}
+
+TEST(TreeSum, FollowsTheCanonicalTree) {
+  followsTree<float>(Element::F32, [](const std::vector<float> &values) { return values; });
+}
+TEST(TreeSum, RoundsEachSumToBf16) { followsTree<uint16_t>(Element::BF16, narrowed); }
+
+static void scatter(int threads, const dsopt_scatter_add &d, const void *rows, const void *indices,
+                    void *result, bool accumulate) {
+  ThreadPool pool(threads, 0);
+  dsopt_rt rt;
+  rt.pool = &pool;
+  std::vector<char> workspace(dsopt_scatter_add_workspace(&d));
+  dsopt_rt_scatter_add(&rt, &d, rows, indices, result, workspace.data(), accumulate);
 }
 
 TEST(ScatterAdd, SameBitsWithAnyThreads) {
@@ -66,13 +92,10 @@ TEST(ScatterAdd, SameBitsWithAnyThreads) {
   for (int threads : {1, 2, 3, 8})
     for (int indexBytes : {4, 8})
       for (int accumulate : {0, 1}) {
-        ThreadPool pool(threads, 0);
-        dsopt_rt rt;
-        rt.pool = &pool;
         std::vector<float> result(size * width, accumulate ? 0.0f : 5.0f);
-        dsopt_rt_scatter_add_f32(&rt, count, width, size, rows.data(),
-                                 indexBytes == 4 ? static_cast<void *>(narrow.data()) : wide.data(),
-                                 indexBytes, result.data(), accumulate);
+        scatter(threads, {count, width, size, indexBytes, DSOPT_F32, DSOPT_F32}, rows.data(),
+                indexBytes == 4 ? static_cast<void *>(narrow.data()) : wide.data(), result.data(),
+                accumulate);
         if (first.empty()) {
           first = result;
           float expected = 0;
@@ -85,16 +108,55 @@ TEST(ScatterAdd, SameBitsWithAnyThreads) {
       }
 }
 
+TEST(ScatterAdd, RoundsARowsSumToBf16Once) {
+  for (int64_t width : {1, 15, 17, 1023})
+    for (int64_t typeRows : {DSOPT_F32, DSOPT_BF16})
+      for (bool accumulate : {false, true}) {
+        constexpr int64_t count = 300, size = 7;
+        std::vector<uint16_t> rows = narrowed(randomFloats(count * width, 1)),
+                              start = narrowed(randomFloats(size * width, 2)), expected = start;
+        std::vector<float> wideRows(rows.size());
+        std::transform(rows.begin(), rows.end(), wideRows.begin(), bf16ToFloat);
+        std::vector<int64_t> indices(count);
+        // Row 6 gets nothing, nor do indices outside.
+        for (int64_t i = 0; i < count; ++i)
+          indices[i] = i % 11 == 10 ? size : i * 5 % 6 - (i % 3 ? 0 : size);
+        for (int64_t row = 0; row < size; ++row)
+          for (int64_t j = 0; j < width; ++j) {
+            float sum = 0;
+            for (int64_t i = 0; i < count; ++i)
+              if (indices[i] == row || indices[i] == row - size)
+                sum += wideRows[i * width + j];
+            uint16_t &at = expected[row * width + j];
+            at = roundToBf16(accumulate ? bf16ToFloat(at) + sum : sum);
+          }
+        for (int threads : {1, 2, 3, 8}) {
+          std::vector<uint16_t> result = start;
+          scatter(threads, {count, width, size, 8, typeRows, DSOPT_BF16},
+                  typeRows == DSOPT_F32 ? static_cast<void *>(wideRows.data()) : rows.data(), indices.data(),
+                  result.data(), accumulate);
+          ASSERT_EQ(result, expected) << width;
+        }
+      }
+}
+
 TEST(Accumulate, StoresOrAdds) {
   ThreadPool pool(3, 0);
   dsopt_rt rt;
   rt.pool = &pool;
   std::vector<float> value = randomFloats(100000, 1), gradient(100000, NAN);
-  dsopt_rt_accumulate_f32(&rt, value.size(), value.data(), gradient.data(), 0);
+  dsopt_rt_accumulate(&rt, value.size(), value.data(), gradient.data(), DSOPT_F32, 0);
   EXPECT_EQ(gradient, value);
-  dsopt_rt_accumulate_f32(&rt, value.size(), value.data(), gradient.data(), 1);
+  dsopt_rt_accumulate(&rt, value.size(), value.data(), gradient.data(), DSOPT_F32, 1);
   for (size_t i = 0; i < value.size(); ++i)
     ASSERT_EQ(gradient[i], value[i] + value[i]);
+  // In bf16 the value is not rounded before it is added.
+  std::vector<uint16_t> narrow(value.size());
+  dsopt_rt_accumulate(&rt, value.size(), value.data(), narrow.data(), DSOPT_BF16, 0);
+  EXPECT_EQ(narrow, narrowed(value));
+  dsopt_rt_accumulate(&rt, value.size(), value.data(), narrow.data(), DSOPT_BF16, 1);
+  for (size_t i = 0; i < value.size(); ++i)
+    ASSERT_EQ(narrow[i], roundToBf16(bf16ToFloat(roundToBf16(value[i])) + value[i]));
 }
 
 static void countRange(int64_t begin, int64_t end, void *const *args) {

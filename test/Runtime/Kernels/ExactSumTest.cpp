@@ -1,6 +1,7 @@
 //===- ExactSumTest.cpp - sums that no order changes -----------------------===//
 
 #include "Kernels/CPU/ExactSum.h"
+#include "Kernels/CPU/Bf16.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -69,5 +70,22 @@ TEST(ExactSum, TakesEveryFloat) {
     ExactSum one;
     one.addSquares(&bad, 1);
     EXPECT_TRUE(one.nonFinite);
+  }
+}
+
+TEST(ExactSum, Bf16IsTheFloatsItStandsFor) {
+  std::mt19937 random(2);
+  for (int64_t elements : {1, 15, 64, 1023, 5000}) {
+    std::vector<uint16_t> narrow(elements);
+    std::vector<float> wide(elements);
+    for (int64_t i = 0; i < elements; ++i) {
+      narrow[i] =
+          roundToBf16(std::ldexp(static_cast<float>(random()) - 2e9f, static_cast<int>(random() % 90) - 60));
+      wide[i] = bf16ToFloat(narrow[i]);
+    }
+    ExactSum expected, got;
+    expected.addSquares(wide.data(), elements);
+    got.addSquares(narrow.data(), elements);
+    EXPECT_EQ(got.value(), expected.value());
   }
 }

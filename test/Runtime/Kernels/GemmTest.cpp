@@ -94,9 +94,10 @@ TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {
   for (Shape s :
        {Shape{1, 1, 1, 1}, Shape{1, 15, 17, 1023}, Shape{3, 17, 15, 1}, Shape{1, 1023, 17, 15},
         Shape{1, 15, 1023, 17}, Shape{1, 1030, 520, 64}, Shape{1, 64, 64, 8192}, Shape{16, 32, 32, 16}})
-    for (int mode = 0; mode < 8; ++mode) {
+    for (int mode = 0; mode < 12; ++mode) {
       int ta = mode & 1, tb = mode >> 1 & 1;
-      bool wide = mode >> 2;
+      // Stored in bf16, added to fp32, added to bf16.
+      bool wide = mode >> 2 == 1, accumulates = mode >> 2;
       dsopt_gemm product = contiguous(s, ta, tb);
       product.type_ab = DSOPT_BF16;
       product.type_c = wide ? DSOPT_F32 : DSOPT_BF16;
@@ -112,10 +113,10 @@ TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {
         ThreadPool pool(threads, 0, prepareThread);
         dsopt_rt rt;
         rt.pool = &pool;
-        std::vector<uint16_t> c(start.size(), 0x7fc0);
+        std::vector<uint16_t> c = accumulates ? narrow(start) : std::vector<uint16_t>(start.size(), 0x7fc0);
         std::vector<float> added = start;
         void *result = wide ? static_cast<void *>(added.data()) : c.data();
-        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), result, wide);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), result, accumulates);
         if (threads == 1) {
           first = c;
           firstWide = added;
@@ -128,6 +129,8 @@ TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {
                              bf16ToFloat(a[item * s.m * s.k + (ta ? l * s.m + i : i * s.k + l)])) *
                          bf16ToFloat(b[item * s.k * s.n + (tb ? j * s.k + l : l * s.n + j)]);
                 int64_t at = (item * s.m + i) * s.n + j;
+                if (accumulates && !wide)
+                  sum += bf16ToFloat(roundToBf16(start[at]));
                 if (wide)
                   ASSERT_NEAR(added[at], start[at] + sum, 1e-4 * std::sqrt(s.k));
                 else

@@ -1,5 +1,7 @@
 //===- LinearNllTest.cpp - the tiled loss against plain sums ---------------===//
 
+#include "Kernels/CPU/Bf16.h"
+#include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 
 #include <cmath>
@@ -24,75 +26,135 @@ TEST(LinearNll, ChunkFollowsFromTheShape) {
   EXPECT_EQ(dsopt_linear_nll_chunk(65536, 1000), 16384);
 }
 
-TEST(LinearNll, RightAndSameBitsWithAnyThreads) {
-  struct Shape {
-    int64_t rows, depth, classes;
-  };
-  for (Shape s :
-       {Shape{1, 1, 1}, Shape{15, 17, 15}, Shape{17, 3, 1023}, Shape{5, 64, 17}, Shape{260, 8, 66000}})
-    for (int kind = 0; kind < 4; ++kind) {
-      bool transposed = kind & 1, hasBias = kind & 2;
-      if (s.rows == 260 && kind != 3)
-        continue;
-      dsopt_linear_nll d = {s.rows, s.depth, s.classes, transposed, -100, 8};
-      std::vector<float> x = randomFloats(s.rows * s.depth, 1, 1),
-                         w = randomFloats(s.classes * s.depth, 2, 1);
-      std::vector<float> bias = randomFloats(s.classes, 3, 1), grad = randomFloats(s.rows, 4, 0.1f);
-      std::vector<float> start = randomFloats(s.classes * s.depth, 5, 1),
-                         startBias = randomFloats(s.classes, 6, 1);
-      std::vector<int64_t> labels(s.rows);
-      for (int64_t i = 0; i < s.rows; ++i)
-        labels[i] = i % 5 == 3 ? -100 : i * 7919 % s.classes;
-      auto weight = [&](int64_t c, int64_t k) { return w[transposed ? c * s.depth + k : k * s.classes + c]; };
+static float widen(float value) { return value; }
+static float widen(uint16_t value) { return bf16ToFloat(value); }
+template <typename T> static std::vector<T> stored(const std::vector<float> &values) {
+  std::vector<T> result(values.size());
+  convert(values.data(), result.data(), values.size());
+  return result;
+}
 
-      std::vector<float> first[4];
-      for (int threads : {1, 2, 3, 8}) {
-        ThreadPool pool(threads, 0, prepareThread);
-        dsopt_rt rt;
-        rt.pool = &pool;
-        std::vector<float> losses(s.rows, NAN), dx(s.rows * s.depth, NAN), dw = start, db = startBias;
-        std::vector<float> workspace(dsopt_linear_nll_chunk(s.rows, s.classes) * s.classes);
-        dsopt_rt_linear_nll(&rt, &d, x.data(), w.data(), hasBias ? bias.data() : nullptr, labels.data(),
-                            grad.data(), losses.data(), dx.data(), dw.data(), hasBias ? db.data() : nullptr,
-                            workspace.data(), 1, 0);
-        if (threads > 1) {
-          ASSERT_EQ(losses, first[0]);
-          ASSERT_EQ(dx, first[1]);
-          ASSERT_EQ(dw, first[2]);
-          ASSERT_EQ(db, first[3]);
-          continue;
-        }
-        std::vector<double> expectedW(start.begin(), start.end()), expectedB(s.classes);
-        for (int64_t i = 0; i < s.rows; ++i) {
-          std::vector<double> logits(s.classes);
-          double sum = 0;
-          for (int64_t c = 0; c < s.classes; ++c) {
-            logits[c] = hasBias ? bias[c] : 0;
-            for (int64_t k = 0; k < s.depth; ++k)
-              logits[c] += double(x[i * s.depth + k]) * weight(c, k);
-            sum += std::exp(logits[c]);
-          }
-          bool counts = labels[i] != -100;
-          ASSERT_NEAR(losses[i], counts ? std::log(sum) - logits[labels[i]] : 0, 1e-4);
-          std::vector<double> inputs(s.depth);
-          for (int64_t c = 0; counts && c < s.classes; ++c) {
-            double z = grad[i] * (std::exp(logits[c]) / sum - (c == labels[i]));
-            expectedB[c] += z;
-            for (int64_t k = 0; k < s.depth; ++k) {
-              inputs[k] += z * weight(c, k);
-              expectedW[transposed ? c * s.depth + k : k * s.classes + c] += z * x[i * s.depth + k];
-            }
-          }
-          for (int64_t k = 0; k < s.depth; ++k)
-            ASSERT_NEAR(dx[i * s.depth + k], inputs[k], 1e-4);
-        }
-        for (size_t i = 0; i < dw.size(); ++i)
-          ASSERT_NEAR(dw[i], expectedW[i], 1e-4);
-        for (int64_t c = 0; hasBias && c < s.classes; ++c)
-          ASSERT_NEAR(db[c], expectedB[c], 1e-4);
-        first[0] = losses, first[1] = dx, first[2] = dw, first[3] = db;
+struct Shape {
+  int64_t rows, depth, classes;
+};
+
+/// What is computed, in double, from what the inputs are rounded to; and how large the terms of sums are.
+struct Reference {
+  std::vector<double> losses, dx, dw, db, sizeX, sizeW, sizeB;
+};
+
+template <typename T>
+static Reference compute(Shape s, bool transposed, const std::vector<T> &x, const std::vector<T> &w,
+                         const std::vector<T> *bias, const std::vector<int64_t> &labels,
+                         const std::vector<float> &grad) {
+  Reference r;
+  r.losses.resize(s.rows);
+  for (auto *values : {&r.dx, &r.sizeX})
+    values->resize(s.rows * s.depth);
+  for (auto *values : {&r.dw, &r.sizeW})
+    values->resize(s.classes * s.depth);
+  for (auto *values : {&r.db, &r.sizeB})
+    values->resize(s.classes);
+  auto place = [&](int64_t c, int64_t k) { return transposed ? c * s.depth + k : k * s.classes + c; };
+  for (int64_t i = 0; i < s.rows; ++i) {
+    if (labels[i] == -100)
+      continue;
+    std::vector<double> logits(s.classes);
+    double sum = 0;
+    for (int64_t c = 0; c < s.classes; ++c) {
+      logits[c] = bias ? widen((*bias)[c]) : 0;
+      for (int64_t k = 0; k < s.depth; ++k)
+        logits[c] += double(widen(x[i * s.depth + k])) * widen(w[place(c, k)]);
+      sum += std::exp(logits[c]);
+    }
+    r.losses[i] = std::log(sum) - logits[labels[i]];
+    for (int64_t c = 0; c < s.classes; ++c) {
+      double z = grad[i] * (std::exp(logits[c]) / sum - (c == labels[i]));
+      auto add = [](double &total, double &size, double term) {
+        total += term;
+        size += std::abs(term);
+      };
+      add(r.db[c], r.sizeB[c], z);
+      for (int64_t k = 0; k < s.depth; ++k) {
+        add(r.dx[i * s.depth + k], r.sizeX[i * s.depth + k], z * widen(w[place(c, k)]));
+        add(r.dw[place(c, k)], r.sizeW[place(c, k)], z * widen(x[i * s.depth + k]));
       }
     }
+  }
+  return r;
+}
+
+/// `T` is what inputs are stored as, `Sum` what the gradients of weight and bias are.
+template <typename T, typename Sum> static void rightAndSameBits(Shape s, bool transposed, bool hasBias) {
+  constexpr int64_t type = sizeof(T) == 2 ? DSOPT_BF16 : DSOPT_F32,
+                    typeSum = sizeof(Sum) == 2 ? DSOPT_BF16 : DSOPT_F32;
+  dsopt_linear_nll d = {s.rows, s.depth, s.classes, transposed, -100, 8, type, typeSum, typeSum};
+  auto x = stored<T>(randomFloats(s.rows * s.depth, 1, 1)),
+       w = stored<T>(randomFloats(s.classes * s.depth, 2, 1)),
+       bias = stored<T>(randomFloats(s.classes, 3, 1));
+  std::vector<float> grad = randomFloats(s.rows, 4, 0.1f);
+  auto start = stored<Sum>(randomFloats(s.classes * s.depth, 5, 1));
+  std::vector<int64_t> labels(s.rows);
+  for (int64_t i = 0; i < s.rows; ++i)
+    labels[i] = i % 5 == 3 ? -100 : i * 7919 % s.classes;
+  int64_t chunk = dsopt_linear_nll_chunk(s.rows, s.classes), chunks = (s.rows + chunk - 1) / chunk;
+
+  std::vector<float> firstLosses;
+  std::vector<T> firstX;
+  std::vector<Sum> firstW, firstB;
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads, 0, prepareThread);
+    dsopt_rt rt;
+    rt.pool = &pool;
+    std::vector<float> losses(s.rows, NAN), workspace(chunk * s.classes);
+    std::vector<T> dx(s.rows * s.depth, stored<T>({NAN})[0]);
+    std::vector<Sum> dw = start, db(s.classes, stored<Sum>({NAN})[0]);
+    dsopt_rt_linear_nll(&rt, &d, x.data(), w.data(), hasBias ? bias.data() : nullptr, labels.data(),
+                        grad.data(), losses.data(), dx.data(), dw.data(), hasBias ? db.data() : nullptr,
+                        workspace.data(), 1, 0);
+    if (threads > 1) {
+      ASSERT_EQ(losses, firstLosses);
+      ASSERT_EQ(dx, firstX);
+      ASSERT_EQ(dw, firstW);
+      ASSERT_TRUE(!hasBias || db == firstB);
+      continue;
+    }
+    Reference r = compute(s, transposed, x, w, hasBias ? &bias : nullptr, labels, grad);
+    // Each term of a sum has the rounded gradient of a logit in it; then the result is rounded.
+    auto near = [](double got, double expected, double size, bool narrow, int64_t roundings) {
+      double terms = sizeof(T) == 2 ? size / 256 : 0,
+             result = narrow ? roundings * (std::abs(expected) + size) / 256 : 0;
+      EXPECT_NEAR(got, expected, 1e-4 + terms + result);
+    };
+    for (int64_t i = 0; i < s.rows; ++i)
+      ASSERT_NEAR(losses[i], r.losses[i], 1e-4);
+    for (size_t i = 0; i < dx.size(); ++i)
+      near(widen(dx[i]), r.dx[i], r.sizeX[i], sizeof(T) == 2, 1);
+    for (size_t i = 0; i < dw.size(); ++i)
+      near(widen(dw[i]), widen(start[i]) + r.dw[i], r.sizeW[i], sizeof(Sum) == 2, chunks);
+    for (int64_t c = 0; hasBias && c < s.classes; ++c)
+      near(widen(db[c]), r.db[c], r.sizeB[c], sizeof(Sum) == 2, chunks);
+    firstLosses = losses, firstX = dx, firstW = dw, firstB = db;
+  }
+}
+
+template <typename T, typename Sum> static void rightInAllShapes() {
+  for (Shape s :
+       {Shape{1, 1, 1}, Shape{15, 17, 15}, Shape{17, 3, 1023}, Shape{5, 64, 17}, Shape{260, 8, 66000}})
+    for (bool transposed : {false, true})
+      for (bool hasBias : {false, true})
+        if (s.rows != 260 || (transposed && hasBias))
+          rightAndSameBits<T, Sum>(s, transposed, hasBias);
+}
+
+TEST(LinearNll, RightAndSameBitsWithAnyThreads) { rightInAllShapes<float, float>(); }
+
+TEST(LinearNll, Bf16RightAndSameBitsWithAnyThreads) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512bf16"))
+    GTEST_SKIP() << "no AVX-512 BF16";
+  rightInAllShapes<uint16_t, float>();
+  rightInAllShapes<uint16_t, uint16_t>();
 }
 
 TEST(LinearNll, KeepsWhatIsNotFinite) {

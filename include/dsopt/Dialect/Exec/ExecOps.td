@@ -144,7 +144,7 @@ def Exec_ReduceOp : Exec_Action<"reduce"> {
   }];
 }
 def Exec_AddOp : Exec_Action<"add"> {
-  let summary = "target += source, elementwise in fp32: one edge of a reduction tree on this rank";
+  let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
   let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, Exec_Stream:$stream);
   let assemblyFormat = "$target `,` $source `elements` $elements `:` $type `on` $stream attr-dict";
 }
@@ -263,11 +263,19 @@ def Exec_ScatterOp : Exec_Op<"scatter"> {
 }
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
-  let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, UnitAttr:$into_gradient);
-  let assemblyFormat = "$rows `,` $indices `->` $result attr-dict `:` type($rows) `,` type($indices) `->` type($result)";
+  let description = [{
+    A result in bf16 takes each row's sum, made in fp32, and rounds once; `workspace`
+    is the scratch for that.
+  }];
+  let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, Optional<AnyMemRef>:$workspace,
+                       UnitAttr:$into_gradient);
+  let assemblyFormat = [{
+    $rows `,` $indices `->` $result (`workspace` $workspace^)? attr-dict
+    `:` type($rows) `,` type($indices) `->` type($result) (`workspace` type($workspace)^)?
+  }];
 }
 def Exec_AccumulateOp : Exec_Op<"accumulate"> {
-  let summary = "stores a value to a gradient, or adds it where the run accumulates";
+  let summary = "stores a value to a gradient, or adds it where the run accumulates, rounded to its type";
   let arguments = (ins AnyMemRef:$value, AnyMemRef:$gradient);
   let assemblyFormat = "$value `->` $gradient attr-dict `:` type($value) `->` type($gradient)";
 }

@@ -2,126 +2,103 @@
 
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Bf16.h"
+#include "Kernels/CPU/Clones.h"
 #include "Kernels/CPU/Runtime.h"
-#include "dsopt/Runtime/ABI.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace dsopt::runtime {
+namespace {
 
-void addInto(float *__restrict target, const float *__restrict source, int64_t elements) {
+inline float extend(float value) { return value; }
+inline float extend(uint16_t value) { return bf16ToFloat(value); }
+inline void round(float value, float &target) { target = value; }
+inline void round(float value, uint16_t &target) { target = roundToBf16(value); }
+
+template <typename Target, typename Source>
+[[gnu::always_inline]] inline void addRow(Target *__restrict target, const Source *__restrict source,
+                                          int64_t elements) {
   for (int64_t i = 0; i < elements; ++i)
-    target[i] += source[i];
+    round(extend(target[i]) + extend(source[i]), target[i]);
 }
 
-void treeSum(const float *const *parts, int64_t count, float *target, int64_t elements, bool accumulate) {
+template <typename T>
+void treeSumOf(const void *const *parts, int64_t count, T *target, int64_t elements, bool accumulate) {
   // A binary counter of partial sums, a small block of elements at a time: level l holds the sum of
   // 2^l parts. What remains at the end is added from the lowest level up, which is the same tree.
   constexpr int64_t kBlock = 512;
-  alignas(64) float levels[21][kBlock];
+  alignas(64) T levels[21][kBlock];
   for (int64_t start = 0; start < elements; start += kBlock) {
-    int64_t size = std::min(kBlock, elements - start), bytes = size * sizeof(float);
+    int64_t size = std::min(kBlock, elements - start), bytes = size * sizeof(T);
     for (int64_t part = 0; part < count; ++part) {
       int level = __builtin_ctzll(~static_cast<uint64_t>(part));
       // Levels below `level` hold the left neighbours.
-      const float *source = parts[part] + start;
-      if (level == 0) {
-        std::memcpy(levels[0], source, bytes);
-        continue;
-      }
-      float *__restrict sum = levels[level];
-      for (int64_t i = 0; i < size; ++i)
-        sum[i] = levels[0][i] + source[i];
-      for (int below = 1; below < level; ++below)
-        for (int64_t i = 0; i < size; ++i)
-          sum[i] = levels[below][i] + sum[i];
+      std::memcpy(levels[level], static_cast<const T *>(parts[part]) + start, bytes);
+      for (int below = 0; below < level; ++below)
+        addInto(levels[level], levels[below], size);
     }
     uint64_t present = static_cast<uint64_t>(count);
     int level = __builtin_ctzll(present);
-    float *sum = levels[level];
-    for (present &= present - 1; present; present &= present - 1) {
-      float *left = levels[__builtin_ctzll(present)];
-      for (int64_t i = 0; i < size; ++i)
-        sum[i] = left[i] + sum[i];
-    }
-    float *result = target + start;
+    T *sum = levels[level];
+    for (present &= present - 1; present; present &= present - 1)
+      addInto(sum, levels[__builtin_ctzll(present)], size);
     if (accumulate)
-      addInto(result, sum, size);
+      addInto(target + start, sum, size);
     else
-      std::memcpy(result, sum, bytes);
+      std::memcpy(target + start, sum, bytes);
   }
+}
+} // namespace
+
+void convert(const float *source, float *target, int64_t elements) {
+  std::memcpy(target, source, elements * sizeof(float));
+}
+DSOPT_CLONES void convert(const float *__restrict source, uint16_t *__restrict target, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    target[i] = roundToBf16(source[i]);
+}
+DSOPT_CLONES void convert(const uint16_t *__restrict source, float *__restrict target, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    target[i] = bf16ToFloat(source[i]);
+}
+
+DSOPT_CLONES void addInto(float *target, const float *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_CLONES void addInto(float *target, const uint16_t *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_CLONES void addInto(uint16_t *target, const float *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_CLONES void addInto(uint16_t *target, const uint16_t *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+
+void treeSum(Element type, const void *const *parts, int64_t count, void *target, int64_t elements,
+             bool accumulate) {
+  withElement(type, [&](auto element) {
+    treeSumOf(parts, count, static_cast<decltype(element) *>(target), elements, accumulate);
+  });
 }
 
 } // namespace dsopt::runtime
 
 using namespace dsopt::runtime;
 
-/// Below this many bytes touched a job is not worth waking threads.
-static constexpr int64_t kSmallBytes = 1 << 16;
-
-extern "C" void dsopt_rt_accumulate_f32(dsopt_rt *rt, int64_t elements, const float *value, float *gradient,
-                                        int64_t accumulate) {
+extern "C" void dsopt_rt_accumulate(dsopt_rt *rt, int64_t elements, const float *value, void *gradient,
+                                    int64_t type, int64_t accumulate) {
   CallTimer timer(rt->profile);
-  int64_t grain = std::max<int64_t>(kSmallBytes / 8, 64);
-  rt->pool->split(0, elements, grain, [=](int64_t begin, int64_t end, int) {
-    if (accumulate)
-      addInto(gradient + begin, value + begin, end - begin);
-    else
-      std::memcpy(gradient + begin, value + begin, (end - begin) * sizeof(float));
-  });
-}
-
-/// The same with a source of bf16, the upper halves of floats.
-static void addInto(float *__restrict target, const uint16_t *__restrict source, int64_t elements) {
-  for (int64_t i = 0; i < elements; ++i)
-    target[i] += bf16ToFloat(source[i]);
-}
-
-/// Adds columns [begin, end) of the rows.
-template <typename Element, typename Index>
-static void scatterColumns(int64_t count, int64_t width, int64_t size, const Element *rows,
-                           const Index *indices, float *result, int64_t begin, int64_t end) {
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t row = indices[i];
-    if (row < 0)
-      row += size;
-    // The forward pass has checked what it gathered; an index outside adds nothing.
-    if (row >= 0 && row < size)
-      addInto(result + row * width + begin, rows + i * width + begin, end - begin);
-  }
-}
-
-template <typename Element>
-static void scatterAdd(dsopt_rt *rt, int64_t count, int64_t width, int64_t size, const Element *rows,
-                       const void *indices, int64_t index_bytes, float *result, int64_t accumulate) {
-  CallTimer timer(rt->profile);
-  auto split = [&](int64_t elements, int64_t bytes, int64_t grain, auto body) {
-    if (bytes < kSmallBytes)
-      body(0, elements, 0);
-    else
-      rt->pool->split(0, elements, grain, body);
-  };
-  if (!accumulate)
-    split(size * width, size * width * 4, kSmallBytes / 4, [=](int64_t begin, int64_t end, int) {
-      std::memset(result + begin, 0, (end - begin) * sizeof(float));
+  // Below this many elements a thread is not worth waking.
+  constexpr int64_t kGrain = 1 << 13;
+  withElement(Element(type), [&](auto element) {
+    auto *target = static_cast<decltype(element) *>(gradient);
+    rt->pool->split(0, elements, kGrain, [=](int64_t begin, int64_t end, int) {
+      if (accumulate)
+        addInto(target + begin, value + begin, end - begin);
+      else
+        convert(value + begin, target + begin, end - begin);
     });
-  split(width, count * width * 8, 64, [=](int64_t begin, int64_t end, int) {
-    if (index_bytes == 4)
-      scatterColumns(count, width, size, rows, static_cast<const int32_t *>(indices), result, begin, end);
-    else
-      scatterColumns(count, width, size, rows, static_cast<const int64_t *>(indices), result, begin, end);
   });
-}
-
-extern "C" void dsopt_rt_scatter_add_f32(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
-                                         const float *rows, const void *indices, int64_t index_bytes,
-                                         float *result, int64_t accumulate) {
-  scatterAdd(rt, count, width, size, rows, indices, index_bytes, result, accumulate);
-}
-
-extern "C" void dsopt_rt_scatter_add_bf16(dsopt_rt *rt, int64_t count, int64_t width, int64_t size,
-                                          const uint16_t *rows, const void *indices, int64_t index_bytes,
-                                          float *result, int64_t accumulate) {
-  scatterAdd(rt, count, width, size, rows, indices, index_bytes, result, accumulate);
 }

@@ -1,7 +1,10 @@
 //===- ExactSum.cpp - sums of squares that no order changes ----------------===//
 
 #include "Kernels/CPU/ExactSum.h"
+#include "Kernels/CPU/Clones.h"
+#include "Kernels/CPU/Elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -81,7 +84,7 @@ double ExactSum::value() const {
   return std::ldexp(static_cast<double>(mantissa), 32 * (top - 2) - 320 + drop);
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) static double groupSquares(const float *values) {
+DSOPT_CLONES static double groupSquares(const float *values) {
   // Eight partial sums, eight elements apart, then a tree: squares of floats are exact in double, so
   // fused or not is the same.
   double sums[8] = {};
@@ -101,6 +104,15 @@ void ExactSum::addSquares(const float *values, int64_t elements) {
     float last[64] = {};
     std::memcpy(last, values + i, (elements - i) * sizeof(float));
     add(groupSquares(last));
+  }
+}
+
+void ExactSum::addSquares(const uint16_t *values, int64_t elements) {
+  float some[512];
+  for (int64_t i = 0; i < elements; i += 512) {
+    int64_t size = std::min<int64_t>(512, elements - i);
+    convert(values + i, some, size);
+    addSquares(some, size);
   }
 }
 

@@ -25,8 +25,10 @@ public:
   /// Adds normalized digits.
   void add(const int64_t *other);
   void add(ExactSum other);
-  /// Adds the squares of `elements` floats, in groups of 64 from the first on; the last group may be shorter.
+  /// Adds the squares of `elements` floats or bf16s, in groups of 64 from the first on; the last group may be
+  /// shorter.
   void addSquares(const float *values, int64_t elements);
+  void addSquares(const uint16_t *values, int64_t elements);
   /// Brings digits into [0, 2^32), so that 2^31 of them may be added.
   void normalize();
   /// The value, rounded once to nearest even.

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernels/CPU/Bf16.h"
+#include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/Error.h"
 
@@ -42,12 +42,6 @@ void limitLibraries(const std::vector<std::string> &features) {
   if (dnnl_set_max_cpu_isa(isa) != dnnl_success && dnnl_get_effective_cpu_isa() != isa)
     throw Error(StatusFailure,
                 "oneDNN was used before its instruction set could be limited to the program's");
-}
-
-__attribute__((target_clones("avx512f", "avx2", "default"))) static void
-roundRow(const float *__restrict from, uint16_t *__restrict to, int64_t elements) {
-  for (int64_t i = 0; i < elements; ++i)
-    to[i] = roundToBf16(from[i]);
 }
 
 GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
@@ -92,7 +86,10 @@ static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i,
     return;
   uint16_t *target = static_cast<uint16_t *>(result) + at;
   for (int64_t row = 0; row < rows; ++row)
-    roundRow(scratch + row * columns, target + row * p.ldc, columns);
+    if (accumulate)
+      addInto(target + row * p.ldc, scratch + row * columns, columns);
+    else
+      convert(scratch + row * columns, target + row * p.ldc, columns);
 }
 
 /// Products of fewer multiplications run on the caller's thread.
@@ -121,7 +118,7 @@ void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, v
                    static_cast<const uint16_t *>(b) + atB, c, atC, accumulate, rt.tileOf(thread));
     else
       multiplyTile(p, tiles, i, j, static_cast<const float *>(a) + atA, static_cast<const float *>(b) + atB,
-                   c, atC, accumulate, nullptr);
+                   c, atC, accumulate, rt.tileOf(thread));
   };
   int64_t count = batch * tiles.rows * tiles.columns;
   bool small = batch * p.m * p.n * p.k < kSmallProduct;

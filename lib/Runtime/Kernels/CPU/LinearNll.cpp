@@ -5,6 +5,8 @@
 // follow from the shape alone.
 //
 // In bf16 the gradient is rounded where it stands, in the first half of its row.
+// Sums that are kept in bf16 are rounded once a tile: sums in fp32 over all tiles
+// would take as much memory as the weight twice over.
 //
 // Elementwise code has no fused multiplications and sums in 16 lanes whatever
 // the instruction set, so that every clone gives the same bits.
@@ -12,18 +14,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/CPU/Bf16.h"
+#include "Kernels/CPU/Clones.h"
+#include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/ABI.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#ifdef __x86_64__
-#define DSOPT_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define DSOPT_CLONES
-#endif
 
 using namespace dsopt::runtime;
 
@@ -120,23 +118,22 @@ DSOPT_CLONES float finishRow(float *row, int64_t classes, int64_t label, float f
   return static_cast<float>(std::log(sum) - target);
 }
 
-/// Adds rows to columns [begin, end) of a bias' gradient in order; stores the first where it doesn't
-/// accumulate.
-DSOPT_CLONES void addColumns(const float *rows, int64_t count, int64_t classes, float *sums, bool accumulate,
-                             int64_t begin, int64_t end) {
-  if (!accumulate)
-    std::fill(sums + begin, sums + end, 0.0f);
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t i = begin; i < end; ++i)
-      sums[i] = sums[i] + rows[row * classes + i];
-}
-DSOPT_CLONES void addColumns(const uint16_t *rows, int64_t count, int64_t classes, float *sums,
-                             bool accumulate, int64_t begin, int64_t end) {
-  if (!accumulate)
-    std::fill(sums + begin, sums + end, 0.0f);
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t i = begin; i < end; ++i)
-      sums[i] = sums[i] + bf16ToFloat(rows[row * 2 * classes + i]);
+/// Adds rows in order to columns [begin, end) of a bias' gradient, or stores their sum.
+template <typename Element, typename Sum>
+void addColumns(const Element *rows, int64_t count, int64_t stride, Sum *result, bool accumulate,
+                int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 512;
+  float sums[kBlock];
+  for (int64_t at = begin; at < end; at += kBlock) {
+    int64_t size = std::min(kBlock, end - at);
+    if (accumulate)
+      convert(result + at, sums, size);
+    else
+      std::fill_n(sums, size, 0.0f);
+    for (int64_t row = 0; row < count; ++row)
+      addInto(sums, rows + row * stride + at, size);
+    convert(sums, result + at, size);
+  }
 }
 
 dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k, int64_t type) {
@@ -154,7 +151,7 @@ dsopt_gemm matrixProduct(int64_t m, int64_t n, int64_t k, int64_t type) {
 template <typename Element>
 void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const Element *weight,
                const Element *bias, const void *labels, const float *grad, float *losses, Element *x_grad,
-               float *weight_grad, float *bias_grad, float *logits, bool accumulate_weight,
+               void *weight_grad, void *bias_grad, float *logits, bool accumulate_weight,
                bool accumulate_bias) {
   constexpr bool isNarrow = sizeof(Element) < sizeof(float);
   int64_t chunk = dsopt_linear_nll_chunk(d.rows, d.classes);
@@ -197,6 +194,7 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
     if (weight_grad) {
       p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows, d.type)
                         : matrixProduct(d.depth, d.classes, rows, d.type);
+      p.type_c = d.type_weight_grad;
       p.transpose_a = 1;
       p.lda = d.transpose_b ? stride : d.depth;
       p.ldb = d.transpose_b ? d.depth : stride;
@@ -204,8 +202,11 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
       multiply(rt, p, left, right, weight_grad, first || accumulate_weight);
     }
     if (bias_grad)
-      rt.pool->split(0, d.classes, 64, [&](int64_t begin, int64_t end, int) {
-        addColumns(gradients, rows, d.classes, bias_grad, first || accumulate_bias, begin, end);
+      withElement(dsopt::runtime::Element(d.type_bias_grad), [&](auto sum) {
+        rt.pool->split(0, d.classes, 64, [&](int64_t begin, int64_t end, int) {
+          addColumns(gradients, rows, stride, static_cast<decltype(sum) *>(bias_grad),
+                     first || accumulate_bias, begin, end);
+        });
       });
   }
 }
@@ -213,8 +214,8 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
 
 extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x,
                                     const void *weight, const void *bias, const void *labels,
-                                    const float *grad, float *losses, void *x_grad, float *weight_grad,
-                                    float *bias_grad, void *workspace, int64_t accumulate_weight,
+                                    const float *grad, float *losses, void *x_grad, void *weight_grad,
+                                    void *bias_grad, void *workspace, int64_t accumulate_weight,
                                     int64_t accumulate_bias) {
   CallTimer timer(rt->profile);
   auto compute = [&](auto element) {
