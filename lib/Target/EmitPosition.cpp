@@ -198,7 +198,9 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       .Case<exec::NormOp>([&](exec::NormOp norm) {
         head("norm", norm.getStream(), "norm " + norm.getBucket());
         refs({norm.getGradient(), norm.getRecord()});
-        json.attribute("bucket", indexOfBucket(norm.getBucketAttr()));
+        int64_t bucket = indexOfBucket(norm.getBucketAttr());
+        json.attribute("bucket", bucket);
+        string("type", typeName(buckets[bucket].getGradientType()));
         return success();
       })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {

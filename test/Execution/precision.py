@@ -8,32 +8,46 @@ import os
 import sys
 import tempfile
 
-from runs import check, execute, model, train
+from runs import MPIRUN, check, execute, model, train
 
 dsopt = sys.argv[1]
 
 
 def near():
     for name, tolerance in (("mlp", 5e-3), ("mlp-mse", 5e-3), ("gpt2-tiny", 5e-3), ("bert-tiny", 5e-3)):
-        options = ["-steps=10", "-lr=1e-3"]
-        full, half = (train(dsopt, name, *options, f"-precision={p}").losses for p in ("fp32", "bf16"))
-        worst = max(abs(a - b) for a, b in zip(full, half))
-        check(worst < tolerance, f"{name}: losses differ by {worst}\n{full}\n{half}")
-        print(f"{name}: losses within {worst:.2g} of fp32", flush=True)
+        options = ["-steps=10", "-lr=1e-3", "-micro-batches=2"]
+        full = train(dsopt, name, *options).losses
+        for gradients in ("fp32", "param"):
+            half = train(dsopt, name, *options, "-precision=bf16", f"-gradient-type={gradients}").losses
+            worst = max(abs(a - b) for a, b in zip(full, half))
+            check(worst < tolerance, f"{name}, gradients {gradients}: losses differ by {worst}\n{full}\n{half}")
+            print(f"{name}, gradients {gradients}: losses within {worst:.2g} of fp32", flush=True)
+
+
+def same(name, k, v, grids, *options):
+    """One hash and loss text of K micro-batches in V shards over (dp, pp, zero, threads, command before)."""
+    base = ["-precision=bf16", "-steps=3", f"-reduction-shards={v}", *options]
+    first = None
+    for dp, pp, zero, threads, prefix in grids:
+        layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-threads={threads}", f"-micro-batches={k // dp}"]
+        run = train(dsopt, name, *layout, *base, prefix=prefix)
+        first = first or run
+        check(run.hash == first.hash and run.loss_text == first.loss_text,
+              f"{name}: {' '.join([*prefix, *layout, *base])}: {run.loss_text} {run.hash}, "
+              f"expected {first.loss_text} {first.hash}")
+    print(f"{name} {' '.join(options)}: {len(grids)} layouts, one hash {first.hash[:16]}", flush=True)
 
 
 def layouts(name, *options):
-    base = ["-precision=bf16", "-steps=3", "-reduction-shards=4", *options]
-    grids = [(1, 1, 0, 1), (1, 1, 0, 2), (1, 1, 0, 3)]
-    grids += [(dp, pp, zero, 1) for dp, pp in ((2, 1), (4, 1), (2, 2)) for zero in range(4)] + [(1, 2, 0, 1), (1, 3, 0, 1)]
-    first = None
-    for dp, pp, zero, threads in grids:
-        layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-threads={threads}", f"-micro-batches={4 // dp}"]
-        run = train(dsopt, name, *layout, *base)
-        first = first or run
-        check(run.hash == first.hash and run.loss_text == first.loss_text,
-              f"{name}: {' '.join(layout)}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
-    print(f"{name}: {len(grids)} layouts, one hash {first.hash[:16]}", flush=True)
+    grids = [(1, 1, 0, threads, ()) for threads in (1, 2, 3)]
+    grids += [(dp, pp, zero, 1, ()) for dp, pp in ((2, 1), (4, 1), (2, 2)) for zero in range(4)]
+    grids += [(1, 2, 0, 1, ()), (1, 3, 0, 1, ())]
+    grids += [(dp, pp, zero, 1, (*MPIRUN, str(dp * pp))) for dp, pp, zero in ((2, 1, 0), (2, 2, 3), (4, 1, 2))]
+    same(name, 4, 4, grids, *options)
+    # Two micro-batches a shard: gradients are added to.
+    for order in ("local", "sharded"):
+        grids = [(dp, pp, zero, 1, ()) for dp, pp in ((1, 1), (2, 1), (2, 2)) for zero in ((0, 2, 3) if dp > 1 else (0,))]
+        same(name, 4, 2, grids, f"-accumulate={order}", *options)
 
 
 def saved():
@@ -51,6 +65,7 @@ def saved():
 
 
 near()
-layouts("gpt2-tiny", "-grad-clip=1", "-lr=3e-3")
-layouts("mlp", "-optimizer=sgd", "-momentum=0.9")
+for gradients in ("fp32", "param"):
+    layouts("gpt2-tiny", "-grad-clip=1", "-lr=3e-3", f"-gradient-type={gradients}")
+    layouts("mlp", "-optimizer=sgd", "-momentum=0.9", f"-gradient-type={gradients}")
 saved()

@@ -19,7 +19,7 @@ namespace dsopt {
 #include "dsopt/Transforms/Fuse/Passes.h.inc"
 
 namespace {
-Type withElement(Type type, Type element) {
+RankedTensorType withElement(Type type, Type element) {
   return RankedTensorType::get(cast<RankedTensorType>(type).getShape(), element);
 }
 
@@ -36,15 +36,15 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
       module.emitError("precision is '") << chosen << "', expected fp32 or bf16";
       return signalPassFailure();
     }
-    if (getOption(module, "gradient_type", StringRef("fp32")) != "fp32") {
-      module.emitError("gradient type '")
-          << getOption(module, "gradient_type", StringRef()) << "' is not available yet with bf16";
-      return signalPassFailure();
-    }
     symbols.emplace(module);
     builder.emplace(&getContext());
     bf16 = builder->getBF16Type();
     f32 = builder->getF32Type();
+    // Everything that deals with gradients takes their type from here.
+    if (getOption(module, "gradient_type", StringRef("fp32")) == "param")
+      for (auto state : module.getOps<graph::StateOp>())
+        if (state.getRole() == "grad")
+          state.setType(withElement(state.getType(), bf16));
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
         continue;
@@ -62,8 +62,10 @@ private:
   void narrow(Block &block);
   void narrowKernel(graph::KernelOp kernel, const StorageTypes &types);
   Value converted(Value value, Type element, Operation *user);
+  void extendArgument(BlockArgument argument, Type stored);
   void addMasters(Block &block);
-  void addMasterToKernel(func::FuncOp kernel);
+  void readGradients(Block &block);
+  void addMasterToKernel(func::FuncOp kernel, Type gradient);
   func::FuncOp add(func::FuncOp function, const Twine &name);
 
   std::optional<SymbolTable> symbols;
@@ -94,7 +96,7 @@ Value ApplyPrecision::converted(Value value, Type element, Operation *user) {
     builder->setInsertionPoint(user);
     Operation *shown = builder->clone(*view);
     shown->setOperand(0, source);
-    shown->getResult(0).setType(cast<RankedTensorType>(withElement(value.getType(), element)));
+    shown->getResult(0).setType(withElement(value.getType(), element));
     for (auto [name, attr] : {std::pair(graph::kBlockAttr, block), std::pair(graph::kPhaseAttr, phase)})
       if (attr)
         shown->setAttr(name, attr);
@@ -132,13 +134,24 @@ Value ApplyPrecision::converted(Value value, Type element, Operation *user) {
   return copy = kernel.getOutputs()[0];
 }
 
+/// Makes a kernel's argument one of a narrower type, which the kernel extends.
+void ApplyPrecision::extendArgument(BlockArgument argument, Type stored) {
+  Type computed = argument.getType();
+  if (stored == computed)
+    return;
+  builder->setInsertionPointToStart(argument.getOwner());
+  argument.setType(stored);
+  auto extended = graph::CastOp::create(*builder, argument.getLoc(), computed, argument);
+  argument.replaceAllUsesExcept(extended, extended);
+}
+
 /// Gives a kernel call results of the chosen types and a callee that takes and gives them.
 void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &types) {
   auto original = symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
   bool changes = false;
   for (Value output : kernel.getOutputs())
     if (types.isNarrow(output)) {
-      output.setType(cast<RankedTensorType>(withElement(output.getType(), bf16)));
+      output.setType(withElement(output.getType(), bf16));
       changes = true;
     }
   changes |= TypeRange(kernel.getInputs()) != TypeRange(original.getArgumentTypes());
@@ -152,15 +165,8 @@ void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &ty
     function = original.clone();
     function.setType(type);
     Block &body = function.front();
-    builder->setInsertionPointToStart(&body);
-    for (auto [argument, wanted] : llvm::zip_equal(body.getArguments(), type.getInputs())) {
-      if (argument.getType() == wanted)
-        continue;
-      Type computed = argument.getType();
-      argument.setType(wanted);
-      auto extended = graph::CastOp::create(*builder, argument.getLoc(), computed, argument);
-      argument.replaceAllUsesExcept(extended, extended);
-    }
+    for (auto [argument, wanted] : llvm::zip_equal(body.getArguments(), type.getInputs()))
+      extendArgument(argument, wanted);
     Operation *terminator = body.getTerminator();
     builder->setInsertionPoint(terminator);
     for (auto [operand, wanted] : llvm::zip_equal(terminator->getOpOperands(), type.getResults()))
@@ -192,7 +198,7 @@ void ApplyPrecision::narrow(Block &block) {
     }
     for (Value result : op.getResults())
       if (types.isNarrow(result))
-        result.setType(cast<RankedTensorType>(withElement(result.getType(), bf16)));
+        result.setType(withElement(result.getType(), bf16));
     if (auto read = dyn_cast<graph::ReadOp>(op); read && types.isNarrow(read))
       symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
   }
@@ -201,12 +207,35 @@ void ApplyPrecision::narrow(Block &block) {
     replaced.remove(symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr()));
 }
 
+/// Gradients are read, and those of one parameter added, as what they are stored as.
+void ApplyPrecision::readGradients(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto read = dyn_cast<graph::ReadOp>(op)) {
+      auto state = symbols->lookup<graph::StateOp>(read.getStateAttr().getAttr());
+      if (state && state.getRole() == "grad")
+        read.getResult().setType(cast<RankedTensorType>(state.getType()));
+    } else if (auto sum = dyn_cast<graph::AddOp>(op)) {
+      sum.getResult().setType(cast<RankedTensorType>(sum.getLhs().getType()));
+    } else if (op.hasAttr(graph::kKernelAttr)) {
+      Value gradient = op.getOperand(1);
+      builder->setInsertionPoint(&op);
+      if (getElementTypeOrSelf(gradient.getType()) == bf16)
+        op.setOperand(
+            1, graph::CastOp::create(*builder, op.getLoc(), withElement(gradient.getType(), f32), gradient));
+    }
+  }
+}
+
 /// The update reads and writes the master; the parameter is the master rounded.
 void ApplyPrecision::addMasters(Block &block) {
-  llvm::SetVector<func::FuncOp> updates;
+  readGradients(block);
+  llvm::MapVector<func::FuncOp, Type> updates; ///< with the element type of the gradients they read
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto name = op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr))
-      updates.insert(symbols->lookup<func::FuncOp>(name.getAttr()));
+    if (auto name = op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr)) {
+      auto extended = op.getOperand(1).getDefiningOp<graph::CastOp>();
+      updates[symbols->lookup<func::FuncOp>(name.getAttr())] =
+          getElementTypeOrSelf(extended ? extended.getOperand().getType() : op.getOperand(1).getType());
+    }
     auto read = dyn_cast<graph::ReadOp>(op);
     auto write = dyn_cast<graph::WriteOp>(op);
     if (!read && !write)
@@ -239,13 +268,13 @@ void ApplyPrecision::addMasters(Block &block) {
           graph::CastOp::create(*builder, write.getLoc(), stored, write.getValue()));
     }
   }
-  for (func::FuncOp kernel : updates)
-    addMasterToKernel(kernel);
+  for (auto [kernel, gradient] : updates)
+    addMasterToKernel(kernel, gradient);
 }
 
 /// From (parameter, gradient, states, scalars) to (parameter, gradient, master, states, scalars); the
 /// rounded parameter becomes the first result.
-void ApplyPrecision::addMasterToKernel(func::FuncOp kernel) {
+void ApplyPrecision::addMasterToKernel(func::FuncOp kernel, Type gradient) {
   Block &body = kernel.front();
   Location loc = kernel.getLoc();
   Type wide = body.getArgument(0).getType(), stored = withElement(wide, bf16);
@@ -256,6 +285,7 @@ void ApplyPrecision::addMasterToKernel(func::FuncOp kernel) {
   builder->setInsertionPoint(terminator);
   Value rounded = graph::CastOp::create(*builder, loc, stored, terminator->getOperand(0));
   terminator->insertOperands(0, rounded);
+  extendArgument(body.getArgument(1), withElement(wide, gradient));
   kernel.setType(builder->getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
   SmallVector<int64_t> inPlace{0};
   for (int64_t replaced : kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr).asArrayRef())

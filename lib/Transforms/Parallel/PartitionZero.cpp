@@ -102,9 +102,14 @@ void PartitionZeroPass::runOnOperation() {
   }
 
   llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
-  for (auto state : module.getOps<graph::StateOp>())
+  llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
+  for (auto state : module.getOps<graph::StateOp>()) {
+    StringAttr parameter = state.getParameterAttr().getAttr();
     if (state.getRole() != "grad")
-      states[state.getParameterAttr().getAttr()].push_back(state.getRoleAttr());
+      states[parameter].push_back(state.getRoleAttr());
+    else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
+      gradients[parameter] = element;
+  }
 
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   for (Operation &op : *module.getBody())
@@ -128,12 +133,14 @@ void PartitionZeroPass::runOnOperation() {
     ArrayAttr stateNames;
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
+    Type gradient = gradients.lookup(first.getSymNameAttr());
     dist::BucketOp::create(builder, first.getLoc(), name,
                            TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
                            builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
                            builder.getI64IntegerAttr(end),
                            builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
                            builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
-                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(), stateNames);
+                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
+                           gradient ? TypeAttr::get(gradient) : TypeAttr(), stateNames);
   }
 }

@@ -11,7 +11,7 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
-/// Gradients and the optimizer's state are f32.
+/// The optimizer's state is f32.
 static constexpr int64_t kStateBytes = 4;
 
 AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1)) {
@@ -111,7 +111,8 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
-        add(op.getGradient(), (int64_t)bucket.getSlice() * kStateBytes, true, false, accesses);
+        add(op.getGradient(), (int64_t)bucket.getSlice() * elementBytes(bucket.getGradientType()), true,
+            false, accesses);
         add(op.getRecord(), kNormBytes, false, true, accesses);
         return success();
       })
@@ -130,9 +131,10 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
         int64_t elements = op.getElements();
+        // Parameter, gradient, states.
+        int64_t first[] = {elementBytes(bucket.getType()), elementBytes(bucket.getGradientType())};
         for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
-          add(ref, elements * (i == 0 ? elementBytes(bucket.getType()) : kStateBytes), true,
-              /*writes=*/i != 1, accesses);
+          add(ref, elements * (i < 2 ? first[i] : kStateBytes), true, /*writes=*/i != 1, accesses);
         auto program = op->getParentOfType<ProgramOp>();
         if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
           accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});

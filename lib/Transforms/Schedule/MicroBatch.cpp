@@ -101,7 +101,12 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
       return emitError(loc) << "segment @" << segment.getSymName() << " uses " << name
                             << ", which no bucket of block " << run.block << " holds";
     BucketInfo &bucket = result.buckets[argument->bucket];
-    argument->offset *= gradient ? graph::elementBytes(bucket.stateType()) : bucket.elementBytes;
+    if (Type type = getElementTypeOrSelf(segment.getArgumentTypes()[i]);
+        gradient && type != bucket.gradientType())
+      return emitError(loc) << "segment @" << segment.getSymName() << " has a gradient of " << type
+                            << ", expected " << bucket.gradientType() << ", as bucket @" << bucket.name()
+                            << " has";
+    argument->offset *= gradient ? graph::elementBytes(bucket.gradientType()) : bucket.elementBytes;
     bucket.useStages[argument->use] = run.stage;
     if (gradient)
       bucket.accumulated[argument->use] = true;

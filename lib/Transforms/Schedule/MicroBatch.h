@@ -63,9 +63,8 @@ struct BucketInfo {
   bool wholeGradients() const { return zero < 2; }
   bool wholeStates() const { return zero < 1; }
   int64_t sliceBytes() const { return slice * elementBytes; }
-  /// Gradients and the optimizer's state are f32, whatever the parameters are stored as.
-  mlir::Type stateType() const { return mlir::Float32Type::get(dist::BucketOp(op).getContext()); }
-  int64_t stateSliceBytes() const { return slice * 4; }
+  mlir::Type gradientType() const { return dist::BucketOp(op).getGradientType(); }
+  int64_t gradientSliceBytes() const { return slice * graph::elementBytes(gradientType()); }
 };
 
 struct MicroBatch {

@@ -50,6 +50,7 @@ private:
   exec::RefAttr valueRef(int64_t value, int64_t microBatch);
   mlir::FlatSymbolRefAttr wholeParameters(BucketInfo &bucket);
   mlir::FlatSymbolRefAttr parameters(BucketInfo &bucket);
+  mlir::FlatSymbolRefAttr optimizerState(BucketInfo &bucket, llvm::StringRef name);
 
   // WriteReductions.cpp
   /// The accumulator's state, and this rank's slice of it.
@@ -77,20 +78,13 @@ private:
   void writeNewParameters(BucketInfo &bucket);
   void writeFinish();
 
-  mlir::MemRefType flat(BucketInfo &bucket, bool whole) {
-    return mlir::MemRefType::get({whole ? bucket.padded : bucket.slice}, bucket.op.getType());
-  }
-  int64_t payload(BucketInfo &bucket, bool whole) {
-    int64_t bytes = bucket.payload * bucket.elementBytes;
-    return whole ? bytes : (bytes + bucket.ranks - 1) / bucket.ranks;
-  }
-  /// The same for gradients and the optimizer's state.
-  mlir::MemRefType flatState(BucketInfo &bucket, bool whole) {
-    return mlir::MemRefType::get({whole ? bucket.padded : bucket.slice}, bucket.stateType());
-  }
-  int64_t statePayload(BucketInfo &bucket, bool whole) {
-    int64_t bytes = bucket.payload * 4;
-    return whole ? bytes : (bytes + bucket.ranks - 1) / bucket.ranks;
+  /// The buffer BUCKET.SUFFIX of elements of a type: the whole bucket, or a slice of it.
+  mlir::FlatSymbolRefAttr bucketBuffer(BucketInfo &bucket, const llvm::Twine &suffix, mlir::Type type,
+                                       bool whole, llvm::StringRef kind, bool persistent = false) {
+    int64_t payload = bucket.payload * graph::elementBytes(type);
+    return out.buffer(bucket.name() + "." + suffix,
+                      mlir::MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind,
+                      {1, persistent, whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks});
   }
   bool isHere(const BucketInfo &bucket) const { return llvm::is_contained(bucket.stages, stage); }
 

@@ -22,7 +22,7 @@ void PositionWriter::writeTiedGradients(BucketInfo &bucket) {
     int64_t from = bucket.useStages[use];
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
-      out.emit<SendOp>(gradientSlice(bucket, use), bucket.stateSliceBytes(), bucket.owner, tag, "tied",
+      out.emit<SendOp>(gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag, "tied",
                        Stream::Send);
     if (bucket.owner != stage)
       continue;
@@ -30,17 +30,17 @@ void PositionWriter::writeTiedGradients(BucketInfo &bucket) {
     if (from == stage) {
       source = gradientSlice(bucket, use);
     } else {
-      source = out.ref(out.buffer(bucket.name() + ".tied." + Twine(use), flatState(bucket, false), "tied",
-                                  {1, false, statePayload(bucket, false)}));
-      out.emit<RecvOp>(source, bucket.stateSliceBytes(), from, tag, "tied", Stream::Recv);
+      source =
+          out.ref(bucketBuffer(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, "tied"));
+      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, "tied", Stream::Recv);
     }
-    out.emit<AddOp>(gradientSlice(bucket, 0), source, bucket.slice, bucket.stateType(), Stream::Compute);
+    out.emit<AddOp>(gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(), Stream::Compute);
   }
 }
 
 void PositionWriter::writeWholeGradient(BucketInfo &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
-    out.emit<GatherOp>(gradientSlice(bucket, 0), out.ref(gradient(bucket, 0)), bucket.stateSliceBytes(),
+    out.emit<GatherOp>(gradientSlice(bucket, 0), out.ref(gradient(bucket, 0)), bucket.gradientSliceBytes(),
                        "all_gather", out.nextOrder(), Stream::Comm);
 }
 
@@ -100,12 +100,11 @@ void PositionWriter::writeUpdate(BucketInfo &bucket) {
   SmallVector<Attribute> refs;
   refs.push_back(
       out.ref(parameters(bucket), 0, 0, sliced && bucket.wholeParameters() ? bucket.sliceBytes() : 0));
-  refs.push_back(
-      out.ref(gradient(bucket, 0), 0, 0, sliced && bucket.wholeGradients() ? bucket.stateSliceBytes() : 0));
+  refs.push_back(out.ref(gradient(bucket, 0), 0, 0,
+                         sliced && bucket.wholeGradients() ? bucket.gradientSliceBytes() : 0));
   if (auto states = bucket.op.getStates())
     for (auto name : states->getAsRange<StringAttr>())
-      refs.push_back(out.ref(out.buffer(bucket.name() + "." + name.getValue(), flatState(bucket, !sliced),
-                                        "optimizer", {1, true, statePayload(bucket, !sliced)})));
+      refs.push_back(out.ref(optimizerState(bucket, name.getValue())));
   out.emit<UpdateOp>(graph.updateKernel.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
                      sliced ? bucket.slice : bucket.padded, sliced, Stream::Compute);
 }

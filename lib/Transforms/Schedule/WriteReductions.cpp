@@ -14,14 +14,13 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 FlatSymbolRefAttr PositionWriter::gradient(BucketInfo &bucket, int64_t use) {
-  bool whole = bucket.wholeGradients();
-  return out.buffer(bucket.name() + ".grad." + Twine(use), flatState(bucket, whole),
-                    use == 0 ? "gradients" : "tied", {1, false, statePayload(bucket, whole)});
+  return bucketBuffer(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
+                      use == 0 ? "gradients" : "tied");
 }
 
 RefAttr PositionWriter::gradientSlice(BucketInfo &bucket, int64_t use) {
   bool part = bucket.wholeGradients() && bucket.ranks > 1;
-  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.stateSliceBytes() : 0);
+  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.gradientSliceBytes() : 0);
 }
 
 FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth,
@@ -30,8 +29,8 @@ FlatSymbolRefAttr PositionWriter::wholeGradient(BucketInfo &bucket, int64_t use,
   // in use for an earlier index.
   if (depth == 0 && bucket.wholeGradients() && (batch.local || index == 0))
     return gradient(bucket, use);
-  return out.buffer(bucket.name() + ".whole." + Twine(use) + "." + Twine(depth), flatState(bucket, true),
-                    depth == 0 ? "buffers" : "reduction", {1, false, statePayload(bucket, true)});
+  return bucketBuffer(bucket, "whole." + Twine(use) + "." + Twine(depth), bucket.gradientType(),
+                      /*whole=*/true, depth == 0 ? "buffers" : "reduction");
 }
 
 FlatSymbolRefAttr PositionWriter::runGradient(BucketInfo &bucket, int64_t use, int64_t p) {
@@ -61,7 +60,7 @@ void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
     levels.pop_back();
     int64_t depth = levels.size();
     out.emit<AddOp>(out.ref(wholeGradient(bucket, use, depth - 1, index)),
-                    out.ref(wholeGradient(bucket, use, depth, index)), bucket.padded, bucket.stateType(),
+                    out.ref(wholeGradient(bucket, use, depth, index)), bucket.padded, bucket.gradientType(),
                     Stream::Compute);
     ++levels.back();
   };
@@ -77,8 +76,8 @@ void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
   FlatSymbolRefAttr sum = wholeGradient(bucket, use, 0, index);
   if (bucket.ranks > 1)
     reductions.push_back(out.emit<ReduceOp>(out.ref(sum), gradientSlice(bucket, use), bucket.slice,
-                                            bucket.stateType(), adds, out.nextOrder(), Stream::Comm));
+                                            bucket.gradientType(), adds, out.nextOrder(), Stream::Comm));
   else if (adds)
-    out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.stateType(),
+    out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.gradientType(),
                     Stream::Compute);
 }

@@ -13,16 +13,20 @@ using namespace dsopt::exec;
 static constexpr int64_t kStagingBytes = 256 * 1024;
 
 FlatSymbolRefAttr PositionWriter::parameters(BucketInfo &bucket) {
-  bool whole = bucket.wholeParameters();
-  return out.buffer(bucket.name() + ".param", flat(bucket, whole),
-                    bucket.owner == stage ? "parameters" : "tied", {1, true, payload(bucket, whole)});
+  return bucketBuffer(bucket, "param", bucket.op.getType(), bucket.wholeParameters(),
+                      bucket.owner == stage ? "parameters" : "tied", /*persistent=*/true);
 }
 
 FlatSymbolRefAttr PositionWriter::wholeParameters(BucketInfo &bucket) {
   if (bucket.wholeParameters())
     return parameters(bucket);
-  return out.buffer(bucket.name() + ".full", flat(bucket, true), "buffers",
-                    {1, false, payload(bucket, true)});
+  return bucketBuffer(bucket, "full", bucket.op.getType(), /*whole=*/true, "buffers");
+}
+
+FlatSymbolRefAttr PositionWriter::optimizerState(BucketInfo &bucket, StringRef name) {
+  // It is f32, whatever the parameters are stored as.
+  return bucketBuffer(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), "optimizer",
+                      /*persistent=*/true);
 }
 
 void PositionWriter::declareState() {
@@ -38,15 +42,13 @@ void PositionWriter::declareState() {
     parameters(bucket);
     if (bucket.frozen)
       continue;
-    largest = std::max(largest, bucket.stateSliceBytes());
+    largest = std::max(largest, bucket.gradientSliceBytes());
     for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
       if (accumulated && bucket.useStages[use] == stage)
         gradient(bucket, use);
-    bool whole = bucket.wholeStates();
     if (auto states = bucket.op.getStates(); states && bucket.owner == stage)
       for (auto name : states->getAsRange<StringAttr>())
-        out.buffer(bucket.name() + "." + name.getValue(), flatState(bucket, whole), "optimizer",
-                   {1, true, statePayload(bucket, whole)});
+        optimizerState(bucket, name.getValue());
   }
   if (batch.ranks > 1)
     out.buffer("staging",

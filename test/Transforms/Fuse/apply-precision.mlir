@@ -73,3 +73,49 @@ func.func @update(%scalars: tensor<16xf32>) {
 // CHECK: %[[SUM:.*]] = graph.add %[[WIDE]], %[[B]]
 // CHECK: graph.reduce_sum %[[SUM]]
 // CHECK: graph.cast %[[SUM]] : (tensor<8x16xf32>) -> tensor<8x16xbf16>
+
+// -----
+
+// Gradients of the parameters' type: accumulators take f32 and round, the update extends what it reads; those
+// of one parameter are added as they are stored.
+// NONE: module
+module attributes {dsopt.options = {gradient_type = "param"}} {
+  graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
+  // CHECK: graph.state @w.grad.0 : tensor<16x16xbf16> "grad" of @w block 0
+  // CHECK: graph.state @w.grad.1 : tensor<16x16xbf16> "grad" of @w block 1
+  graph.state @w.grad.0 : tensor<16x16xf32> "grad" of @w block 0
+  graph.state @w.grad.1 : tensor<16x16xf32> "grad" of @w block 1
+  // CHECK-LABEL: func.func private @update.sgd
+  // CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<64xbf16>, %[[G:[a-z0-9]+]]: tensor<64xbf16>, %[[MASTER:[a-z0-9]+]]: tensor<64xf32>,
+  // CHECK: %[[WIDE:.*]] = graph.cast %[[G]] : (tensor<64xbf16>) -> tensor<64xf32>
+  // CHECK: graph.sgd %[[MASTER]], %[[WIDE]]
+  func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32>
+      attributes {graph.iterate = "flat", graph.range = array<i64: 64>, graph.in_place = array<i64: 0>} {
+    %0 = graph.sgd %p, %g, %s : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+  // CHECK-LABEL: func.func @micro_batch
+  func.func @micro_batch(%x: tensor<16x16xf32>) {
+    %w = graph.read @w : tensor<16x16xf32>
+    // CHECK: %[[DW:.*]] = graph.matmul {{.*}} : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xf32>
+    %dw = graph.matmul %x, %w : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    // CHECK: graph.accumulate @w.grad.0, %[[DW]] : tensor<16x16xf32>
+    graph.accumulate @w.grad.0, %dw : tensor<16x16xf32>
+    return
+  }
+  // CHECK-LABEL: func.func @update
+  func.func @update(%scalars: tensor<16xf32>) {
+    %p = graph.read @w : tensor<16x16xf32>
+    // CHECK: %[[G0:.*]] = graph.read @w.grad.0 : tensor<16x16xbf16>
+    // CHECK: %[[G1:.*]] = graph.read @w.grad.1 : tensor<16x16xbf16>
+    %g0 = graph.read @w.grad.0 : tensor<16x16xf32>
+    %g1 = graph.read @w.grad.1 : tensor<16x16xf32>
+    // CHECK: %[[SUM:.*]] = graph.add %[[G0]], %[[G1]] : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
+    %g = graph.add %g0, %g1 : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    // CHECK: %[[GRADIENT:.*]] = graph.cast %[[SUM]] : (tensor<16x16xbf16>) -> tensor<16x16xf32>
+    // CHECK: graph.sgd %{{.*}}, %[[GRADIENT]], %{{.*}}
+    %0 = graph.sgd %p, %g, %scalars {graph.kernel = @update.sgd} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
+    graph.write @w, %0 : tensor<16x16xf32>
+    return
+  }
+}

@@ -2,10 +2,11 @@
 // RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=1" | FileCheck %s --check-prefix=ONE
 
 // Parameters start at multiples of 64 in the model's order; one that two blocks
-// read is a bucket of its own; frozen ones are apart and have no state.
+// read is a bucket of its own; frozen ones are apart and have no state. Gradients have
+// the type of their accumulators, which is said where it is not f32.
 
 // CHECK-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@b, 128, 10>] elements 192 padded 256 ranks 2 zero 3 states ["m", "v"]
-// CHECK-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 128>] elements 128 padded 128 ranks 2 zero 3 states ["m", "v"]
+// CHECK-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 128>] elements 128 padded 128 ranks 2 zero 3 gradient bf16 states ["m", "v"]
 // CHECK-DAG: dist.bucket @b1.frozen : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 ranks 2 zero 3 frozen
 // ONE: elements 192 padded 192 ranks 1 zero 0
 graph.parameter @w : tensor<10x10xf32> from "m" at 0 bytes 400
@@ -15,6 +16,7 @@ graph.parameter @f : tensor<64xf32> from "m" at 952 bytes 256 frozen
 graph.state @w.grad.0 : tensor<10x10xf32> "grad" of @w block 0
 graph.state @w.m : tensor<10x10xf32> "m" of @w
 graph.state @w.v : tensor<10x10xf32> "v" of @w
+graph.state @e.grad.0 : tensor<128xbf16> "grad" of @e block 0
 graph.state @e.m : tensor<128xf32> "m" of @e
 graph.state @e.v : tensor<128xf32> "v" of @e
 graph.state @b.m : tensor<10xf32> "m" of @b

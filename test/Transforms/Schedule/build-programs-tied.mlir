@@ -1,8 +1,21 @@
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE1
 // RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE3
+// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = "update"/128xbf16> {exec.access = "update"/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
 
 // Blocks 0 and 2 share @t; block 2 also reads what block 0 computes, two stages
 // below, so that it hops through stage 1, and its gradient hops back.
+
+// Accumulators, their reductions, additions and messages have the gradients' type; the optimizer's state has not.
+// BF16-LABEL: exec.program @position0
+// BF16-DAG: exec.buffer @tied.t.param {{.*}} memref<128xf32>
+// BF16-DAG: exec.buffer @tied.t.grad.0 {{.*}} memref<128xbf16>
+// BF16-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xbf16> "tied"
+// BF16-DAG: exec.buffer @tied.t.m {{.*}} memref<64xf32>
+// BF16: exec.reduce <@tied.t.grad.0> to <@tied.t.grad.0 per_rank 128> elements 64 : bf16
+// BF16: exec.recv <@tied.t.tied.1> bytes 128 from 2 tag "tied.t.grad.1" "tied" on recv
+// BF16: exec.add <@tied.t.grad.0 per_rank 128>, <@tied.t.tied.1> elements 64 : bf16 on compute
+// BF16: exec.norm <@tied.t.grad.0 per_rank 128>
+// BF16: exec.update @update.momentum of @tied.t [#exec.ref<@tied.t.param per_rank 256>, #exec.ref<@tied.t.grad.0 per_rank 128>, #exec.ref<@tied.t.m>] elements 64 sliced
 module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i64, micro_batches = 1 : i64, schedule = "1f1b"}} {
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @t.grad.0 : tensor<128xf32> "grad" of @t block 0

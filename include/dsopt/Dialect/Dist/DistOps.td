@@ -46,18 +46,24 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
     parameter, which is a bucket of its own and has one gradient accumulator for
     each. `zero` is the stage it is partitioned by. A `frozen` bucket has no
     gradient and no optimizer state. `states` names the optimizer's state.
+    `gradient` is the element type of accumulators and of gradients on the wire,
+    f32 where it is absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
       Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, I64Attr:$ranks,
-      I64Attr:$zero, UnitAttr:$frozen, OptionalAttr<StrArrayAttr>:$states);
+      I64Attr:$zero, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient, OptionalAttr<StrArrayAttr>:$states);
   let assemblyFormat = [{
     $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `ranks` $ranks
-    `zero` $zero (`frozen` $frozen^)? (`states` $states^)? attr-dict
+    `zero` $zero (`frozen` $frozen^)? (`gradient` $gradient^)? (`states` $states^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Elements of one rank's slice.
     int64_t getSlice() { return getPadded() / getRanks(); }
+    /// What gradients are stored, sent and added as.
+    ::mlir::Type getGradientType() {
+      return getGradient().value_or(::mlir::Type(::mlir::Float32Type::get(getContext())));
+    }
     /// Whether it is a shared parameter's bucket.
     bool isTied() { return getBlocks().size() > 1; }
   }];

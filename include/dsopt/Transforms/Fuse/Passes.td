@@ -134,6 +134,10 @@ def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
     loss), gradients that are accumulated, frozen parameters that no product reads.
     A value that is needed in both types is converted by a kernel `@convert`.
 
+    With `gradient_type = "param"` in `dsopt.options` the states of the role `grad`
+    are bf16: `graph.accumulate` takes a value in f32 and rounds once, when it has
+    added it. Later passes take the type of all gradients from these states.
+
     A trained parameter is stored in bf16 (`graph.storage`) and gets a state of the role
     `master` of the model's own type. The update reads and writes the master;
     the flat kernel takes (parameter, gradient, master, states, scalars) and
