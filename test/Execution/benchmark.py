@@ -51,7 +51,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     # The update alone, as the command measures it.
     os.symlink(os.path.dirname(dsopt), os.path.join(folder, "bin"))
-    done = subprocess.run([sys.executable, bench.__file__, "--build", folder, "-size=", "-peers=", "-update=1280000", "-rounds=1"], capture_output=True, text=True)
+    command = [sys.executable, bench.__file__, "--build", folder, "-size=", "-peers=", "-update=1280000", "-rounds=1"]
+    done = subprocess.run(command, capture_output=True, text=True)
     check(done.returncode == 0 and " ms " in done.stdout and '"kind": "update"' in open(raw.file.name).readlines()[-1], done.stdout + done.stderr)
 
     # What the command says where nothing is installed.
