@@ -140,9 +140,16 @@ void dsopt::runtime::printError(const std::string &message) {
 
 void dsopt::runtime::installSignals(int launcher) {
   launcherProcess = launcher;
+  // oneDNN's products point the stack register into their workspace on the heap: a handler's frame must
+  // never be written below it.
+  alignas(64) static char handlerStack[64 << 10];
+  stack_t stack{};
+  stack.ss_sp = handlerStack;
+  stack.ss_size = sizeof handlerStack;
+  sigaltstack(&stack, nullptr);
   struct sigaction action{};
   action.sa_sigaction = onSignal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (int signal : {SIGTERM, SIGINT, SIGUSR1})
     sigaction(signal, &action, nullptr);
