@@ -150,8 +150,10 @@ def signals():
     save = os.path.join(folder, "signals")
     options = ["-dp=2", "-micro-batches=2"]
     expected, _ = result(*options, "-steps=400")
+    os.remove(log)
     process = subprocess.Popen(command(*options, "-steps=400", f"-save={save}"))
-    time.sleep(2)
+    while process.poll() is None and not (os.path.exists(log) and sum('"step"' in line for line in open(log)) > 5):
+        time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     check(process.wait(timeout=30) == 3, f"status {process.returncode}, expected 3")
     check(len(os.listdir(save)) == 1, f"saved {os.listdir(save)}")
