@@ -19,7 +19,8 @@ using namespace mlir;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> model(cl::Positional, cl::desc("MODEL.onnx"));
-static cl::opt<bool> listsOperators("list-operators", cl::desc("print what can be imported, without a model"));
+static cl::opt<bool> listsOperators("list-operators",
+                                    cl::desc("print what can be imported, without a model"));
 static cl::list<std::string> dims("dim", cl::desc("NAME=VALUE"));
 static cl::list<std::string> shapes("input-shape", cl::desc("INPUT=8,2,32: shape of the data"));
 static cl::opt<int64_t> microBatchSize("micro-batch-size");

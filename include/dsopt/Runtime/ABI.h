@@ -113,8 +113,8 @@ static inline int64_t dsopt_scatter_add_workspace(const dsopt_scatter_add *d) {
 /// `result[indices[i], :] += rows[i, :]` for i in order; first fills `result` with zeros unless `accumulate`.
 /// In bf16 the rows that go to one place are added in fp32, and their sum is rounded as it is added.
 /// Up to 2^32 rows.
-void dsopt_rt_scatter_add(dsopt_rt *rt, const dsopt_scatter_add *scatter, const void *rows, const void *indices,
-                          void *result, void *workspace, int64_t accumulate);
+void dsopt_rt_scatter_add(dsopt_rt *rt, const dsopt_scatter_add *scatter, const void *rows,
+                          const void *indices, void *result, void *workspace, int64_t accumulate);
 
 /// How an update is combined with what is there.
 enum {
@@ -134,8 +134,8 @@ typedef struct dsopt_scatter {
   int64_t mode;
 } dsopt_scatter;
 
-/// `result = data`, then for i in order `result[indices[i], :] = combine(result[indices[i], :], updates[i, :])`;
-/// negative indices count from the end, one outside changes nothing.
+/// `result = data`, then for i in order `result[indices[i], :] = combine(result[indices[i], :], updates[i,
+/// :])`; negative indices count from the end, one outside changes nothing.
 void dsopt_rt_scatter(dsopt_rt *rt, const dsopt_scatter *scatter, const void *data, const void *indices,
                       const void *updates, void *result);
 

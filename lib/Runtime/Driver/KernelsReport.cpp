@@ -95,8 +95,9 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
                  100 * sum / ms, (ms - sum) / steps);
   if (productMs > 0) {
     double whole = productFlops / ms / 1e6, inside = productFlops / productMs / 1e6;
-    text += format("calls with products: %.1f%% of the step, %.1f GFLOP at %.1f GFLOP/s; the step as a whole %.1f",
-                   100 * productMs / ms, productFlops / steps / 1e9, inside, whole);
+    text += format(
+        "calls with products: %.1f%% of the step, %.1f GFLOP at %.1f GFLOP/s; the step as a whole %.1f",
+        100 * productMs / ms, productFlops / steps / 1e9, inside, whole);
     if (aloneMs > 0)
       text += format("; the same products alone %.1f: whole-program efficiency %.1f%%",
                      productFlops / aloneMs / 1e6, 100 * aloneMs / ms);
