@@ -120,6 +120,12 @@ static LogicalResult addBias(NodeBuilder &n, Value result) {
   return n.set(0, channelsSecond(n.e, result));
 }
 
+static LogicalResult refuseGroups(NodeBuilder &n, Value x, Value weight, int64_t groups) {
+  return n.error() << "has an input of type " << Emitter::typeOf(x) << " and a weight of type "
+                   << Emitter::typeOf(weight) << " in " << groups
+                   << " groups, expected equal ranks and channels that fit";
+}
+
 static LogicalResult conv(NodeBuilder &n) {
   Emitter &e = n.e;
   Value x = image(n), weight = n.input(1);
@@ -129,9 +135,7 @@ static LogicalResult conv(NodeBuilder &n) {
   int64_t groups = n.integerAttr("group", 1);
   if (filter.size() != shape.size() || groups < 1 || filter[1] > kMaxElements / groups ||
       shape[1] != filter[1] * groups || filter[0] % groups)
-    return n.error() << "has an input of type " << Emitter::typeOf(x) << " and a weight of type "
-                     << Emitter::typeOf(weight) << " in " << groups
-                     << " groups, expected equal ranks and channels that fit";
+    return refuseGroups(n, x, weight, groups);
   SmallVector<int64_t> kernel(filter.drop_front(2));
   if (n.attribute("kernel_shape") && n.integersAttr("kernel_shape") != kernel)
     return n.error() << "has kernel_shape [" << n.integersAttr("kernel_shape") << "], expected ["
@@ -175,9 +179,7 @@ static LogicalResult convTranspose(NodeBuilder &n) {
   ArrayRef<int64_t> shape = Emitter::shapeOf(x), filter = Emitter::shapeOf(weight);
   int64_t groups = n.integerAttr("group", 1);
   if (filter.size() != shape.size() || groups < 1 || shape[1] % groups || filter[0] != shape[1])
-    return n.error() << "has an input of type " << Emitter::typeOf(x) << " and a weight of type "
-                     << Emitter::typeOf(weight) << " in " << groups
-                     << " groups, expected equal ranks and channels that fit";
+    return refuseGroups(n, x, weight, groups);
   size_t rank = shape.size() - 2;
   ArrayRef<int64_t> kernel = filter.drop_front(2), sizes = shape.drop_front(2);
   auto strides = n.integersAttr("strides", rank, 1), dilations = n.integersAttr("dilations", rank, 1),
