@@ -20,6 +20,11 @@
 
 namespace dsopt::runtime {
 
+/// Writes or reads all bytes at a place of an open file; false with errno at an error. A disk that takes
+/// nothing more is ENOSPC; a file that ends early is no error number: errno is 0.
+bool writeFully(int descriptor, int64_t offset, const void *data, int64_t bytes);
+bool readFully(int descriptor, int64_t offset, void *data, int64_t bytes);
+
 /// A file that appears under its name when it is complete, and not at all otherwise.
 class AtomicFile {
 public:

@@ -12,6 +12,39 @@
 
 using namespace dsopt::runtime;
 
+/// Bytes of one system call.
+static constexpr int64_t kMost = 1 << 30;
+
+bool dsopt::runtime::writeFully(int descriptor, int64_t offset, const void *data, int64_t bytes) {
+  auto *from = static_cast<const char *>(data);
+  while (bytes > 0) {
+    ssize_t written = pwrite(descriptor, from, std::min(bytes, kMost), offset);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written == 0)
+      errno = ENOSPC;
+    if (written <= 0)
+      return false;
+    from += written, offset += written, bytes -= written;
+  }
+  return true;
+}
+
+bool dsopt::runtime::readFully(int descriptor, int64_t offset, void *data, int64_t bytes) {
+  auto *to = static_cast<char *>(data);
+  while (bytes > 0) {
+    ssize_t got = pread(descriptor, to, std::min(bytes, kMost), offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got == 0)
+      errno = 0;
+    if (got <= 0)
+      return false;
+    to += got, offset += got, bytes -= got;
+  }
+  return true;
+}
+
 static std::string temporaryName(const std::string &path) { return path + ".tmp" + std::to_string(getpid()); }
 
 AtomicFile::AtomicFile(const std::string &path) : path(path), temporary(temporaryName(path)) {
@@ -28,17 +61,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::writeAt(uint64_t offset, const void *data, uint64_t bytes) {
-  const char *from = static_cast<const char *>(data);
-  while (bytes) {
-    ssize_t written = pwrite(fd, from, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      throw Error(StatusFailure, path + ": writing failed: " + std::strerror(written ? errno : ENOSPC));
-    from += written;
-    offset += written;
-    bytes -= written;
-  }
+  if (!writeFully(fd, static_cast<int64_t>(offset), data, static_cast<int64_t>(bytes)))
+    throw Error(StatusFailure, path + ": writing failed: " + std::strerror(errno));
 }
 
 void AtomicFile::append(const void *data, uint64_t bytes) {

@@ -2,6 +2,7 @@
 
 #include "Core/Parameters.h"
 #include "Kernels/CPU/Bf16.h"
+#include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Manifest.h"
 
 #include <algorithm>
@@ -58,19 +59,6 @@ const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
   return file;
 }
 
-/// Reads bytes at a place of a file; false at an error or the file's end.
-static bool readAt(int descriptor, int64_t offset, int64_t bytes, char *target) {
-  while (bytes > 0) {
-    ssize_t got = pread(descriptor, target, bytes, offset);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      return false;
-    target += got, offset += got, bytes -= got;
-  }
-  return true;
-}
-
 /// Bytes [begin, end) of a parameter, whose chunk is checked whole: it is read to its target, while what
 /// lies beside them passes through a buffer.
 static bool readChunk(int descriptor, const Parameter &parameter, int64_t chunk, int64_t begin, int64_t end,
@@ -82,14 +70,15 @@ static bool readChunk(int descriptor, const Parameter &parameter, int64_t chunk,
   auto skip = [&](int64_t from, int64_t to) {
     for (int64_t bytes; from < to; from += bytes) {
       bytes = std::min<int64_t>(sizeof beside, to - from);
-      if (!readAt(descriptor, parameter.offset + from, bytes, beside))
+      if (!readFully(descriptor, parameter.offset + from, beside, bytes))
         return false;
       XXH3_64bits_update(&hash, beside, bytes);
     }
     return true;
   };
   int64_t from = std::max(first, begin), to = std::min(last, end);
-  if (!skip(first, from) || !readAt(descriptor, parameter.offset + from, to - from, target + (from - begin)))
+  if (!skip(first, from) ||
+      !readFully(descriptor, parameter.offset + from, target + (from - begin), to - from))
     return false;
   XXH3_64bits_update(&hash, target + (from - begin), to - from);
   return skip(to, last) && XXH3_64bits_digest(&hash) == parameter.chunks[chunk];

@@ -2,6 +2,7 @@
 
 #include "Core/SavedState.h"
 #include "Core/Parameters.h"
+#include "dsopt/Runtime/Checkpoint.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -127,28 +128,12 @@ public:
     return descriptor;
   }
   void write(const std::string &name, int64_t offset, const char *data, int64_t bytes) {
-    int descriptor = open(name);
-    while (bytes > 0) {
-      ssize_t written = pwrite(descriptor, data, std::min<int64_t>(bytes, 1 << 30), offset);
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0) {
-        errno = written ? errno : ENOSPC;
-        failed(path(name), "writing failed");
-      }
-      data += written, offset += written, bytes -= written;
-    }
+    if (!writeFully(open(name), offset, data, bytes))
+      failed(path(name), "writing failed");
   }
   void read(const std::string &name, int64_t offset, char *data, int64_t bytes) {
-    int descriptor = open(name);
-    while (bytes > 0) {
-      ssize_t got = pread(descriptor, data, bytes, offset);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        failed(path(name), "cannot be read back");
-      data += got, offset += got, bytes -= got;
-    }
+    if (!readFully(open(name), offset, data, bytes))
+      failed(path(name), "cannot be read back");
   }
   void sync() {
     for (auto &[name, descriptor] : files)
@@ -258,7 +243,7 @@ std::vector<Parameter> savedTensors(const Program &program) {
     tensor.name = name;
     tensor.type = type;
     tensor.shape = like.shape;
-    tensor.bytes = elementsOf(like) * elementBytes(type);
+    tensor.bytes = wholeBytes(tensor);
     tensors.push_back(std::move(tensor));
   };
   for (const Parameter &parameter : program.parameters) {
@@ -278,10 +263,11 @@ std::vector<Parameter> savedTensors(const Program &program) {
 void saveState(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
                const std::string &checkpoint, Manifest &manifest) {
   std::vector<Parameter> &tensors = manifest.tensors = savedTensors(program);
-  size_t parameters = std::count_if(tensors.begin(), tensors.end(), [&](const Parameter &tensor) {
-    return std::any_of(program.parameters.begin(), program.parameters.end(),
-                       [&](auto &parameter) { return parameter.name == tensor.name; });
-  });
+  int64_t position = 0;
+  size_t parameters =
+      std::count_if(program.parameters.begin(), program.parameters.end(), [&](const Parameter &parameter) {
+        return parameterHolder(program, parameter, position) != nullptr;
+      });
   std::map<std::string, std::string> headers = layOut(tensors, parameters);
 
   Draft draft(checkpoint, info.rank == 0);
