@@ -23,6 +23,7 @@
 #include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/Program.h"
+#include "dsopt/Runtime/Schedules.h"
 
 #include <functional>
 #include <map>
@@ -48,8 +49,6 @@ struct RankInfo {
 };
 RankInfo rankInfo(const Program &program, int rank);
 
-enum class LrSchedule { Constant, Linear, Cosine };
-
 /// Options of a run, resolved (defaults are PyTorch's; the caller sets the
 /// optimizer's: weight decay 0.01 for adamw, else 0).
 struct RunOptions {
@@ -59,6 +58,7 @@ struct RunOptions {
   int64_t warmupSteps = 0;
   int64_t decaySteps = 0; ///< 0: steps
   double minLr = 0;
+  std::map<std::string, double> lrParameters; ///< of DeepSpeed's schedules, all of the schedule's
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
@@ -67,9 +67,6 @@ struct RunOptions {
   std::vector<int> cpus; ///< where they run: one each if there are as many, else any; empty: as inherited
   bool logNorms = false; ///< fill gradNorms and paramNorms
 };
-
-/// The learning rate of a step (CONTRACT section 2), before group scales.
-double learningRate(const RunOptions &options, int64_t step);
 
 /// Where micro-batches come from.
 class InputSource {

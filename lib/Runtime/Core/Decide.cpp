@@ -8,27 +8,14 @@
 
 namespace dsopt::runtime {
 
-double learningRate(const RunOptions &options, int64_t step) {
-  int64_t warmup = options.warmupSteps, decay = options.decaySteps > 0 ? options.decaySteps : options.steps;
-  if (step < warmup)
-    return options.lr * (step + 1) / warmup;
-  if (options.schedule == LrSchedule::Constant)
-    return options.lr;
-  if (step >= decay)
-    return options.minLr;
-  double t = static_cast<double>(step - warmup) / (decay - warmup);
-  if (options.schedule == LrSchedule::Linear)
-    return options.lr + (options.minLr - options.lr) * t;
-  return options.minLr + (options.lr - options.minLr) * (1 + std::cos(M_PI * t)) / 2;
-}
-
 double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
                   double lrScale, bool decay, float *table) {
   bool adam = optimizer.rfind("adam", 0) == 0;
   double lr = decision.lr * lrScale, weightDecay = decay ? options.weightDecay : 0;
-  double beta1 = adam ? options.beta1 : options.momentum, beta2 = options.beta2;
+  Betas betas = betasOf(options, decision.appliedSteps);
+  double beta1 = adam ? betas.beta1 : options.momentum, beta2 = betas.beta2;
   double t = static_cast<double>(decision.appliedSteps + 1);
   std::fill_n(table, DSOPT_SCALARS, 0.0f);
   table[DSOPT_LR] = static_cast<float>(lr);

@@ -216,9 +216,8 @@ void Session::resume(const std::string &checkpoint, const Manifest &manifest) {
 
 std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {
   auto number = [](double value) { return jsonNumber(value, 17); };
-  static const char *const schedules[] = {"constant", "linear", "cosine"};
   std::map<std::string, std::string> texts = {{"lr", number(options.lr)},
-                                              {"lr-schedule", schedules[static_cast<int>(options.schedule)]},
+                                              {"lr-schedule", lrScheduleName(options.schedule)},
                                               {"warmup-steps", std::to_string(options.warmupSteps)},
                                               {"min-lr", number(options.minLr)},
                                               {"weight-decay", number(options.weightDecay)},
@@ -231,6 +230,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["betas"] = number(options.beta1) + "," + number(options.beta2);
     texts["eps"] = number(options.eps);
   }
+  for (const auto &[name, value] : options.lrParameters)
+    texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
   if (options.schedule != LrSchedule::Constant)
     texts["lr-decay-steps"] = std::to_string(options.decaySteps > 0 ? options.decaySteps : options.steps);
   return texts;

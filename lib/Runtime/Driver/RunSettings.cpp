@@ -103,6 +103,29 @@ static void findLauncher(RunSettings &settings, const ParsedOptions &options) {
                 environmentNumber("SLURM_PROCID") > 0);
 }
 
+/// The schedule with its parameters; what it does not take is an Error.
+static void resolveSchedule(RunOptions &run, const Program &program, const ParsedOptions &options) {
+  std::string name = options.text("lr-schedule");
+  run.schedule = lrScheduleNamed(name);
+  run.lrParameters = lrParameters(run.schedule, options.text("lr-params"));
+  if (!isDeepSpeeds(run.schedule))
+    return;
+  auto refuse = [&](const char *option, const std::string &instead) {
+    if (options.has(option))
+      throw Error(StatusInput, std::string("option -") + option + " has no meaning with -lr-schedule=" +
+                                   name + "; -lr-params takes " + instead);
+  };
+  refuse("min-lr", run.schedule == LrSchedule::WarmupCosine ? "cos_min_ratio" : "its floor");
+  bool warms = run.schedule <= LrSchedule::WarmupCosine;
+  if (!warms)
+    refuse("warmup-steps", "its steps");
+  else if (run.warmupSteps < 1)
+    throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
+  bool cycles = run.schedule == LrSchedule::OneCycle;
+  if (cycles && run.lrParameters["cycle_momentum"] > 0 && program.optimizer.rfind("adam", 0) != 0)
+    run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
+}
+
 RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOptions options) {
   RunSettings settings;
   // The launcher first: it decides which rank prints what is wrong with the rest.
@@ -130,10 +153,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.seed = options.integer("seed");
   run.warmupSteps = options.integer("warmup-steps");
   run.decaySteps = options.integer("lr-decay-steps");
-  std::string schedule = options.text("lr-schedule");
-  run.schedule = schedule == "linear"   ? LrSchedule::Linear
-                 : schedule == "cosine" ? LrSchedule::Cosine
-                                        : LrSchedule::Constant;
+  resolveSchedule(run, program, options);
   run.logNorms = options.has("log-norms");
   if (program.clip != (run.gradClip > 0))
     throw Error(StatusInput, std::string("option -grad-clip: clipping is compiled ") +

@@ -28,6 +28,76 @@ TEST(Decide, LearningRates) {
   EXPECT_EQ(learningRate(options, 6), 0.2);
 }
 
+namespace {
+/// The rates of the first steps with DeepSpeed 0.19.8's scheduler of the same parameters.
+void expectRates(RunOptions options, const char *schedule, const std::string &parameters,
+                 const std::vector<double> &rates) {
+  options.schedule = lrScheduleNamed(schedule);
+  options.lrParameters = lrParameters(options.schedule, parameters);
+  for (size_t step = 0; step < rates.size(); ++step)
+    EXPECT_NEAR(learningRate(options, step), rates[step], 1e-15) << schedule << ", step " << step;
+}
+} // namespace
+
+TEST(Decide, DeepSpeedsSchedules) {
+  RunOptions options;
+  options.lr = 0.5;
+  options.warmupSteps = 4;
+  expectRates(options, "warmup", "warmup_min_lr=0.1",
+              {0.1, 0.1, 0.30000000000000004, 0.41699250014423128, 0.5, 0.5, 0.5});
+  options.warmupSteps = 3;
+  options.decaySteps = 7;
+  expectRates(options, "warmup-decay", "warmup_min_lr=0.1,warmup_type=linear",
+              {0.1, 0.1, 0.23333333333333334, 0.3666666666666667, 0.5, 0.4, 0.30000000000000004, 0.2, 0.1});
+  expectRates(
+      options, "warmup-cosine", "warmup_min_ratio=0.1,cos_min_ratio=0.01",
+      {0, 0.05, 0.33391838910715577, 0.5, 0.42750892834367049, 0.2525, 0.077491071656329513, 0.005, 0.005});
+  expectRates(options, "onecycle", "cycle_min_lr=0.1,cycle_first_step_size=5,cycle_first_stair_count=2",
+              {0.1, 0.1, 0.1, 0.3, 0.3, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1, 0.1});
+  options.lr = 0.1;
+  expectRates(options, "range-test",
+              "lr_range_test_step_size=2,lr_range_test_step_rate=5,lr_range_test_staircase=true",
+              {0.1, 0.1, 0.6, 0.6, 1.1, 1.1});
+}
+
+TEST(Decide, OneCycleMovesMomentum) {
+  RunOptions options;
+  options.lr = 0.5;
+  std::string parameters = "cycle_min_lr=0.1,cycle_first_step_size=3,cycle_second_step_size=4,"
+                           "decay_step_size=2,decay_lr_rate=0.5,decay_mom_rate=0.01";
+  expectRates(options, "onecycle", parameters,
+              {0.1, 0.23333333333333328, 0.36666666666666659, 0.5, 0.4, 0.3, 0.2, 0.1, 0.08,
+               0.066666666666666666, 0.057142857142857148, 0.05});
+  options.schedule = LrSchedule::OneCycle;
+  options.lrParameters = lrParameters(options.schedule, parameters);
+  const double momenta[] = {0.8,   0.8666666666666667, 0.8333333333333334, 0.8, 0.825, 0.85, 0.875, 0.9,
+                            0.9045};
+  for (int64_t step = 0; step < 9; ++step) {
+    EXPECT_NEAR(betasOf(options, step).beta1, momenta[step], 1e-15) << "step " << step;
+    EXPECT_EQ(betasOf(options, step).beta2, 0.99);
+  }
+}
+
+TEST(Decide, RefusesParametersOfOtherSchedules) {
+  auto message = [](LrSchedule schedule, const char *text) -> std::string {
+    try {
+      lrParameters(schedule, text);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(LrSchedule::Constant, "warmup_min_lr=1"),
+            "option -lr-params: got 'warmup_min_lr=1'; -lr-schedule=constant takes none");
+  EXPECT_EQ(message(LrSchedule::Warmup, "warmup_type=square"),
+            "option -lr-params: warmup_type: expected log or linear, got 'square'");
+  EXPECT_EQ(message(LrSchedule::OneCycle, "cycle_first_step_size=0"),
+            "option -lr-params: cycle_first_step_size: expected 1 or more, got 0");
+  EXPECT_EQ(message(LrSchedule::WarmupDecay, "cos_min_ratio=1"),
+            "option -lr-params: got 'cos_min_ratio=1'; -lr-schedule=warmup-decay takes NAME=VALUE of "
+            "warmup_min_lr, warmup_type");
+}
+
 TEST(Decide, Scalars) {
   RunOptions options;
   options.weightDecay = 0.1;
