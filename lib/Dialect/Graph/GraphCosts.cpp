@@ -75,14 +75,14 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, WindowsSumOp,
                       GatherGradOp, AccumulateOp>(context);
     // As many as the operations they decompose into do for each element.
-    attachOperandCost<5, SoftmaxOp, NllOp>(context);
-    attachOperandCost<5, GeluOp>(context);
+    attachOperandCost<4, SiluOp>(context);
+    attachOperandCost<5, SoftmaxOp, NllOp, GeluOp, RmsNormOp>(context);
     attachOperandCost<7, LayerNormOp>(context);
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp>(context);
     attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
-                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, GatherNDOp, OneHotOp, WindowsOp,
-                 WindowsPlaceOp, ScatterOp>(context);
+                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
+                 ScatterOp>(context);
   });
 }

@@ -79,15 +79,31 @@ Values decompose(GeluOp op, Parts &p) {
   return {p.mul(p.mul(x, p.scalar(0.5, x)), twice)};
 }
 
+Values decompose(SiluOp op, Parts &p) { return {p.mul(op.getInput(), p.make<SigmoidOp>(op.getInput()))}; }
+
+/// The dimensions that a normalization goes over.
+template <typename Op> SmallVector<int64_t> axesOf(Op op) {
+  int64_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
+  return llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), rank));
+}
+
+/// 1 / sqrt(mean(x * x) + epsilon)
+template <typename Op> Value rstdOf(Op op, Value x, Parts &p) {
+  Value square = p.mean(p.mul(x, x), axesOf(op));
+  Value root = p.make<SqrtOp>(p.add(square, p.scalar(op.getEpsilon().convertToDouble(), x)));
+  return p.make<ReciprocalOp>(root);
+}
+
+Values decompose(RmsNormOp op, Parts &p) {
+  Value x = op.getInput(), rstd = rstdOf(op, x, p);
+  return {p.mul(p.mul(x, rstd), op.getScale()), rstd};
+}
+
 Values decompose(LayerNormOp op, Parts &p) {
   Value x = op.getInput();
-  int64_t rank = cast<RankedTensorType>(x.getType()).getRank();
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), rank));
-  Value mean = p.mean(x, axes);
+  Value mean = p.mean(x, axesOf(op));
   Value centered = p.sub(x, mean);
-  Value variance = p.mean(p.mul(centered, centered), axes);
-  Value deviation = p.make<SqrtOp>(p.add(variance, p.scalar(op.getEpsilon().convertToDouble(), x)));
-  Value rstd = p.make<ReciprocalOp>(deviation);
+  Value rstd = rstdOf(op, centered, p);
   Value result = p.mul(p.mul(centered, rstd), op.getScale());
   if (Value bias = op.getBias())
     result = p.add(result, bias);
@@ -202,7 +218,8 @@ template <typename... Ops> void attach(MLIRContext *context) {
 
 void registerDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
-    attach<ReduceMeanOp, CumSumOp, WindowsSumOp, SoftmaxOp, GeluOp, LayerNormOp, NllOp, LinearNllOp>(context);
+    attach<ReduceMeanOp, CumSumOp, WindowsSumOp, SoftmaxOp, GeluOp, SiluOp, RmsNormOp, LayerNormOp, NllOp,
+           LinearNllOp>(context);
   });
 }
 } // namespace dsopt::graph

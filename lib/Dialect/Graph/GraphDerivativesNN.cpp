@@ -1,7 +1,7 @@
 //===- GraphDerivativesNN.cpp - gradients of the composites ---------------===//
 //
 // Each reads what its forward kept (softmax its result, layer_norm mean and
-// rstd, nll the log-sum-exp). What leads to a weight and what leads to the input
+// rstd, rms_norm rstd, nll the log-sum-exp). What leads to a weight and what leads to the input
 // share no intermediate value, so that they may be computed at different times.
 //
 //===----------------------------------------------------------------------===//
@@ -44,6 +44,39 @@ LogicalResult gradient(GeluOp op, GradientBuilder &g) {
     slope = g.add(cumulative, g.mul(x, phi));
   }
   g.set(0, g.mul(g.grad(), slope));
+  return success();
+}
+
+LogicalResult gradient(SiluOp op, GradientBuilder &g) {
+  // s (1 + x (1 - s)), s = sigmoid(x)
+  Value x = op.getInput(), one = g.scalar(1, x), s = g.make<SigmoidOp>(x);
+  Value slope = g.mul(s, g.add(one, g.mul(x, g.sub(one, s))));
+  g.set(0, g.mul(g.grad(), slope));
+  return success();
+}
+
+/// Of the result, and where asked for of the statistic: d rstd = -rstd^3 x / n.
+LogicalResult gradient(RmsNormOp op, GradientBuilder &g) {
+  Value x = op.getInput(), rstd = op.getRstd(), dy = g.grad();
+  auto type = cast<ShapedType>(x.getType());
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), type.getRank()));
+  if (g.needs(0)) {
+    Value sum;
+    if (dy) {
+      Value scaled = g.mul(dy, op.getScale()), xhat = g.mul(x, rstd);
+      Value slope = g.mean(g.mul(scaled, xhat), axes, /*keepdims=*/true);
+      sum = g.mul(rstd, g.sub(scaled, g.mul(xhat, slope)));
+    }
+    if (Value drstd = g.grad(1)) {
+      Value size = g.scalar(ShapedType::getNumElements(type.getShape().drop_front(op.getAxis())), x);
+      Value cube = g.mul(rstd, g.mul(rstd, rstd));
+      Value part = g.neg(g.mul(g.div(g.mul(drstd, cube), size), x));
+      sum = sum ? g.add(sum, part) : part;
+    }
+    g.set(0, sum);
+  }
+  if (dy && g.needs(1))
+    g.set(1, g.mul(dy, g.mul(x, rstd)));
   return success();
 }
 
@@ -121,6 +154,8 @@ LogicalResult gradient(LinearNllOp op, GradientBuilder &g) {
 void attachNNDerivatives(MLIRContext *context) {
   attachDerivative<SoftmaxOp, gradient>(context);
   attachDerivative<GeluOp, gradient>(context);
+  attachDerivative<SiluOp, gradient>(context);
+  attachDerivative<RmsNormOp, gradient>(context);
   attachDerivative<LayerNormOp, gradient>(context);
   attachDerivative<NllOp, gradient>(context);
   attachDerivative<LinearNllOp, gradient>(context);

@@ -70,6 +70,36 @@ OpFoldResult GeluOp::fold(FoldAdaptor adaptor) {
   return fromDoubles(getType(), *x);
 }
 
+OpFoldResult SiluOp::fold(FoldAdaptor adaptor) {
+  std::optional<std::vector<double>> x = doubles(adaptor.getInput());
+  if (!x)
+    return {};
+  for (double &y : *x)
+    y /= 1 + std::exp(-y);
+  return fromDoubles(getType(), *x);
+}
+
+LogicalResult RmsNormOp::fold(FoldAdaptor adaptor, SmallVectorImpl<OpFoldResult> &results) {
+  std::optional<std::vector<double>> x = doubles(adaptor.getInput()), scale = doubles(adaptor.getScale());
+  if (!x || !scale)
+    return failure();
+  size_t size = scale->size(), rows = numElements(getRstd().getType());
+  std::vector<double> rstds(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    double *first = x->data() + row * size, square = 0;
+    for (size_t i = 0; i < size; ++i)
+      square += first[i] * first[i];
+    rstds[row] = 1 / std::sqrt(square / size + getEpsilon().convertToDouble());
+    for (size_t i = 0; i < size; ++i)
+      first[i] *= rstds[row] * (*scale)[i];
+  }
+  Attribute folded[] = {fromDoubles(getResult().getType(), *x), fromDoubles(getRstd().getType(), rstds)};
+  if (!folded[0])
+    return failure();
+  results.append(std::begin(folded), std::end(folded));
+  return success();
+}
+
 LogicalResult LayerNormOp::fold(FoldAdaptor adaptor, SmallVectorImpl<OpFoldResult> &results) {
   std::optional<std::vector<double>> x = doubles(adaptor.getInput()), scale = doubles(adaptor.getScale()),
                                      bias;

@@ -269,35 +269,6 @@ OpFoldResult GatherElementsOp::fold(FoldAdaptor adaptor) {
   return fromRaw(type, out);
 }
 
-OpFoldResult GatherNDOp::fold(FoldAdaptor adaptor) {
-  std::optional<Elements> x = Elements::raw(adaptor.getData());
-  std::optional<SmallVector<int64_t>> indices = integers(adaptor.getIndices());
-  auto type = cast<RankedTensorType>(getType());
-  if (!x || !indices || !fits(type))
-    return {};
-  ArrayRef<int64_t> indexShape = cast<ShapedType>(getIndices().getType()).getShape(), shape = x->shape();
-  int64_t batch = getBatchDims(), depth = indexShape.back();
-  int64_t batches = product(shape.take_front(batch)),
-          count = product(indexShape.drop_back().drop_front(batch));
-  int64_t inner = product(shape.drop_front(batch + depth)), perBatch = product(shape.drop_front(batch));
-  Buffer out(type.getNumElements() * x->width);
-  char *to = out.data();
-  for (int64_t i = 0; i < batches * count; ++i) {
-    int64_t from = 0;
-    for (int64_t k = 0; k < depth; ++k) {
-      MutableArrayRef<int64_t> index(&(*indices)[i * depth + k], 1);
-      if (!normalize(index, shape[batch + k]))
-        return {};
-      from = from * shape[batch + k] + index[0];
-    }
-    if (x->splat)
-      continue;
-    std::memcpy(to, x->data + (i / count * perBatch + from * inner) * x->width, inner * x->width);
-    to += inner * x->width;
-  }
-  return fromRaw(type, x->splat ? ArrayRef<char>(x->data, x->width) : ArrayRef<char>(out));
-}
-
 OpFoldResult OneHotOp::fold(FoldAdaptor adaptor) {
   std::optional<SmallVector<int64_t>> indices = integers(adaptor.getIndices());
   auto type = cast<RankedTensorType>(getType());

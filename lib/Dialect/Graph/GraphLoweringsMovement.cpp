@@ -120,19 +120,6 @@ Value element(GatherOp op, Builder &b, ValueRange indices, ValueRange operands) 
   return extract(b, operands[0], source);
 }
 
-Value element(GatherNDOp op, Builder &b, ValueRange indices, ValueRange operands) {
-  ArrayRef<int64_t> data = shapeOf(operands[0]), indexShape = shapeOf(operands[1]);
-  int64_t batch = op.getBatchDims(), depth = indexShape.back(), outer = indexShape.size() - 1;
-  SmallVector<Value> source(indices.take_front(batch)), where(indices.take_front(outer));
-  for (int64_t i = 0; i < depth; ++i) {
-    where.push_back(constantIndex(b, i));
-    source.push_back(place(b, extract(b, operands[1], where), data[batch + i]));
-    where.pop_back();
-  }
-  llvm::append_range(source, indices.drop_front(outer));
-  return extract(b, operands[0], source);
-}
-
 Value element(OneHotOp op, Builder &b, ValueRange indices, ValueRange operands) {
   Value label = extract(b, operands[0], indices.drop_back());
   Value column = arith::IndexCastOp::create(b, label.getType(), indices.back());
@@ -176,7 +163,6 @@ void registerMovementLowerings(GraphDialect *, MLIRContext *context) {
   PadOp::attachInterface<MovementModel<PadOp>>(*context);
   ConcatOp::attachInterface<MovementModel<ConcatOp>>(*context);
   GatherOp::attachInterface<MovementModel<GatherOp>>(*context);
-  GatherNDOp::attachInterface<MovementModel<GatherNDOp>>(*context);
   OneHotOp::attachInterface<MovementModel<OneHotOp>>(*context);
   GatherElementsOp::attachInterface<GatherElementsModel>(*context);
 }

@@ -198,24 +198,6 @@ INFER(GatherElementsOp) {
   return success();
 }
 
-INFER(GatherNDOp) {
-  RankedTensorType data = tensorType(adaptor.getData()), indices = tensorType(adaptor.getIndices());
-  int64_t batch = adaptor.getBatchDims(), rank = data.getRank(), indexRank = indices.getRank();
-  StringRef name = getOperationName();
-  if (batch < 0 || indexRank < 1 || batch >= std::min(rank, indexRank) ||
-      data.getShape().take_front(batch) != indices.getShape().take_front(batch))
-    return shapeError(location, name, "has data of type ", data, " and indices of type ", indices,
-                      ", expected ", batch, " equal batch dimensions before others");
-  int64_t depth = indices.getDimSize(indexRank - 1);
-  if (depth < 1 || depth > rank - batch)
-    return shapeError(location, name, "has ", depth, " indices for each element, expected 1 to ",
-                      rank - batch);
-  SmallVector<int64_t> shape(indices.getShape().drop_back());
-  llvm::append_range(shape, data.getShape().drop_front(batch + depth));
-  types.push_back(RankedTensorType::get(shape, data.getElementType()));
-  return success();
-}
-
 INFER(OneHotOp) {
   SmallVector<int64_t> shape(tensorType(adaptor.getIndices()).getShape());
   int64_t depth = adaptor.getDepth();

@@ -25,23 +25,45 @@ INFER(GeluOp) {
   return success();
 }
 
-INFER(LayerNormOp) {
-  RankedTensorType type = tensorType(adaptor.getInput());
-  int64_t axis = adaptor.getAxis();
+INFER(SiluOp) {
+  types.push_back(tensorType(adaptor.getInput()));
+  return success();
+}
+
+/// Checks a normalization over the dimensions from `axis` on; the type of a number a row.
+static FailureOr<RankedTensorType> normalizationRows(std::optional<Location> location, StringRef name,
+                                                     int64_t axis, Value input, Value scale, Value bias) {
+  RankedTensorType type = tensorType(input);
   if (axis < 0 || axis >= type.getRank())
-    return shapeError(location, getOperationName(), "has axis ", axis, " of ", type, ", expected 0 to ",
+    return shapeError(location, name, "has axis ", axis, " of ", type, ", expected 0 to ",
                       type.getRank() - 1);
   auto expected = RankedTensorType::get(type.getShape().drop_front(axis), type.getElementType());
-  if (tensorType(adaptor.getScale()) != expected)
-    return shapeError(location, getOperationName(), "has a scale of type ", tensorType(adaptor.getScale()),
-                      ", expected ", expected);
-  if (adaptor.getBias() && tensorType(adaptor.getBias()) != expected)
-    return shapeError(location, getOperationName(), "has a bias of type ", tensorType(adaptor.getBias()),
-                      ", expected ", expected);
+  if (tensorType(scale) != expected)
+    return shapeError(location, name, "has a scale of type ", tensorType(scale), ", expected ", expected);
+  if (bias && tensorType(bias) != expected)
+    return shapeError(location, name, "has a bias of type ", tensorType(bias), ", expected ", expected);
   SmallVector<int64_t> rows(type.getShape());
   std::fill(rows.begin() + axis, rows.end(), 1);
-  types.push_back(type);
-  types.append(2, RankedTensorType::get(rows, type.getElementType()));
+  return RankedTensorType::get(rows, type.getElementType());
+}
+
+INFER(RmsNormOp) {
+  FailureOr<RankedTensorType> rows =
+      normalizationRows(location, getOperationName(), adaptor.getAxis(), adaptor.getInput(),
+                        adaptor.getScale(), /*bias=*/nullptr);
+  if (failed(rows))
+    return failure();
+  types.append({tensorType(adaptor.getInput()), *rows});
+  return success();
+}
+
+INFER(LayerNormOp) {
+  FailureOr<RankedTensorType> rows =
+      normalizationRows(location, getOperationName(), adaptor.getAxis(), adaptor.getInput(),
+                        adaptor.getScale(), adaptor.getBias());
+  if (failed(rows))
+    return failure();
+  types.append({tensorType(adaptor.getInput()), *rows, *rows});
   return success();
 }
 

@@ -137,6 +137,7 @@ const Case elementwise[] = {
     {"cos", UNARY("cos")},
     {"rem", BINARY("rem %a, %b", "3x4xf64", "4xf64", "3x4xf64"), 0.5, 3},
     {"gelu", UNARY("gelu")},
+    {"silu", UNARY("silu")},
     {"gelu_tanh", ONE("gelu %a {approximate_tanh}", "3x4xf64", "3x4xf64")},
     {"add", BINARY("add %a, %b", "3x4xf64", "3x4xf64", "3x4xf64")},
     {"add_row", BINARY("add %a, %b", "2x3x4xf64", "4xf64", "2x3x4xf64")},
@@ -225,6 +226,17 @@ const Case shapes[] = {
 const Case composites[] = {
     {"softmax", ONE("softmax %a {axis = 1 : i64}", "3x4xf64", "3x4xf64")},
     {"softmax_inner", ONE("softmax %a {axis = 1 : i64}", "2x3x4xf64", "2x3x4xf64")},
+    {"rms_norm",
+     "func.func @f(%x: tensor<2x3x4xf64>, %s: tensor<4xf64>) -> tensor<2x3x4xf64> {\n"
+     "  %0, %1 = graph.rms_norm %x, %s {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf64>, "
+     "tensor<4xf64>) -> (tensor<2x3x4xf64>, tensor<2x3x1xf64>)\n"
+     "  return %0 : tensor<2x3x4xf64>\n}"},
+    {"rms_norm_statistic",
+     "func.func @f(%x: tensor<2x3x5xf64>, %s: tensor<3x5xf64>) -> tensor<2x3x5xf64> {\n"
+     "  %0, %1 = graph.rms_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x5xf64>, "
+     "tensor<3x5xf64>) -> (tensor<2x3x5xf64>, tensor<2x1x1xf64>)\n"
+     "  return %0 : tensor<2x3x5xf64>\n}",
+     -2, 2, 2},
     {"layer_norm",
      "func.func @f(%x: tensor<2x3x4xf64>, %s: tensor<4xf64>, %b: tensor<4xf64>) -> tensor<2x3x4xf64> {\n"
      "  %0, %1, %2 = graph.layer_norm %x, %s, %b {axis = 2 : i64, epsilon = 1.0e-5 : f64} : "

@@ -310,22 +310,6 @@ func.func @gather_elements(%x: tensor<2x3xf32>, %i: tensor<3x1xi64>) {
 
 // -----
 
-func.func @gather_nd_batch(%x: tensor<2x3xf32>, %i: tensor<4xi64>) {
-  // expected-error @below {{'graph.gather_nd' op has data of type 'tensor<2x3xf32>' and indices of type 'tensor<4xi64>', expected 1 equal batch dimensions before others}}
-  %0 = graph.gather_nd %x, %i {batch_dims = 1 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<f32>
-  return
-}
-
-// -----
-
-func.func @gather_nd_depth(%x: tensor<2x3xf32>, %i: tensor<4xi64>) {
-  // expected-error @below {{'graph.gather_nd' op has 4 indices for each element, expected 1 to 2}}
-  %0 = graph.gather_nd %x, %i {batch_dims = 0 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<f32>
-  return
-}
-
-// -----
-
 func.func @one_hot(%i: tensor<4xi64>) {
   // expected-error @below {{'graph.one_hot' op has depth 0, expected at least 1}}
   %0 = graph.one_hot %i {depth = 0 : i64} : (tensor<4xi64>) -> tensor<4x0xf32>

@@ -139,10 +139,8 @@ func.func @movement(%x: tensor<2x4xf32>, %i: tensor<2x1xi64>, %g: tensor<2x1x4xf
   %9 = graph.gather_grad %g, %i {axis = 0 : i64} : (tensor<2x1x4xf32>, tensor<2x1xi64>) -> tensor<2x4xf32>
   // CHECK: graph.gather_elements
   %10 = graph.gather_elements %x, %i {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2x1xi64>) -> tensor<2x1xf32>
-  // CHECK: graph.gather_nd %arg0, %arg1 {batch_dims = 1 : i64} : (tensor<2x4xf32>, tensor<2x1xi64>) -> tensor<2xf32>
-  %11 = graph.gather_nd %x, %i {batch_dims = 1 : i64} : (tensor<2x4xf32>, tensor<2x1xi64>) -> tensor<2xf32>
   // CHECK: graph.one_hot %arg1 {depth = 7 : i64} : (tensor<2x1xi64>) -> tensor<2x1x7xf32>
-  %12 = graph.one_hot %i {depth = 7 : i64} : (tensor<2x1xi64>) -> tensor<2x1x7xf32>
+  %11 = graph.one_hot %i {depth = 7 : i64} : (tensor<2x1xi64>) -> tensor<2x1x7xf32>
   return
 }
 
@@ -156,6 +154,10 @@ func.func @composites(%x: tensor<2x4xf32>, %s: tensor<4xf32>, %l: tensor<2xi64>)
   %2:3 = graph.layer_norm %x, %s, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x1xf32>, tensor<2x1xf32>)
   // CHECK: graph.layer_norm %arg0, %arg1 {axis = 1 : i64, epsilon = 1.000000e-05 : f64} : (tensor<2x4xf32>, tensor<4xf32>) ->
   %3:3 = graph.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x1xf32>, tensor<2x1xf32>)
+  // CHECK: graph.rms_norm %arg0, %arg1 {axis = 1 : i64, epsilon = 1.000000e-05 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x1xf32>)
+  %5:2 = graph.rms_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x1xf32>)
+  // CHECK: graph.silu %arg0
+  %6 = graph.silu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
   // CHECK: graph.nll %arg0, %arg2 {ignore_index = -100 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
   %4:2 = graph.nll %x, %l {ignore_index = -100 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
   return

@@ -199,11 +199,6 @@ def Graph_GatherElementsOp : Graph_PureOp<"gather_elements"> {
   let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
-def Graph_GatherNDOp : Graph_PureOp<"gather_nd"> {
-  let summary = "ONNX GatherND";
-  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$batch_dims);
-  let results = (outs Graph_Tensor:$result);
-}
 def Graph_OneHotOp : Graph_PureOp<"one_hot"> {
   let summary = "appends a dimension of `depth`: 1.0 at the index, 0.0 elsewhere (f32)";
   let description = [{

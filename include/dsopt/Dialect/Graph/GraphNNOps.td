@@ -21,6 +21,20 @@ def Graph_GeluOp : Graph_PureOp<"gelu"> {
   let arguments = (ins Graph_FloatTensor:$input, UnitAttr:$approximate_tanh);
   let results = (outs Graph_FloatTensor:$result);
 }
+def Graph_SiluOp : Graph_PureOp<"silu"> {
+  let summary = "x / (1 + exp(-x))";
+  let arguments = (ins Graph_FloatTensor:$input);
+  let results = (outs Graph_FloatTensor:$result);
+}
+def Graph_RmsNormOp : Graph_PureOp<"rms_norm"> {
+  let summary = "x * rstd * scale over the dimensions from `axis` on";
+  let description = [{
+    `rstd = 1 / sqrt(mean(x * x) + epsilon)` has the input's rank with 1 in the
+    normalized dimensions; backward reads it. `scale` has their shape.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, Graph_FloatTensor:$scale, I64Attr:$axis, F64Attr:$epsilon);
+  let results = (outs Graph_FloatTensor:$result, Graph_FloatTensor:$rstd);
+}
 def Graph_LayerNormOp : Graph_PureOp<"layer_norm"> {
   let summary = "(x - mean) * rstd * scale + bias over the dimensions from `axis` on";
   let description = [{

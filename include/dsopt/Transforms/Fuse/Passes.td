@@ -9,7 +9,7 @@ def DecomposeComposites : Pass<"decompose-composites", "::mlir::ModuleOp"> {
   let summary = "replace composite operations by primitive ones";
   let description = [{
     Input: a graph whose gradients are built. Output: the same without operations
-    that have a decomposition (softmax, gelu, layer_norm, nll, reduce_mean). The
+    that have a decomposition (softmax, gelu, silu, layer_norm, rms_norm, nll, reduce_mean). The
     primitives inherit `graph.block` and `graph.phase`.
 
     ```mlir
