@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompileOptions.h"
+#include "DeepSpeedConfig.h"
 #include "Produce.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -162,7 +163,16 @@ static void writeText(const ParsedOptions &options, llvm::function_ref<void(llvm
   print(file);
 }
 
-static int compile(const ParsedOptions &options, int argc, char **argv) {
+/// What is wrong with an option that the configuration set: says where it comes from.
+static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> &configured) {
+  std::string text = error.what();
+  for (const ConfiguredOption &one : configured)
+    if (llvm::StringRef(text).contains("-" + one.option + "=" + one.value))
+      text += "\n  note: -" + one.option + "=" + one.value + " comes from " + one.place;
+  return Error(error.status, text, error.quiet);
+}
+
+static int compile(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv) {
   if (options.positionals.size() != 1)
     throw Error(1, options.positionals.empty()
                        ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
@@ -171,7 +181,6 @@ static int compile(const ParsedOptions &options, int argc, char **argv) {
   std::string path = options.positionals[0];
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, "-run needs -data=FILE.npz");
-  LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
   if (options.has("run") && joinCompiledRun(launcher, options))
     return 0;
 
@@ -249,7 +258,17 @@ int main(int argc, char **argv) {
       llvm::outs() << "dsopt " DSOPT_VERSION "\n";
       return 0;
     }
-    return compile(options, argc, argv);
+    if (options.text("config") == "help") {
+      printConfigKeys(llvm::outs());
+      return 0;
+    }
+    LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
+    std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
+    try {
+      return compile(options, launcher, argc, argv);
+    } catch (const Error &error) {
+      throw withOrigin(error, configured);
+    }
   } catch (const Error &error) {
     llvm::errs() << "dsopt: error: " << error.what() << "\n";
     return error.status;

@@ -1,0 +1,401 @@
+//===- DeepSpeedMeaning.cpp - a configuration as dsopt's options ----------===//
+//
+// Keys that are obeyed, in the order of the table: what DeepSpeed would do with
+// them, said in dsopt's options. What contradicts itself is an error that names
+// both places.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeepSpeedConfig.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using dsopt::runtime::ParsedOptions;
+
+namespace dsopt {
+
+namespace {
+class Meaning {
+public:
+  Meaning(DeepSpeedConfig &config, ParsedOptions &options, const LauncherInfo &launcher)
+      : config(config), options(options), launcher(launcher) {}
+
+  void apply() {
+    pipeline();
+    precision();
+    optimizer();
+    scheduler();
+    zero();
+    clipping();
+    output();
+    byTable();
+    batch();
+  }
+  std::vector<ConfiguredOption> configured;
+
+private:
+  /// Sets an option unless the command line did.
+  void set(const std::string &option, const std::string &value, const std::string &path) {
+    if (options.has(option))
+      return;
+    options.setDefault(option, value);
+    configured.push_back({option, value, config.has(path) ? config.place(path) : config.place(parent(path))});
+  }
+  static std::string parent(const std::string &path) {
+    return path.find('.') == std::string::npos ? "" : path.substr(0, path.rfind('.'));
+  }
+
+  [[noreturn]] void refuse(const std::string &path, const std::string &message) const {
+    throw runtime::Error(1, config.place(path) + ": " + message);
+  }
+  /// Two keys that exclude each other.
+  void exclude(const std::string &path, const std::string &other, const std::string &why) const {
+    if (config.has(path) && config.has(other))
+      refuse(path, "contradicts " + config.mention(other) + ": " + why);
+  }
+
+  void pipeline() {
+    if (config.has("pipeline.stages"))
+      set("pp", config.text("pipeline.stages"), "pipeline.stages");
+  }
+
+  void precision() {
+    exclude("bfloat16", "bf16", "they are two names of one block");
+    if (config.flag("fp16.enabled"))
+      for (const char *block : {"bf16.enabled", "bfloat16.enabled"})
+        if (config.flag(block))
+          refuse("fp16.enabled", "contradicts " + config.mention(block) + ": only one of them can be true");
+    std::string block = config.has("bfloat16") ? "bfloat16" : "bf16";
+    if (config.has(block + ".enabled"))
+      set("precision", config.flag(block + ".enabled") ? "bf16" : "fp32", block + ".enabled");
+    if (config.flag(block + ".bf16_optimizer_states") &&
+        !config.flag(block + ".bf16_master_weights_and_grads"))
+      refuse(block + ".bf16_optimizer_states", "needs " + block + ".bf16_master_weights_and_grads");
+    bool bf16 = options.text("precision") == "bf16";
+    const char *accumulated = "data_types.grad_accum_dtype", *sent = "communication_data_type";
+    for (const char *path : {accumulated, sent}) {
+      if (!config.has(path))
+        continue;
+      std::string type = lower(config.text(path));
+      if (type == "bf16" && !bf16)
+        refuse(path, "bf16 needs bf16.enabled, or -precision=bf16");
+      if (config.has(accumulated) && config.has(sent) && type != lower(config.text(accumulated)))
+        refuse(sent, "contradicts " + config.mention(accumulated) +
+                         ": accumulators and wire have one type (-gradient-type)");
+      set("gradient-type", type == "bf16" ? "param" : "fp32", path);
+    }
+  }
+
+  static std::string lower(StringRef text) { return text.lower(); }
+
+  /// Keys of a `params` block that another type takes.
+  void checkParams(const std::string &block, const std::string &type) const {
+    for (const std::string &path : config.paths()) {
+      const KeyRow *row = findKey(path);
+      if (parent(path) != block || !*row->of)
+        continue;
+      std::vector<std::string> types = alternatives(row->of);
+      if (llvm::none_of(types, [&](StringRef one) { return one.equals_insensitive(type); }))
+        refuse(path, "is no parameter of " + config.mention(parent(block) + ".type") + " " + type + "; " +
+                         join(types, ", ") + (types.size() > 1 ? " take it" : " takes it"));
+    }
+  }
+  std::string typeOf(const std::string &block) const {
+    std::string type = config.text(block + ".type");
+    for (const std::string &word : alternatives(findKey(block + ".type")->form))
+      if (StringRef(word).equals_insensitive(type))
+        type = word;
+    if (config.has(block) && type.empty())
+      refuse(
+          block, "needs a type: one of " + [&] {
+            std::string words;
+            for (const std::string &word : alternatives(findKey(block + ".type")->form))
+              if (word[0] != '!')
+                words += (words.empty() ? "" : ", ") + word;
+            return words;
+          }());
+    return type;
+  }
+
+  void optimizer() {
+    std::string type = typeOf("optimizer"), params = "optimizer.params";
+    if (type.empty())
+      return;
+    checkParams(params, type);
+    bool adam = type == "Adam" || type == "AdamW";
+    bool decoupled =
+        type == "AdamW" || !config.has(params + ".adam_w_mode") || config.flag(params + ".adam_w_mode");
+    if (type == "AdamW" && config.has(params + ".adam_w_mode") && !config.flag(params + ".adam_w_mode"))
+      config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
+    set("optimizer", !adam ? "sgd" : decoupled ? "adamw" : "adam", "optimizer.type");
+    for (auto [key, option] :
+         {std::pair("lr", "lr"), {"eps", "eps"}, {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
+      if (std::string path = params + "." + key; config.has(path)) {
+        if (*config.find(path)->getAsNumber() < 0)
+          refuse(path, "expected a number of 0 or more, got " + config.text(path));
+        if (StringRef(key) != "lr")
+          set(option, config.text(path), path);
+      }
+    if (const json::Value *betas = config.find(params + ".betas"))
+      set("betas", jsonText((*betas->getAsArray())[0]) + "," + jsonText((*betas->getAsArray())[1]),
+          params + ".betas");
+    if (adam && !config.has(params + ".weight_decay"))
+      set("weight-decay", config.flag(params + ".torch_adam") && decoupled ? "0.01" : "0", "optimizer.type");
+  }
+
+  /// The learning rate: the scheduler's where it has one, else the optimizer's.
+  void scheduler() {
+    std::string type = typeOf("scheduler"), params = "scheduler.params.", lr = "optimizer.params.lr";
+    if (!type.empty())
+      checkParams("scheduler.params", type);
+    bool own = options.has("lr-schedule"); // the command line's
+    if (type.empty() || own) {
+      if (!type.empty())
+        config.warnWithout("scheduler", "-lr-schedule is given");
+      if (config.has(lr))
+        set("lr", config.text(lr), lr);
+      return;
+    }
+    static const std::pair<const char *, const char *> names[] = {{"WarmupLR", "warmup"},
+                                                                  {"WarmupDecayLR", "warmup-decay"},
+                                                                  {"WarmupCosineLR", "warmup-cosine"},
+                                                                  {"OneCycle", "onecycle"},
+                                                                  {"LRRangeTest", "range-test"}};
+    for (auto [name, schedule] : names)
+      if (type == name)
+        set("lr-schedule", schedule, "scheduler.type");
+    std::string top = type == "OneCycle"         ? "cycle_max_lr"
+                      : type == "LRRangeTest"    ? "lr_range_test_min_lr"
+                      : type == "WarmupCosineLR" ? ""
+                                                 : "warmup_max_lr";
+    if (type == "OneCycle")
+      for (const char *needed : {"cycle_min_lr", "cycle_max_lr"})
+        if (!config.has(params + needed))
+          refuse("scheduler.type", "OneCycle needs scheduler.params." + std::string(needed));
+    bool has = !top.empty() && config.has(params + top);
+    bool fixed = !has && (type == "WarmupDecayLR" || type == "LRRangeTest"); // DeepSpeed's 0.001
+    if (has)
+      set("lr", config.text(params + top), params + top);
+    else if (fixed)
+      set("lr", "0.001", "scheduler.type");
+    else if (config.has(lr))
+      set("lr", config.text(lr), lr);
+    if (config.has(lr) && (fixed || (has && config.text(lr) != config.text(params + top))))
+      config.warnWithout(lr, "scheduler.params." + top + (fixed ? ", 0.001 where it is not given," : "") +
+                                 " is the learning rate");
+    warmup(type, params);
+    // The rest under its own name.
+    std::string rest;
+    for (const std::string &path : config.paths()) {
+      StringRef text = findKey(path)->text;
+      if (StringRef(path).starts_with(params) && text.consume_front("-lr-params="))
+        rest += (rest.empty() ? "" : ",") + text.take_until([](char c) { return c == '='; }).str() + "=" +
+                lower(config.text(path));
+    }
+    if (!rest.empty())
+      set("lr-params", rest, "scheduler.params");
+  }
+
+  void warmup(StringRef type, const std::string &params) {
+    if (!type.starts_with("Warmup"))
+      return;
+    int64_t steps = config.integer(params + "warmup_num_steps").value_or(1000);
+    set("warmup-steps", std::to_string(steps),
+        config.has(params + "warmup_num_steps") ? params + "warmup_num_steps" : "scheduler.type");
+    std::string total = params + "total_num_steps";
+    if (!config.has(total))
+      return;
+    set("lr-decay-steps", config.text(total), total);
+    if (*config.integer(total) < steps)
+      config.warn(total, "is less than warmup_num_steps, " + std::to_string(steps) +
+                             ": the rate falls at once after the warm-up");
+  }
+
+  void zero() {
+    std::string block = "zero_optimization";
+    const json::Value *value = config.find(block);
+    if (!value)
+      return;
+    if (value->getAsBoolean()) {
+      set("zero", *value->getAsBoolean() ? "1" : "0", block);
+      return;
+    }
+    block += ".";
+    std::string stage = config.has(block + "stage") ? config.text(block + "stage") : "0";
+    if (config.has(block + "stage"))
+      set("zero", stage, block + "stage");
+    exclude(block + "cpu_offload", block + "offload_optimizer", "the first is the second's old form");
+    exclude(block + "stage3_gather_fp16_weights_on_model_save",
+            block + "stage3_gather_16bit_weights_on_model_save", "the first is the second's old name");
+    std::string device = block + "offload_param.device";
+    if (config.has(device) && lower(config.text(device)) != "none" && stage != "3")
+      refuse(device, "parameters are offloaded under stage 3 only, " + stagePlace(stage));
+    std::string ratio = block + "offload_optimizer.ratio";
+    if (config.has(ratio) && *config.find(ratio)->getAsNumber() < 1 && stage != "3")
+      refuse(ratio, "a part of the optimizer is offloaded under stage 3 only, " + stagePlace(stage));
+    std::string norm = block + "compute_grad_norm";
+    if (config.has(norm) && !config.flag(norm) && config.has("gradient_clipping") &&
+        *config.find("gradient_clipping")->getAsNumber() > 0)
+      refuse(norm, "contradicts " + config.mention("gradient_clipping") + ": clipping needs the norm");
+    // Keys of stage 3 below it: with the reason that is nearest.
+    if (stage != "3")
+      for (const std::string &path : config.paths())
+        if (StringRef(path).starts_with(block + "stage3_"))
+          without[path] = "it is for stage 3, " + stagePlace(stage);
+  }
+  std::string stagePlace(const std::string &stage) const {
+    std::string path = "zero_optimization.stage";
+    return config.has(path) ? config.mention(path) + " is " + stage : path + " is not given";
+  }
+
+  void clipping() {
+    const std::string key = "gradient_clipping";
+    if (!config.has(key)) {
+      if (!options.has("grad-clip")) {
+        options.setDefault("grad-clip", "1");
+        notes.push_back(
+            "gradient_clipping is not given: 1.0, DeepSpeed's default; -grad-clip=0 turns it off");
+      }
+      return;
+    }
+    if (*config.find(key)->getAsNumber() < 0)
+      refuse(key, "expected a number of 0 or more, got " + config.text(key));
+    set("grad-clip", config.text(key), key);
+  }
+
+  void output() {
+    if (config.has("steps_per_print"))
+      set("log-every", config.text("steps_per_print"), "steps_per_print");
+    auto ofRun = [&](const char *path, const char *option, const char *value) {
+      if (!config.flag(path))
+        return;
+      if (options.has("run"))
+        set(option, value, path);
+      else
+        config.warnWithout(path, std::string("nothing runs now; give -") + option +
+                                     (*value ? std::string("=") + value : "") + " to the program");
+    };
+    ofRun("wall_clock_breakdown", "breakdown", "");
+    ofRun("flops_profiler.enabled", "report", "kernels");
+  }
+
+  /// Everything whose row says it all.
+  void byTable() {
+    for (const std::string &path : config.paths()) {
+      const KeyRow *row = findKey(path);
+      std::string block = parent(path);
+      bool same = isSame(*row, *config.find(path));
+      // What a block that is switched off says besides.
+      if (findKey(block + ".enabled") && path != block + ".enabled" && !config.flag(block + ".enabled")) {
+        if (!same)
+          config.warnWithout(path, block + ".enabled is " +
+                                       (config.has(block + ".enabled") ? "false" : "not given"));
+        continue;
+      }
+      if (auto it = without.find(path); it != without.end()) {
+        config.warnWithout(path, it->second);
+        continue;
+      }
+      if (same)
+        continue;
+      switch (row->fate) {
+      case KeyFate::Obeyed:
+        break;
+      case KeyFate::Decided:
+        config.warn(path, std::string("the compiler decides this by itself: ") + row->text);
+        break;
+      case KeyFate::Without:
+        config.warnWithout(path, row->text);
+        break;
+      case KeyFate::Later:
+        refuse(path, "is not available yet (" + std::string(row->text) + "); " +
+                         (*row->same ? "expected " + join(alternatives(row->same), " or ") + ", got "
+                                     : std::string("got ")) +
+                         config.text(path));
+      case KeyFate::Refused:
+        refuse(path, row->text);
+      }
+    }
+  }
+
+  /// DeepSpeed's rule: train_batch_size = micro-batch x accumulation steps x dp.
+  void batch() {
+    const std::string keys[] = {"train_batch_size", "train_micro_batch_size_per_gpu",
+                                "gradient_accumulation_steps"};
+    std::optional<int64_t> total = config.integer(keys[0]), rows = config.integer(keys[1]),
+                           steps = config.integer(keys[2]);
+    int64_t pp = options.integer("pp", 1);
+    int64_t dp = options.has("dp") ? options.integer("dp") : std::max<int64_t>(1, launcher.worldSize / pp);
+    if (options.has("global-batch")) {
+      if (rows)
+        set("micro-batch-size", std::to_string(*rows), keys[1]);
+      return;
+    }
+    // What the command line says takes the place of the file's; a third number is then not looked at.
+    bool own = false;
+    for (auto [option, value] : {std::pair("micro-batch-size", &rows), {"micro-batches", &steps}})
+      if (options.has(option)) {
+        *value = options.integer(option);
+        own = true;
+      }
+    auto named = [&](int key, std::optional<int64_t> value) {
+      std::string name = config.has(keys[key]) ? config.mention(keys[key]) : keys[key];
+      return name + " " + std::to_string(*value);
+    };
+    auto divided = [&](std::initializer_list<int64_t> factors, const std::string &what) {
+      int64_t unit = 1;
+      for (int64_t factor : factors)
+        unit *= factor;
+      if (*total % unit)
+        refuse(keys[0], std::to_string(*total) + " is no multiple of " + what + " = " + std::to_string(unit));
+      return *total / unit;
+    };
+    std::string ranks = std::to_string(dp) + " dp";
+    if (total && rows && steps) {
+      if (!own && *total != *rows * *steps * dp)
+        refuse(keys[0], std::to_string(*total) + " contradicts " + named(1, rows) + " x " + named(2, steps) +
+                            " x " + ranks + " = " + std::to_string(*rows * *steps * dp));
+    } else if (total && rows) {
+      steps = divided({*rows, dp}, named(1, rows) + " x " + ranks);
+    } else if (total && steps) {
+      rows = divided({*steps, dp}, named(2, steps) + " x " + ranks);
+    } else if (total) {
+      steps = 1;
+      rows = divided({dp}, ranks);
+    } else if (rows && !steps) {
+      steps = 1;
+    }
+    auto origin = [&](int key) { return config.has(keys[key]) ? keys[key] : keys[0]; };
+    if (rows)
+      set("micro-batch-size", std::to_string(*rows), origin(1));
+    if (steps)
+      set("micro-batches", std::to_string(*steps), config.has(keys[2]) ? keys[2] : origin(1));
+  }
+
+  DeepSpeedConfig &config;
+  ParsedOptions &options;
+  const LauncherInfo &launcher;
+  std::map<std::string, std::string> without; ///< paths without effect and why
+
+public:
+  std::vector<std::string> notes;
+};
+} // namespace
+
+std::vector<ConfiguredOption> applyConfig(ParsedOptions &options, const LauncherInfo &launcher, bool quiet) {
+  if (!options.has("config"))
+    return {};
+  DeepSpeedConfig config(options.text("config"));
+  Meaning meaning(config, options, launcher);
+  meaning.apply();
+  if (!quiet) {
+    for (const std::string &line : config.warnings())
+      errs() << "dsopt: warning: " << line << "\n";
+    for (const std::string &note : meaning.notes)
+      errs() << "dsopt: " << options.text("config") << ": " << note << "\n";
+  }
+  return meaning.configured;
+}
+
+} // namespace dsopt
