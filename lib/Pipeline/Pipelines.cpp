@@ -16,13 +16,17 @@ namespace dsopt {
 /// Graph to dist: what is trained, as which kernels, and where it lives.
 static const char *const kToDist[] = {
     // stage 2: autodiff
-    "canonicalize", "cse", "raise-attention", "raise-linear-nll", "find-blocks", "build-backward",
-    "merge-loss-gradient", "append-optimizer", "verify-graph",
+    "canonicalize", "cse", "raise-attention", "raise-linear-nll", "find-blocks", "build-evaluation",
+    "build-backward", "merge-loss-gradient", "append-optimizer", "verify-graph",
     // stage 3: kernels
     "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
     "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
+
+/// Those that nothing needs where nothing is trained.
+static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",
+                                           "verify-graph", "rematerialize-elementwise"};
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
@@ -53,7 +57,7 @@ Stage findStage(ModuleOp module) {
   return module.getOps<dist::BucketOp>().empty() ? Stage::Graph : Stage::Dist;
 }
 
-std::vector<std::string> stagePasses(Stage from, Stage to) {
+std::vector<std::string> stagePasses(Stage from, Stage to, bool trains) {
   std::vector<std::string> passes;
   auto append = [&](Stage end, llvm::ArrayRef<const char *> names) {
     if (from < end && end <= to)
@@ -62,6 +66,8 @@ std::vector<std::string> stagePasses(Stage from, Stage to) {
   append(Stage::Dist, kToDist);
   append(Stage::Exec, kToExec);
   append(Stage::LLVM, kToLLVM);
+  if (!trains)
+    llvm::erase_if(passes, [](const std::string &pass) { return llvm::is_contained(kForTraining, pass); });
   return passes;
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramWriter.h"
+#include "dsopt/Dialect/Exec/Actions.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
@@ -29,9 +30,7 @@ ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>())
       places[range.getParameter().getAttr()] = {int64_t(buckets.size()) - 1, range.getOffset()};
   }
-  for (auto program : module.getOps<exec::ProgramOp>())
-    programs.push_back(program);
-  llvm::sort(programs, [](auto a, auto b) { return a.getPosition() < b.getPosition(); });
+  programs = exec::getStepPrograms(module);
   if (auto attr = module->getAttrOfType<ArrayAttr>("exec.inputs"))
     for (auto input : attr.getAsRange<DictionaryAttr>()) {
       inputIndex[input.getAs<StringAttr>("name").getValue()] = inputs.size();
@@ -239,11 +238,12 @@ void ProgramWriter::writeLayout() {
   json.attribute("clip", getOption(module, "clip", 0) != 0);
 
   int64_t flops = 0;
-  module.walk([&](exec::RunOp run) {
-    Operation *segment = symbols.lookup(run.getSegment());
-    auto each = segment ? segment->getAttrOfType<IntegerAttr>("exec.flops") : IntegerAttr();
-    flops += each ? each.getInt() : 0;
-  });
+  for (exec::ProgramOp program : programs)
+    program.walk([&](exec::RunOp run) {
+      Operation *segment = symbols.lookup(run.getSegment());
+      auto each = segment ? segment->getAttrOfType<IntegerAttr>("exec.flops") : IntegerAttr();
+      flops += each ? each.getInt() : 0;
+    });
   json.attribute("flops", flops * dp);
   // A stage is busy for two units (forward, backward) a micro-batch.
   auto pipeline =
@@ -262,11 +262,18 @@ LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
     writeParameters();
     writeBuckets();
     writeCalls();
-    json.attributeArray("positions", [&] {
-      for (exec::ProgramOp program : programs)
-        if (succeeded(result))
-          result = writePosition(program);
-    });
+    auto positions = [&](StringRef key, ArrayRef<exec::ProgramOp> list) {
+      json.attributeArray(key, [&] {
+        for (exec::ProgramOp program : list)
+          if (succeeded(result))
+            result = writePosition(program);
+      });
+    };
+    bool trains = !exec::getPrograms(module).empty();
+    json.attribute("trains", trains);
+    positions("positions", programs);
+    if (trains)
+      positions("evaluation", exec::getPrograms(module, /*evaluate=*/true));
   });
   return result;
 }

@@ -62,7 +62,7 @@ private:
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   llvm::json::OStream json;
-  llvm::SmallVector<exec::ProgramOp> programs;
+  llvm::SmallVector<exec::ProgramOp> programs; ///< of a step
   llvm::SmallVector<dist::BucketOp> buckets;
   llvm::SmallVector<mlir::DictionaryAttr> inputs;
   llvm::StringMap<int64_t> bucketIndex, inputIndex;

@@ -24,7 +24,7 @@ class Run:
         self.hash = self.end.get("weights_hash")
         self.losses = [step["loss"] for step in self.steps]
         # The text between "loss": and the comma: equal text is equal bits.
-        self.loss_text = [line.split('"loss":')[1].split(",")[0] for line in open(path) if '"step"' in line]
+        self.loss_text = [line.split('"loss":')[1].split(",")[0] for line in open(path) if '"loss":' in line]
 
 
 def model(name):

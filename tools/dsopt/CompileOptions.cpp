@@ -214,6 +214,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("threads", options.has("threads") ? options.integer("threads")
                                                  : std::max<int64_t>(1, availableCpus() / localRanks));
   }
+  if (options.has("eval"))
+    setInteger("train", 0);
   if (!getOption(module, "command"))
     setText("command", commandLine);
 
@@ -223,7 +225,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
       defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
   // The path of the data is not part of a program.
   for (const char *name :
-       {"data", "eval-data", "log", "quiet", "save-weights", "save-onnx", "breakdown", "report"})
+       {"data", "eval", "eval-data", "log", "quiet", "save-weights", "save-onnx", "breakdown", "report"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }

@@ -180,7 +180,7 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, i
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   std::string path = options.positionals[0];
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
-    throw Error(1, "-run needs -data=FILE.npz");
+    throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
   if (options.has("run") && joinCompiledRun(launcher, options))
     return 0;
 
@@ -213,7 +213,7 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, i
   if (goal < stage)
     throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +
                        stageName(goal).str());
-  std::vector<std::string> passes = stagePasses(stage, goal);
+  std::vector<std::string> passes = stagePasses(stage, goal, getOption(*module, "train", 1) != 0);
   if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
     throw Error(1, problem);
   if (options.has("print-pipeline")) {
@@ -262,6 +262,9 @@ int main(int argc, char **argv) {
       printConfigKeys(llvm::outs());
       return 0;
     }
+    // An evaluation is a run, unless something else is asked for.
+    if (options.has("eval") && !options.has("o") && !options.has("emit") && !options.has("plan"))
+      options.setDefault("run", "");
     LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
     std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
     try {

@@ -32,8 +32,9 @@ llvm::StringRef stageName(Stage stage);
 /// The stage a module is at, from what it holds.
 Stage findStage(mlir::ModuleOp module);
 
-/// The passes that take a module from one stage to a later one, in order.
-std::vector<std::string> stagePasses(Stage from, Stage to);
+/// The passes that take a module from one stage to a later one, in order; without `trains` those for
+/// evaluation alone.
+std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true);
 
 /// Inserts passes: each request is "after:PASS:PASS-WITH-OPTIONS" or "before:...".
 /// Returns an error text, empty on success.

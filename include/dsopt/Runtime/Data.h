@@ -22,7 +22,8 @@ public:
   const std::vector<std::string> &notes() const { return lines; }
 
   /// Steps of a run: `steps` if given (> 0; the stream wraps around), else `epochs` passes (0: one)
-  /// over the whole steps the data holds, the rest left out with a note.
+  /// over the whole steps the data holds, the rest left out with a note. An Error of status 1 if there is
+  /// not one.
   int64_t plannedSteps(int64_t steps, int64_t epochs);
 
   /// From now on each epoch has an order of its own, which follows from `seed` and the epoch's number.
@@ -36,7 +37,7 @@ public:
 protected:
   /// `name` is what messages call the data.
   DataSource(const Program &program, std::string name) : program(program), name(std::move(name)) {}
-  /// Takes the stream's length; an Error of status 1 if it is less than a step.
+  /// Takes the stream's length; an Error of status 1 if it is nothing.
   void setCount(int64_t microBatches);
   /// Where item `item` of `size` items of micro-batch `microBatch` of a step lies among all the stream's
   /// items.

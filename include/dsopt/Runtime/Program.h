@@ -156,11 +156,18 @@ struct Program {
   std::vector<Input> inputs;
   std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
-  std::vector<Position> positions;
+  bool trains = true;               ///< else a step is an evaluation
+  std::vector<Position> positions;  ///< of a step
+  std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
 };
+
+/// What the ranks do in an evaluation; empty where the program has none.
+inline const std::vector<Position> &evaluationOf(const Program &program) {
+  return program.trains ? program.evaluation : program.positions;
+}
 
 /// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at
 /// position `p` of its run order (DESIGN 2.1 rule 4).

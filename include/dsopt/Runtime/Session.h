@@ -106,6 +106,13 @@ struct StepResult {
   std::vector<float> gradNorms, paramNorms;
 };
 
+/// The loss over some micro-batches.
+struct Evaluation {
+  float loss = 0;           ///< mean over the micro-batches, equal on all ranks
+  int64_t microBatches = 0; ///< evaluated
+  bool stop = false;        ///< all ranks agreed to stop: `loss` means nothing then
+};
+
 /// What a session measured of calls of one kind and shape since it was told to.
 struct CallRow {
   Call call;
@@ -147,6 +154,8 @@ public:
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.
   const StepResult &step();
   int64_t stepsDone() const;
+  /// The loss of the parameters as they are on the first `microBatches` of `inputs` (collective).
+  Evaluation evaluate(InputSource &inputs, int64_t microBatches);
 
   /// Measures calls from now on, forgetting what was measured before.
   void measureCalls();

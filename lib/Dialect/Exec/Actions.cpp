@@ -56,8 +56,16 @@ ScheduleOp dsopt::exec::getSchedule(ProgramOp program) {
   return schedules.empty() ? ScheduleOp() : *schedules.begin();
 }
 
-SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module) {
-  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
+SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, bool evaluate) {
+  SmallVector<ProgramOp> programs;
+  for (auto program : module.getOps<ProgramOp>())
+    if (program->hasAttr(kEvaluatesAttr) == evaluate)
+      programs.push_back(program);
   llvm::sort(programs, [](ProgramOp a, ProgramOp b) { return a.getPosition() < b.getPosition(); });
   return programs;
+}
+
+SmallVector<ProgramOp> dsopt::exec::getStepPrograms(ModuleOp module) {
+  SmallVector<ProgramOp> programs = getPrograms(module);
+  return programs.empty() ? getPrograms(module, /*evaluate=*/true) : programs;
 }

@@ -5,11 +5,18 @@
 using namespace mlir;
 using namespace dsopt::graph;
 
-SmallVector<func::FuncOp, 3> dsopt::graph::Block::functions() const {
-  SmallVector<func::FuncOp, 3> all;
-  for (func::FuncOp function : {forward, backward, weights})
+SmallVector<func::FuncOp, 4> dsopt::graph::Block::functions() const {
+  SmallVector<func::FuncOp, 4> all;
+  for (func::FuncOp function : {forward, backward, weights, evaluation})
     if (function)
       all.push_back(function);
+  return all;
+}
+
+SmallVector<func::FuncOp, 4> dsopt::graph::Block::stepFunctions() const {
+  SmallVector<func::FuncOp, 4> all = functions();
+  if (forward && evaluation)
+    all.pop_back();
   return all;
 }
 
@@ -21,13 +28,16 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
       continue;
     auto phase = function->getAttrOfType<StringAttr>(kPhaseAttr);
     StringRef name = phase ? phase.getValue() : "";
-    if (number.getInt() < 0 || (name != "F" && name != "B" && name != "W"))
+    if (number.getInt() < 0 || !llvm::is_contained({"F", "B", "W", "E"}, name))
       return function.emitError("has block ") << number.getInt() << " and phase '" << name
-                                              << "', expected a block from 0 on and phase F, B or W";
+                                              << "', expected a block from 0 on and phase F, B, W or E";
     if (blocks.size() <= (size_t)number.getInt())
       blocks.resize(number.getInt() + 1);
     Block &block = blocks[number.getInt()];
-    func::FuncOp &slot = name == "F" ? block.forward : name == "B" ? block.backward : block.weights;
+    func::FuncOp &slot = name == "F"   ? block.forward
+                         : name == "B" ? block.backward
+                         : name == "W" ? block.weights
+                                       : block.evaluation;
     if (slot) {
       InFlightDiagnostic diag = function.emitError("is a second phase ")
                                 << name << " of block " << number.getInt();
@@ -37,7 +47,7 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
     slot = function;
   }
   for (auto [number, block] : llvm::enumerate(blocks))
-    if (!block.forward)
+    if (!block.forward && !block.evaluation)
       return module.emitError("block ")
              << number << " has no forward function, but there are " << blocks.size() << " blocks";
   return blocks;

@@ -36,8 +36,8 @@ inline int64_t elementsOf(const Parameter &parameter) {
 
 class Addresses {
 public:
-  Addresses(const Program &program, const RankInfo &info, char *arena, const SymbolResolver &resolve)
-      : position(program.positions[info.position]), dpRank(info.dpRank) {
+  Addresses(const Position &position, const RankInfo &info, char *arena, const SymbolResolver &resolve)
+      : position(position), dpRank(info.dpRank) {
     for (const Buffer &buffer : position.buffers) {
       char *start = arena + buffer.offset;
       if (!buffer.symbol.empty()) {

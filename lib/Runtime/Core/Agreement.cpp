@@ -61,10 +61,10 @@ void Agreement::addAgreement(const Action &action) {
     if (static_cast<int64_t>(i) < action.norms)
       agreed.push_back(reinterpret_cast<const int64_t *>(address));
     else
-      losses.push_back(reinterpret_cast<const float *>(address));
+      parts.push_back(reinterpret_cast<const float *>(address));
   }
-  if (!losses.empty() && static_cast<int64_t>(losses.size()) != program.M)
-    throw Error(StatusInput, "program table: agreement on " + std::to_string(losses.size()) +
+  if (!parts.empty() && static_cast<int64_t>(parts.size()) != program.M)
+    throw Error(StatusInput, "program table: agreement on " + std::to_string(parts.size()) +
                                  " losses, expected one for each of " + std::to_string(program.M) +
                                  " micro-batches");
 }
@@ -87,9 +87,9 @@ void Agreement::prepare(bool stop) {
   total.normalize();
   std::copy_n(total.digits, ExactSum::kDigits, mine.begin());
   mine[Stop] = stop;
-  mine[HasLosses] = !losses.empty();
-  for (size_t p = 0; p < losses.size(); ++p) {
-    double loss = *losses[p];
+  mine[HasLosses] = !parts.empty();
+  for (size_t p = 0; p < parts.size(); ++p) {
+    double loss = *parts[p];
     std::memcpy(&mine[Losses + p], &loss, sizeof(loss));
   }
   for (size_t i = 0; i < tracked.size(); ++i)
@@ -97,8 +97,8 @@ void Agreement::prepare(bool stop) {
                 mine.begin() + Losses + program.M + i * ExactSum::kDigits);
 }
 
-void Agreement::merge(int64_t step) {
-  int64_t nonFinite = -1, lossStage = -1;
+void Agreement::merge() {
+  nonFinite = lossStage = -1;
   sum = {};
   anyStop = false;
   std::fill(byMicroBatch.begin(), byMicroBatch.end(), 0.0);
@@ -117,8 +117,17 @@ void Agreement::merge(int64_t step) {
                   sizeof(double));
   }
   sum.normalize();
+}
+
+float Agreement::loss() const {
   double total = 0;
-  for (int64_t i = 0; i < program.K; ++i) {
+  for (double loss : byMicroBatch)
+    total += loss;
+  return static_cast<float>(total / program.K);
+}
+
+void Agreement::checkFinite(int64_t step) const {
+  for (int64_t i = 0; i < program.K; ++i)
     if (!std::isfinite(byMicroBatch[i]))
       throw Error(StatusFailure,
                   "the loss of step " + std::to_string(step) +
@@ -126,9 +135,6 @@ void Agreement::merge(int64_t step) {
                       " in micro-batch " + std::to_string(i) + " (stage " + std::to_string(lossStage) +
                       "); the run ends before anything of it is saved",
                   /*quiet=*/info.rank != 0);
-    total += byMicroBatch[i];
-  }
-  meanLoss = static_cast<float>(total / program.K);
   if (nonFinite >= 0) {
     const Parameter &parameter = program.parameters[nonFinite];
     throw Error(StatusFailure,

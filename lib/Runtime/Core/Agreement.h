@@ -32,10 +32,15 @@ public:
   int64_t bytes() const { return mine.size() * sizeof(int64_t); }
   void *all() { return everyone.data(); }
 
-  /// Merges all records. What is not finite is an Error that names `step` and place, printed by rank 0.
-  void merge(int64_t step);
+  /// Merges all records.
+  void merge();
+  /// What is not finite is an Error that names `step` and place, printed by rank 0.
+  void checkFinite(int64_t step) const;
   double squares() const { return sum.value(); }
-  float loss() const { return meanLoss; }
+  /// The mean of the losses.
+  float loss() const;
+  /// One a micro-batch, in order of index.
+  const std::vector<double> &losses() const { return byMicroBatch; }
   bool stop() const { return anyStop; }
   /// Gradient norms by parameter, -1 where there is none.
   void norms(std::vector<float> &result) const;
@@ -49,12 +54,13 @@ private:
   std::vector<int64_t *> records;      ///< of norms, in their order
   std::vector<const int64_t *> agreed; ///< records the agreement adds
   bool agrees = false;
-  std::vector<const float *> losses; ///< by position in the run order; empty where the loss is not
-  std::vector<int64_t> tracked;      ///< parameters with sums of their own
+  std::vector<const float *> parts; ///< losses by position in the run order; empty where the loss is not
+  std::vector<int64_t> tracked;     ///< parameters with sums of their own
   std::vector<int64_t> mine, everyone;
   std::vector<double> byMicroBatch;
   ExactSum sum;
-  float meanLoss = 0;
+  int64_t nonFinite = -1; ///< the first parameter whose gradient is not finite
+  int64_t lossStage = -1;
   bool anyStop = false;
 };
 

@@ -1,4 +1,4 @@
-//===- Executor.cpp - runs a step's actions --------------------------------===//
+//===- Executor.cpp - runs the actions of a step or evaluation -------------===//
 
 #include "Core/Executor.h"
 #include "Kernels/CPU/Elementwise.h"
@@ -23,10 +23,11 @@ static uint64_t hashOf(const std::string &tag) {
   return hash;
 }
 
-Executor::Executor(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
-                   const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options,
-                   InputSource &inputs)
-    : program(program), info(info), position(program.positions[info.position]), engine(engine),
+Executor::Executor(const Program &program, const RankInfo &info, const Position &position, Engine &engine,
+                   const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
+                   const RunOptions &options, InputSource &inputs)
+    : program(program), info(info), position(position),
+      evaluates(!program.trains || &position != &program.positions[info.position]), engine(engine),
       addresses(addresses), pool(pool), options(options), inputs(inputs) {
   rt.pool = &pool;
   agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
@@ -169,7 +170,9 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   if (check.outside < 0 && (check.anyValid || !input.label))
     return;
   std::string where =
-      "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch) + ": ";
+      (evaluates ? "evaluation, micro-batch " + std::to_string(step * program.K + prepared.microBatch)
+                 : "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch)) +
+      ": ";
   if (check.outside < 0)
     throw Error(StatusInput, where + "no valid label in '" + input.name + "' (all are " +
                                  std::to_string(input.ignore_index) + ")");
@@ -188,7 +191,7 @@ bool Executor::start(int64_t index, int slot) {
   const Prepared &prepared = actions[index];
   const Action &action = *prepared.action;
   void **args = pointers.data() + prepared.args;
-  engine.publish(step, index);
+  engine.publish(step, firstAction() + index);
   switch (action.kind) {
   case ActionKind::Input:
     inputs.fill(step, prepared.microBatch, action.input, args[0]);
@@ -264,7 +267,10 @@ int64_t Executor::bytesMoved(const Action &action) const {
 }
 
 void Executor::decide() {
-  agreement->merge(step);
+  agreement->merge();
+  if (evaluates)
+    return;
+  agreement->checkFinite(step);
   double norm = std::sqrt(agreement->squares());
   result->loss = agreement->loss();
   result->gradNorm = static_cast<float>(norm);
@@ -284,10 +290,10 @@ void Executor::stuck() const {
   for (const std::vector<int64_t> &stream : streams)
     for (int64_t index : stream)
       if (!done[index]) {
-        text += "'" + describeAction(program, info.rank, index) + "' waits for";
+        text += "'" + describeAction(program, info.rank, firstAction() + index) + "' waits for";
         for (int64_t wait : actions[index].action->waits)
           if (!done[wait])
-            text += " '" + describeAction(program, info.rank, wait) + "'";
+            text += " '" + describeAction(program, info.rank, firstAction() + wait) + "'";
         text += "; ";
         break;
       }
@@ -300,14 +306,27 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   stopRequest = &stop;
   result = &stepResult;
   result->lr = learningRate(options, step);
-  double times[5] = {};
-  std::fill(done.begin(), done.end(), 0);
   // Updates that start before the agreement read these.
   Decision early;
   early.appliedSteps = applied;
   early.lr = result->lr;
   writeTables(early);
+  double times[5] = {};
+  runActions(times);
+  result->breakdown = {times[0], times[1], times[2], times[3], times[4]};
+}
 
+const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &stop, bool &stopped) {
+  step = group;
+  stopRequest = &stop;
+  double times[5] = {};
+  runActions(times);
+  stopped = agreement->stop();
+  return agreement->losses();
+}
+
+void Executor::runActions(double (&times)[5]) {
+  std::fill(done.begin(), done.end(), 0);
   int64_t flying[kStreams];
   std::fill_n(flying, kStreams, -1);
   size_t next[kStreams] = {};
@@ -378,13 +397,12 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
       continue;
     if (waitsFor < 0)
       stuck();
-    engine.publish(step, waitsFor);
+    engine.publish(step, firstAction() + waitsFor);
     Clock::time_point begin = Clock::now();
     engine.sleep(seen);
     times[static_cast<int>(Timer::Waiting)] += since(begin);
   }
   engine.publish(step, -1);
-  result->breakdown = {times[0], times[1], times[2], times[3], times[4]};
 }
 
 } // namespace dsopt::runtime

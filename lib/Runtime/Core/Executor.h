@@ -1,6 +1,6 @@
-//===- Executor.h - runs a step's actions -----------------------*- C++ -*-===//
+//===- Executor.h - runs the actions of a step or evaluation ----*- C++ -*-===//
 //
-// A short loop over the position's list of actions. Each stream runs its actions
+// A short loop over a position's list of actions. Each stream runs its actions
 // in order, one at a time; an action starts when what it waits for is complete.
 // Computation runs inline, communication is polled between; when nothing moves
 // the rank sleeps on the engine's doorbell. Everything is prepared once: a step
@@ -21,12 +21,18 @@ namespace dsopt::runtime {
 
 class Executor {
 public:
-  Executor(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
-           const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options, InputSource &inputs);
+  /// `position` is this rank's in Program::positions or in Program::evaluation.
+  Executor(const Program &program, const RankInfo &info, const Position &position, Engine &engine,
+           const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
+           const RunOptions &options, InputSource &inputs);
 
   /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`.
   /// `appliedSteps` is counted on when the step applies.
   void run(int64_t step, int64_t &appliedSteps, const std::atomic<bool> &stop, StepResult &result);
+
+  /// Runs the actions of an evaluation on the K micro-batches from `group * K` on of the inputs. Returns
+  /// their losses; `stop` as in a step.
+  const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, bool &stopped);
 
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
@@ -67,10 +73,16 @@ private:
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, bool decay);
   bool canStart(const Action &action) const;
+  /// Where the position's actions begin among those that describeAction counts.
+  int64_t firstAction() const {
+    return evaluates && program.trains ? program.positions[info.position].actions.size() : 0;
+  }
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
   void checkIndices(const Prepared &prepared, const void *values) const;
   int64_t bytesMoved(const Action &action) const;
+  /// Runs all actions once.
+  void runActions(double (&times)[5]);
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;
@@ -78,6 +90,7 @@ private:
   const Program &program;
   RankInfo info;
   const Position &position;
+  bool evaluates;
   Engine &engine;
   const Addresses &addresses;
   ThreadPool &pool;

@@ -44,10 +44,17 @@ std::string describeAction(const Program &program, int rank, int64_t action) {
   RankInfo info = rankInfo(program, rank);
   if (info.position >= static_cast<int>(program.positions.size()))
     return "";
-  const std::vector<Action> &actions = program.positions[info.position].actions;
-  if (action < 0 || action >= static_cast<int64_t>(actions.size()))
-    return "";
-  return actions[action].name.empty() ? "action " + std::to_string(action) : actions[action].name;
+  // Those of an evaluation are counted on from those of a step.
+  for (const std::vector<Position> *positions : {&program.positions, &program.evaluation}) {
+    if (positions->empty() || action < 0)
+      return "";
+    const std::vector<Action> &actions = (*positions)[info.position].actions;
+    int64_t count = actions.size();
+    if (action < count)
+      return actions[action].name.empty() ? "action " + std::to_string(action) : actions[action].name;
+    action -= count;
+  }
+  return "";
 }
 
 } // namespace dsopt::runtime

@@ -150,6 +150,77 @@ void checkIndex(int64_t index, size_t size, const std::string &where) {
     bad(where + ": index " + std::to_string(index) + ", expected less than " + std::to_string(size));
 }
 
+void checkPosition(const Program &p, const Position &position) {
+  for (const Buffer &buffer : position.buffers)
+    if (buffer.symbol.empty() &&
+        (buffer.offset < 0 || buffer.slots < 1 ||
+         buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > position.arena))
+      bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) +
+          " bytes");
+  auto checkRef = [&](const Ref &ref, const std::string &where) {
+    checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
+    checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
+  };
+  auto checkRecord = [&](const Ref &ref, const std::string &where) {
+    if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
+      bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
+          " bytes at the start of a slot");
+  };
+  for (const Position::Load &load : position.loads) {
+    checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
+    checkRef(load.target, "target of a load");
+  }
+  for (size_t i = 0; i < position.actions.size(); ++i) {
+    const Action &action = position.actions[i];
+    std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
+    for (const Ref &ref : action.refs)
+      checkRef(ref, where);
+    if (action.temp.buffer >= 0)
+      checkRef(action.temp, where);
+    for (int64_t wait : action.waits)
+      checkIndex(wait, i, where + ": wait");
+    auto expect = [&](size_t least) {
+      if (action.refs.size() < least)
+        bad(where + ": got " + std::to_string(action.refs.size()) + " addresses, expected " +
+            std::to_string(least));
+    };
+    switch (action.kind) {
+    case ActionKind::Input:
+      checkIndex(action.input, p.inputs.size(), where + ": input");
+      expect(1);
+      break;
+    case ActionKind::Gather:
+    case ActionKind::Reduce:
+    case ActionKind::Add:
+      expect(2);
+      break;
+    case ActionKind::Send:
+    case ActionKind::Recv:
+      checkIndex(action.peer, p.pp, where + ": peer");
+      expect(1);
+      break;
+    case ActionKind::Agree:
+      expect(action.norms);
+      for (int64_t i = 0; i < action.norms; ++i)
+        checkRecord(action.refs[i], where);
+      break;
+    case ActionKind::Norm:
+      checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+      expect(2);
+      checkRecord(action.refs[1], where);
+      break;
+    case ActionKind::Update:
+      checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+      expect(2);
+      break;
+    case ActionKind::Run:
+      break;
+    }
+    if (!isElement(action.type))
+      bad(where + ": element type '" + action.type + "', expected f32 or bf16");
+  }
+}
+
 /// What the rest of the runtime relies on without looking.
 void check(const Program &p) {
   auto positive = [](int64_t value, const char *what) {
@@ -178,76 +249,12 @@ void check(const Program &p) {
       checkIndex(call, p.calls.size(), "calls of segment '" + segment + "'");
   for (const auto &[kernel, call] : p.update_calls)
     checkIndex(call, p.calls.size(), "call of update kernel '" + kernel + "'");
-  for (const Position &position : p.positions) {
-    for (const Buffer &buffer : position.buffers)
-      if (buffer.symbol.empty() &&
-          (buffer.offset < 0 || buffer.slots < 1 ||
-           buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > position.arena))
-        bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) +
-            " bytes");
-    auto checkRef = [&](const Ref &ref, const std::string &where) {
-      checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
-      checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
-    };
-    auto checkRecord = [&](const Ref &ref, const std::string &where) {
-      if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
-        bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
-            " bytes at the start of a slot");
-    };
-    for (const Position::Load &load : position.loads) {
-      checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
-      checkRef(load.target, "target of a load");
-    }
-    for (size_t i = 0; i < position.actions.size(); ++i) {
-      const Action &action = position.actions[i];
-      std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
-      for (const Ref &ref : action.refs)
-        checkRef(ref, where);
-      if (action.temp.buffer >= 0)
-        checkRef(action.temp, where);
-      for (int64_t wait : action.waits)
-        checkIndex(wait, i, where + ": wait");
-      auto expect = [&](size_t least) {
-        if (action.refs.size() < least)
-          bad(where + ": got " + std::to_string(action.refs.size()) + " addresses, expected " +
-              std::to_string(least));
-      };
-      switch (action.kind) {
-      case ActionKind::Input:
-        checkIndex(action.input, p.inputs.size(), where + ": input");
-        expect(1);
-        break;
-      case ActionKind::Gather:
-      case ActionKind::Reduce:
-      case ActionKind::Add:
-        expect(2);
-        break;
-      case ActionKind::Send:
-      case ActionKind::Recv:
-        checkIndex(action.peer, p.pp, where + ": peer");
-        expect(1);
-        break;
-      case ActionKind::Agree:
-        expect(action.norms);
-        for (int64_t i = 0; i < action.norms; ++i)
-          checkRecord(action.refs[i], where);
-        break;
-      case ActionKind::Norm:
-        checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
-        expect(2);
-        checkRecord(action.refs[1], where);
-        break;
-      case ActionKind::Update:
-        checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
-        expect(2);
-        break;
-      case ActionKind::Run:
-        break;
-      }
-      if (!isElement(action.type))
-        bad(where + ": element type '" + action.type + "', expected f32 or bf16");
-    }
-  }
+  for (const std::vector<Position> *positions : {&p.positions, &p.evaluation})
+    for (const Position &position : *positions)
+      checkPosition(p, position);
+  if (!p.evaluation.empty() && p.evaluation.size() != p.positions.size())
+    bad("got " + std::to_string(p.evaluation.size()) + " positions of evaluation, expected " +
+        std::to_string(p.positions.size()));
 }
 
 } // namespace
@@ -264,13 +271,15 @@ Program parseProgram(const char *text, size_t bytes) {
         std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew");
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
       "arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
-      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)(
-      "optimizer", p.optimizer)("clip", p.clip)("flops", p.flops)("bubble", p.bubble)("defaults", p.defaults)
+      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size",
+                                    p.micro_batch_size)("accumulate", p.accumulate)("schedule", p.schedule)(
+      "precision", p.precision)("gradient_type", p.gradient_type)("optimizer", p.optimizer)("clip", p.clip)(
+      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
       .list("positions", p.positions, readPosition)
+      .list("evaluation", p.evaluation, readPosition)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
   check(p);
   return p;

@@ -346,7 +346,8 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
     tensor = *stored;
     names.insert(tensor.name);
   }
-  for (const Parameter &stored : manifest.tensors)
+  // What only evaluates leaves the optimizer's state where it is.
+  for (const Parameter &stored : program.trains ? manifest.tensors : std::vector<Parameter>())
     if (!names.count(stored.name))
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");

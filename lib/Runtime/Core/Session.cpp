@@ -32,9 +32,10 @@ public:
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
         pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
              options.cpus),
-        addresses(program, info, arena, resolve),
-        executor(program, info, engine, addresses, resolve, pool, options, inputs), inputs(inputs),
-        parameters(program, pool.threads(), true) {
+        arena(arena), resolve(resolve), addresses(program.positions[info.position], info, arena, resolve),
+        executor(program, info, program.positions[info.position], engine, addresses, resolve, pool, options,
+                 inputs),
+        inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -65,6 +66,27 @@ public:
     return result;
   }
 
+  Evaluation evaluate(InputSource &source, int64_t microBatches) {
+    const std::vector<Position> &positions = evaluationOf(program);
+    if (positions.empty())
+      throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
+    Addresses places(positions[info.position], info, arena, resolve);
+    Executor forward(program, info, positions[info.position], engine, places, resolve, pool, options, source);
+    Evaluation evaluation;
+    double total = 0;
+    while (evaluation.microBatches < microBatches && !evaluation.stop) {
+      // What the last group has too much is computed and left out.
+      for (double loss : forward.evaluate(evaluation.microBatches / program.K, stop, evaluation.stop)) {
+        if (evaluation.microBatches == microBatches)
+          break;
+        total += loss;
+        ++evaluation.microBatches;
+      }
+    }
+    evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
+    return evaluation;
+  }
+
   MachineLimits measureMachine(const std::vector<CallRow> &rows) {
     MachineLimits limits;
     engine.barrier();
@@ -91,6 +113,8 @@ public:
   Engine &engine;
   RunOptions options;
   ThreadPool pool;
+  char *arena;
+  SymbolResolver resolve;
   Addresses addresses;
   Executor executor;
   std::string folder;
@@ -238,6 +262,9 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
 }
 
 const StepResult &Session::step() { return state->step(); }
+Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
+  return state->evaluate(inputs, microBatches);
+}
 int64_t Session::stepsDone() const { return state->steps; }
 void Session::measureCalls() {
   if (!state->profile)

@@ -50,15 +50,18 @@ int64_t dsopt::runtime::permuted(int64_t index, int64_t size, uint64_t seed, uin
 }
 
 void DataSource::setCount(int64_t microBatches) {
-  if (microBatches < program.K)
-    throw Error(StatusInput, name + ": holds " + std::to_string(microBatches) +
-                                 " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
-                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
-                                 " micro-batches)");
+  if (microBatches < 1)
+    throw Error(StatusInput, name + ": holds not one micro-batch of " +
+                                 std::to_string(std::max<int64_t>(program.micro_batch_size, 1)) + " rows");
   count = wrap = microBatches;
 }
 
 int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
+  if (count < program.K)
+    throw Error(StatusInput, name + ": holds " + std::to_string(count) +
+                                 " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
+                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
+                                 " micro-batches)");
   if (steps > 0)
     return steps;
   int64_t rest = count % program.K;

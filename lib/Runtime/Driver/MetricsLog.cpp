@@ -104,6 +104,12 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   write(line + "}");
 }
 
+void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
+  if (file)
+    write("{\"step\":" + std::to_string(step) + ",\"eval_loss\":" + jsonNumber(result.loss) +
+          ",\"eval_batches\":" + std::to_string(result.microBatches) + "}");
+}
+
 void MetricsLog::end(int64_t steps, const std::string &weightsHash, const std::string &status) {
   if (!file)
     return;

@@ -36,6 +36,8 @@ public:
   ~MetricsLog();
   MetricsLog(const MetricsLog &) = delete;
   void step(const StepResult &result, double seconds);
+  /// The loss on other data after step `step`.
+  void evaluation(int64_t step, const Evaluation &result);
   void end(int64_t steps, const std::string &weightsHash, const std::string &status);
 
 private:

@@ -124,6 +124,24 @@ std::string breakdownOf(const Program &program, Engine &engine, const Shares &mi
   return breakdownTable(program, ranks, milliseconds);
 }
 
+/// Measures the loss on `data` and says it (collective). Whether all ranks agreed to stop meanwhile.
+bool evaluate(const RunSettings &settings, Session &session, DataSource &data, MetricsLog *log,
+              Progress &progress) {
+  int64_t count = data.microBatches();
+  if (settings.evalBatches)
+    count = std::min(count, settings.evalBatches);
+  Evaluation result = session.evaluate(data, count);
+  int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
+  if (!result.stop && log) {
+    log->evaluation(step, result);
+    char loss[32];
+    std::snprintf(loss, sizeof loss, "%.9g", result.loss);
+    progress.line((settings.evaluates ? "eval loss " : "step " + std::to_string(step) + "  eval loss ") +
+                  loss + "  (" + std::to_string(result.microBatches) + " micro-batches)");
+  }
+  return result.stop;
+}
+
 void add(Breakdown &sum, const Breakdown &step) {
   sum.forward += step.forward;
   sum.backward += step.backward;
@@ -198,6 +216,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   if (settings.reportKernels)
     session.measureCalls();
   try {
+    if (settings.evaluates)
+      stopped = evaluate(settings, session, run.data, log.get(), progress);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped) {
       const StepResult &result = session.step();
@@ -220,6 +240,11 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       }
       stopped = result.stop;
       int64_t done = session.stepsDone();
+      bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
+      if (run.evalData && measures && !stopped) {
+        stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+        before = std::chrono::steady_clock::now();
+      }
       if (savesAfter(settings, done, stopped || done >= settings.steps)) {
         saveCheckpoint(settings, session, first);
         before = std::chrono::steady_clock::now();
@@ -230,7 +255,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     std::string hash = giveParameters(run, session, first);
     if (!settings.log.empty())
       facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
-    bool interrupted = stopped && session.stepsDone() < settings.steps;
+    bool interrupted = stopped && (settings.evaluates || session.stepsDone() < settings.steps);
     if (settings.breakdown) {
       std::string table = breakdownOf(program, engine, shares, session.stepsDone() - stepsBefore);
       if (first)

@@ -15,12 +15,13 @@ struct Run {
   ProgramObject &object;
   RunSettings settings;
   DataSource &data;
+  DataSource *evalData = nullptr; ///< null: the loss is measured on nothing
   std::vector<std::string> notes; ///< lines that rank 0 prints first
   std::optional<Resumed> resumed;
   const Program &program() const { return object.program; }
 };
 
-/// Trains, logs and saves. Returns StatusOk or StatusInterrupted; throws Error.
+/// Trains (or with -eval evaluates), logs and saves. Returns StatusOk or StatusInterrupted; throws Error.
 int runRank(Run &run, Engine &engine, char *arena);
 
 /// Handles SIGTERM, SIGINT and SIGUSR1 from here on: the first finishes the step, a second one ends at

@@ -35,6 +35,17 @@ static int runUnderMpi(Run &run) {
   }
 }
 
+/// The data of -eval-data, null without.
+static std::unique_ptr<DataSource> openEvalData(const Program &program, const RunSettings &settings) {
+  if (settings.evalData.empty())
+    return nullptr;
+  if (program.evaluation.empty())
+    throw Error(StatusInput, "option -eval-data: the program has no evaluation; compile it anew");
+  std::unique_ptr<DataSource> data = openData(program, settings.evalData, settings.tokens);
+  data->prepare();
+  return data;
+}
+
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
@@ -46,7 +57,8 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
-  settings.steps = data->plannedSteps(settings.steps, settings.epochs);
+  if (!settings.evaluates)
+    settings.steps = data->plannedSteps(settings.steps, settings.epochs);
   notes = data->notes();
   resumed = openCheckpoint(program, settings, notes);
   settings.resumed = resumed.has_value();
@@ -100,7 +112,8 @@ static int run(int argc, char **argv, int &launchedRank) {
   std::optional<Resumed> resumed;
   std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
   data->prepare();
-  Run run{*object, settings, *data, notes, std::move(resumed)};
+  std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
+  Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed)};
   return settings.launcher == Launcher::Mpi ? runUnderMpi(run) : runLocalRanks(run);
 }
 

@@ -132,6 +132,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   findLauncher(settings, options);
   if (!options.compiledIn.empty())
     refuseCompiledIn(program, options.compiledIn);
+  const ParsedOptions given = options;
   bool stepsGiven = options.has("steps"), epochsGiven = options.has("epochs");
   if (stepsGiven && epochsGiven)
     throw Error(StatusInput, "options -steps and -epochs exclude each other");
@@ -164,7 +165,6 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
                                  (run.momentum > 0 ? "out" : "in, expected a value above 0") +
                                  "; use: " + dsoptCommand(program, {"momentum=" + options.text("momentum")}));
 
-  settings.steps = options.integer("steps");
   settings.epochs = options.integer("epochs");
   settings.threads = options.integer("threads");
   if (settings.threads > std::max<int64_t>(program.threads, 1))
@@ -173,6 +173,20 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
                                  " at most; use: " +
                                  dsoptCommand(program, {"threads=" + std::to_string(settings.threads)}));
   settings.data = options.text("data");
+  settings.evalData = options.text("eval-data");
+  settings.evalEvery = options.integer("eval-every");
+  settings.evalBatches = options.integer("eval-batches");
+  settings.evaluates = options.has("eval") || !program.trains;
+  settings.steps = settings.evaluates ? 0 : options.integer("steps");
+  if (settings.evaluates && !settings.evalData.empty())
+    throw Error(StatusInput, "options -eval and -eval-data exclude each other: -eval measures -data");
+  for (const char *name : {"eval-every", "eval-batches"})
+    if (options.has(name) && settings.evalData.empty() &&
+        !(settings.evaluates && std::string(name) == "eval-batches"))
+      throw Error(StatusInput, std::string("option -") + name + " needs -eval-data");
+  for (const char *name : {"save", "steps", "epochs"})
+    if (settings.evaluates && given.has(name))
+      throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
   run.shuffle = options.has("shuffle");
   settings.tokens.bytes = options.text("token-bytes") == "4" ? 4 : 2;
   settings.tokens.shifted = options.text("labels") == "shifted";

@@ -17,8 +17,10 @@ enum class Launcher { Local, Mpi };
 struct RunSettings {
   RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
-  std::string data, log, save, resume, saveWeights, saveOnnx, weightsFolder;
-  int64_t saveEvery = 0, saveKeep = 3; ///< steps between checkpoints, 0: only at the end; how many stay
+  std::string data, evalData, log, save, resume, saveWeights, saveOnnx, weightsFolder;
+  bool evaluates = false;                 ///< forward only, on `data`
+  int64_t evalEvery = 0, evalBatches = 0; ///< steps between evaluations, 0: only at the end; 0: all
+  int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay
   TokenOptions tokens;
   bool resumeNewBatch = false;
   bool resumed = false; ///< there was a checkpoint to go on from

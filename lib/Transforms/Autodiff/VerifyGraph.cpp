@@ -12,7 +12,7 @@ using namespace dsopt;
 
 namespace {
 
-/// Where an operation of @micro_batch lies.
+/// Where an operation lies.
 struct Place {
   int64_t block;
   char phase;
@@ -22,6 +22,9 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
   using VerifyGraphBase::VerifyGraphBase;
 
   void runOnOperation() override {
+    auto evaluate = getOperation().lookupSymbol<func::FuncOp>(kEvaluateFunction);
+    if (evaluate && failed(verifyPlaces(evaluate)))
+      return signalPassFailure();
     auto microBatch = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction);
     auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
     if (!microBatch || !update) {
@@ -33,21 +36,24 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     markAllAnalysesPreserved();
   }
 
-  FailureOr<Place> place(Operation &op, int64_t blocks) {
+  FailureOr<Place> place(Operation &op, int64_t blocks, bool evaluates) {
     auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
     auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
     if (!block || block.getInt() < 0 || block.getInt() >= blocks)
       return op.emitError("has block ")
              << (block ? Attribute(block) : Attribute(StringAttr::get(&getContext(), "none")))
              << ", expected one of " << blocks << " blocks";
-    if (!phase || (phase.getValue() != "F" && phase.getValue() != "B" && phase.getValue() != "W"))
-      return op.emitError("has phase '") << (phase ? phase.getValue() : "") << "', expected F, B or W";
-    return Place{block.getInt(), phase.getValue()[0]};
+    StringRef name = phase ? phase.getValue() : "";
+    if (evaluates ? name != "E" : name != "F" && name != "B" && name != "W")
+      return op.emitError("has phase '") << name << "', expected " << (evaluates ? "E" : "F, B or W");
+    return Place{block.getInt(), name[0]};
   }
 
   /// Forward values flow to later blocks and to backward (a gradient that the loss
   /// computes in F too), gradients to earlier blocks out of B alone.
   bool mayFlow(Place from, Place to) {
+    if (from.phase == 'E')
+      return from.block <= to.block;
     if (from.phase == 'F')
       return from.block <= to.block || to.phase == 'B';
     if (to.phase == 'F')
@@ -57,13 +63,14 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     return from.phase == 'B' && from.block > to.block;
   }
 
-  LogicalResult verifyPlaces(func::FuncOp microBatch) {
+  LogicalResult verifyPlaces(func::FuncOp function) {
     auto count = getOperation()->getAttrOfType<IntegerAttr>(kBlocksAttr);
     if (!count)
       return getOperation().emitError("has no ") << kBlocksAttr;
     DenseMap<Operation *, Place> places;
-    for (Operation &op : microBatch.front().without_terminator()) {
-      FailureOr<Place> to = place(op, count.getInt());
+    bool evaluates = function.getName() == kEvaluateFunction;
+    for (Operation &op : function.front().without_terminator()) {
+      FailureOr<Place> to = place(op, count.getInt(), evaluates);
       if (failed(to))
         return failure();
       places[&op] = *to;

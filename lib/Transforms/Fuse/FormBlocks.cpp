@@ -21,10 +21,10 @@ struct Group {
   char phase = 'F';
   SmallVector<Operation *> ops;
   func::FuncOp function;
-  /// Values of @micro_batch: what the function takes, what it returns.
+  /// Values of the whole: what the function takes, what it returns.
   SmallVector<Value> inputs;
   llvm::SetVector<Value> results;
-  /// From values of @micro_batch to values of the function.
+  /// From values of the whole to values of the function.
   IRMapping values;
 };
 
@@ -33,23 +33,22 @@ bool isMadeInPlace(Operation *op) {
   return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op));
 }
 
-/// Outlines one @micro_batch.
+/// Outlines @micro_batch or @evaluate.
 class BlockFormer {
 public:
-  BlockFormer(ModuleOp module, func::FuncOp microBatch)
-      : module(module), microBatch(microBatch), terminator(microBatch.front().getTerminator()) {}
+  BlockFormer(ModuleOp module, func::FuncOp whole)
+      : module(module), whole(whole), terminator(whole.front().getTerminator()) {}
 
   LogicalResult run() {
     if (failed(collect()))
       return failure();
-    OpBuilder builder(microBatch);
+    OpBuilder builder(whole);
     SymbolTable symbols(module);
     for (auto &[rank, group] : groups) {
       std::string name = ("block" + Twine(group.block) + "." + StringRef(&group.phase, 1)).str();
       if (symbols.lookup(name))
         return module.emitError("function @") << name << " exists already";
-      group.function =
-          func::FuncOp::create(builder, microBatch.getLoc(), name, builder.getFunctionType({}, {}));
+      group.function = func::FuncOp::create(builder, whole.getLoc(), name, builder.getFunctionType({}, {}));
       group.function.setPrivate();
       group.function->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(group.block));
       group.function->setAttr(graph::kPhaseAttr, builder.getStringAttr(StringRef(&group.phase, 1)));
@@ -68,18 +67,20 @@ private:
   /// Sorts the operations into groups, which are in the order of their runs.
   LogicalResult collect() {
     int64_t index = 0;
-    for (Operation &op : microBatch.front().without_terminator()) {
+    for (Operation &op : whole.front().without_terminator()) {
       order[&op] = index++;
       if (graph::isReadView(&op) || isMadeInPlace(&op))
         continue;
       auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
       auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
-      if (!block || block.getInt() < 0 || !phase || !llvm::is_contained({"F", "B", "W"}, phase.getValue()))
-        return op.emitError("has no block and phase, expected both from build-backward");
+      if (!block || block.getInt() < 0 || !phase ||
+          !llvm::is_contained({"F", "B", "W", "E"}, phase.getValue()))
+        return op.emitError("has no block and phase, expected both from build-backward or build-evaluation");
       char letter = phase.getValue()[0];
-      // F ascending, then B and W of each block descending.
-      std::pair<int, int64_t> rank = {letter != 'F', block.getInt()};
-      if (letter != 'F')
+      // F and E ascending, then B and W of each block descending.
+      bool ascends = letter == 'F' || letter == 'E';
+      std::pair<int, int64_t> rank = {!ascends, block.getInt()};
+      if (!ascends)
         rank.second = -2 * block.getInt() + (letter == 'W');
       Group &group = groups[rank];
       group.block = block.getInt();
@@ -111,7 +112,7 @@ private:
     return copy;
   }
 
-  /// Makes a value of @micro_batch available in the group's function.
+  /// Makes a value of the whole available in the group's function.
   LogicalResult require(Group &group, Value value, Operation *user, OpBuilder &builder) {
     if (group.values.contains(value))
       return success();
@@ -159,12 +160,12 @@ private:
       Value source = graph::storageOf(operand.get());
       Group *producer = owner.lookup(source.getDefiningOp());
       if (!producer)
-        return microBatch.emitError("returns what no block computes");
+        return whole.emitError("returns what no block computes");
       producer->results.insert(source);
       operand.set(source);
     }
-    microBatch.setType(
-        FunctionType::get(module.getContext(), microBatch.getArgumentTypes(), terminator->getOperandTypes()));
+    whole.setType(
+        FunctionType::get(module.getContext(), whole.getArgumentTypes(), terminator->getOperandTypes()));
     return success();
   }
 
@@ -181,31 +182,31 @@ private:
     Block &body = group.function.front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     auto returned = llvm::map_to_vector(results, [&](Value value) { return group.values.lookup(value); });
-    func::ReturnOp::create(builder, microBatch.getLoc(), returned);
+    func::ReturnOp::create(builder, whole.getLoc(), returned);
     group.function.setType(builder.getFunctionType(body.getArgumentTypes(), ValueRange(returned).getTypes()));
   }
 
-  /// Leaves @micro_batch with nothing but its runs.
+  /// Leaves the whole with nothing but its runs.
   void replaceByRuns() {
     OpBuilder builder(terminator);
     IRMapping values;
     for (auto &[rank, group] : groups) {
       auto inputs =
           llvm::map_to_vector(group.inputs, [&](Value value) { return values.lookupOrDefault(value); });
-      auto run = graph::RunOp::create(builder, microBatch.getLoc(), group.function.getResultTypes(),
+      auto run = graph::RunOp::create(builder, whole.getLoc(), group.function.getResultTypes(),
                                       group.function.getSymName(), inputs);
       for (auto [value, result] : llvm::zip(group.results, run.getOutputs()))
         values.map(value, result);
     }
     for (OpOperand &operand : terminator->getOpOperands())
       operand.set(values.lookup(operand.get()));
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(microBatch.front())))
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(whole.front())))
       if (order.contains(&op))
         op.erase();
   }
 
   ModuleOp module;
-  func::FuncOp microBatch;
+  func::FuncOp whole;
   Operation *terminator;
   std::map<std::pair<int, int64_t>, Group> groups;
   DenseMap<Operation *, Group *> owner;
@@ -216,13 +217,19 @@ private:
 struct FormBlocks : public dsopt::impl::FormBlocksBase<FormBlocks> {
   using FormBlocksBase::FormBlocksBase;
   void runOnOperation() override {
-    auto microBatch = getOperation().lookupSymbol<func::FuncOp>("micro_batch");
-    if (!microBatch || !microBatch.getBody().hasOneBlock()) {
-      getOperation().emitError("form-blocks expects a function @micro_batch with one body");
-      return signalPassFailure();
+    bool any = false;
+    for (StringRef name : {"micro_batch", "evaluate"}) {
+      auto function = getOperation().lookupSymbol<func::FuncOp>(name);
+      if (!function || !function.getBody().hasOneBlock())
+        continue;
+      any = true;
+      if (failed(BlockFormer(getOperation(), function).run()))
+        return signalPassFailure();
     }
-    if (failed(BlockFormer(getOperation(), microBatch).run()))
-      signalPassFailure();
+    if (any)
+      return;
+    getOperation().emitError("form-blocks expects a function @micro_batch or @evaluate with one body");
+    signalPassFailure();
   }
 };
 

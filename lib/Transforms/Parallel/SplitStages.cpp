@@ -91,9 +91,9 @@ void SplitStagesPass::runOnOperation() {
   double allFlops = 0, allBytes = 0;
   for (graph::Block &block : *blocks) {
     double blockFlops = 0, blockBytes = 0;
-    for (func::FuncOp function : block.functions())
+    for (func::FuncOp function : block.stepFunctions())
       blockFlops += counter.count(function);
-    for (StringAttr name : graph::readParameters(block.forward, symbols))
+    for (StringAttr name : graph::readParameters(block.stepFunctions().front(), symbols))
       blockBytes += symbols.lookup<graph::ParameterOp>(name).getBytes();
     flops.push_back(blockFlops);
     bytes.push_back(blockBytes);

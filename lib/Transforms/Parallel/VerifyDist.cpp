@@ -35,13 +35,13 @@ LogicalResult VerifyDistPass::verifyStages(MutableArrayRef<graph::Block> blocks)
         InFlightDiagnostic diag = function.emitError("is on stage ")
                                   << stage.getInt() << ", expected the stage of its block's other phases, "
                                   << here;
-        diag.attachNote(block.forward.getLoc()) << "forward is here";
+        diag.attachNote(block.functions().front().getLoc()) << "the other phase is here";
         return diag;
       }
       here = stage.getInt();
     }
     if (here != last && here != last + 1)
-      return block.forward.emitError("is on stage ")
+      return block.functions().front().emitError("is on stage ")
              << here << ", expected " << last << " or " << last + 1 << ": stages are runs of blocks";
     last = here;
   }

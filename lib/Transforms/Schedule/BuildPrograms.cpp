@@ -22,6 +22,8 @@ public:
 
 private:
   FailureOr<BatchShape> readBatch(ModuleOp module);
+  /// Writes the programs of one of the two functions and erases it.
+  LogicalResult build(func::FuncOp function, const BatchShape &batch, AccessAnalysis &analysis);
   void keepInputs(ModuleOp module, MicroBatch &graph);
 };
 } // namespace
@@ -54,8 +56,14 @@ FailureOr<BatchShape> BuildPrograms::readBatch(ModuleOp module) {
 void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
   Builder builder(module.getContext());
   SmallVector<Attribute> inputs;
+  llvm::SmallDenseSet<Attribute> known;
+  if (auto earlier = module->getAttrOfType<ArrayAttr>(exec::kInputsAttr))
+    for (auto input : earlier.getAsRange<DictionaryAttr>()) {
+      inputs.push_back(input);
+      known.insert(input.get("name"));
+    }
   for (auto [i, type] : llvm::enumerate(graph.function.getArgumentTypes())) {
-    if (graph.values[i].seed)
+    if (graph.values[i].seed || known.contains(builder.getStringAttr(graph.values[i].input)))
       continue;
     Attribute ignored = graph.function.getArgAttr(i, "graph.ignore_index");
     NamedAttrList entry;
@@ -70,30 +78,41 @@ void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
 }
 
-void BuildPrograms::runOnOperation() {
-  ModuleOp module = getOperation();
-  FailureOr<BatchShape> batch = readBatch(module);
-  if (failed(batch))
-    return signalPassFailure();
-  FailureOr<MicroBatch> graph = readMicroBatch(module);
-  if (failed(graph))
-    return signalPassFailure();
-  std::string name = schedule.empty() ? getOption(module, "schedule", StringRef("1f1b")).str() : schedule;
-  PipelineOrder order = getPipelineOrder(name);
-  if (!order) {
-    module.emitError("schedule is \"") << name << "\", expected one of " << pipelineOrderNames();
-    return signalPassFailure();
-  }
+/// The order in which each stage runs a step.
+static FailureOr<SmallVector<SmallVector<PipelineSlot>>>
+orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_t microBatches) {
+  PipelineOrder order = getPipelineOrder(schedule);
+  if (!order)
+    return module.emitError("schedule is \"") << schedule << "\", expected one of " << pipelineOrderNames();
   SmallVector<SmallVector<PipelineSlot>> orders;
-  for (auto [s, blocks] : llvm::enumerate(graph->stageBlocks))
-    orders.push_back(order({(int64_t)s, graph->stages, batch->microBatches, blocks.first, blocks.second}));
-  PipelineShape shape = measurePipeline(orders);
-  AccessAnalysis analysis(module);
+  for (auto [s, blocks] : llvm::enumerate(graph.stageBlocks)) {
+    StageShape shape{(int64_t)s, graph.stages, microBatches, blocks.first, blocks.second};
+    if (!graph.evaluates) {
+      orders.push_back(order(shape));
+      continue;
+    }
+    orders.emplace_back();
+    for (int64_t m = 0; m < microBatches; ++m)
+      appendForward(shape, m, orders.back());
+  }
+  return orders;
+}
+
+LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batch, AccessAnalysis &analysis) {
+  ModuleOp module = getOperation();
+  FailureOr<MicroBatch> graph = readMicroBatch(function);
+  if (failed(graph))
+    return failure();
+  std::string name = schedule.empty() ? getOption(module, "schedule", StringRef("1f1b")).str() : schedule;
+  auto orders = orderStages(module, name, *graph, batch.microBatches);
+  if (failed(orders))
+    return failure();
+  PipelineShape shape = measurePipeline(*orders);
   Builder builder(module.getContext());
-  for (auto [s, slots] : llvm::enumerate(orders)) {
-    PositionWriter writer(module, analysis, *graph, *batch, s);
+  for (auto [s, slots] : llvm::enumerate(*orders)) {
+    PositionWriter writer(module, analysis, *graph, batch, s);
     if (failed(writer.write(slots)))
-      return signalPassFailure();
+      return failure();
     writer.program()->setAttr(
         exec::kPipelineAttr,
         builder.getDictionaryAttr({builder.getNamedAttr("alive", builder.getI64IntegerAttr(shape.alive[s])),
@@ -101,6 +120,28 @@ void BuildPrograms::runOnOperation() {
   }
   keepInputs(module, *graph);
   graph->function.erase();
+  return success();
+}
+
+void BuildPrograms::runOnOperation() {
+  ModuleOp module = getOperation();
+  FailureOr<BatchShape> batch = readBatch(module);
+  if (failed(batch))
+    return signalPassFailure();
+  AccessAnalysis analysis(module);
+  bool any = false;
+  for (StringRef name : {"micro_batch", "evaluate"}) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function || function.isExternal())
+      continue;
+    any = true;
+    if (failed(build(function, *batch, analysis)))
+      return signalPassFailure();
+  }
+  if (!any) {
+    module.emitError("has no function @micro_batch or @evaluate");
+    return signalPassFailure();
+  }
   if (auto update = module.lookupSymbol<func::FuncOp>("update"))
     update.erase();
 }

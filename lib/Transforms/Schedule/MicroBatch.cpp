@@ -15,7 +15,10 @@ namespace {
 /// Fills a MicroBatch step by step.
 class Reader {
 public:
-  explicit Reader(ModuleOp module) : module(module), symbols(module) {}
+  explicit Reader(func::FuncOp function) : module(function->getParentOfType<ModuleOp>()), symbols(module) {
+    result.function = function;
+    result.evaluates = function.getName() != "micro_batch";
+  }
   FailureOr<MicroBatch> read();
 
 private:
@@ -44,7 +47,7 @@ LogicalResult Reader::readBuckets() {
     bucket.slice = op.getSlice();
     bucket.padded = op.getPadded();
     bucket.elementBytes = (op.getType().getIntOrFloatBitWidth() + 7) / 8;
-    bucket.frozen = op.getFrozen();
+    bucket.frozen = op.getFrozen() || result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
     int64_t dp = getOption(module, "dp", 1);
@@ -121,7 +124,7 @@ LogicalResult Reader::readRuns() {
     auto name = result.function.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
     if (!name)
       return result.function.emitError()
-             << "argument " << i << " of @micro_batch has no " << graph::kNameAttr;
+             << "argument " << i << " of @" << result.function.getSymName() << " has no " << graph::kNameAttr;
     value.seed = name.getValue() == "seed";
     value.input = name.getValue();
     value.name = value.seed ? "seed" : "input." + name.getValue().str();
@@ -135,7 +138,7 @@ LogicalResult Reader::readRuns() {
       continue;
     auto runOp = dyn_cast<graph::RunOp>(op);
     if (!runOp)
-      return op.emitOpError("in @micro_batch, expected graph.run only");
+      return op.emitOpError("in @") << result.function.getSymName() << ", expected graph.run only";
     RunInfo run;
     run.segment = symbols.lookup<func::FuncOp>(runOp.getCalleeAttr().getAttr());
     if (!run.segment || !run.segment->hasAttr(exec::kSegmentAttr))
@@ -148,9 +151,11 @@ LogicalResult Reader::readRuns() {
     run.stage = integer(dist::kStageAttr);
     run.temp = integer(exec::kTempAttr);
     auto phase = run.segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-    if (!phase || (phase != "F" && phase != "B" && phase != "W"))
-      return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase F, B or W";
-    run.phase = phase == "F" ? Phase::F : phase == "B" ? Phase::B : Phase::W;
+    if (!phase || (result.evaluates ? phase != "E" : phase != "F" && phase != "B" && phase != "W"))
+      return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase "
+                                     << (result.evaluates ? "E" : "F, B or W");
+    // An evaluation goes through the stages as forward does.
+    run.phase = phase == "B" ? Phase::B : phase == "W" ? Phase::W : Phase::F;
     unsigned values = runOp.getNumOperands() + runOp.getNumResults();
     if (run.segment.getNumArguments() < values)
       return runOp.emitOpError("passes ")
@@ -178,7 +183,8 @@ LogicalResult Reader::readRuns() {
 LogicalResult Reader::readValues() {
   auto ret = cast<func::ReturnOp>(result.function.getBody().front().getTerminator());
   if (ret.getNumOperands() != 1 || isa<BlockArgument>(ret.getOperand(0)))
-    return ret.emitOpError("of @micro_batch, expected the loss, computed by a run");
+    return ret.emitOpError("of @") << result.function.getSymName()
+                                   << ", expected the loss, computed by a run";
   result.loss = valueIds.lookup(ret.getOperand(0));
   result.values[result.loss].loss = true;
   result.values[result.loss].name = "loss";
@@ -225,8 +231,10 @@ LogicalResult Reader::readStages() {
     for (int64_t stage : bucket.useStages)
       if (stage >= 0)
         stages.insert(stage);
-    if (stages.empty())
+    if (stages.empty() && !bucket.frozen)
       return bucket.op.emitOpError("is used by no run");
+    if (stages.empty()) // read by the other of training and evaluation
+      continue;
     bucket.stages.assign(stages.begin(), stages.end());
     bucket.owner = *llvm::find_if(bucket.useStages, [](int64_t stage) { return stage >= 0; });
     if (!bucket.frozen && !bucket.accumulated[0])
@@ -250,6 +258,8 @@ LogicalResult Reader::readUpdate() {
       if (auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr))
         result.updateKernel = kernel.getAttr();
     });
+  if (result.evaluates)
+    return success();
   bool trained = llvm::any_of(result.buckets, [](BucketInfo &bucket) { return !bucket.frozen; });
   if (trained && !result.updateKernel)
     return module.emitError("has trained buckets, but no operation of @update names its kernel");
@@ -257,13 +267,10 @@ LogicalResult Reader::readUpdate() {
 }
 
 FailureOr<MicroBatch> Reader::read() {
-  result.function = symbols.lookup<func::FuncOp>("micro_batch");
-  if (!result.function || result.function.isExternal())
-    return module.emitError("has no function @micro_batch"), failure();
   if (failed(readBuckets()) || failed(readRuns()) || failed(readValues()) || failed(readStages()) ||
       failed(readUpdate()))
     return failure();
   return std::move(result);
 }
 
-FailureOr<MicroBatch> dsopt::readMicroBatch(ModuleOp module) { return Reader(module).read(); }
+FailureOr<MicroBatch> dsopt::readMicroBatch(func::FuncOp function) { return Reader(function).read(); }

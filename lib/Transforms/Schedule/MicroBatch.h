@@ -1,6 +1,6 @@
 //===- MicroBatch.h - one micro-batch as runs, values and buckets -*- C++ -*-===//
 //
-// What build-programs reads from the module, once: the runs of @micro_batch with
+// What build-programs reads from the module: the runs of @micro_batch or @evaluate with
 // the buckets their segments touch, the values between them with the stages they
 // cross, the buckets with their stages and their gradient accumulators.
 //
@@ -69,6 +69,7 @@ struct BucketInfo {
 
 struct MicroBatch {
   mlir::func::FuncOp function;
+  bool evaluates = false; ///< nothing is accumulated or updated; every bucket is as good as frozen
   std::vector<ValueInfo> values;
   std::vector<RunInfo> runs;
   std::vector<BucketInfo> buckets;
@@ -79,9 +80,9 @@ struct MicroBatch {
   int64_t scalarGroups = 1; ///< distinct (lr_scale, no_decay) of trained parameters
 };
 
-/// Reads the module. Emits an error and fails where it is not what
+/// Reads `function`, @micro_batch or @evaluate. Emits an error and fails where it is not what
 /// build-programs expects.
-mlir::FailureOr<MicroBatch> readMicroBatch(mlir::ModuleOp module);
+mlir::FailureOr<MicroBatch> readMicroBatch(mlir::func::FuncOp function);
 
 } // namespace dsopt
 

@@ -35,18 +35,17 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
   return packing;
 }
 
-Packing dsopt::packBuffers(const std::vector<BufferLife> &lives) {
-  std::vector<int64_t> fixed(lives.size(), -1);
+void PersistentPlaces::place(const std::vector<BufferLife> &lives) {
+  for (const BufferLife &life : lives)
+    if (life.persistent && offsets.try_emplace(BufferOp(life.buffer).getSymName(), end).second)
+      end += life.bytes;
+}
+
+Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent) {
   SmallVector<int64_t> shared;
-  int64_t base = 0;
-  for (auto [id, life] : llvm::enumerate(lives)) {
-    if (life.persistent) {
-      fixed[id] = base;
-      base += life.bytes;
-    } else {
+  for (auto [id, life] : llvm::enumerate(lives))
+    if (!life.persistent)
       shared.push_back(id);
-    }
-  }
   std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
   for (size_t i = 0; i < shared.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -66,13 +65,13 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives) {
   for (const auto &key : keys) {
     SmallVector<int64_t> order(shared);
     llvm::sort(order, [&](int64_t a, int64_t b) { return key(a) < key(b); });
-    Packing packing = packInOrder(lives, order, base, clashes);
+    Packing packing = packInOrder(lives, order, persistent.end, clashes);
     if (best.arena < 0 || packing.arena < best.arena)
       best = std::move(packing);
   }
-  for (auto [id, offset] : llvm::enumerate(fixed))
-    if (offset >= 0)
-      best.offsets[id] = offset;
+  for (auto [id, life] : llvm::enumerate(lives))
+    if (life.persistent)
+      best.offsets[id] = persistent.offsets.lookup(BufferOp(life.buffer).getSymName());
   best.arena = aligned(best.arena);
   return best;
 }

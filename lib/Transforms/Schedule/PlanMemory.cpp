@@ -32,7 +32,9 @@ public:
   void runOnOperation() override;
 
 private:
-  LogicalResult plan(ProgramOp program, AccessAnalysis &analysis);
+  /// The programs of one position.
+  LogicalResult plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis);
+  void describeUse(ProgramOp program, int64_t arena, const Peak &peak, int64_t ranks);
   void refuse(ProgramOp program, int64_t arena, const Peak &peak);
 };
 } // namespace
@@ -157,19 +159,40 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   diag.attachNote() << remedy;
 }
 
-LogicalResult PlanMemory::plan(ProgramOp program, AccessAnalysis &analysis) {
-  FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
-  if (failed(life))
-    return failure();
-  Packing packing = packBuffers(life->lives);
-  Builder builder(program.getContext());
-  for (auto [buffer, offset] : llvm::zip(life->lives, packing.offsets))
-    buffer.buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
-  Peak peak = findPeak(*life);
+LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis) {
+  std::vector<ProgramLife> lives;
+  PersistentPlaces persistent;
+  for (ProgramOp program : programs) {
+    FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
+    if (failed(life))
+      return failure();
+    persistent.place(life->lives);
+    lives.push_back(std::move(*life));
+  }
+  // A rank has one arena for all its programs.
+  Builder builder(&getContext());
+  int64_t arena = 0, worst = 0;
+  for (auto [index, life] : llvm::enumerate(lives)) {
+    Packing packing = packBuffers(life.lives, persistent);
+    for (auto [buffer, offset] : llvm::zip(life.lives, packing.offsets))
+      buffer.buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+    if (packing.arena > arena) {
+      arena = packing.arena;
+      worst = index;
+    }
+  }
   int64_t limit = budget > 0 ? (int64_t)budget : getOption(getOperation(), "device_memory", 0);
-  if (limit > 0 && packing.arena > limit)
-    return refuse(program, packing.arena, peak), failure();
-  program.setArenaAttr(builder.getI64IntegerAttr(packing.arena));
+  if (limit > 0 && arena > limit)
+    return refuse(programs[worst], arena, findPeak(lives[worst])), failure();
+  for (auto [program, life] : llvm::zip(programs, lives))
+    describeUse(program, arena, findPeak(life), analysis.ranks());
+  return success();
+}
+
+/// Puts what the plan says of a program on it.
+void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak, int64_t ranks) {
+  Builder builder(&getContext());
+  program.setArenaAttr(builder.getI64IntegerAttr(arena));
   program.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
   std::map<StringRef, int64_t> memory;
   int64_t sum = 0;
@@ -178,19 +201,22 @@ LogicalResult PlanMemory::plan(ProgramOp program, AccessAnalysis &analysis) {
     memory[name] = it == peak.classes.end() ? 0 : it->second;
     sum += memory[name];
   }
-  memory["padding"] = packing.arena - sum;
-  memory["total"] = packing.arena;
-  program->setAttr(kMemoryAttr, toDictionary(program.getContext(), memory));
-  std::map<StringRef, int64_t> traffic = countTraffic(program, analysis.ranks());
+  memory["padding"] = arena - sum;
+  memory["total"] = arena;
+  program->setAttr(kMemoryAttr, toDictionary(&getContext(), memory));
+  std::map<StringRef, int64_t> traffic = countTraffic(program, ranks);
   for (StringRef name : {"all_gather", "reduce_scatter", "send_recv", "tied", "padding"})
     traffic.try_emplace(name, 0);
-  program->setAttr(kTrafficAttr, toDictionary(program.getContext(), traffic));
-  return success();
+  program->setAttr(kTrafficAttr, toDictionary(&getContext(), traffic));
 }
 
 void PlanMemory::runOnOperation() {
   AccessAnalysis analysis(getOperation());
-  for (ProgramOp program : getPrograms(getOperation()))
-    if (failed(plan(program, analysis)))
+  std::map<int64_t, SmallVector<ProgramOp>> positions;
+  for (bool evaluate : {false, true})
+    for (ProgramOp program : getPrograms(getOperation(), evaluate))
+      positions[program.getPosition()].push_back(program);
+  for (auto &[position, programs] : positions)
+    if (failed(plan(programs, analysis)))
       return signalPassFailure();
 }

@@ -34,7 +34,8 @@ class PositionWriter {
 public:
   PositionWriter(mlir::ModuleOp module, AccessAnalysis &analysis, MicroBatch &graph, const BatchShape &batch,
                  int64_t stage)
-      : graph(graph), batch(batch), stage(stage), out(module, analysis, stage, graph.stageBlocks[stage]) {}
+      : graph(graph), batch(batch), stage(stage),
+        out(module, analysis, stage, graph.stageBlocks[stage], graph.evaluates) {}
 
   /// Writes the whole program.
   llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);

@@ -7,12 +7,15 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 ProgramBuilder::ProgramBuilder(ModuleOp module, AccessAnalysis &analysis, int64_t position,
-                               std::pair<int64_t, int64_t> blocks)
+                               std::pair<int64_t, int64_t> blocks, bool evaluates)
     : context(module.getContext()), location(module.getLoc()), buffers(context), actions(context),
       analysis(analysis) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  program = ProgramOp::create(builder, location, ("position" + Twine(position)).str(), position,
+  std::string name = ((evaluates ? "evaluate" : "position") + Twine(position)).str();
+  program = ProgramOp::create(builder, location, name, position,
                               ArrayRef<int64_t>{blocks.first, blocks.second}, IntegerAttr(), IntegerAttr());
+  if (evaluates)
+    program->setAttr(kEvaluatesAttr, builder.getUnitAttr());
   Block *body = &program.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(body);
   auto schedule = ScheduleOp::create(builder, location);

@@ -32,17 +32,21 @@ FlatSymbolRefAttr PositionWriter::optimizerState(BucketInfo &bucket, StringRef n
 void PositionWriter::declareState() {
   Builder builder(out.context);
   Type f32 = builder.getF32Type();
-  out.buffer("seed", MemRefType::get({}, f32), "buffers", {1, true});
-  out.buffer("scalars", MemRefType::get({16 * graph.scalarGroups}, f32), "buffers", {1, true});
+  if (!graph.evaluates) {
+    out.buffer("seed", MemRefType::get({}, f32), "buffers", {1, true});
+    out.buffer("scalars", MemRefType::get({16 * graph.scalarGroups}, f32), "buffers", {1, true});
+  }
   int64_t largest = 0;
   for (BucketInfo &bucket : graph.buckets) {
     if (!isHere(bucket))
       continue;
     largest = std::max(largest, bucket.sliceBytes());
     parameters(bucket);
+    // Evaluation stages through the same bytes.
+    if (!bucket.op.getFrozen())
+      largest = std::max(largest, bucket.gradientSliceBytes());
     if (bucket.frozen)
       continue;
-    largest = std::max(largest, bucket.gradientSliceBytes());
     for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
       if (accumulated && bucket.useStages[use] == stage)
         gradient(bucket, use);

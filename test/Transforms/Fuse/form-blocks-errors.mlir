@@ -1,13 +1,13 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -form-blocks
 
-// expected-error@+1 {{form-blocks expects a function @micro_batch with one body}}
+// expected-error@+1 {{form-blocks expects a function @micro_batch or @evaluate with one body}}
 module {
 }
 
 // -----
 
 func.func @micro_batch(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{has no block and phase, expected both from build-backward}}
+  // expected-error@+1 {{has no block and phase, expected both from build-backward or build-evaluation}}
   %0 = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -29,7 +29,7 @@ func.func private @b(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block
 
 // -----
 
-// expected-error@+1 {{has block 0 and phase 'G', expected a block from 0 on and phase F, B or W}}
+// expected-error@+1 {{has block 0 and phase 'G', expected a block from 0 on and phase F, B, W or E}}
 func.func private @a(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "G"} {
   return %x : tensor<4xf32>
 }

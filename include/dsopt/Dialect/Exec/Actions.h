@@ -21,6 +21,8 @@ inline constexpr int64_t kNormWords = 21;
 
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
+/// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
+inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
 /// On a program: live bytes at the peak by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
@@ -53,8 +55,10 @@ std::string describe(mlir::Operation *op);
 
 /// The schedule of a program, null if it has none.
 ScheduleOp getSchedule(ProgramOp program);
-/// The module's programs in order of position.
-llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module);
+/// The module's programs in order of position: those that train, or with `evaluate` those that evaluate.
+llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, bool evaluate = false);
+/// The programs of a step: those that train, or those that evaluate where there are none.
+llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module);
 } // namespace dsopt::exec
 
 #endif // DSOPT_DIALECT_EXEC_ACTIONS_H

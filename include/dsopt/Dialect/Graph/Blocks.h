@@ -14,11 +14,14 @@
 
 namespace dsopt::graph {
 
-/// The functions of one block; a phase without operations has none.
+/// The functions of one block; a phase without operations has none, and what is not trained has only
+/// `evaluation`.
 struct Block {
-  mlir::func::FuncOp forward, backward, weights;
-  /// Those that exist, in order F, B, W.
-  llvm::SmallVector<mlir::func::FuncOp, 3> functions() const;
+  mlir::func::FuncOp forward, backward, weights, evaluation;
+  /// Those that exist, in order F, B, W, E.
+  llvm::SmallVector<mlir::func::FuncOp, 4> functions() const;
+  /// Those of a step: F, B and W, or E where nothing is trained.
+  llvm::SmallVector<mlir::func::FuncOp, 4> stepFunctions() const;
 };
 
 /// The module's blocks by number. Fails with a message where a function's

@@ -29,7 +29,7 @@ struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
 /// Attributes that stages leave on operations and functions.
 /// The block (i64) an operation or function belongs to.
 inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
-/// "F", "B" or "W".
+/// "F", "B" or "W" of a training step, "E" of an evaluation.
 inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
 /// On a kernel function: "rows", "columns" or "flat".
 inline constexpr llvm::StringLiteral kIterateAttr = "graph.iterate";

@@ -6,10 +6,11 @@
 #include "mlir/Pass/Pass.h"
 
 namespace dsopt {
-/// The two functions of a module after this stage, and the one before it.
+/// The functions of a module after this stage, and the one before it.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
 inline constexpr llvm::StringLiteral kMicroBatchFunction = "micro_batch";
 inline constexpr llvm::StringLiteral kUpdateFunction = "update";
+inline constexpr llvm::StringLiteral kEvaluateFunction = "evaluate";
 /// On the module: the number of its blocks (i64).
 inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
 /// On a parameter: its factor of the learning rate (f64), and whether weight

@@ -103,6 +103,27 @@ def FindBlocks : Pass<"find-blocks", "::mlir::ModuleOp"> {
   }];
 }
 
+def BuildEvaluation : Pass<"build-evaluation", "::mlir::ModuleOp"> {
+  let summary = "a copy of the forward pass that evaluates";
+  let description = [{
+    Input: `@forward` with `graph.block` on every operation. Output: beside it
+    `@evaluate`, a copy with `graph.phase = "E"` on every operation; with the option
+    `train` of `dsopt.options` at 0 it takes `@forward`'s place. A linear layer with
+    its loss (`graph.linear_nll`) becomes the routine that keeps no logits.
+
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {
+      %w = graph.read @w {graph.block = 0} : tensor<4x2xf32>
+      ...
+    // is followed by
+    func.func @evaluate(%x: tensor<8x4xf32>) -> tensor<f32> {
+      %w = graph.read @w {graph.block = 0, graph.phase = "E"} : tensor<4x2xf32>
+      ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def BuildBackward : Pass<"build-backward", "::mlir::ModuleOp"> {
   let summary = "append the gradient of every trainable parameter";
   let description = [{

@@ -164,7 +164,7 @@ def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
     kernels are formed already. Output: a private function `@blockK.P` for each
     block K and phase P that has operations, and `@micro_batch` as a list of
     `graph.run`: all F from the first block to the last, then B and W of each block
-    from the last to the first.
+    from the last to the first. So for `@evaluate`, whose phase is E.
 
     A reshape crosses as the value that it reshapes and is reshaped again by its
     reader; constants and reads are made where they are used. So no function
