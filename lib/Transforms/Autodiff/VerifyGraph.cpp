@@ -55,7 +55,7 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     if (from.phase == 'E')
       return from.block <= to.block;
     if (from.phase == 'F')
-      return from.block <= to.block || to.phase == 'B';
+      return from.block <= to.block || to.phase != 'F';
     if (to.phase == 'F')
       return false;
     if (from.block == to.block)
