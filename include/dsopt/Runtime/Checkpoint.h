@@ -14,6 +14,7 @@
 #include "dsopt/Runtime/Program.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,9 +56,26 @@ public:
   virtual void finish() = 0;
 };
 
-/// One safetensors file of whole tensors under the parameters' names.
+/// What a parameter is where the model comes from.
+struct OriginalName {
+  std::string name;
+  bool transposed = false; ///< a matrix that lies the other way round there
+};
+using OriginalNames = std::map<std::string, OriginalName>; ///< by the model's name
+
+/// The names that dsopt.export left in a model's protobuf; empty if there are none.
+OriginalNames originalNames(const char *model, uint64_t modelBytes);
+
+/// Name and shape that a parameter has there.
+Parameter originalForm(const Parameter &parameter, const OriginalNames &names);
+
+/// The value of a matrix the other way round.
+std::string transposedValue(const Parameter &parameter, const char *value);
+
+/// One safetensors file of whole tensors under the parameters' names, or their original ones.
 std::unique_ptr<ParameterSink> makeSafetensorsWriter(const std::string &path,
-                                                     const std::vector<Parameter> &parameters);
+                                                     const std::vector<Parameter> &parameters,
+                                                     const OriginalNames &names = {});
 
 /// The model with these parameters. Above `inlineLimit` bytes of parameters they lie in `path`.data.
 std::unique_ptr<ParameterSink> makeOnnxWriter(const std::string &path, const char *model, uint64_t modelBytes,

@@ -42,28 +42,40 @@ std::string dsopt::runtime::layOutSafetensors(std::vector<Parameter *> tensors) 
 namespace {
 class SafetensorsWriter : public ParameterSink {
 public:
-  SafetensorsWriter(const std::string &path, const std::vector<Parameter> &parameters) : file(path) {
-    std::vector<Parameter> placed = parameters;
+  SafetensorsWriter(const std::string &path, const std::vector<Parameter> &parameters,
+                    const OriginalNames &names)
+      : file(path), names(names) {
+    std::vector<Parameter> placed;
+    for (const Parameter &parameter : parameters)
+      placed.push_back(originalForm(parameter, names));
     std::vector<Parameter *> pointers;
     for (Parameter &parameter : placed)
       pointers.push_back(&parameter);
     std::string header = layOutSafetensors(pointers);
     file.append(header.data(), header.size());
-    for (const Parameter &parameter : placed)
-      offsets[parameter.name] = parameter.offset;
+    for (size_t i = 0; i < placed.size(); ++i)
+      offsets[parameters[i].name] = placed[i].offset;
   }
   void parameter(const Parameter &parameter, const char *value) override {
+    auto found = names.find(parameter.name);
+    std::string turned;
+    if (found != names.end() && found->second.transposed && parameter.shape.size() == 2) {
+      turned = transposedValue(parameter, value);
+      value = turned.data();
+    }
     file.writeAt(offsets.at(parameter.name), value, wholeBytes(parameter));
   }
   void finish() override { file.commit(); }
 
 private:
   AtomicFile file;
+  const OriginalNames names;
   std::map<std::string, uint64_t> offsets;
 };
 } // namespace
 
-std::unique_ptr<ParameterSink>
-dsopt::runtime::makeSafetensorsWriter(const std::string &path, const std::vector<Parameter> &parameters) {
-  return std::make_unique<SafetensorsWriter>(path, parameters);
+std::unique_ptr<ParameterSink> dsopt::runtime::makeSafetensorsWriter(const std::string &path,
+                                                                     const std::vector<Parameter> &parameters,
+                                                                     const OriginalNames &names) {
+  return std::make_unique<SafetensorsWriter>(path, parameters, names);
 }
