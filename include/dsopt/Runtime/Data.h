@@ -1,6 +1,7 @@
 //===- Data.h - micro-batches for a program from -data ----------*- C++ -*-===//
 //
-// What CONTRACT section 3 calls data: an .npz file of arrays, or files of tokens.
+// What CONTRACT section 3 calls data: an .npz file of arrays, files of tokens,
+// or a stream.
 // A source checks it against a program's inputs and hands out micro-batches: a
 // stream that begins again at its end, permuted in each epoch under -shuffle.
 // Files are mapped, none is read whole.
@@ -24,10 +25,20 @@ public:
   /// Steps of a run: `steps` if given (> 0; the stream wraps around), else `epochs` passes (0: one)
   /// over the whole steps the data holds, the rest left out with a note. An Error of status 1 if there is
   /// not one.
-  int64_t plannedSteps(int64_t steps, int64_t epochs);
+  virtual int64_t plannedSteps(int64_t steps, int64_t epochs);
 
   /// From now on each epoch has an order of its own, which follows from `seed` and the epoch's number.
-  void shuffle(int64_t seed);
+  virtual void shuffle(int64_t seed);
+
+  /// The planned steps of data whose end nobody knows yet.
+  static constexpr int64_t kEndless = INT64_C(1) << 40;
+
+  /// Whether a step's micro-batches are there, after waiting for them if they are still to come; `stop`
+  /// ends the wait. Ranks agree on what they saw.
+  enum class Arrival { Ready, Ended, Stopped };
+  virtual Arrival awaitStep(int64_t step, const std::function<bool()> &stop) { return Arrival::Ready; }
+  /// Whether micro-batches come one step at a time, so that awaitStep has to be asked.
+  virtual bool streams() const { return false; }
 
   /// Inflates what is deflated; call once before the first fill.
   virtual void prepare() {}
@@ -64,7 +75,7 @@ struct TokenOptions {
 };
 
 /// The source that `-data=text` names: an .npz file, or a file, a comma list, a glob or a folder of
-/// tokens. An Error of status 1 says what does not fit.
+/// tokens, or stream:DIR (StreamSource.h). An Error of status 1 says what does not fit.
 std::unique_ptr<DataSource> openData(const Program &program, const std::string &text,
                                      const TokenOptions &tokens = {});
 

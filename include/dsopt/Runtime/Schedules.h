@@ -27,6 +27,9 @@ const char *lrScheduleName(LrSchedule schedule);
 /// Whether it is one of DeepSpeed's.
 inline bool isDeepSpeeds(LrSchedule schedule) { return schedule >= LrSchedule::Warmup; }
 
+/// Whether it has to know -lr-decay-steps.
+bool decays(LrSchedule schedule);
+
 /// The values of `text` (-lr-params) and the defaults of what it leaves out, by name. An Error of status 1
 /// names what the schedule does not take or what is out of range.
 std::map<std::string, double> lrParameters(LrSchedule schedule, const std::string &text);

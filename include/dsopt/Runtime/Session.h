@@ -62,10 +62,11 @@ struct RunOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
-  bool shuffle = false;  ///< the source permutes each epoch; here for the checkpoint's record
-  int64_t threads = 1;   ///< at most the program's
-  std::vector<int> cpus; ///< where they run: one each if there are as many, else any; empty: as inherited
-  bool logNorms = false; ///< fill gradNorms and paramNorms
+  bool shuffle = false;   ///< the source permutes each epoch; here for the checkpoint's record
+  int64_t threads = 1;    ///< at most the program's
+  std::vector<int> cpus;  ///< where they run: one each if there are as many, else any; empty: as inherited
+  bool logNorms = false;  ///< fill gradNorms and paramNorms
+  bool logLosses = false; ///< fill losses
 };
 
 /// Where micro-batches come from.
@@ -104,6 +105,7 @@ struct StepResult {
   /// With logNorms, on all ranks: by parameter (index into Program::parameters), trainable ones only;
   /// others are -1. Gradient norms are before clipping, parameter norms after the update.
   std::vector<float> gradNorms, paramNorms;
+  std::vector<double> losses; ///< with logLosses, on all ranks: of the K micro-batches
 };
 
 /// The loss over some micro-batches.

@@ -1,11 +1,10 @@
 //===- SharedMemory.cpp - ranks of one machine -----------------------------===//
 //
-// One shared mapping holds all arenas and a block of control words a rank: made
-// before the fork, or a file in memory that one rank hands to the others of its
-// host. Peers' arenas are read directly: a gather copies from the peers' slices,
-// a reduction adds from the peers' whole buffers. A rank posts where its buffer is
-// in the mapping, reads what its peers posted, says that it is done reading, and
-// is complete when all others are done too.
+// One anonymous shared mapping, made before the fork, holds all arenas and a
+// block of control words a rank. Peers' arenas are read directly: a gather copies
+// from the peers' slices, a reduction adds from the peers' whole buffers. A rank
+// posts where its buffer is, reads what its peers posted, says that it is done
+// reading, and is complete when all others are done too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,18 +28,18 @@ constexpr int kSleepMilliseconds = 50;
 constexpr int kTurnMilliseconds = 2000;
 enum State : int { Running, Finished };
 
-/// A sequence of collectives. `posted` of them have their buffer at `place` in the mapping;
+/// A sequence of collectives. `posted` of them have their buffer at `pointer`;
 /// this rank has read all it needs of its peers for `done` of them.
 struct alignas(64) Channel {
   std::atomic<uint64_t> posted, done;
-  int64_t place;
+  const void *pointer;
   int64_t bytes;
 };
 
 /// What one slot of a rank sends: `posted` values, of which `taken` have been read.
 struct alignas(64) Outbox {
   std::atomic<uint64_t> posted, taken;
-  int64_t place;
+  const void *pointer;
   int64_t bytes;
   std::atomic<uint64_t> tag;
   std::atomic<int> peer;
@@ -79,11 +78,10 @@ void markFailed(Control &control, int size, int rank, int status) {
 
 class SharedEngine final : public Engine {
 public:
-  SharedEngine(Control *control, int rank, int size, int sharing)
-      : control(control), me(control->ranks[rank]) {
+  SharedEngine(Control *control, int rank, int size) : control(control), me(control->ranks[rank]) {
     thisRank = rank;
     worldSize = size;
-    spin = sharing <= usableCpus() ? 2000 : 0;
+    spin = size <= usableCpus() ? 2000 : 0;
     parts.resize(size);
     read.resize(size * kSlots);
   }
@@ -124,7 +122,7 @@ public:
                  TrafficClass kind) override {
     operations[slot].kind = Kind::Send;
     Outbox &box = me.outbox[slot];
-    box.place = placeOf(value);
+    box.pointer = value;
     box.bytes = bytes;
     box.tag = tag;
     box.peer = peer;
@@ -226,11 +224,6 @@ private:
     op.channel = group.count == worldSize ? &me.world[slot] : &me.group[slot];
     return op;
   }
-  /// Where memory of the mapping lies in it: processes may have it at different addresses.
-  int64_t placeOf(const void *pointer) const {
-    return static_cast<const char *>(pointer) - reinterpret_cast<const char *>(control);
-  }
-  const char *at(int64_t place) const { return reinterpret_cast<const char *>(control) + place; }
   /// The peer's end of the channel that `op` uses.
   Channel &at(const Operation &op, int peer) {
     auto offset = reinterpret_cast<char *>(op.channel) - reinterpret_cast<char *>(&me);
@@ -243,7 +236,7 @@ private:
   }
   void post(Operation &op, const void *pointer, int64_t bytes) {
     Channel &channel = *op.channel;
-    channel.place = placeOf(pointer);
+    channel.pointer = pointer;
     channel.bytes = bytes;
     op.sequence = channel.posted.load(std::memory_order_relaxed) + 1;
     op.left = op.group.count - 1;
@@ -301,7 +294,7 @@ private:
   bool pollGather(Operation &op, int slot) {
     if (op.left > 0)
       readPeers(op, slot, [&](int peer, Channel &channel) {
-        copy(op.target + (peer - op.group.first) * op.bytes, at(channel.place), op.bytes);
+        copy(op.target + (peer - op.group.first) * op.bytes, channel.pointer, op.bytes);
       });
     return op.left <= 0 && finishReading(op);
   }
@@ -313,7 +306,7 @@ private:
         Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
         if (!channel)
           return false;
-        parts[i] = at(channel->place) + index * op.bytes;
+        parts[i] = static_cast<const char *>(channel->pointer) + index * op.bytes;
       }
       int64_t width = bytesOf(op.type);
       divide(op.bytes / width, 16 << 10, [&](int64_t begin, int64_t end) {
@@ -334,7 +327,7 @@ private:
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
     if (op.left > 0)
       readPeers(op, slot, [&](int peer, Channel &channel) {
-        std::memcpy(op.target + peer * op.bytes + op.offset, at(channel.place), size);
+        std::memcpy(op.target + peer * op.bytes + op.offset, channel.pointer, size);
       });
     if (op.left > 0 || !finishReading(op))
       return false;
@@ -356,7 +349,7 @@ private:
         throw Error(StatusFailure, "rank " + std::to_string(op.peer) + " sends " + std::to_string(box.bytes) +
                                        " bytes, rank " + std::to_string(thisRank) + " expected " +
                                        std::to_string(op.bytes));
-      copy(op.target, at(box.place), op.bytes);
+      copy(op.target, box.pointer, op.bytes);
       box.taken.store(posted, std::memory_order_release);
       ring(control->ranks[op.peer]);
       moved[slot] = true;
@@ -389,7 +382,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaBytes, int file, bool fresh) {
+std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &arenaBytes) {
   std::unique_ptr<SharedGroup> group(new SharedGroup());
   int size = group->worldSize = static_cast<int>(arenaBytes.size());
   int64_t offset = roundUp(sizeof(Control) + (size - 1) * sizeof(RankBlock), 2 << 20);
@@ -397,45 +390,22 @@ std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaB
   for (int64_t bytes : arenaBytes) {
     offsets.push_back(offset);
     offset += roundUp(bytes, 2 << 20);
-    group->sharing += bytes > 0;
   }
   group->mappedBytes = offset;
-  auto refuse = [&] {
-    throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
-                                   std::to_string(group->sharing) + " ranks: " + strerror(errno));
-  };
-  if (file >= 0 && fresh && ftruncate(file, offset) != 0)
-    refuse();
-  int flags = MAP_SHARED | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0);
-  void *memory = mmap(nullptr, offset, PROT_READ | PROT_WRITE, flags, file, 0);
+  void *memory =
+      mmap(nullptr, offset, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    refuse();
+    throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
+                                   std::to_string(size) + " ranks: " + strerror(errno));
   madvise(memory, offset, MADV_HUGEPAGE);
   group->mapping = memory;
   for (int64_t start : offsets)
     group->arenas.push_back(static_cast<char *>(memory) + start);
   auto *control = static_cast<Control *>(memory);
-  if (fresh) {
-    control->failed = -1;
-    for (int rank = 0; rank < size; ++rank)
-      control->ranks[rank].step = control->ranks[rank].action = -1;
-  }
+  control->failed = -1;
+  for (int rank = 0; rank < size; ++rank)
+    control->ranks[rank].step = control->ranks[rank].action = -1;
   return group;
-}
-
-std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &arenaBytes) {
-  return map(arenaBytes, -1, true);
-}
-
-std::unique_ptr<SharedGroup> SharedGroup::createFile(const std::vector<int64_t> &arenaBytes, int &file) {
-  file = memfd_create("dsopt-ranks", MFD_CLOEXEC);
-  if (file < 0)
-    throw Error(StatusFailure, std::string("memfd_create failed: ") + strerror(errno));
-  return map(arenaBytes, file, true);
-}
-
-std::unique_ptr<SharedGroup> SharedGroup::open(const std::vector<int64_t> &arenaBytes, int file) {
-  return map(arenaBytes, file, false);
 }
 
 SharedGroup::~SharedGroup() {
@@ -446,7 +416,7 @@ SharedGroup::~SharedGroup() {
 char *SharedGroup::arena(int rank) const { return arenas[rank]; }
 
 std::unique_ptr<Engine> SharedGroup::join(int rank) {
-  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize, sharing);
+  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize);
 }
 
 void SharedGroup::markEnded(int rank, int waitStatus) {
@@ -461,7 +431,6 @@ void SharedGroup::markEnded(int rank, int waitStatus) {
 int SharedGroup::failedRank() const { return static_cast<Control *>(mapping)->failed; }
 int SharedGroup::failureStatus() const { return static_cast<Control *>(mapping)->status; }
 int64_t SharedGroup::stepOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].step; }
-void SharedGroup::wake(int rank) { ring(static_cast<Control *>(mapping)->ranks[rank]); }
 int64_t SharedGroup::actionOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].action; }
 
 } // namespace dsopt::runtime

@@ -277,6 +277,8 @@ void Executor::decide() {
   result->stop = agreement->stop();
   if (options.logNorms)
     agreement->norms(result->gradNorms);
+  if (options.logLosses)
+    result->losses = agreement->losses();
   Decision decision;
   decision.appliedSteps = *appliedSteps;
   decision.lr = result->lr;

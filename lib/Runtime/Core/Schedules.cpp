@@ -157,6 +157,11 @@ const char *lrScheduleName(LrSchedule schedule) {
   return "";
 }
 
+bool decays(LrSchedule schedule) {
+  return schedule == LrSchedule::Linear || schedule == LrSchedule::Cosine ||
+         schedule == LrSchedule::WarmupDecay || schedule == LrSchedule::WarmupCosine;
+}
+
 std::map<std::string, double> lrParameters(LrSchedule schedule, const std::string &text) {
   std::map<std::string, double> values;
   for (const ScheduleParameter &parameter : kParameters)

@@ -1,9 +1,11 @@
 //===- DataSource.cpp - what all data has in common, and what -data names -===//
 
 #include "NpzSource.h"
+#include "StreamSource.h"
 #include "TokenSource.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <glob.h>
 #include <sys/stat.h>
@@ -133,6 +135,8 @@ std::unique_ptr<DataSource> dsopt::runtime::openData(const Program &program, con
   if (text.empty())
     throw Error(StatusInput, "no data: give -data=FILE.npz with the arrays " + describeInputs(program) +
                                  ", or files of tokens");
+  if (text.rfind(kStreamPrefix, 0) == 0)
+    return std::make_unique<StreamSource>(program, text.substr(std::strlen(kStreamPrefix)));
   if (namesNpz(text))
     return std::make_unique<NpzSource>(program, text);
   std::vector<std::string> paths = tokenFiles(text);

@@ -71,7 +71,8 @@ void MetricsLog::run() {
         field("micro_batch_size", program.micro_batch_size) + text("accumulate", program.accumulate) +
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
         text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
-        field("threads", run.threads) + field("steps", facts.steps) + field("seed", run.seed) +
+        field("threads", run.threads) +
+        (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") + field("seed", run.seed) +
         field("kernel_table", kKernelTable) + ",\"plan\":" + planned +
         ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
 }
@@ -91,6 +92,12 @@ void MetricsLog::step(const StepResult &result, double seconds) {
     line += ",\"tokens_per_s\":" + jsonNumber(tokens / seconds, 6);
   line += ",\"epoch\":" + jsonNumber(epoch, 6) + ",\"peak_bytes\":" + jsonRanks(facts.arenaBytes) +
           ",\"sent_bytes\":" + jsonRanks(result.sentByRank);
+  if (settings.options.logLosses) {
+    line += ",\"losses\":[";
+    for (size_t i = 0; i < result.losses.size(); ++i)
+      line += (i ? "," : "") + jsonNumber(static_cast<float>(result.losses[i]));
+    line += "]";
+  }
   auto norms = [&](const char *name, const std::vector<float> &values) {
     std::string object;
     for (size_t i = 0; i < values.size() && i < program.parameters.size(); ++i)

@@ -36,10 +36,15 @@ static std::string describeTime(double seconds) {
                 static_cast<int>(s % 60));
 }
 
+/// "step 3/8", "step 3" where nobody knows the end.
+static std::string counted(int64_t step, int64_t steps) {
+  return std::to_string(step) + (steps < DataSource::kEndless ? "/" + std::to_string(steps) : "");
+}
+
 Progress::Progress(const Program &program, const RunSettings &settings, const RunFacts &facts)
     : program(program), settings(settings),
       facts(facts), // mpirun gives its ranks a terminal even where its own output is a file.
-      terminal(settings.launch.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
+      terminal(settings.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
 
 void Progress::line(const std::string &text) {
   if (settings.quiet)
@@ -60,9 +65,9 @@ void Progress::step(const StepResult &result, double seconds) {
   bool last = result.step + 1 == facts.steps || result.stop;
   if (result.step % settings.logEvery != 0 && !last)
     return;
-  line(format("step %lld/%lld  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
-              static_cast<long long>(result.step), static_cast<long long>(facts.steps), result.loss,
-              result.gradNorm, result.lr, seconds * 1e3, samplesPerStep(program) / seconds));
+  line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
+              counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
+              seconds * 1e3, samplesPerStep(program) / seconds));
 }
 
 void Progress::bar(const StepResult &result) {
@@ -73,11 +78,12 @@ void Progress::bar(const StepResult &result) {
     return;
   drawn = now;
   int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
-  std::string right = format(" %lld/%lld  loss %.4f  %.1f ms  %.1f samples/s  ", static_cast<long long>(done),
-                             static_cast<long long>(facts.steps), result.loss, smoothed * 1e3,
-                             samplesPerStep(program) / smoothed) +
+  std::string right = format(" %s  loss %.4f  %.1f ms  %.1f samples/s  ", counted(done, facts.steps).c_str(),
+                             result.loss, smoothed * 1e3, samplesPerStep(program) / smoothed) +
                       describeBytes(most) + " a rank  " +
-                      describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left";
+                      (facts.steps < DataSource::kEndless
+                           ? describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left"
+                           : "");
   winsize window{};
   size_t columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
   size_t width = columns > right.size() + 13 ? std::min<size_t>(columns - right.size() - 3, 30) : 0;

@@ -79,6 +79,17 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   options.cpus = cpusOfRank(records, engine.rank(), options.threads);
 }
 
+/// Waits for a step's data, all ranks together; false at the data's end or when somebody asked for a stop.
+bool stepArrives(DataSource &data, Engine &engine, int64_t step, bool &stopped) {
+  if (!data.streams())
+    return true;
+  using Arrival = DataSource::Arrival;
+  Arrival mine = data.awaitStep(step, [] { return stopRequests != 0; });
+  std::vector<Arrival> all = exchanged(engine, mine);
+  stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
+  return !stopped && mine == Arrival::Ready;
+}
+
 /// Hands the parameters to everything that wants them; the hash if it was wanted.
 std::string giveParameters(Run &run, Session &session, bool writes) {
   const RunSettings &settings = run.settings;
@@ -93,7 +104,8 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
     sinks.push_back(std::move(sink));
   }
   if (writes && !settings.saveWeights.empty())
-    sinks.push_back(makeSafetensorsWriter(settings.saveWeights, parameters));
+    sinks.push_back(makeSafetensorsWriter(settings.saveWeights, parameters,
+                                          originalNames(run.object.model(), run.object.modelBytes())));
   if (writes && !settings.saveOnnx.empty())
     sinks.push_back(
         makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), parameters));
@@ -173,8 +185,6 @@ void dsopt::runtime::installSignals(int launcher) {
     sigaction(signal, &action, nullptr);
 }
 
-bool dsopt::runtime::stopRequested() { return stopRequests != 0; }
-
 int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   const Program &program = run.program();
   RunSettings &settings = run.settings;
@@ -212,6 +222,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   }
 
   bool stopped = false;
+  int64_t saved = -1, measured = -1; // after which step
   Shares shares;
   double measuredMs = 0;
   int64_t measuredSteps = 0;
@@ -221,7 +232,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress);
     auto before = std::chrono::steady_clock::now();
-    while (session.stepsDone() < settings.steps && !stopped) {
+    while (session.stepsDone() < settings.steps && !stopped &&
+           stepArrives(run.data, engine, session.stepsDone(), stopped)) {
       const StepResult &result = session.step();
       auto now = std::chrono::steady_clock::now();
       double seconds = std::chrono::duration<double>(now - before).count();
@@ -245,13 +257,20 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
       if (run.evalData && measures && !stopped) {
         stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+        measured = done;
         before = std::chrono::steady_clock::now();
       }
       if (savesAfter(settings, done, stopped || done >= settings.steps)) {
         saveCheckpoint(settings, session, first);
+        saved = done;
         before = std::chrono::steady_clock::now();
       }
     }
+    // A stream's last step is known to be the last only now.
+    if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
+      stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+    if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore)
+      saveCheckpoint(settings, session, first);
     if (first)
       progress.end();
     std::string hash = giveParameters(run, session, first);
@@ -272,8 +291,9 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (first) {
       log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");
       if (interrupted)
-        progress.line("interrupted after " + std::to_string(session.stepsDone()) + " of " +
-                      std::to_string(settings.steps) + " steps");
+        progress.line("interrupted after " + std::to_string(session.stepsDone()) +
+                      (settings.steps < DataSource::kEndless ? " of " + std::to_string(settings.steps) : "") +
+                      " steps");
     }
     return interrupted ? StatusInterrupted : StatusOk;
   } catch (const Error &error) {

@@ -1,0 +1,84 @@
+//===- StreamSource.cpp - steps as somebody makes them --------------------===//
+
+#include "StreamSource.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+using Clock = std::chrono::steady_clock;
+
+StreamSource::StreamSource(const Program &program, const std::string &folder)
+    : DataSource(program, kStreamPrefix + folder), folder(folder) {
+  lock = open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0)
+    throw Error(StatusInput, "option -data=" + name + ": cannot open " + folder +
+                                 "/lock, which the stream's "
+                                 "writer holds: " +
+                                 std::strerror(errno));
+}
+
+StreamSource::~StreamSource() { close(lock); }
+
+int64_t StreamSource::plannedSteps(int64_t steps, int64_t epochs) {
+  if (epochs > 0)
+    throw Error(StatusInput, "option -epochs: a stream is read once; give -steps, or none for all of it");
+  return steps > 0 ? steps : kEndless;
+}
+
+void StreamSource::shuffle(int64_t) {
+  throw Error(StatusInput, "option -shuffle: a stream comes in its writer's order");
+}
+
+bool StreamSource::isThere(const std::string &file) const { return access(file.c_str(), F_OK) == 0; }
+
+bool StreamSource::writerLives() const {
+  // Ranks that look at the same time share the lock.
+  if (flock(lock, LOCK_SH | LOCK_NB) != 0)
+    return true;
+  flock(lock, LOCK_UN);
+  return false;
+}
+
+DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bool()> &stop) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%08lld", static_cast<long long>(step - first));
+  std::string file = folder + "/step-" + number + ".npz";
+  current.reset();
+  Clock::time_point begin = Clock::now(), looked = begin;
+  while (true) {
+    bool ended = isThere(folder + "/end");
+    if (isThere(file))
+      break;
+    if (ended)
+      return Arrival::Ended;
+    if (stop())
+      return Arrival::Stopped;
+    Clock::time_point now = Clock::now();
+    // The writer's last file may have come between the two looks.
+    if (now - looked > std::chrono::milliseconds(500)) {
+      looked = now;
+      if (!writerLives() && !isThere(file) && !isThere(folder + "/end"))
+        throw Error(StatusFailure, name + ": its writer is gone before step " + std::to_string(step));
+    }
+    bool young = now - begin < std::chrono::milliseconds(20);
+    std::this_thread::sleep_for(std::chrono::microseconds(young ? 100 : 1000));
+  }
+  current = std::make_unique<NpzSource>(program, file);
+  if (current->microBatches() != program.K)
+    throw Error(StatusInput, file + ": holds " + std::to_string(current->microBatches()) +
+                                 " micro-batches, expected the " + std::to_string(program.K) + " of a step");
+  current->prepare();
+  current->startAt(step, 0);
+  return Arrival::Ready;
+}
+
+void StreamSource::fill(int64_t step, int64_t microBatch, int64_t input, void *target) {
+  current->fill(step, microBatch, input, target);
+}

@@ -1,0 +1,47 @@
+//===- StreamSource.h - steps as somebody makes them ------------*- C++ -*-===//
+//
+// -data=stream:DIR: another program writes each step's micro-batches as the file
+// DIR/step-00000000.npz (counted from the run's first step; arrays of
+// [K, ...input shape]), renamed into place, and the empty file DIR/end after the
+// last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be
+// removed once its step is logged.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_DATA_STREAMSOURCE_H
+#define DSOPT_LIB_RUNTIME_DATA_STREAMSOURCE_H
+
+#include "NpzSource.h"
+
+#include <memory>
+
+namespace dsopt::runtime {
+
+/// What -data starts with.
+inline constexpr const char *kStreamPrefix = "stream:";
+
+class StreamSource : public DataSource {
+public:
+  StreamSource(const Program &program, const std::string &folder);
+  ~StreamSource() override;
+
+  bool streams() const override { return true; }
+  int64_t plannedSteps(int64_t steps, int64_t epochs) override;
+  void shuffle(int64_t seed) override;
+  void startAt(int64_t step, int64_t) override { first = step; }
+  Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
+  void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
+
+private:
+  bool isThere(const std::string &file) const;
+  bool writerLives() const;
+
+  const std::string folder;
+  int lock = -1;
+  int64_t first = 0;
+  std::unique_ptr<NpzSource> current; ///< the step that was awaited last
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DATA_STREAMSOURCE_H
