@@ -1,0 +1,19 @@
+"""dsopt from Python: export a PyTorch model, train it, take the weights home.
+
+    dsopt.export(model, example_inputs, "model.onnx")
+    result = dsopt.train("model.onnx", loader, zero=3, dp=2, lr=3e-4)
+    dsopt.load_weights(model, result.weights)
+
+Nothing is computed here: `train` starts the compiled program and reads its
+metrics. docs/Tutorial.md walks through it; docs/FromDeepSpeed.md has the four
+calls of `initialize`.
+"""
+from ._engine import Engine, Loss, initialize
+from ._export import ExportReport, export
+from ._run import Result, Run, plan, start, train
+from ._tools import DsoptError, find_tool
+from ._weights import load_weights, read_weights
+
+__version__ = "0.1.0"
+__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "export", "find_tool", "initialize",
+           "load_weights", "plan", "read_weights", "start", "train"]

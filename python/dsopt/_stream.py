@@ -1,0 +1,79 @@
+"""Micro-batches on their way to a running program: the folder of -data=stream:DIR."""
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import Any, Dict, List, Mapping, Sequence
+
+import numpy as np
+
+
+def to_array(value: Any) -> np.ndarray:
+    """A numpy array of a tensor, an array or a list."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    return np.ascontiguousarray(value)
+
+
+def to_micro_batch(item: Any, names: Sequence[str] = ()) -> Dict[str, np.ndarray]:
+    """A dict of arrays from what a loader yields: a dict, or a tuple in the order of `names`."""
+    if isinstance(item, Mapping) or hasattr(item, "keys"):
+        return {key: to_array(item[key]) for key in item.keys()}
+    if isinstance(item, (tuple, list)) and names:
+        if len(item) != len(names):
+            raise ValueError(f"a micro-batch has {len(item)} parts, the model's inputs are {', '.join(names)}")
+        return {name: to_array(value) for name, value in zip(names, item)}
+    raise TypeError(f"a micro-batch is a {type(item).__name__}; expected a dict of arrays by input name")
+
+
+class StreamWriter:
+    """Writes one file a step. Files come into place whole, and go once their step is done. As long as
+    this process lives it holds the lock by which the program knows that more may come."""
+
+    def __init__(self, folder: str, micro_batches: int):
+        self.folder = folder
+        self.micro_batches = micro_batches
+        self.written = 0
+        self.ended = False
+        self._lock = open(os.path.join(folder, "lock"), "w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    @property
+    def data(self) -> str:
+        """What -data names."""
+        return "stream:" + self.folder
+
+    def _path(self, step: int) -> str:
+        return os.path.join(self.folder, f"step-{step:08d}.npz")
+
+    def write(self, items: List[Dict[str, np.ndarray]]) -> None:
+        """The micro-batches of the next step."""
+        first = items[0]
+        for at, item in enumerate(items):
+            for name, value in item.items():
+                if name not in first or value.shape != first[name].shape:
+                    raise ValueError(f"micro-batch {at} of step {self.written}: '{name}' has shape "
+                                     f"{list(value.shape)}, the step's first "
+                                     f"{list(first[name].shape) if name in first else 'has no such input'}")
+        path = self._path(self.written)
+        with open(path + ".tmp", "wb") as file:
+            np.savez(file, **{name: np.stack([item[name] for item in items]) for name in first})
+        os.rename(path + ".tmp", path)
+        self.written += 1
+
+    def done(self, steps: int) -> None:
+        """Removes what `steps` steps have read."""
+        for step in range(max(0, steps - 4), min(steps, self.written)):
+            try:
+                os.remove(self._path(step))
+            except FileNotFoundError:
+                pass
+
+    def end(self) -> None:
+        """There will be no more."""
+        if not self.ended:
+            open(os.path.join(self.folder, "end"), "w").close()
+            self.ended = True
+
+    def close(self) -> None:
+        self._lock.close()

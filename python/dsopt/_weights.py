@@ -1,0 +1,58 @@
+"""Trained weights from a safetensors file, with numpy alone."""
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any, Dict, List
+
+import numpy as np
+
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+          "U8": "u1", "BOOL": "?"}
+
+
+def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
+    """All tensors of a safetensors file by name. bfloat16, which numpy lacks, comes as float32."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    data = np.memmap(path, mode="r", offset=8 + length) if any(k != "__metadata__" for k in header) else b""
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        raw = np.array(data[begin:end])
+        if entry["dtype"] == "BF16":
+            value = (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
+        elif entry["dtype"] in _TYPES:
+            value = raw.view(_TYPES[entry["dtype"]])
+        else:
+            raise ValueError(f"{path}: tensor '{name}' has type {entry['dtype']}, which is not known here")
+        tensors[name] = value.reshape(entry["shape"])
+    return tensors
+
+
+def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:
+    """Puts the weights of `file` into a PyTorch model by name, and returns the names of parameters
+    that the file does not have: those the loss does not use, which training leaves alone. A weight
+    of another model, or of another shape, is an error, and nothing is changed then."""
+    import torch
+
+    weights = read_weights(file)
+    targets = dict(model.named_parameters(remove_duplicate=False))
+    targets.update(model.named_buffers(remove_duplicate=False))
+    unknown = [name for name in weights if name not in targets]
+    if unknown or not weights:
+        raise ValueError(f"{file} is of another model: it has {', '.join(unknown[:3]) or 'no tensors'}"
+                         f"{' and more' if len(unknown) > 3 else ''}, which the model lacks")
+    for name, value in weights.items():
+        if tuple(targets[name].shape) != value.shape:
+            raise ValueError(f"{file}: '{name}' has shape {list(value.shape)}, the model's {list(targets[name].shape)}")
+    loaded = set()
+    with torch.no_grad():
+        for name, value in weights.items():
+            targets[name].copy_(torch.from_numpy(value))
+            loaded.add(id(targets[name]))
+    return [name for name, parameter in model.named_parameters() if id(parameter) not in loaded]
