@@ -1,0 +1,141 @@
+"""The package without torch: plans, runs, streams and their errors.
+
+usage: package.py SOURCE BUILD
+"""
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+source, build = sys.argv[1:3]
+os.environ["DSOPT_BUILD"] = build
+sys.path.insert(0, os.path.join(source, "python"))
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import dsopt
+
+folder = tempfile.mkdtemp()
+mlp = os.path.join(source, "test", "Models", "mlp")
+model, npz = os.path.join(mlp, "model.onnx"), os.path.join(mlp, "batches.npz")
+arrays = dict(np.load(npz))
+inputs = {name: value.reshape(-1, *value.shape[2:]) for name, value in arrays.items()}  # 32 micro-batches
+
+
+def check(truth, what):
+    if not truth:
+        sys.exit(f"wrong: {what}")
+
+
+def fails(call, *words):
+    try:
+        call()
+    except (dsopt.DsoptError, ValueError, TypeError) as error:
+        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
+        return error
+    sys.exit(f"wrong: no error with {words}")
+
+
+def items(count=32):
+    for at in range(count):
+        yield {name: value[at] for name, value in inputs.items()}
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+# A plan.
+planned = dsopt.plan(model, zero=3, dp=2, micro_batches=2, config={"bf16": {"enabled": False}})
+check(planned["batch"]["K"] == 4 and len(planned["ranks"]) == 2, planned["batch"])
+
+# A path, arrays and a stream give the same bits, in every layout.
+common = {"lr": 1e-2, "reduction_shards": 2, "accumulate": "local"}
+seen = []
+first = dsopt.train(model, npz, weights=path("weights"), on_step=seen.append, micro_batches=4, **common)
+check(first.status == "ok" and first.steps == 8 and len(seen) == 8, first)
+check(first.losses == [line["loss"] for line in seen] and first.losses[-1] < first.losses[0], "the losses")
+check(dsopt.train(model, arrays, micro_batches=4, **common).weights_hash == first.weights_hash, "arrays")
+for layout in ({"micro_batches": 4}, {"dp": 2, "zero": 2, "micro_batches": 2}, {"dp": 2, "pp": 2, "zero": 3, "micro_batches": 2}):
+    run = dsopt.start(model, items(), **layout, **common)
+    count = 0
+    for line in run:
+        count += 1
+        check(len(line["losses"]) == 4 and abs(np.mean(line["losses"]) - line["loss"]) < 1e-6, line)
+    result = run.result()
+    check(count == 8 and result.weights_hash == first.weights_hash, f"a stream under {layout}: {result}")
+    check(not os.path.exists(run.folder), "what was temporary is still there")
+print("one hash:", first.weights_hash[:12])
+
+# A stream's remainder is left out; its end is where -save saves.
+result = dsopt.train(model, items(11), micro_batches=4, save=path("saved"), lr=1e-2)
+check(result.steps == 2 and os.path.exists(path("saved/step-00000002/manifest.json")), result)
+result = dsopt.train(model, items(8), micro_batches=4, resume=path("saved"), lr=1e-2)
+check(result.steps == 4 and len(result.losses) == 2, result)
+
+# An evaluation among the metrics.
+result = dsopt.train(model, items(8), lr=1e-2, micro_batches=2, eval_data=npz, eval_every=2)
+check(len(result.eval_losses) == 2, result)
+
+# PyTorch's names and orientation, from the map in the model.
+proto = onnx.load(model)
+names = [initializer.name for initializer in proto.graph.initializer]
+matrix = next(one for one in proto.graph.initializer if one.name == "net.2.weight")
+rows = [{"onnx": matrix.name, "torch": "second.kernel", "transposed": True}]
+onnx.helper.set_model_props(proto, {"dsopt.parameters": json.dumps(rows)})
+onnx.save(proto, path("named.onnx"))
+named = dsopt.train(path("named.onnx"), npz, weights=path("named"), micro_batches=4, **common)
+plain, mapped = dsopt.read_weights(first.weights), dsopt.read_weights(named.weights)
+check(named.weights_hash == first.weights_hash, "the map changes training")
+check("net.2.weight" not in mapped and np.array_equal(mapped["second.kernel"], plain["net.2.weight"].T), "transposed")
+check(all(np.array_equal(mapped[name], plain[name]) for name in plain if name != "net.2.weight"), "the others")
+check(mapped["second.kernel"].shape == tuple(reversed(numpy_helper.to_array(matrix).shape)), "the shape")
+
+# What is wrong is said.
+fails(lambda: dsopt.train(model, npz, zeroo=3), "unknown option -zeroo; did you mean -zero?")
+fails(lambda: dsopt.train(model, items(1), micro_batches=4), "the data ended after 1 micro-batches")
+fails(lambda: dsopt.train(model, [[1, 2]]), "a micro-batch is a list; expected a dict of arrays by input name")
+fails(lambda: dsopt.train(model, ({"x": one["x"]} for one in items())), "no array 'labels'")
+fails(lambda: dsopt.train(model, items(), lr_schedule="cosine"), "a stream's end is not known; give -lr-decay-steps or -steps")
+fails(lambda: dsopt.train(model, items(), shuffle=True), "a stream comes in its writer's order")
+fails(lambda: dsopt.plan(model, config={"train_batch_sise": 8}), "did you mean 'train_batch_size'?")
+
+
+def uneven():
+    yield from items(6)
+    yield {"x": inputs["x"][0][:4], "labels": inputs["labels"][0][:4]}
+
+
+fails(lambda: dsopt.train(model, uneven(), micro_batches=7), "micro-batch 6 of step 0: 'x' has shape [4, 32]")
+fails(lambda: dsopt.train(model, (dict(x=one["x"] * np.nan, labels=one["labels"]) for one in items())), "the loss of step 0 is not finite")
+
+# A stream by hand: its writer's death and a request to stop end a program that waits.
+for ending in ("writer", "signal"):
+    stream = path(ending)
+    os.makedirs(stream)
+    lock = open(os.path.join(stream, "lock"), "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    np.savez(os.path.join(stream, "step-00000000.npz"), **{name: value[:2] for name, value in inputs.items()})
+    log = path(ending + ".jsonl")
+    process = subprocess.Popen([dsopt.find_tool(), model, "-run", f"-data=stream:{stream}", "-dp=2", "-quiet", f"-log={log}"],
+                               stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 120
+    while not (os.path.exists(log) and '"step":0' in open(log).read()) and time.time() < deadline:
+        time.sleep(0.02)
+    if ending == "writer":
+        lock.close()
+    else:
+        process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    if ending == "writer":
+        check(process.returncode == 2 and "its writer is gone before step 1" in said, f"{process.returncode}: {said}")
+    else:
+        check(process.returncode == 3, f"exit status {process.returncode} after SIGTERM: {said}")
+    print("ended by", ending)
+print("passed")
