@@ -1,5 +1,7 @@
 # What a test is, and the names it may use.
 import os
+import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -18,6 +20,15 @@ config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools, os.envir
 config.environment["DSOPT_CACHE"] = os.path.join(config.dsopt_build, "test", "cache")
 venv = os.path.join(config.dsopt_build, "venv", "bin", "python")
 config.substitutions.append(("%python", venv if os.path.exists(venv) else sys.executable))
+# A Python with PyTorch, for tests that say REQUIRES: torch.
+modules = ("torch", "onnx", "onnxscript", "transformers", "numpy")
+probe = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules})))"
+for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv, "python3"]:
+    found = candidate and shutil.which(candidate)
+    if found and subprocess.run([found, "-c", probe], capture_output=True).returncode == 0:
+        config.available_features.add("torch")
+        config.substitutions.append(("%torch-python", found))
+        break
 config.substitutions.append(("%build", config.dsopt_build))
 config.substitutions.append(("%source", config.dsopt_source))
 for tool in ["dsopt-opt", "dsopt-run", "dsopt"]:

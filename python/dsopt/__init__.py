@@ -10,10 +10,10 @@ calls of `initialize`.
 """
 from ._engine import Engine, Loss, initialize
 from ._export import ExportReport, export
-from ._run import Result, Run, plan, start, train
+from ._run import Result, Run, evaluate, plan, start, train
 from ._tools import DsoptError, find_tool
 from ._weights import load_weights, read_weights
 
 __version__ = "0.1.0"
-__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "export", "find_tool", "initialize",
+__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "find_tool", "initialize",
            "load_weights", "plan", "read_weights", "start", "train"]

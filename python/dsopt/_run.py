@@ -48,6 +48,18 @@ def _save(arrays: Mapping[str, Any], path: str) -> str:
     return path
 
 
+def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> float:
+    """The mean loss of a model on `data` (a path or a dict of arrays), forward only (-eval)."""
+    with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
+        if isinstance(data, Mapping):
+            data = _save(data, os.path.join(folder, "data.npz"))
+        log = os.path.join(folder, "log.jsonl")
+        run_tool([os.fspath(path), "-eval", f"-data={os.fspath(data)}", f"-log={log}", "-quiet",
+                  *config_words(config, folder), *option_words(options)])
+        with open(log) as lines:
+            return next(line["eval_loss"] for line in map(json.loads, lines) if "eval_loss" in line)
+
+
 class Run:
     """A program that runs. Iterating it yields one dict of metrics a step, as it comes; `result()`
     waits for the end. Without data, steps are handed over by `open_stream` and `submit`. With a stream, iterating is also what feeds it; leaving the loop early ends the run."""

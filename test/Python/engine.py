@@ -1,0 +1,101 @@
+"""The four calls, on two data-parallel ranks with accumulation, beside PyTorch's own loop.
+
+usage: engine.py SOURCE BUILD   with a Python that has torch and onnxscript
+"""
+import copy
+import os
+import sys
+import warnings
+
+source, build = sys.argv[1:3]
+os.environ["DSOPT_BUILD"] = build
+sys.path.insert(0, os.path.join(source, "python"))
+warnings.filterwarnings("ignore")
+
+import numpy as np
+import torch
+
+import dsopt
+
+
+def check(truth, what):
+    if not truth:
+        sys.exit(f"wrong: {what}")
+
+
+def fails(kind, call, *words):
+    try:
+        call()
+    except kind as error:
+        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
+        return
+    sys.exit(f"wrong: no error with {words}")
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(16, 32)
+        self.second = torch.nn.Linear(32, 5)
+
+    def forward(self, x, y):
+        return torch.nn.functional.cross_entropy(self.second(torch.nn.functional.gelu(self.first(x))), y)
+
+
+def batch(rows):
+    return torch.randn(rows, 16), torch.randint(0, 5, (rows,))
+
+
+torch.manual_seed(3)
+model = Net()
+config = {"train_batch_size": 16, "gradient_accumulation_steps": 2, "gradient_clipping": 0.5,
+          "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}}, "zero_optimization": {"stage": 2},
+          "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-2, "warmup_num_steps": 3,
+                                                       "warmup_type": "linear"}}}
+data = [batch(8) for _ in range(12)]  # of both ranks: 4 rows each
+
+reference = copy.deepcopy(model)
+optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-2, weight_decay=0)
+rates = [0.0, 0.0, 1e-2 / 3, 2e-2 / 3, 1e-2, 1e-2]  # DeepSpeed's, step by step
+want = []
+for step, rate in enumerate(rates):
+    optimizer.param_groups[0]["lr"] = rate
+    optimizer.zero_grad()
+    for x, y in data[2 * step:2 * step + 2]:
+        loss = (reference(x[:4], y[:4]) + reference(x[4:], y[4:])) / 2
+        (loss / 2).backward()
+        want.append(loss.item())
+    torch.nn.utils.clip_grad_norm_(reference.parameters(), 0.5)
+    optimizer.step()
+
+engine = dsopt.initialize(model, batch(4), config, dp=2)
+check((engine.data_parallel_size, engine.gradient_accumulation_steps) == (2, 2), "the batch rule")
+losses = []
+for at, (x, y) in enumerate(data):
+    loss = engine(x, y) if at % 2 else engine({"x": x, "y": y})
+    losses.append(engine.backward(loss))
+    if at == 0:
+        check(not loss.ready and "not computed yet" in repr(loss), repr(loss))
+        fails(RuntimeError, loss.item, "a loss is known once its step is done: 1 of 2 micro-batches of step 0")
+        fails(RuntimeError, lambda: engine.backward(loss), "backward takes the loss of the latest engine(batch), once")
+        fails(ValueError, lambda: engine(x[:4], y[:4]), "expected [8, 16]: the example's, for each of 2")
+        fails(ValueError, lambda: engine({"x": x}), "the batch lacks y; the model's inputs are x, y")
+    check(engine.is_gradient_accumulation_boundary() == (at % 2 == 1), "the boundary")
+    engine.step()
+check(np.allclose([float(loss) for loss in losses], want, rtol=1e-5), f"{losses}, PyTorch's {want}")
+check(engine.global_steps == 6 and np.allclose([line["lr"] for line in engine.metrics], rates), engine.metrics)
+check(engine.get_lr() == [1e-2] and engine.get_global_grad_norm() > 0, "what the engine knows")
+result = engine.finish()
+check(result.status == "ok" and result.steps == 6 and f"{losses[0]:.3f}" == f"{want[0]:.3f}", result)
+for (name, got), value in zip(model.named_parameters(), reference.parameters()):
+    check(torch.allclose(got, value, rtol=1e-4, atol=1e-6), f"{name} after training")
+fails(RuntimeError, lambda: engine(data[0]), "the engine has finished")
+
+# train_batch, one rank, the configuration's steps alone.
+batches = iter([batch(8) for _ in range(4)])
+with dsopt.initialize(model, batch(8), {"gradient_accumulation_steps": 2, "gradient_clipping": 0}, lr=1e-3) as engine:
+    values = [engine.train_batch(batches) for _ in range(2)]
+    check(all(isinstance(value, float) for value in values) and engine.global_steps == 2, values)
+fails(dsopt.DsoptError, dsopt.initialize(model, batch(8)).finish, "no step was complete")
+fails(dsopt.DsoptError, lambda: dsopt.initialize(model, batch(8), {"optimiser": {}}), "did you mean 'optimizer'?")
+print("passed")
