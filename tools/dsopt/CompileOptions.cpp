@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Target/Target.h"
 #include "mlir/IR/Builders.h"
@@ -21,29 +22,21 @@ using dsopt::runtime::ParsedOptions;
 
 namespace dsopt {
 
-static int64_t environment(const char *name, int64_t otherwise) {
-  const char *value = std::getenv(name);
-  return value && *value ? std::atoll(value) : otherwise;
-}
-
 LauncherInfo findLauncher(const ParsedOptions &options) {
+  runtime::Launch launch = runtime::findLaunch(options.text("launcher"));
   LauncherInfo info;
-  if (options.text("launcher") == "none")
+  if (launch.launcher == runtime::Launcher::Local)
     return info;
-  if (std::getenv("OMPI_COMM_WORLD_SIZE")) {
-    info.worldSize = environment("OMPI_COMM_WORLD_SIZE", 1);
-    info.rank = environment("OMPI_COMM_WORLD_RANK", 0);
-    info.localRank = environment("OMPI_COMM_WORLD_LOCAL_RANK", 0);
-    info.localSize = environment("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
-    const char *job = std::getenv("PMIX_NAMESPACE");
-    info.job = job ? job : "job";
-    for (char &c : info.job)
-      c = std::isalnum((unsigned char)c) ? c : '-';
-  } else if (options.text("launcher") == "mpi") {
-    throw Error(
-        1, "-launcher=mpi is given, but no Open MPI launcher started this process (OMPI_COMM_WORLD_SIZE is "
-           "not set): start it with mpirun");
-  }
+  if (launch.size < 1)
+    throw Error(1,
+                "-launcher=mpi is given, but nothing says how many ranks were started (OMPI_COMM_WORLD_SIZE "
+                "is not set): start it with mpirun");
+  info.worldSize = launch.size;
+  info.rank = std::max(launch.rank, 0);
+  // Without a number on its host, a rank compiles for itself.
+  info.localRank = std::max(launch.localRank, 0);
+  info.localSize = launch.localRank < 0 ? 1 : std::max(launch.localSize, 1);
+  info.job = launch.job;
   return info;
 }
 

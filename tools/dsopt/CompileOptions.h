@@ -20,8 +20,7 @@ struct LauncherInfo {
   std::string job; ///< names the job on this host
 };
 
-/// What the environment says (CONTRACT section 1, Launchers), or what
-/// -launcher=none|mpi overrides it with.
+/// What the environment or -launcher says (Runtime/Launch.h).
 LauncherInfo findLauncher(const runtime::ParsedOptions &options);
 
 /// Writes the options into the imported module's dsopt.options. Options that a

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -87,43 +88,84 @@ static std::string jobFolder(const LauncherInfo &launcher) {
   return folder.str().str();
 }
 
+/// Only what this user wrote is run.
+static bool isOwn(const std::string &folder) {
+  struct stat info;
+  return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == getuid() &&
+         (info.st_mode & 022) == 0;
+}
+
+/// Tells the lowest rank that this one has what it waited for.
+static void take(const std::string &folder, const LauncherInfo &launcher) {
+  std::error_code error;
+  llvm::raw_fd_ostream(folder + "/taken." + std::to_string(launcher.localRank), error);
+}
+
 bool joinCompiledRun(const LauncherInfo &launcher, const ParsedOptions &options) {
-  if (launcher.localSize <= 1 || launcher.localRank == 0)
+  if (launcher.localSize <= 1)
     return false;
   std::string folder = jobFolder(launcher);
+  if (launcher.localRank == 0) {
+    // What a run that was killed left there.
+    if (isOwn(folder))
+      fs::remove_directories(folder);
+    return false;
+  }
   auto limit = std::chrono::steady_clock::now() + kCompileLimit;
-  while (!fs::exists(folder + "/program.so")) {
-    if (fs::exists(folder + "/failed"))
-      throw Error(1, readFile(folder + "/failed"));
+  while (!isOwn(folder) || !fs::exists(folder + "/program.so")) {
+    if (isOwn(folder) && fs::exists(folder + "/failed")) {
+      take(folder, launcher);
+      throw Error(1, "the lowest rank of this host could not compile the program", /*quiet=*/true);
+    }
     if (std::chrono::steady_clock::now() > limit)
       throw Error(2, "the lowest rank of this host has not compiled the program within 10 minutes");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   std::string program = readFile(folder + "/program.so");
-  std::error_code error;
-  llvm::raw_fd_ostream(folder + "/taken." + std::to_string(launcher.localRank), error);
+  take(folder, launcher);
   becomeRuntime(program, options);
 }
 
-/// Hands the program to the other ranks of this host; returns when all have it.
-static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
-  std::string folder = jobFolder(launcher);
-  std::error_code error = fs::create_directories(folder);
-  {
-    llvm::raw_fd_ostream file(folder + "/program.part", error);
-    file << program;
+/// Puts a file where the other ranks of this host look for it.
+static void publish(const std::string &folder, const std::string &name, llvm::StringRef content) {
+  std::error_code error;
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    error = std::error_code(errno, std::generic_category());
+  else if (!isOwn(folder))
+    error = std::make_error_code(std::errc::permission_denied);
+  if (!error) {
+    llvm::raw_fd_ostream file(folder + "/" + name + ".part", error);
+    file << content;
   }
   if (!error)
-    error = fs::rename(folder + "/program.part", folder + "/program.so");
+    error = fs::rename(folder + "/" + name + ".part", folder + "/" + name);
   if (error)
     throw Error(2, "cannot hand the program to the other ranks through " + folder + ": " + error.message());
-  auto limit = std::chrono::steady_clock::now() + kCompileLimit;
+}
+
+/// Waits until all other ranks of this host have taken what is in the folder.
+static void awaitOthers(const std::string &folder, const LauncherInfo &launcher, std::chrono::seconds most) {
+  auto limit = std::chrono::steady_clock::now() + most;
   for (int64_t rank = 1; rank < launcher.localSize && std::chrono::steady_clock::now() < limit;)
     if (fs::exists(folder + "/taken." + std::to_string(rank)))
       ++rank;
     else
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   fs::remove_directories(folder);
+}
+
+/// Hands the program to the other ranks of this host; returns when all have it.
+static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
+  std::string folder = jobFolder(launcher);
+  publish(folder, "program.so", program);
+  awaitOthers(folder, launcher, kCompileLimit);
+}
+
+void reportFailure(const LauncherInfo &launcher) {
+  if (launcher.localSize <= 1)
+    return;
+  publish(jobFolder(launcher), "failed", "");
+  awaitOthers(jobFolder(launcher), launcher, std::chrono::seconds(3));
 }
 
 /// Where compiled kernels are kept: DSOPT_CACHE if set ("off": nowhere), else the user's folder for caches.

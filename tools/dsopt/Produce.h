@@ -30,6 +30,9 @@ struct Product {
 /// on a rank that has to compile itself.
 bool joinCompiledRun(const LauncherInfo &launcher, const runtime::ParsedOptions &options);
 
+/// On a rank that compiles for its host: the others need not wait.
+void reportFailure(const LauncherInfo &launcher);
+
 } // namespace dsopt
 
 #endif // DSOPT_TOOLS_DSOPT_PRODUCE_H

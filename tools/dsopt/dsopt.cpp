@@ -17,7 +17,9 @@
 #include "dsopt/Pipeline/Plan.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
+#include "dsopt/Runtime/World.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/Support/FileSystem.h"
@@ -177,18 +179,31 @@ static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> 
   return Error(error.status, text, error.quiet);
 }
 
-static int compile(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv) {
+static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv);
+
+/// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
+static int compile(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv,
+                   bool &speaks) {
   if (options.positionals.size() != 1)
     throw Error(1, options.positionals.empty()
                        ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
                        : "got " + std::to_string(options.positionals.size()) + " models (" +
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
-  std::string path = options.positionals[0];
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
   if (options.has("run") && joinCompiledRun(launcher, options))
     return 0;
+  speaks = true;
+  try {
+    return compileHere(options, launcher, argc, argv);
+  } catch (const Error &) {
+    reportFailure(launcher);
+    throw;
+  }
+}
 
+static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv) {
+  std::string path = options.positionals[0];
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
@@ -252,6 +267,7 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, i
 }
 
 int main(int argc, char **argv) {
+  bool speaks = runtime::launchedRank() <= 0;
   try {
     ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
     if (options.has("help")) {
@@ -273,12 +289,13 @@ int main(int argc, char **argv) {
     LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
     std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
     try {
-      return compile(options, launcher, argc, argv);
+      return compile(options, launcher, argc, argv, speaks);
     } catch (const Error &error) {
       throw withOrigin(error, configured);
     }
   } catch (const Error &error) {
-    llvm::errs() << "dsopt: error: " << error.what() << "\n";
+    if (dynamic_cast<const runtime::LaunchError *>(&error) || (speaks && !error.quiet))
+      llvm::errs() << "dsopt: error: " << error.what() << "\n";
     return error.status;
   }
 }

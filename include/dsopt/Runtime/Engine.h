@@ -8,7 +8,8 @@
 // their group; a send meets the receive of the same tag. A rank is in two groups:
 // all ranks, and one of fewer.
 //
-// Two engines: ranks of one machine in shared memory (SharedGroup), and MPI.
+// Three engines: ranks of one machine in shared memory (SharedGroup), MPI, and what
+// World.h makes of processes that another launcher started.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,13 +105,17 @@ protected:
   void count(TrafficClass kind, int64_t bytes) { sentBytes[static_cast<int>(kind)] += bytes; }
 };
 
-/// The memory that the ranks of one machine share: all arenas, at the same
-/// address in every process, and what they tell each other. Made by the launcher
-/// before it forks; the launcher keeps it to mark ranks that died.
+/// The memory that the ranks of one machine share: all arenas, and what they tell
+/// each other. Made by the launcher before it forks, which keeps it to mark ranks
+/// that died; or a file in memory, where a foreign launcher started the ranks.
 class SharedGroup {
 public:
   /// One arena of `arenaBytes[r]` bytes, zeroed, for each rank r.
   static std::unique_ptr<SharedGroup> create(const std::vector<int64_t> &arenaBytes);
+  /// The same in a file in memory, which the caller closes; ranks of other hosts have arenas of 0 bytes.
+  static std::unique_ptr<SharedGroup> createFile(const std::vector<int64_t> &arenaBytes, int &file);
+  /// What another process made with the same sizes.
+  static std::unique_ptr<SharedGroup> open(const std::vector<int64_t> &arenaBytes, int file);
   ~SharedGroup();
 
   int size() const { return worldSize; }
@@ -129,12 +134,16 @@ public:
   /// Where a rank is or was: step and action index, -1 before the first or between steps.
   int64_t stepOf(int rank) const;
   int64_t actionOf(int rank) const;
+  /// Rings `rank`'s doorbell.
+  void wake(int rank);
 
 private:
   SharedGroup() = default;
+  static std::unique_ptr<SharedGroup> map(const std::vector<int64_t> &arenaBytes, int file, bool fresh);
   void *mapping = nullptr;
   int64_t mappedBytes = 0;
   int worldSize = 0;
+  int sharing = 0; ///< ranks with an arena here
   std::vector<char *> arenas;
 };
 

@@ -1,10 +1,11 @@
 //===- SharedMemory.cpp - ranks of one machine -----------------------------===//
 //
-// One anonymous shared mapping, made before the fork, holds all arenas and a
-// block of control words a rank. Peers' arenas are read directly: a gather copies
-// from the peers' slices, a reduction adds from the peers' whole buffers. A rank
-// posts where its buffer is, reads what its peers posted, says that it is done
-// reading, and is complete when all others are done too.
+// One shared mapping holds all arenas and a block of control words a rank: made
+// before the fork, or a file in memory that one rank hands to the others of its
+// host. Peers' arenas are read directly: a gather copies from the peers' slices,
+// a reduction adds from the peers' whole buffers. A rank posts where its buffer is
+// in the mapping, reads what its peers posted, says that it is done reading, and
+// is complete when all others are done too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +29,18 @@ constexpr int kSleepMilliseconds = 50;
 constexpr int kTurnMilliseconds = 2000;
 enum State : int { Running, Finished };
 
-/// A sequence of collectives. `posted` of them have their buffer at `pointer`;
+/// A sequence of collectives. `posted` of them have their buffer at `place` in the mapping;
 /// this rank has read all it needs of its peers for `done` of them.
 struct alignas(64) Channel {
   std::atomic<uint64_t> posted, done;
-  const void *pointer;
+  int64_t place;
   int64_t bytes;
 };
 
 /// What one slot of a rank sends: `posted` values, of which `taken` have been read.
 struct alignas(64) Outbox {
   std::atomic<uint64_t> posted, taken;
-  const void *pointer;
+  int64_t place;
   int64_t bytes;
   std::atomic<uint64_t> tag;
   std::atomic<int> peer;
@@ -78,10 +79,11 @@ void markFailed(Control &control, int size, int rank, int status) {
 
 class SharedEngine final : public Engine {
 public:
-  SharedEngine(Control *control, int rank, int size) : control(control), me(control->ranks[rank]) {
+  SharedEngine(Control *control, int rank, int size, int sharing)
+      : control(control), me(control->ranks[rank]) {
     thisRank = rank;
     worldSize = size;
-    spin = size <= usableCpus() ? 2000 : 0;
+    spin = sharing <= usableCpus() ? 2000 : 0;
     parts.resize(size);
     read.resize(size * kSlots);
   }
@@ -122,7 +124,7 @@ public:
                  TrafficClass kind) override {
     operations[slot].kind = Kind::Send;
     Outbox &box = me.outbox[slot];
-    box.pointer = value;
+    box.place = placeOf(value);
     box.bytes = bytes;
     box.tag = tag;
     box.peer = peer;
@@ -224,6 +226,11 @@ private:
     op.channel = group.count == worldSize ? &me.world[slot] : &me.group[slot];
     return op;
   }
+  /// Where memory of the mapping lies in it: processes may have it at different addresses.
+  int64_t placeOf(const void *pointer) const {
+    return static_cast<const char *>(pointer) - reinterpret_cast<const char *>(control);
+  }
+  const char *at(int64_t place) const { return reinterpret_cast<const char *>(control) + place; }
   /// The peer's end of the channel that `op` uses.
   Channel &at(const Operation &op, int peer) {
     auto offset = reinterpret_cast<char *>(op.channel) - reinterpret_cast<char *>(&me);
@@ -236,7 +243,7 @@ private:
   }
   void post(Operation &op, const void *pointer, int64_t bytes) {
     Channel &channel = *op.channel;
-    channel.pointer = pointer;
+    channel.place = placeOf(pointer);
     channel.bytes = bytes;
     op.sequence = channel.posted.load(std::memory_order_relaxed) + 1;
     op.left = op.group.count - 1;
@@ -294,7 +301,7 @@ private:
   bool pollGather(Operation &op, int slot) {
     if (op.left > 0)
       readPeers(op, slot, [&](int peer, Channel &channel) {
-        copy(op.target + (peer - op.group.first) * op.bytes, channel.pointer, op.bytes);
+        copy(op.target + (peer - op.group.first) * op.bytes, at(channel.place), op.bytes);
       });
     return op.left <= 0 && finishReading(op);
   }
@@ -306,7 +313,7 @@ private:
         Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
         if (!channel)
           return false;
-        parts[i] = static_cast<const char *>(channel->pointer) + index * op.bytes;
+        parts[i] = at(channel->place) + index * op.bytes;
       }
       int64_t width = bytesOf(op.type);
       divide(op.bytes / width, 16 << 10, [&](int64_t begin, int64_t end) {
@@ -327,7 +334,7 @@ private:
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
     if (op.left > 0)
       readPeers(op, slot, [&](int peer, Channel &channel) {
-        std::memcpy(op.target + peer * op.bytes + op.offset, channel.pointer, size);
+        std::memcpy(op.target + peer * op.bytes + op.offset, at(channel.place), size);
       });
     if (op.left > 0 || !finishReading(op))
       return false;
@@ -349,7 +356,7 @@ private:
         throw Error(StatusFailure, "rank " + std::to_string(op.peer) + " sends " + std::to_string(box.bytes) +
                                        " bytes, rank " + std::to_string(thisRank) + " expected " +
                                        std::to_string(op.bytes));
-      copy(op.target, box.pointer, op.bytes);
+      copy(op.target, at(box.place), op.bytes);
       box.taken.store(posted, std::memory_order_release);
       ring(control->ranks[op.peer]);
       moved[slot] = true;
@@ -382,7 +389,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &arenaBytes) {
+std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaBytes, int file, bool fresh) {
   std::unique_ptr<SharedGroup> group(new SharedGroup());
   int size = group->worldSize = static_cast<int>(arenaBytes.size());
   int64_t offset = roundUp(sizeof(Control) + (size - 1) * sizeof(RankBlock), 2 << 20);
@@ -390,22 +397,45 @@ std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &are
   for (int64_t bytes : arenaBytes) {
     offsets.push_back(offset);
     offset += roundUp(bytes, 2 << 20);
+    group->sharing += bytes > 0;
   }
   group->mappedBytes = offset;
-  void *memory =
-      mmap(nullptr, offset, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
+  auto refuse = [&] {
     throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
-                                   std::to_string(size) + " ranks: " + strerror(errno));
+                                   std::to_string(group->sharing) + " ranks: " + strerror(errno));
+  };
+  if (file >= 0 && fresh && ftruncate(file, offset) != 0)
+    refuse();
+  int flags = MAP_SHARED | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0);
+  void *memory = mmap(nullptr, offset, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (memory == MAP_FAILED)
+    refuse();
   madvise(memory, offset, MADV_HUGEPAGE);
   group->mapping = memory;
   for (int64_t start : offsets)
     group->arenas.push_back(static_cast<char *>(memory) + start);
   auto *control = static_cast<Control *>(memory);
-  control->failed = -1;
-  for (int rank = 0; rank < size; ++rank)
-    control->ranks[rank].step = control->ranks[rank].action = -1;
+  if (fresh) {
+    control->failed = -1;
+    for (int rank = 0; rank < size; ++rank)
+      control->ranks[rank].step = control->ranks[rank].action = -1;
+  }
   return group;
+}
+
+std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &arenaBytes) {
+  return map(arenaBytes, -1, true);
+}
+
+std::unique_ptr<SharedGroup> SharedGroup::createFile(const std::vector<int64_t> &arenaBytes, int &file) {
+  file = memfd_create("dsopt-ranks", MFD_CLOEXEC);
+  if (file < 0)
+    throw Error(StatusFailure, std::string("memfd_create failed: ") + strerror(errno));
+  return map(arenaBytes, file, true);
+}
+
+std::unique_ptr<SharedGroup> SharedGroup::open(const std::vector<int64_t> &arenaBytes, int file) {
+  return map(arenaBytes, file, false);
 }
 
 SharedGroup::~SharedGroup() {
@@ -416,7 +446,7 @@ SharedGroup::~SharedGroup() {
 char *SharedGroup::arena(int rank) const { return arenas[rank]; }
 
 std::unique_ptr<Engine> SharedGroup::join(int rank) {
-  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize);
+  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize, sharing);
 }
 
 void SharedGroup::markEnded(int rank, int waitStatus) {
@@ -431,6 +461,7 @@ void SharedGroup::markEnded(int rank, int waitStatus) {
 int SharedGroup::failedRank() const { return static_cast<Control *>(mapping)->failed; }
 int SharedGroup::failureStatus() const { return static_cast<Control *>(mapping)->status; }
 int64_t SharedGroup::stepOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].step; }
+void SharedGroup::wake(int rank) { ring(static_cast<Control *>(mapping)->ranks[rank]); }
 int64_t SharedGroup::actionOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].action; }
 
 } // namespace dsopt::runtime

@@ -14,6 +14,8 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 using namespace dsopt::runtime;
 
@@ -63,6 +65,7 @@ std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) 
   if (access(path.c_str(), R_OK) != 0)
     throw Error(StatusInput, path + ": cannot be read: " + std::strerror(errno));
   auto object = std::make_unique<ProgramObject>();
+  object->file = path;
   object->open(path.find('/') == std::string::npos ? "./" + path : path, path);
   return object;
 }
@@ -91,4 +94,26 @@ const char *ProgramObject::model() const { return static_cast<const char *>(symb
 uint64_t ProgramObject::modelBytes() const {
   auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_model_bytes"));
   return bytes ? *bytes : 0;
+}
+
+static uint64_t hashFile(const std::string &path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info{};
+  if (file.fd < 0 || fstat(file.fd, &info) != 0 || info.st_size == 0)
+    return 0;
+  void *bytes = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (bytes == MAP_FAILED)
+    return 0;
+  uint64_t hash = XXH3_64bits(bytes, info.st_size);
+  munmap(bytes, info.st_size);
+  return hash;
+}
+
+ProgramObject::Identity ProgramObject::identity() const {
+  Identity identity;
+  identity.table =
+      XXH3_64bits(symbol("dsopt_program"), *static_cast<const uint64_t *>(symbol("dsopt_program_bytes")));
+  uint64_t files[] = {hashFile("/proc/self/exe"), file.empty() ? 0 : hashFile(file)};
+  identity.code = XXH3_64bits(files, sizeof files);
+  return identity;
 }

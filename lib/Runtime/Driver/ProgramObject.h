@@ -23,9 +23,16 @@ public:
   const char *model() const;
   uint64_t modelBytes() const;
 
+  /// Equal for equal programs: the table's hash, and that of all code, the runtime's too.
+  struct Identity {
+    uint64_t table = 0, code = 0;
+  };
+  Identity identity() const;
+
 private:
   void open(const std::string &path, const std::string &shownAs);
   void *handle = nullptr;
+  std::string file; ///< where it was loaded from, unless this executable holds it
 };
 
 } // namespace dsopt::runtime

@@ -44,7 +44,7 @@ static std::string counted(int64_t step, int64_t steps) {
 Progress::Progress(const Program &program, const RunSettings &settings, const RunFacts &facts)
     : program(program), settings(settings),
       facts(facts), // mpirun gives its ranks a terminal even where its own output is a file.
-      terminal(settings.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
+      terminal(settings.launch.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
 
 void Progress::line(const std::string &text) {
   if (settings.quiet)

@@ -185,6 +185,8 @@ void dsopt::runtime::installSignals(int launcher) {
     sigaction(signal, &action, nullptr);
 }
 
+bool dsopt::runtime::stopRequested() { return stopRequests != 0; }
+
 int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   const Program &program = run.program();
   RunSettings &settings = run.settings;

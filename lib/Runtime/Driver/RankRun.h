@@ -28,6 +28,8 @@ int runRank(Run &run, Engine &engine, char *arena);
 /// once. With `launcher` (its process id) only its signals count as a second one, and what a terminal
 /// sends to all is left to it.
 void installSignals(int launcher);
+/// Whether one of them has come.
+bool stopRequested();
 
 /// "dsopt: error: ..." on standard error.
 void printError(const std::string &message);

@@ -1,39 +1,17 @@
 //===- RunMain.cpp - a run from main() to its exit status -----------------===//
 
 #include "dsopt/Runtime/RunMain.h"
+#include "Launched.h"
 #include "LocalRanks.h"
 #include "ProgramObject.h"
 #include "RankRun.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/World.h"
 
 #include <cstdio>
 
 using namespace dsopt::runtime;
-
-static int runUnderMpi(Run &run) {
-  const Program &program = run.program();
-  installSignals(0);
-  std::unique_ptr<Engine> engine = joinMpi();
-  try {
-    int64_t world = program.dp * program.pp;
-    if (engine->size() != world)
-      throw Error(StatusInput,
-                  "MPI came up with " + std::to_string(engine->size()) +
-                      " ranks; the program was compiled for " + std::to_string(world) + " (dp " +
-                      std::to_string(program.dp) + " x pp " + std::to_string(program.pp) + ")",
-                  engine->rank() != 0);
-    int position = rankInfo(program, engine->rank()).position;
-    int status = runRank(run, *engine, allocateArena(program.positions[position].arena));
-    engine->finish();
-    return status;
-  } catch (const Error &error) {
-    if (!error.quiet)
-      printError(error.what());
-    engine->fail(error.status, error.quiet);
-    throw Error(error.status, error.what(), /*quiet=*/true);
-  }
-}
 
 static void refuseStream(const DataSource &data, const std::string &option) {
   if (data.streams())
@@ -57,11 +35,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
-  int64_t world = program.dp * program.pp;
-  if (settings.launchedRanks && settings.launchedRanks != world)
-    throw Error(StatusInput, "the launcher started " + std::to_string(settings.launchedRanks) +
-                                 " ranks; the program was compiled for " + std::to_string(world) + " (dp " +
-                                 std::to_string(program.dp) + " x pp " + std::to_string(program.pp) + ")");
+  checkWorldSize(program, settings.launch);
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
@@ -77,13 +51,13 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   notes = data->notes();
   resumed = openCheckpoint(program, settings, notes);
   settings.resumed = resumed.has_value();
-  if (settings.launchedRank <= 0)
+  if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
           std::pair(settings.saveOnnx, "save-onnx")})
       if (!path.empty())
         checkWritable(path, option);
-  if (settings.launchedRank <= 0)
+  if (settings.launch.rank <= 0)
     prepareSaving(settings);
   return data;
 }
@@ -117,7 +91,7 @@ static int run(int argc, char **argv, int &launchedRank) {
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
   RunSettings settings = resolveSettings(program, options);
-  launchedRank = settings.launchedRank;
+  launchedRank = settings.launch.rank;
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);
   if (!settings.saveOnnx.empty() && (!object->model() || !object->modelBytes()))
@@ -129,18 +103,18 @@ static int run(int argc, char **argv, int &launchedRank) {
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
   Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed)};
-  return settings.launcher == Launcher::Mpi ? runUnderMpi(run) : runLocalRanks(run);
+  return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
 
 int dsopt::runtime::runMain(int argc, char **argv) {
   // Under a launcher that numbers its ranks, what is wrong for all is said by the first.
-  int launchedRank = -1;
-  for (const char *variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"})
-    if (const char *text = std::getenv(variable); text && launchedRank < 0)
-      launchedRank = std::atoi(text);
+  int launchedRank = runtime::launchedRank();
   int status = StatusFailure;
   try {
     status = run(argc, argv, launchedRank);
+  } catch (const LaunchError &error) {
+    printError(error.what());
+    status = error.status;
   } catch (const Error &error) {
     if (!error.quiet && launchedRank <= 0)
       printError(error.what());

@@ -4,7 +4,6 @@
 #include "dsopt/Runtime/Data.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <sys/stat.h>
 
@@ -72,37 +71,6 @@ static bool hasMomentum(const Program &program) {
   return false;
 }
 
-static int environmentNumber(const char *name) {
-  const char *text = std::getenv(name);
-  return text && *text ? std::atoi(text) : -1;
-}
-
-/// Who started this process (CONTRACT section 1, Launchers).
-static void findLauncher(RunSettings &settings, const ParsedOptions &options) {
-  std::string given = options.text("launcher");
-  bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK");
-  if (given == "none")
-    return;
-  if (given == "mpi" || (given.empty() && mpi)) {
-    settings.launcher = Launcher::Mpi;
-    settings.launchedRanks = std::max(environmentNumber("OMPI_COMM_WORLD_SIZE"), 0);
-    settings.launchedRank = environmentNumber("OMPI_COMM_WORLD_RANK");
-    if (settings.launchedRank < 0)
-      settings.launchedRank = environmentNumber("PMIX_RANK");
-    return;
-  }
-  const char *torch[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
-  if (std::all_of(std::begin(torch), std::end(torch), [](const char *name) { return std::getenv(name); }))
-    throw Error(StatusInput,
-                "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
-                "available yet; -launcher=none starts the ranks here",
-                environmentNumber("RANK") > 0);
-  if (environmentNumber("SLURM_PROCID") >= 0 && environmentNumber("SLURM_STEP_NUM_TASKS") > 1)
-    throw Error(StatusInput,
-                "started by srun without PMIx, which is not available yet; use mpirun, or srun --mpi=pmix",
-                environmentNumber("SLURM_PROCID") > 0);
-}
-
 /// The schedule with its parameters; what it does not take is an Error.
 static void resolveSchedule(RunOptions &run, const Program &program, const ParsedOptions &options) {
   std::string name = options.text("lr-schedule");
@@ -129,7 +97,7 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
 RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOptions options) {
   RunSettings settings;
   // The launcher first: it decides which rank prints what is wrong with the rest.
-  findLauncher(settings, options);
+  settings.launch = findLaunch(options.text("launcher"));
   if (!options.compiledIn.empty())
     refuseCompiledIn(program, options.compiledIn);
   const ParsedOptions given = options;

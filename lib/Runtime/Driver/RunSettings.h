@@ -4,6 +4,7 @@
 #define DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
 
 #include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/Session.h"
 
@@ -11,8 +12,6 @@
 #include <vector>
 
 namespace dsopt::runtime {
-
-enum class Launcher { Local, Mpi };
 
 struct RunSettings {
   RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
@@ -26,9 +25,7 @@ struct RunSettings {
   bool resumed = false; ///< there was a checkpoint to go on from
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
-  Launcher launcher = Launcher::Local;
-  int launchedRanks = 0;   ///< Mpi: what the launcher says, 0 if nothing
-  int launchedRank = -1;   ///< Mpi: which of them this is, -1 if it does not say
+  Launch launch;
   std::string commandLine; ///< this run's
 };
 

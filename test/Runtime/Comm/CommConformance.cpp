@@ -2,7 +2,8 @@
 //
 // `kBackends` has one row for each engine: how N ranks of it are started. Every
 // rank runs `conform` and says how many expectations failed. Under MPI the ranks
-// are this program again, started by mpirun with --conform.
+// are this program again, started by mpirun with --conform; launched ones meet
+// through sockets, on hosts that have different names only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +11,9 @@
 #include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "Ranks.h"
+#include "dsopt/Runtime/World.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -217,6 +220,60 @@ bool runShared(int ranks) {
   return good;
 }
 
+/// Ranks that know only their number and a port; `host` names the host of each.
+std::vector<int> runWorld(int ranks, const std::function<std::string(int)> &host,
+                          const std::function<int(Engine &, char *)> &body) {
+  // Not a fixed port: several tests may run at the same time.
+  int port = 20000 + getpid() % 12000;
+  std::vector<pid_t> pids;
+  fflush(nullptr);
+  for (int rank = 0; rank < ranks; ++rank) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      Joined joined;
+      int status = 99;
+      try {
+        Meeting meeting;
+        meeting.rank = rank;
+        meeting.size = ranks;
+        meeting.address = "127.0.0.1";
+        meeting.port = port;
+        meeting.host = host(rank);
+        joined = joinWorld(meeting, std::vector<int64_t>(ranks, kArena));
+        status = body(*joined.engine, joined.arena);
+        joined.engine->finish();
+      } catch (const Error &error) {
+        if (joined.engine)
+          joined.engine->fail(error.status, error.quiet);
+        if (!error.quiet)
+          fprintf(stderr, "rank %d: %s\n", rank, error.what());
+        status = error.quiet ? error.status : 10 + error.status;
+      }
+      fflush(nullptr);
+      _exit(status);
+    }
+    pids.push_back(pid);
+  }
+  std::vector<int> statuses;
+  for (pid_t pid : pids) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    statuses.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  }
+  return statuses;
+}
+
+std::string alone(int rank) { return "host" + std::to_string(rank); }
+std::string everyoneHere(int) { return "here"; }
+std::string pairs(int rank) { return "host" + std::to_string(rank / 2); }
+std::string inTurn(int rank) { return "host" + std::to_string(rank % 2); }
+
+template <std::string (*host)(int)> bool runLaunched(int ranks) {
+  std::vector<int> statuses =
+      runWorld(ranks, host, [](Engine &engine, char *arena) { return conform(engine, arena, 2); });
+  return std::count(statuses.begin(), statuses.end(), 0) == ranks;
+}
+
 bool runMpi(int ranks) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
@@ -230,7 +287,12 @@ struct Backend {
   const char *name;
   bool (*run)(int ranks);
 };
-constexpr Backend kBackends[] = {{"SharedMemory", runShared}, {"MPI", runMpi}};
+constexpr Backend kBackends[] = {{"SharedMemory", runShared},
+                                 {"MPI", runMpi},
+                                 {"Tcp", runLaunched<alone>},
+                                 {"OneHost", runLaunched<everyoneHere>},
+                                 {"PairsOfRanksAHost", runLaunched<pairs>},
+                                 {"TwoHostsInTurn", runLaunched<inTurn>}};
 
 class Conformance : public testing::TestWithParam<std::tuple<Backend, int>> {};
 
@@ -283,6 +345,55 @@ TEST(SharedMemory, LeavingEarlyIsAFailure) {
     return 0;
   });
   EXPECT_EQ(WEXITSTATUS(statuses[0]), 2);
+}
+
+class Launched : public testing::TestWithParam<std::string (*)(int)> {};
+INSTANTIATE_TEST_SUITE_P(Hosts, Launched, testing::Values(alone, everyoneHere, pairs));
+
+TEST_P(Launched, EveryRankSaysThatOneDied) {
+  auto start = time(nullptr);
+  std::vector<int> statuses = runWorld(4, GetParam(), [](Engine &engine, char *) {
+    engine.barrier();
+    engine.publish(7, 42);
+    if (engine.rank() == 2)
+      raise(SIGKILL);
+    engine.barrier();
+    return 0;
+  });
+  EXPECT_LE(time(nullptr) - start, 5);
+  EXPECT_EQ(statuses, (std::vector<int>{12, 12, -1, 12}));
+}
+
+TEST_P(Launched, ARankThatFailsSpeaksForAll) {
+  EXPECT_EQ(runWorld(4, GetParam(),
+                     [](Engine &engine, char *) {
+                       if (engine.rank() == 1)
+                         throw Error(StatusInput, "as the test wants it");
+                       engine.barrier();
+                       return 0;
+                     }),
+            (std::vector<int>{1, 11, 1, 1}));
+}
+
+TEST_P(Launched, ARankThatLeavesTheWordToAnotherWaitsForIt) {
+  EXPECT_EQ(runWorld(4, GetParam(),
+                     [](Engine &engine, char *) -> int {
+                       engine.barrier();
+                       usleep(engine.rank() == 0 ? 300000 : 0);
+                       throw Error(StatusFailure, "known to all", /*quiet=*/engine.rank() != 0);
+                     }),
+            (std::vector<int>{12, 2, 2, 2}));
+}
+
+TEST_P(Launched, LeavingEarlyIsAFailure) {
+  EXPECT_EQ(runWorld(2, GetParam(),
+                     [](Engine &engine, char *) {
+                       if (engine.rank() == 1)
+                         _exit(0);
+                       engine.barrier();
+                       return 0;
+                     }),
+            (std::vector<int>{12, 0}));
 }
 
 } // namespace
