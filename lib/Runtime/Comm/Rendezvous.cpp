@@ -132,6 +132,10 @@ std::vector<int> portsOf(const Meeting &meeting) {
   return ports;
 }
 
+bool isLoopbackName(const std::string &name) {
+  return name == "localhost" || name == "::1" || name.compare(0, 4, "127.") == 0;
+}
+
 std::string placeOf(const Meeting &meeting) { return meeting.address + ":" + std::to_string(meeting.port); }
 
 //===----------------------------------------------------------------------===//
@@ -195,7 +199,11 @@ private:
     for (int port : portsOf(meeting))
       for (Address address : addresses) {
         address.setPort(port);
-        listener = listenAt(address);
+        // A host's own name often is a loopback address to itself, but not to others.
+        if (!address.loopback() || isLoopbackName(meeting.address))
+          listener = listenAt(address);
+        else
+          errno = EADDRNOTAVAIL;
         if (!listener && errno == EADDRNOTAVAIL) {
           // The name is one for others, as behind a translated address.
           Address any;
@@ -338,7 +346,7 @@ private:
   /// Tells all, also who comes in the next seconds.
   [[noreturn]] void refuse(int status, const std::string &text) {
     refusal = said(status, text);
-    patience = Patience{Patience::Clock::now() + seconds(3), meeting.interrupted};
+    patience.end = patience.over() ? patience.end : Patience::Clock::now() + seconds(3);
     informed = 1;
     for (const std::optional<Guest> &guest : guests)
       if (guest && guest->socket) {

@@ -144,10 +144,10 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
          "cannot read 'nowhere/tiny.bin', which holds parameter 'w': No such file or directory");
   expect("OMPI_COMM_WORLD_SIZE=3 " + start + "-data=data.npz",
          "the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
-  expect("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 " + start + "-data=data.npz",
-         "started by torchrun (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set), which is not "
-         "available yet; "
-         "-launcher=none starts the ranks here");
+  expect("RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=1 " + start + "-data=data.npz",
+         "rank 1: the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
+  expect("RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " + start + "-data=data.npz",
+         "RANK=2: expected 0 to 1, since WORLD_SIZE=2");
   expect(DSOPT_RUN " data.npz",
          "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
 }
