@@ -230,8 +230,7 @@ private:
       if (guest && guest->socket)
         entries.push_back({guest->socket.fd(), POLLIN, 0});
     poll(entries.data(), entries.size(), 100);
-    if (meeting.interrupted && meeting.interrupted())
-      throw Error(StatusInterrupted, "interrupted before the ranks had met", /*quiet=*/true);
+    checkInterrupted(patience);
     for (std::optional<Guest> &guest : guests) {
       char byte;
       if (guest && guest->socket && recv(guest->socket.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
@@ -378,8 +377,7 @@ private:
       entries[rank].fd = guests[rank]->socket.fd();
     for (int left = meeting.size - 1; left > 0;) {
       poll(entries.data(), entries.size(), 100);
-      if (meeting.interrupted && meeting.interrupted())
-        throw Error(StatusInterrupted, "interrupted before the ranks had met", /*quiet=*/true);
+      checkInterrupted(patience);
       for (int rank = 1; rank < meeting.size; ++rank) {
         bool late = entries[rank].fd >= 0 && patience.over();
         if (!entries[rank].revents && !late)

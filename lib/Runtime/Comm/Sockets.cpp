@@ -74,10 +74,14 @@ static Address addressBy(int (*get)(int, sockaddr *, socklen_t *), const Socket 
 Address localAddress(const Socket &socket) { return addressBy(getsockname, socket); }
 Address peerAddress(const Socket &socket) { return addressBy(getpeername, socket); }
 
+void checkInterrupted(const Patience &patience) {
+  if (patience.interrupted && patience.interrupted())
+    throw Error(StatusInterrupted, "interrupted before the ranks had met", /*quiet=*/true);
+}
+
 bool waitFor(int fd, short events, const Patience &patience) {
   while (true) {
-    if (patience.interrupted && patience.interrupted())
-      throw Error(StatusInterrupted, "interrupted before the ranks had met", /*quiet=*/true);
+    checkInterrupted(patience);
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(patience.end - Patience::Clock::now());
     pollfd entry{fd, events, 0};
     if (poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count() + 1, 0, 100))) > 0)

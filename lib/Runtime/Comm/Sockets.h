@@ -83,8 +83,10 @@ Socket acceptOnce(const Socket &listener, const Patience &patience);
 /// No waiting for more to send, and an end when the peer's host is gone.
 void prepareStream(const Socket &socket);
 
-/// True once `events` (of poll) has come, false at the end of patience. Throws an Error of status 3 when
-/// interrupted.
+/// Throws an Error of status 3 when interrupted.
+void checkInterrupted(const Patience &patience);
+
+/// True once `events` (of poll) has come, false at the end of patience; checks for interruption.
 bool waitFor(int fd, short events, const Patience &patience);
 
 // Whole messages; throw Disconnected.
