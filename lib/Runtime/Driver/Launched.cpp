@@ -30,7 +30,8 @@ static uint64_t hashOptions(const RunSettings &settings, const Program &program)
   std::string text;
   for (const auto &[name, value] : optionsOf(program, settings.options))
     text += name + "=" + value + "\n";
-  for (int64_t value : {settings.steps, settings.saveEvery, int64_t(settings.resumed)})
+  for (int64_t value : {settings.steps, settings.saveEvery, int64_t(settings.resumed), settings.evalEvery,
+                        settings.evalBatches})
     text += std::to_string(value) + "\n";
   for (bool value :
        {settings.save.empty(), settings.log.empty(), settings.saveWeights.empty(), settings.saveOnnx.empty(),
