@@ -217,8 +217,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == OptionUse::Run)
       defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
   // The path of the data is not part of a program.
-  for (const char *name :
-       {"data", "eval", "eval-data", "log", "quiet", "save-weights", "save-onnx", "breakdown", "report"})
+  for (const char *name : {"data", "eval", "eval-data", "log", "quiet", "save-weights", "save-onnx", "trace",
+                           "breakdown", "report"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }

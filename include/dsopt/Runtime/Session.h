@@ -165,6 +165,11 @@ public:
   /// Collective.
   MachineLimits measureMachine(const std::vector<CallRow> &rows);
 
+  /// Notes when actions run in the next `steps` steps.
+  void trace(int64_t steps);
+  /// Collective: rank 0 writes what was noted as a Chrome trace; nothing is noted any more.
+  void writeTrace(const std::string &path);
+
   /// Asks for a stop at the step all ranks agree on; may be called from a signal handler.
   void requestStop();
 

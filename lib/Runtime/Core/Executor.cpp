@@ -314,7 +314,10 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   early.lr = result->lr;
   writeTables(early);
   double times[5] = {};
+  Clock::time_point begin = Clock::now();
   runActions(times);
+  if (trace)
+    trace->note(step, Trace::Step, begin, Clock::now());
   result->breakdown = {times[0], times[1], times[2], times[3], times[4]};
 }
 
@@ -363,6 +366,8 @@ void Executor::runActions(double (&times)[5]) {
           if (complete) {
             if (rt.profile && actions[flying[slot]].action->kind != ActionKind::Agree)
               measured(actions[flying[slot]], Clock::now() - started[slot]);
+            if (trace)
+              trace->note(step, flying[slot], started[slot], Clock::now());
             finished(flying[slot]);
             flying[slot] = -1;
           }
@@ -391,6 +396,8 @@ void Executor::runActions(double (&times)[5]) {
           flying[slot] = index;
           continue;
         }
+        if (trace)
+          trace->note(step, index, begin, Clock::now());
         finished(index);
         break; // polls what flies between computations
       }
@@ -403,6 +410,8 @@ void Executor::runActions(double (&times)[5]) {
     Clock::time_point begin = Clock::now();
     engine.sleep(seen);
     times[static_cast<int>(Timer::Waiting)] += since(begin);
+    if (trace)
+      trace->wait(step, begin, Clock::now());
   }
   engine.publish(step, -1);
 }

@@ -13,6 +13,7 @@
 
 #include "Core/Agreement.h"
 #include "Core/Decide.h"
+#include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
 
 #include <atomic>
@@ -36,6 +37,8 @@ public:
 
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
+  /// Notes when actions run, from now on; null: no more.
+  void record(Trace *newTrace) { trace = newTrace; }
 
 private:
   static constexpr int kStreams = 4;
@@ -111,6 +114,7 @@ private:
   int64_t *appliedSteps = nullptr;
   const std::atomic<bool> *stopRequest = nullptr;
   StepResult *result = nullptr;
+  Trace *trace = nullptr;
 };
 
 } // namespace dsopt::runtime

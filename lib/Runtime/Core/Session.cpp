@@ -108,6 +108,7 @@ public:
   }
 
   std::unique_ptr<Profile> profile;
+  std::unique_ptr<Trace> trace;
   const Program &program;
   RankInfo info;
   Engine &engine;
@@ -277,6 +278,18 @@ std::vector<CallRow> Session::measuredCalls() const {
 }
 MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
   return state->measureMachine(rows);
+}
+
+void Session::trace(int64_t steps) {
+  int64_t actions = state->program.positions[state->info.position].actions.size();
+  state->trace = std::make_unique<Trace>(actions, steps);
+  state->executor.record(state->trace.get());
+}
+void Session::writeTrace(const std::string &path) {
+  state->executor.record(nullptr);
+  if (state->trace)
+    runtime::writeTrace(state->program, state->engine, *state->trace, path);
+  state->trace.reset();
 }
 
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }

@@ -35,7 +35,8 @@ static uint64_t hashOptions(const RunSettings &settings, const Program &program)
     text += std::to_string(value) + "\n";
   for (bool value :
        {settings.save.empty(), settings.log.empty(), settings.saveWeights.empty(), settings.saveOnnx.empty(),
-        settings.breakdown, settings.reportKernels, settings.options.logNorms})
+        settings.evalData.empty(), settings.evaluates, settings.trace.empty(), settings.breakdown,
+        settings.reportKernels, settings.options.logNorms})
     text += value ? '1' : '0';
   return XXH3_64bits(text.data(), text.size());
 }

@@ -17,6 +17,8 @@
 using namespace dsopt::runtime;
 
 namespace {
+/// Steps of a run that -trace records: enough to see how they go, and a file that a browser opens.
+constexpr int64_t kTracedSteps = 20;
 std::atomic<Session *> activeSession{nullptr};
 volatile std::sig_atomic_t stopRequests = 0;
 volatile std::sig_atomic_t launcherProcess = 0;
@@ -230,6 +232,9 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   int64_t measuredSteps = 0;
   if (settings.reportKernels)
     session.measureCalls();
+  bool traces = !settings.trace.empty() && !settings.evaluates;
+  if (traces)
+    session.trace(kTracedSteps);
   try {
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress);
@@ -250,6 +255,11 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         session.measureCalls();
         measuredMs = measuredSteps = 0;
       }
+      if (traces && session.stepsDone() == stepsBefore + kTracedSteps) {
+        session.writeTrace(settings.trace);
+        traces = false;
+        before = std::chrono::steady_clock::now();
+      }
       if (first) {
         log->step(result, seconds);
         progress.step(result, seconds);
@@ -268,6 +278,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         before = std::chrono::steady_clock::now();
       }
     }
+    if (traces)
+      session.writeTrace(settings.trace);
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);

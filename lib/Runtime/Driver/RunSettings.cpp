@@ -174,6 +174,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     throw Error(StatusInput, "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
+  settings.trace = options.text("trace");
   settings.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
   settings.quiet = options.has("quiet");
