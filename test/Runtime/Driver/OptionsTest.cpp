@@ -76,7 +76,7 @@ TEST(Options, MisspeltOnesNameTheNearest) {
 TEST(Options, WhatIsNotThereYetSaysSo) {
   EXPECT_EQ(message({"-tp=2"}), "option -tp is not available yet");
   EXPECT_EQ(message({"-precision=fp16"}), "option -precision=fp16 is not available yet");
-  EXPECT_EQ(message({"-trace=file"}, Tool::Program), "option -trace is not available yet");
+  EXPECT_EQ(message({"-nvme-path=file"}, Tool::Program), "option -nvme-path is not available yet");
 }
 
 TEST(Options, ValuesAreChecked) {

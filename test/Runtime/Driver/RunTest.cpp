@@ -125,7 +125,7 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
   };
   std::string start = DSOPT_RUN " " TINY2 " ";
   expect(start + "-stesp=3", "unknown option -stesp; did you mean -steps?");
-  expect(start + "-trace=file", "option -trace is not available yet");
+  expect(start + "-nvme-path=file", "option -nvme-path is not available yet");
   expect(start + "-resume=auto",
          "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   expect(start + "-save-every=2", "option -save-every needs -save=DIR");
