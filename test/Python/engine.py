@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 
-source, build = sys.argv[1:3]
+source, build = map(os.path.abspath, sys.argv[1:3])
 os.environ["DSOPT_BUILD"] = build
 sys.path.insert(0, os.path.join(source, "python"))
 warnings.filterwarnings("ignore")

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import warnings
 
-source, build = sys.argv[1:3]
+source, build = map(os.path.abspath, sys.argv[1:3])
 os.environ["DSOPT_BUILD"] = build
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 sys.path.insert(0, os.path.join(source, "python"))
