@@ -27,8 +27,10 @@ for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv, "python3"]:
     found = candidate and shutil.which(candidate)
     if found and subprocess.run([found, "-c", probe], capture_output=True).returncode == 0:
         config.available_features.add("torch")
-        config.substitutions.append(("%torch-python", found))
         break
+else:
+    found = "python3"
+config.substitutions.append(("%torch-python", found))
 config.substitutions.append(("%build", config.dsopt_build))
 config.substitutions.append(("%source", config.dsopt_source))
 for tool in ["dsopt-opt", "dsopt-run", "dsopt"]:

@@ -20,11 +20,12 @@ class DsoptError(RuntimeError):
 
 
 def find_tool(name: str = "dsopt") -> str:
-    """The path of a tool: in $DSOPT_BIN (a folder), in the wheel, in the clone's build folder, or
-    in $PATH."""
+    """The path of a tool: in $DSOPT_BIN (a folder), in the wheel, in the clone's build folder, where
+    CMake installed both, or in $PATH."""
     folders = [os.environ.get("DSOPT_BIN"), os.path.join(_HERE, "bin")]
     clone = os.path.dirname(os.path.dirname(_HERE))
     folders.append(os.path.join(os.environ.get("DSOPT_BUILD", os.path.join(clone, "build")), "bin"))
+    folders.append(os.path.join(clone, os.pardir, os.pardir, "bin"))  # PREFIX/share/dsopt/python/dsopt
     for folder in folders:
         path = os.path.join(folder, name) if folder else ""
         if path and os.access(path, os.X_OK):
