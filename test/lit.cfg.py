@@ -33,7 +33,7 @@ else:
 config.substitutions.append(("%torch-python", found))
 config.substitutions.append(("%build", config.dsopt_build))
 config.substitutions.append(("%source", config.dsopt_source))
-for tool in ["dsopt-opt", "dsopt-run", "dsopt"]:
+for tool in ["dsopt-opt", "dsopt-run", "dsopt-report", "dsopt"]:
     config.substitutions.append((rf"(?<![\w./-]){tool}(?![\w./-])", os.path.join(tools, tool)))
 for tool in ["FileCheck", "not", "count", "split-file"]:
     config.substitutions.append((rf"(?<![\w./-]){tool}(?![\w./-])", os.path.join(config.llvm_tools, tool)))

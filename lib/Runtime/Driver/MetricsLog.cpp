@@ -117,6 +117,24 @@ void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
           ",\"eval_batches\":" + std::to_string(result.microBatches) + "}");
 }
 
+void MetricsLog::breakdown(const std::vector<Breakdown> &ranks) {
+  if (!file)
+    return;
+  std::string line;
+  auto part = [&](const char *name, double Breakdown::*time) {
+    line += std::string(line.empty() ? "" : ",") + "\"" + name + "\":[";
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      line += (rank ? "," : "") + jsonNumber(ranks[rank].*time, 6);
+    line += "]";
+  };
+  part("forward", &Breakdown::forward);
+  part("backward", &Breakdown::backward);
+  part("communication", &Breakdown::communication);
+  part("update", &Breakdown::update);
+  part("waiting", &Breakdown::waiting);
+  write("{\"breakdown\":{" + line + "}}");
+}
+
 void MetricsLog::end(int64_t steps, const std::string &weightsHash, const std::string &status) {
   if (!file)
     return;

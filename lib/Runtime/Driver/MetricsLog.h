@@ -38,6 +38,8 @@ public:
   void step(const StepResult &result, double seconds);
   /// The loss on other data after step `step`.
   void evaluation(int64_t step, const Evaluation &result);
+  /// Milliseconds of a step, by rank.
+  void breakdown(const std::vector<Breakdown> &ranks);
   void end(int64_t steps, const std::string &weightsHash, const std::string &status);
 
 private:

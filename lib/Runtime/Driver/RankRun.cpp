@@ -125,7 +125,9 @@ struct Shares {
   double milliseconds = 0;
 };
 
-std::string breakdownOf(const Program &program, Engine &engine, const Shares &mine, int64_t steps) {
+/// The table of -breakdown; the log gets the numbers.
+std::string breakdownOf(const Program &program, Engine &engine, const Shares &mine, int64_t steps,
+                        MetricsLog *log) {
   std::vector<Breakdown> ranks;
   std::vector<double> milliseconds;
   double share = 1.0 / static_cast<double>(std::max<int64_t>(steps, 1));
@@ -135,6 +137,8 @@ std::string breakdownOf(const Program &program, Engine &engine, const Shares &mi
                      sum.waiting * share});
     milliseconds.push_back(other.milliseconds * share);
   }
+  if (log)
+    log->breakdown(ranks);
   return breakdownTable(program, ranks, milliseconds);
 }
 
@@ -292,7 +296,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
     bool interrupted = stopped && (settings.evaluates || session.stepsDone() < settings.steps);
     if (settings.breakdown) {
-      std::string table = breakdownOf(program, engine, shares, session.stepsDone() - stepsBefore);
+      std::string table = breakdownOf(program, engine, shares, session.stepsDone() - stepsBefore, log.get());
       if (first)
         progress.line(table);
     }

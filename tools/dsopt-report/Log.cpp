@@ -1,0 +1,103 @@
+//===- Log.cpp - what a run wrote with -log -------------------------------===//
+
+#include "Log.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+
+using nlohmann::json;
+
+namespace dsopt::report {
+
+double numberOf(const json &value, double otherwise) {
+  if (value.is_number())
+    return value.get<double>();
+  if (value == "nan")
+    return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf" || value == "-inf")
+    return (value == "inf" ? 1 : -1) * std::numeric_limits<double>::infinity();
+  return otherwise;
+}
+
+/// Takes a line's numbers; steps that an earlier run of the log went through again are the later ones'.
+static void takeStep(Log &log, const json &line) {
+  int64_t step = line["step"].get<int64_t>();
+  for (auto &[name, value] : line.items()) {
+    bool number = value.is_number() || value == "nan" || value == "inf" || value == "-inf";
+    if (name != "step" && number)
+      log.series[name][step] = numberOf(value, 0);
+  }
+  if (line.contains("loss"))
+    log.lastStep = line;
+}
+
+static void takeRun(Log &log, const json &run, int64_t &starts) {
+  log.run = run;
+  log.end = nullptr;
+  ++starts;
+}
+
+Log readLog(const std::string &path) {
+  std::ifstream file(path);
+  if (!file)
+    throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
+  Log log;
+  log.path = log.name = path;
+  int64_t number = 0, starts = 0, broken = 0, firstBroken = 0;
+  bool lastBroken = false, startsNow = false;
+  for (std::string text; std::getline(file, text);) {
+    ++number;
+    if (text.find_first_not_of(" \r\t") == std::string::npos)
+      continue;
+    json line = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    lastBroken = !line.is_object();
+    if (lastBroken) {
+      firstBroken = broken++ ? firstBroken : number;
+    } else if (line.contains("run") && line["run"].is_object()) {
+      takeRun(log, line["run"], starts);
+      startsNow = starts > 1;
+    } else if (line.contains("step") && line["step"].is_number_integer()) {
+      if (startsNow && line.contains("loss")) {
+        int64_t step = line["step"].get<int64_t>();
+        log.resumed.push_back(step);
+        for (auto &[name, series] : log.series)
+          series.erase(series.lower_bound(step), series.end());
+        startsNow = false;
+      }
+      takeStep(log, line);
+    } else if (line.contains("breakdown") && line["breakdown"].is_object()) {
+      log.breakdown = line["breakdown"];
+    } else if (line.contains("end") && line["end"].is_object()) {
+      log.end = line["end"];
+    }
+  }
+  if (log.run.is_null() && log.series.empty())
+    throw std::runtime_error(path + (number == 0 ? " is empty" : " holds no line of a run") +
+                             "; expected what a run writes with -log=FILE.jsonl");
+  if (broken && (broken > 1 || !lastBroken))
+    log.notes.push_back(std::to_string(broken) + " lines could not be read, the first is line " +
+                        std::to_string(firstBroken));
+  else if (broken)
+    log.notes.push_back("the last line is incomplete, as of a run that was killed");
+  if (log.run.is_null())
+    log.notes.push_back("the log does not say what ran: its first line is missing");
+  if (log.series.empty())
+    log.notes.push_back("no step is logged");
+  for (const char *name : {"loss", "eval_loss", "grad_norm"})
+    for (auto &[step, value] : log.series[name])
+      if (!std::isfinite(value)) {
+        log.notes.push_back(std::string(name) + " is " +
+                            (std::isnan(value) ? "nan"
+                             : value > 0       ? "inf"
+                                               : "-inf") +
+                            " in step " + std::to_string(step));
+        break;
+      }
+  return log;
+}
+
+} // namespace dsopt::report

@@ -1,0 +1,39 @@
+//===- Log.h - what a run wrote with -log -----------------------*- C++ -*-===//
+
+#ifndef DSOPT_TOOLS_DSOPT_REPORT_LOG_H
+#define DSOPT_TOOLS_DSOPT_REPORT_LOG_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace dsopt::report {
+
+/// Values by step. Where a run went on from an older checkpoint the newer value counts; NaN and
+/// infinities are kept.
+using Series = std::map<int64_t, double>;
+
+/// One log. CONTRACT section 4 has its form.
+struct Log {
+  std::string path, name;               ///< the name is what tells it from the others
+  nlohmann::json run = nullptr;         ///< the last {"run":...}, null without
+  nlohmann::json end = nullptr;         ///< the last {"end":...}, null of a run that did not come to it
+  nlohmann::json lastStep = nullptr;    ///< with the lists of ranks
+  nlohmann::json breakdown = nullptr;   ///< of -breakdown: milliseconds of a step, by part and rank
+  std::map<std::string, Series> series; ///< loss, lr, step_ms, eval_loss ...
+  std::vector<int64_t> resumed;         ///< first steps of later runs of the same log
+  std::vector<std::string> notes;       ///< what is odd about the file
+};
+
+/// Throws std::runtime_error if there is no file, or nothing of a run in it.
+Log readLog(const std::string &path);
+
+/// A number, also where the log has "nan" or "inf"; `otherwise` if it is neither.
+double numberOf(const nlohmann::json &value, double otherwise);
+
+} // namespace dsopt::report
+
+#endif // DSOPT_TOOLS_DSOPT_REPORT_LOG_H
