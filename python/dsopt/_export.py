@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import json
 import os
 import warnings
@@ -208,9 +209,35 @@ def _rename(graph: Any, names: Mapping[str, str]) -> None:
                 _rename(attribute.g, names)
 
 
+def _export_dynamo(wrapped: Any, values: List[Any], names: List[str], opset: int, dynamic_shapes: Any) -> Any:
+    import torch
+
+    shapes = None if dynamic_shapes is None else {"values": tuple(
+        dynamic_shapes[name] if isinstance(dynamic_shapes, Mapping) else one
+        for name, one in zip(names, dynamic_shapes))}
+    return torch.onnx.export(wrapped, tuple(values), None, input_names=names, output_names=["loss"],
+                             opset_version=opset, dynamo=True, optimize=False, dynamic_shapes=shapes,
+                             verbose=False).model_proto
+
+
+def _export_torchscript(wrapped: Any, values: List[Any], names: List[str], opset: int, dynamic_shapes: Any) -> Any:
+    import onnx
+    import torch
+
+    if dynamic_shapes is not None:
+        raise ValueError("dynamic_shapes is for the exporter dynamo")
+    buffer = io.BytesIO()
+    torch.onnx.export(wrapped, tuple(values), buffer, input_names=names, output_names=["loss"], opset_version=opset,
+                      dynamo=False, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+    return onnx.load_from_string(buffer.getvalue())
+
+
+_EXPORTERS = {"dynamo": _export_dynamo, "torchscript": _export_torchscript}
+
+
 def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
            loss: Optional[Callable[[Any, Dict[str, Any]], Any]] = None, opset: int = 20,
-           dynamic_shapes: Any = None) -> ExportReport:
+           dynamic_shapes: Any = None, exporter: str = "dynamo") -> ExportReport:
     """Writes a PyTorch model and its loss as an ONNX model that dsopt trains.
 
     example_inputs  a dict of inputs by name (a tuple takes forward's names): one micro-batch. Its shapes are the
@@ -218,24 +245,23 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     loss            loss(outputs, inputs) -> scalar. Without it, forward has to return the loss, or an output with
                     `.loss`, as models of transformers do when they are given labels.
 
+    exporter        PyTorch's: "dynamo", or "torchscript", its older one, for what the first cannot do.
+
     The model is exported in the mode it is in. Every parameter that the loss depends on is found again in the
     file, with its value and under PyTorch's name, or this raises: none is folded, merged or dropped.
     """
     import onnx
     import torch
 
+    if exporter not in _EXPORTERS:
+        raise ValueError(f"exporter={exporter!r}: expected one of {', '.join(_EXPORTERS)}")
     path = os.fspath(path)
     inputs = _named_inputs(model, example_inputs)
     names, values = list(inputs), list(inputs.values())
     wrapped = _with_loss(model, names, loss)
     with _quiet(model):
-        shapes = None if dynamic_shapes is None else {"values": tuple(
-            dynamic_shapes[name] if isinstance(dynamic_shapes, Mapping) else one
-            for name, one in zip(names, dynamic_shapes))}
         try:
-            program = torch.onnx.export(wrapped, tuple(values), None, input_names=names, output_names=["loss"],
-                                        opset_version=opset, dynamo=True, optimize=False, dynamic_shapes=shapes,
-                                        verbose=False)
+            proto = _EXPORTERS[exporter](wrapped, values, names, opset, dynamic_shapes)
         except Exception as error:
             cause: Optional[BaseException] = error
             while cause is not None and not isinstance(cause, NoLoss):
@@ -243,7 +269,6 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
             if cause is not None:
                 raise cause from None
             raise
-    proto = program.model_proto
     graph = proto.graph
     folder = os.path.dirname(os.path.abspath(path))
     found, missing = _match(model, graph, folder)

@@ -133,6 +133,8 @@ report = dsopt.export(odd, (torch.randint(0, 11, (2, 6)),), path("odd.onnx"), lo
 check(report.unused == ["unused.weight", "unused.bias"] and report.parameters == 1, report)
 result = dsopt.train(path("odd.onnx"), {"ids": np.random.default_rng(0).integers(0, 11, (4, 2, 6))}, lr=0.1, weights=path("odd"))
 check(list(dsopt.read_weights(path("odd"))) == ["embedding.weight"], "the shared matrix has its first name")
+older = dsopt.export(odd, (torch.randint(0, 11, (2, 6)),), path("older.onnx"), loss=next_token, exporter="torchscript", opset=18)
+check(older.unused == report.unused and older.parameters == 1, older)
 before = odd.head.weight.detach().clone()
 check(dsopt.load_weights(odd, path("odd")) == ["unused.weight", "unused.bias"], "what is not in the file")
 check(not torch.equal(before, odd.head.weight), "both uses have the trained matrix")

@@ -65,6 +65,39 @@ TEST_F(Checkpoint, SafetensorsHoldsHeaderAndTensors) {
   EXPECT_EQ(std::memcmp(file.data() + 8 + length + 24, bias.data(), 8), 0);
 }
 
+namespace {
+/// A length-delimited field of less than 128 bytes.
+std::string field(int number, const std::string &content) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(content.size()) + content;
+}
+} // namespace
+
+TEST_F(Checkpoint, SafetensorsTakesTheNamesAModelCarries) {
+  std::string rows = R"([{"onnx":"b.weight","torch":"layer.kernel","transposed":true},{"onnx":7}])";
+  std::string model = "\x08\x09" + field(14, field(1, "other") + field(2, "[]")) +
+                      field(14, field(1, "dsopt.parameters") + field(2, rows));
+  OriginalNames names = originalNames(model.data(), model.size());
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_EQ(names["b.weight"].name, "layer.kernel");
+  give(*makeSafetensorsWriter(out(), parameters, names));
+  std::string file = read(out());
+  EXPECT_NE(file.find("\"layer.kernel\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"),
+            std::string::npos);
+  const float turned[] = {1, 4, 2, 5, 3, 6};
+  EXPECT_EQ(std::memcmp(file.data() + file.size() - 32, turned, 24), 0);
+  EXPECT_EQ(std::memcmp(file.data() + file.size() - 8, bias.data(), 8), 0);
+}
+
+TEST_F(Checkpoint, OriginalNamesOfWhatIsNoModel) {
+  std::string model =
+      field(14, field(1, "dsopt.parameters") + field(2, "[{\"onnx\":\"a\",\"torch\":\"b\"}]"));
+  for (size_t bytes = 0; bytes < model.size(); ++bytes)
+    EXPECT_TRUE(originalNames(model.data(), bytes).empty()) << bytes;
+  EXPECT_EQ(originalNames(model.data(), model.size()).size(), 1u);
+  EXPECT_TRUE(originalNames(nullptr, 0).empty());
+  EXPECT_TRUE(originalNames("\x0f\xff\xff", 3).empty());
+}
+
 TEST_F(Checkpoint, OnnxAppendsInitializersToTheModel) {
   std::string model("\x08\x09", 2); // ir_version 9
   give(*makeOnnxWriter(out(), model.data(), model.size(), parameters));
