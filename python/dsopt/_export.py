@@ -71,7 +71,7 @@ def pick_loss(outputs: Any, inputs: Mapping[str, Any], loss: Optional[Callable[.
     return value.reshape(())
 
 
-def _with_loss(model: Any, names: Sequence[str], loss: Optional[Callable[..., Any]]) -> Any:
+def _with_loss(model: Any, names: Sequence[str], fixed: Mapping[str, Any], loss: Optional[Callable[..., Any]]) -> Any:
     import torch
 
     class WithLoss(torch.nn.Module):
@@ -81,7 +81,7 @@ def _with_loss(model: Any, names: Sequence[str], loss: Optional[Callable[..., An
 
         def forward(self, *values: Any) -> Any:
             inputs = dict(zip(names, values))
-            return pick_loss(self.model(**inputs), inputs, loss)
+            return pick_loss(self.model(**inputs, **fixed), inputs, loss)
 
     wrapped = WithLoss()
     wrapped.training = model.training  # as the model is, without touching its parts
@@ -242,6 +242,7 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
 
     example_inputs  a dict of inputs by name (a tuple takes forward's names): one micro-batch. Its shapes are the
                     program's, unless `dynamic_shapes` (as torch.onnx.export takes them, one for each input) says more.
+                    What is no tensor (use_cache=False) is fixed.
     loss            loss(outputs, inputs) -> scalar. Without it, forward has to return the loss, or an output with
                     `.loss`, as models of transformers do when they are given labels.
 
@@ -257,8 +258,10 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
         raise ValueError(f"exporter={exporter!r}: expected one of {', '.join(_EXPORTERS)}")
     path = os.fspath(path)
     inputs = _named_inputs(model, example_inputs)
-    names, values = list(inputs), list(inputs.values())
-    wrapped = _with_loss(model, names, loss)
+    fixed = {name: value for name, value in inputs.items() if not isinstance(value, torch.Tensor)}
+    names = [name for name in inputs if name not in fixed]
+    values = [inputs[name] for name in names]
+    wrapped = _with_loss(model, names, fixed, loss)
     with _quiet(model):
         try:
             proto = _EXPORTERS[exporter](wrapped, values, names, opset, dynamic_shapes)

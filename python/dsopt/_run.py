@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 import numpy as np
 
 from ._stream import StreamWriter, to_array, to_micro_batch
-from ._tools import DsoptError, config_words, find_tool, message_of, option_words, run_tool
+from ._tools import DsoptError, config_words, find_tool, message_of, option_words, pass_on_warnings, run_tool
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -77,6 +77,9 @@ class Run:
         self._before = 0  # bytes of the log that earlier runs wrote
         self._lines: Any = None
         self._partial = ""
+        self._ended = False
+        self._failure: Optional[DsoptError] = None
+        self._names: List[str] = []
         self._end: Optional[Dict[str, Any]] = None
         self._items: Optional[Iterator[Any]] = None
         self.stream: Optional[StreamWriter] = None
@@ -122,7 +125,7 @@ class Run:
             wanted = self.stream.micro_batches if self.stream else 1
             while len(items) < wanted:
                 try:
-                    item = to_micro_batch(next(self._items))
+                    item = to_micro_batch(next(self._items), self._input_names)
                 except StopIteration:
                     self._items = None
                     if self._process is None:
@@ -133,6 +136,14 @@ class Run:
                 if self.stream is None:
                     wanted = self.open_stream(item).micro_batches
             self.submit(items)
+
+    def _input_names(self) -> List[str]:
+        """The model's inputs in their order, for micro-batches that are tuples."""
+        if not self._names:
+            import onnx
+
+            self._names = [value.name for value in onnx.load(self._words[0], load_external_data=False).graph.input]
+        return self._names
 
     def end_stream(self) -> None:
         if self.stream is not None:
@@ -176,10 +187,16 @@ class Run:
         steps = len(self._steps())
         if self.stream is not None and steps:
             self.stream.done(steps)
-        if ended and self._process.returncode not in (0, 3):
-            status = self._process.returncode
+        if ended and not self._ended:
+            self._ended = True
             self._errors.seek(0)
-            raise DsoptError(message_of(self._errors.read()) or f"dsopt ended with status {status}", status)
+            said, status = self._errors.read(), self._process.returncode
+            if status not in (0, 3):
+                self._failure = DsoptError(message_of(said) or f"dsopt ended with status {status}", status)
+            elif self.stream is None:  # whose plan was warned about already
+                pass_on_warnings(said)
+        if self._failure:
+            raise self._failure
         return new
 
     @property
@@ -251,7 +268,8 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, weig
     """Compiles a model and trains it on ranks of this machine.
 
     data     a path (.npz, or tokens), a dict of arrays by input name, or an iterable of micro-batches: dicts of
-             tensors or arrays, as a DataLoader yields them. An iterable is read once, a few steps ahead.
+             tensors or arrays (or tuples in the order of the model's inputs), as a DataLoader yields them. An
+             iterable is read once, a few steps ahead.
     config   a DeepSpeed configuration: a path or a dict
     weights  the safetensors file to write trained weights to; `load_weights` reads it
     log      keeps the metrics there

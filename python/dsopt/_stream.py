@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 import numpy as np
 
@@ -15,15 +15,16 @@ def to_array(value: Any) -> np.ndarray:
     return np.ascontiguousarray(value)
 
 
-def to_micro_batch(item: Any, names: Sequence[str] = ()) -> Dict[str, np.ndarray]:
-    """A dict of arrays from what a loader yields: a dict, or a tuple in the order of `names`."""
+def to_micro_batch(item: Any, input_names: Callable[[], Sequence[str]]) -> Dict[str, np.ndarray]:
+    """A dict of arrays from what a loader yields: a dict, or a tuple in the order of the inputs."""
     if isinstance(item, Mapping) or hasattr(item, "keys"):
         return {key: to_array(item[key]) for key in item.keys()}
-    if isinstance(item, (tuple, list)) and names:
+    if isinstance(item, (tuple, list)):
+        names = input_names()
         if len(item) != len(names):
             raise ValueError(f"a micro-batch has {len(item)} parts, the model's inputs are {', '.join(names)}")
         return {name: to_array(value) for name, value in zip(names, item)}
-    raise TypeError(f"a micro-batch is a {type(item).__name__}; expected a dict of arrays by input name")
+    raise TypeError(f"a micro-batch is a {type(item).__name__}; expected a dict of arrays by input name, or a tuple")
 
 
 class StreamWriter:

@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Any, Dict, List, Mapping, Optional
+import warnings
+from typing import Any, List, Mapping
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -79,9 +80,18 @@ def message_of(text: str) -> str:
     return text.strip()
 
 
-def run_tool(words: List[str], environment: Optional[Dict[str, str]] = None) -> str:
+def pass_on_warnings(text: str) -> None:
+    """Python warnings of what a tool warned about."""
+    prefix = "dsopt: warning: "
+    for line in text.splitlines():
+        if line.startswith(prefix):
+            warnings.warn(line[len(prefix):], stacklevel=3)
+
+
+def run_tool(words: List[str]) -> str:
     """Runs dsopt and returns what it prints; raises what it says is wrong."""
-    done = subprocess.run([find_tool(), *words], capture_output=True, text=True, env=environment)
+    done = subprocess.run([find_tool(), *words], capture_output=True, text=True)
     if done.returncode != 0:
         raise DsoptError(message_of(done.stderr), done.returncode)
+    pass_on_warnings(done.stderr)
     return done.stdout

@@ -3,6 +3,7 @@
 usage: package.py SOURCE BUILD
 """
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 
 source, build = map(os.path.abspath, sys.argv[1:3])
 os.environ["DSOPT_BUILD"] = build
@@ -79,6 +81,17 @@ check(result.steps == 2 and os.path.exists(path("saved/step-00000002/manifest.js
 result = dsopt.train(model, items(8), micro_batches=4, resume=path("saved"), lr=1e-2)
 check(result.steps == 4 and len(result.losses) == 2, result)
 
+# Tuples take the model's order; -steps ends an endless stream.
+endless = ((one["x"], one["labels"]) for _ in itertools.count() for one in items())
+tuples = dsopt.train(model, endless, steps=8, micro_batches=4, **common)
+check(tuples.weights_hash == first.weights_hash, tuples)
+
+# What the compiler warns about is a warning here.
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    dsopt.train(model, npz, steps=1, config={"zero_optimization": {"stage": 1, "overlap_comm": False}})
+check(len(caught) == 1 and "the compiler decides this by itself" in str(caught[0].message), caught)
+
 # An evaluation among the metrics.
 result = dsopt.train(model, items(8), lr=1e-2, micro_batches=2, eval_data=npz, eval_every=2)
 check(len(result.eval_losses) == 2, result)
@@ -100,7 +113,8 @@ check(mapped["second.kernel"].shape == tuple(reversed(numpy_helper.to_array(matr
 # What is wrong is said.
 fails(lambda: dsopt.train(model, npz, zeroo=3), "unknown option -zeroo; did you mean -zero?")
 fails(lambda: dsopt.train(model, items(1), micro_batches=4), "the data ended after 1 micro-batches")
-fails(lambda: dsopt.train(model, [[1, 2]]), "a micro-batch is a list; expected a dict of arrays by input name")
+fails(lambda: dsopt.train(model, [1]), "a micro-batch is a int; expected a dict of arrays by input name, or a tuple")
+fails(lambda: dsopt.train(model, [(1, 2, 3)]), "a micro-batch has 3 parts, the model's inputs are x, labels")
 fails(lambda: dsopt.train(model, ({"x": one["x"]} for one in items())), "no array 'labels'")
 fails(lambda: dsopt.train(model, items(), lr_schedule="cosine"), "a stream's end is not known; give -lr-decay-steps or -steps")
 fails(lambda: dsopt.train(model, items(), shuffle=True), "a stream comes in its writer's order")

@@ -101,7 +101,9 @@ JsonFile readJson(const std::string &path) {
       place = message.take_until([](char c) { return c == ','; }).str();
       what = message.substr(message.find("]: ") + 3).str();
     }
-    throw runtime::Error(1, path + ":" + place + ": no JSON: " + what);
+    bool comment = text.contains("//") || text.contains("/*") || text.contains("#");
+    throw runtime::Error(1, path + ":" + place + ": no JSON: " + what +
+                                (comment ? "; JSON has no comments (DeepSpeed reads Hjson, which has)" : ""));
   }
   if (!parsed->getAsObject())
     throw runtime::Error(1, path + ": expected one object {...} of keys");
