@@ -16,8 +16,9 @@ namespace dsopt {
 /// Graph to dist: what is trained, as which kernels, and where it lives.
 static const char *const kToDist[] = {
     // stage 2: autodiff
-    "canonicalize", "cse", "raise-attention", "raise-linear-nll", "find-blocks", "build-evaluation",
-    "build-backward", "merge-loss-gradient", "append-optimizer", "verify-graph",
+    "canonicalize", "cse", "raise-normalizations", "raise-activations", "raise-rotary", "raise-attention",
+    "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
+    "append-optimizer", "verify-graph",
     // stage 3: kernels
     "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
     "absorb-movements", "form-kernels", "apply-precision", "form-blocks",

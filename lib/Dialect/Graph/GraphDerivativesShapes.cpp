@@ -105,6 +105,11 @@ LogicalResult gradient(ConcatOp op, GradientBuilder &g) {
   return success();
 }
 LogicalResult gradient(SliceOp op, GradientBuilder &g) {
+  // What only changes the order of elements is its own adjoint.
+  if (op.getType() == op.getInput().getType()) {
+    g.set(0, g.make<SliceOp>(g.grad(), op.getStarts(), op.getSizes(), op.getSteps()));
+    return success();
+  }
   g.set(0, g.make<SliceGradOp>(op.getInput().getType(), g.grad(), op.getStarts(), op.getSteps()));
   return success();
 }

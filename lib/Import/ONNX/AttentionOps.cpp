@@ -286,6 +286,7 @@ static LogicalResult rotaryEmbedding(NodeBuilder &n) {
     return n.error() << "rotates " << rotated << " of " << shape[3]
                      << " numbers, expected an even number of them";
   int64_t half = rotated / 2;
+  bool interleaved = n.integerAttr("interleaved", 0) != 0;
   auto cache = [&](Value table) -> Value {
     if (n.has(3)) {
       Value places = n.input(3);
@@ -299,40 +300,36 @@ static LogicalResult rotaryEmbedding(NodeBuilder &n) {
                 << shape[2] << ", " << half << "]";
       return {};
     }
-    return e.reshape(table, {own[0], 1, own[1], own[2]});
+    SmallVector<int64_t> spread{own[0], 1, own[1], own[2]};
+    spread.insert(spread.end() - !interleaved, 1);
+    return e.reshape(table, spread);
   };
   cosine = cache(cosine);
   sine = cosine ? cache(sine) : Value();
   if (!sine)
     return failure();
-  Value turning = e.slice(x, 3, 0, rotated), first, second;
-  bool interleaved = n.integerAttr("interleaved", 0) != 0;
-  SmallVector<int64_t> pairs{shape[0], shape[1], shape[2], half, 2},
-      halves{shape[0], shape[1], shape[2], half};
-  if (interleaved) {
-    Value split = e.reshape(turning, pairs);
-    first = e.reshape(e.slice(split, 4, 0, 1), halves);
-    second = e.reshape(e.slice(split, 4, 1, 1), halves);
-  } else {
-    first = e.slice(turning, 3, 0, half);
-    second = e.slice(turning, 3, half, half);
-  }
-  Value real = e.sub(e.mul(cosine, first), e.mul(sine, second));
-  Value imaginary = e.add(e.mul(sine, first), e.mul(cosine, second));
-  Value result;
-  if (interleaved) {
-    SmallVector<int64_t> single(halves);
-    single.push_back(1);
-    Value joined = e.concat({e.reshape(real, single), e.reshape(imaginary, single)}, 4);
-    result = e.reshape(joined, {shape[0], shape[1], shape[2], rotated});
-    if (rotated < shape[3])
-      result = e.concat({result, e.slice(x, 3, rotated, shape[3] - rotated)}, 3);
-  } else {
-    SmallVector<Value> parts{real, imaginary};
-    if (rotated < shape[3])
-      parts.push_back(e.slice(x, 3, rotated, shape[3] - rotated));
-    result = e.concat(parts, 3);
-  }
+  // Halves or neighbours are the two sides of a dimension of their own; turned, the sides are read
+  // backwards and the first is negative.
+  SmallVector<int64_t> pairs{shape[0], shape[1], shape[2], half};
+  pairs.insert(pairs.end() - !interleaved, 2);
+  SmallVector<int64_t> starts(5, 0), steps(5, 1), sides{2};
+  int64_t side = interleaved ? 4 : 3;
+  starts[side] = 1;
+  steps[side] = -1;
+  if (!interleaved)
+    sides.push_back(1);
+  Value turning = e.reshape(e.slice(x, 3, 0, rotated), pairs);
+  Value turned = turning ? e.make<graph::SliceOp>(turning, {e.attr("starts", starts), e.attr("sizes", pairs),
+                                                            e.attr("steps", steps)})
+                         : Value();
+  Value signs = e.convert(
+      e.sub(e.mul(e.counting(e.builder.getI64Type(), 2, 0, sides.size()), e.splat(e.builder.getI64Type(), 2)),
+            e.splat(e.builder.getI64Type(), 1)),
+      Emitter::elementOf(x));
+  Value result = e.add(e.mul(turning, cosine), e.mul(turned, e.mul(sine, signs)));
+  result = result ? e.reshape(result, {shape[0], shape[1], shape[2], rotated}) : Value();
+  if (rotated < shape[3])
+    result = e.concat({result, e.slice(x, 3, rotated, shape[3] - rotated)}, 3);
   if (original.size() == 3 && result)
     result = e.reshape(e.transpose(result, {0, 2, 1, 3}), original);
   return n.set(0, result);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Idioms.h"
 #include "Origins.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
@@ -15,6 +16,7 @@ namespace dsopt {
 
 using namespace mlir;
 using namespace dsopt;
+using namespace dsopt::idioms;
 
 namespace {
 /// Scores this low take no part in a softmax.
@@ -25,21 +27,8 @@ constexpr double kMasked = -1e30;
 /// twice). For other shapes the routine is, from 4 x 4 up (AVX-512, heads of 16 to 64).
 constexpr int64_t kFewRows = 8, kManyColumns = 128;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t fromEnd(Value value, int64_t back) {
   return typeOf(value).getDimSize(typeOf(value).getRank() - back);
-}
-
-/// The number that all elements of a constant are.
-std::optional<double> splatOf(Value value) {
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
-  if (!elements || !elements.isSplat())
-    return std::nullopt;
-  APFloat number = elements.getSplatValue<APFloat>();
-  bool inexact;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-  return number.convertToDouble();
 }
 
 /// The value that the operation multiplies by a number (which `scale` is multiplied by), if it does.
@@ -305,19 +294,20 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
     return;
   auto probabilities = matchProbabilities(softmax);
   if (!probabilities)
-    return;
+    return missed(softmax, "attention", "no product alone reads the softmax");
   graph::MatMulOp second = probabilities->product;
   builder.setInsertionPoint(second);
   loc = second.getLoc();
   auto scores = matchScores(softmax.getInput());
   if (!scores)
-    return;
+    return missed(softmax, "attention",
+                  "between a product and the softmax is more than a scale and masks made from inputs");
   int64_t rows = fromEnd(softmax, 2), columns = fromEnd(softmax, 1);
   for (graph::MatMulOp product : {scores->product, second})
     if (typeOf(product).getRank() != 3 && typeOf(product).getRank() != 4)
-      return;
+      return missed(softmax, "attention", "its products have other ranks than 3 or 4");
   if (rows <= kFewRows && columns >= kManyColumns)
-    return;
+    return missed(softmax, "attention", "few rows of many columns are faster as products");
   RankedTensorType heads = scores->heads ? scores->heads : probabilities->heads;
   SmallVector<int64_t> pairs{1, typeOf(scores->product).getDimSize(0)};
   if (heads)
@@ -347,6 +337,7 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
       graph::AttentionOp::create(builder, loc, resultType, lse, q, k, v, mask, builder.getF64FloatAttr(scale),
                                  causal ? builder.getUnitAttr() : UnitAttr())
           .getResult();
+  raised(result.getDefiningOp(), "attention");
   // Without a mask but the causal one every row reads something.
   if (probabilities->zeroed && mask)
     result =
@@ -360,17 +351,13 @@ struct RaiseAttention : public dsopt::impl::RaiseAttentionBase<RaiseAttention> {
   using RaiseAttentionBase::RaiseAttentionBase;
 
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
-    if (!forward || !forward.getBody().hasOneBlock()) {
-      getOperation().emitError("raise-attention expects a function @forward with one body");
+    func::FuncOp forward = forwardOf(getOperation(), getArgument());
+    if (!forward)
       return signalPassFailure();
-    }
     Raiser raiser(forward);
     for (auto softmax : llvm::to_vector(forward.front().getOps<graph::SoftmaxOp>()))
       raiser.raise(softmax);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDead(forward);
   }
 };
 } // namespace

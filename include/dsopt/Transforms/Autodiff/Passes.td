@@ -5,6 +5,75 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RaiseNormalizations : Pass<"raise-normalizations", "::mlir::ModuleOp"> {
+  let summary = "replace chains of RMS and layer normalization by one operation each";
+  let description = [{
+    Input: `@forward`, canonical. Output: the same with each `x / sqrt(mean(x * x)
+    + epsilon) * scale` over the last dimensions as one `graph.rms_norm`, and as one
+    `graph.layer_norm` where x has its mean subtracted (then with the bias that is
+    added). Squares are products or powers; the root divides, or its reciprocal
+    multiplies. Backward then reads x and the reciprocals of the roots alone.
+
+    ```mlir
+    %s = graph.mul %x, %x : ...
+    %m = graph.reduce_mean %s {axes = array<i64: 1>, keepdims} : ...
+    %e = graph.add %m, %epsilon : ...
+    %q = graph.sqrt %e : ...
+    %n = graph.div %x, %q : ...
+    %y = graph.mul %n, %scale : ...
+    // becomes
+    %y, %rstd = graph.rms_norm %x, %scale {axis = 1 : i64, epsilon = 1.000000e-06 : f64} : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def RaiseActivations : Pass<"raise-activations", "::mlir::ModuleOp"> {
+  let summary = "replace chains of GELU and SiLU by one operation each";
+  let description = [{
+    Input: `@forward`, canonical. Output: the same with `x / 2 (1 + erf(x / sqrt(2)))`
+    and `x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))` as one `graph.gelu`, the
+    factors and the polynomial in any order, and `x * sigmoid(x)` as one
+    `graph.silu`. Backward then reads x alone.
+
+    ```mlir
+    %s = graph.sigmoid %x : ...
+    %y = graph.mul %x, %s : ...
+    // becomes
+    %y = graph.silu %x : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def RaiseRotary : Pass<"raise-rotary", "::mlir::ModuleOp"> {
+  let summary = "rotate pairs of numbers without a concatenation";
+  let description = [{
+    Input: `@forward`, canonical. Output: the same with rotary embeddings, `x *
+    cosine + turn(x) * sine`, where `turn(x)` is the concatenation of the second
+    half's negative and the first half, or pairs of neighbours turned the same way,
+    in pairs: a dimension of two sides is read backwards, and the signs become the
+    sine's. Rows then have no piece whose place decides what is read; the gradient
+    has the same form.
+
+    ```mlir
+    %n = graph.neg %second : ...
+    %t = graph.concat %n, %first {axis = 1 : i64} : ... -> tensor<8x16xf32>
+    %a = graph.mul %x, %cosine : ...
+    %b = graph.mul %t, %sine : ...
+    %y = graph.add %a, %b : ...
+    // becomes
+    %p = graph.reshape %x : (tensor<8x16xf32>) -> tensor<8x2x8xf32>
+    %t = graph.slice %p {starts = array<i64: 0, 1, 0>, sizes = array<i64: 8, 2, 8>, steps = array<i64: 1, -1, 1>} : ...
+    %a = graph.mul %p, %cosine : ...
+    %b = graph.mul %t, %signed_sine : ...
+    %r = graph.add %a, %b : ...
+    %y = graph.reshape %r : (tensor<8x2x8xf32>) -> tensor<8x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def RaiseAttention : Pass<"raise-attention", "::mlir::ModuleOp"> {
   let summary = "replace products around a softmax by graph.attention";
   let description = [{
