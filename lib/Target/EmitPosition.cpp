@@ -2,7 +2,7 @@
 
 #include "ProgramWriter.h"
 
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Context.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <array>
 #include <set>
@@ -144,13 +144,14 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
   };
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<exec::InputOp>([&](exec::InputOp input) -> LogicalResult {
+        bool isContext = input.getInput() == graph::kContextName;
         auto it = inputIndex.find(input.getInput());
-        if (it == inputIndex.end())
+        if (it == inputIndex.end() && !isContext)
           return op.emitOpError("reads '")
                  << input.getInput() << "', which exec.inputs of the module does not name";
         head("input", input.getStream(), "input " + input.getInput());
         refs({input.getTarget()});
-        json.attribute("input", it->second);
+        json.attribute("input", isContext ? -1 : it->second);
         json.attribute("micro_batch", int64_t(input.getMicroBatch()));
         return success();
       })

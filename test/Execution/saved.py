@@ -3,9 +3,7 @@ next step would print.
 
 usage: saved.py DSOPT
 """
-import json
 import os
-import struct
 import sys
 import tempfile
 
@@ -13,19 +11,10 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from runs import check, execute, model, relative, train
+from runs import check, model, relative, train
+from saved_weights import safetensors
 
 dsopt = sys.argv[1]
-
-
-def safetensors(path):
-    content = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + length])
-    return {
-        name: np.frombuffer(content[8 + length :][slice(*entry["data_offsets"])], np.float32).reshape(entry["shape"])
-        for name, entry in header.items() if name != "__metadata__"
-    }
 
 
 for name in ("mlp", "mlp-mse", "gpt2-tiny", "gpt2-tiny-opset23-dynamic"):

@@ -92,7 +92,7 @@ struct Action {
   int64_t bytes = 0;        ///< Gather: of one slice; Send, Recv: of the value
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
-  int64_t input = 0;        ///< Input: index into Program::inputs
+  int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t peer = 0;         ///< Send, Recv: position
   std::string tag;          ///< Send, Recv: the value and micro-batch; equal on both ends
   std::string traffic;      ///< Gather, Send, Recv: all_gather, send_recv or tied

@@ -1,8 +1,9 @@
-//===- Scalars.h - the step's scalars that update kernels read --*- C -*-===//
+//===- Scalars.h - scalars that the runtime hands to kernels ----*- C -*-===//
 //
 // One table of floats for each optimizer group (parameters of equal learning
 // rate scale and weight decay), written by the step's decision, read by update
-// kernels. C, no other header: the compiler and the runtime share it.
+// kernels; and the context of each micro-batch, read by dropout. C, no other
+// header: the compiler and the runtime share it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,16 @@ enum dsopt_scalar {
   DSOPT_DECAY_FACTOR = 11, ///< 1 - lr * weight decay (decoupled)
   DSOPT_FIRST = 12,        ///< 1 in the first applied step (momentum starts as the gradient)
   DSOPT_SCALARS = 16       ///< floats in a table
+};
+
+/// Indices into a micro-batch's context: what its random numbers follow from.
+enum dsopt_context {
+  DSOPT_SEED_LOW = 0,
+  DSOPT_SEED_HIGH = 1,
+  DSOPT_STEP = 2,
+  DSOPT_MICRO_BATCH = 3, ///< of all ranks' in the step
+  DSOPT_TRAINING = 4,    ///< 0: dropout keeps everything
+  DSOPT_CONTEXT = 5      ///< numbers (i32) in a context
 };
 
 #endif // DSOPT_RUNTIME_SCALARS_H

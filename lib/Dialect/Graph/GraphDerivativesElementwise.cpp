@@ -74,6 +74,12 @@ LogicalResult gradient(ReluOp op, GradientBuilder &g) {
   return success();
 }
 
+LogicalResult gradient(DropoutOp op, GradientBuilder &g) {
+  if (g.needs(0))
+    g.set(0, g.make<DropoutOp>(g.grad(), op.getKey(), op.getStream(), op.getRatioAttr()));
+  return success();
+}
+
 LogicalResult gradient(AddOp op, GradientBuilder &g) {
   for (unsigned i : {0, 1})
     if (g.needs(i))
@@ -196,6 +202,7 @@ void attachElementwiseDerivatives(MLIRContext *context) {
   attachDerivative<SignOp, gradient>(context);
   attachDerivative<RemOp, gradient>(context);
   attachDerivative<ReluOp, gradient>(context);
+  attachDerivative<DropoutOp, gradient>(context);
   attachDerivative<AddOp, gradient>(context);
   attachDerivative<SubOp, gradient>(context);
   attachDerivative<MulOp, gradient>(context);

@@ -78,6 +78,7 @@ void registerLowerings(DialectRegistry &registry) {
     LinearNllGradOp::attachInterface<LibraryModel<LinearNllGradOp>>(*context);
     ReshapeOp::attachInterface<ReshapeModel>(*context);
     registerElementwiseLowerings(dialect, context);
+    registerDropoutLowering(dialect, context);
     registerReductionLowerings(dialect, context);
     registerMovementLowerings(dialect, context);
     registerWindowLowerings(dialect, context);

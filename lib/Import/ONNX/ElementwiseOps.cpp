@@ -2,6 +2,8 @@
 
 #include "OpTable.h"
 
+#include "dsopt/Dialect/Graph/Context.h"
+
 using namespace mlir;
 
 namespace dsopt::onnx_import {
@@ -106,36 +108,66 @@ static LogicalResult gelu(NodeBuilder &n) {
   return n.set(0, n.e.make<graph::GeluOp>(n.input(0), attributes));
 }
 
+/// Whether a dropout is in training: a mode that the model's user chooses at run time is inference.
+static FailureOr<bool> isTraining(NodeBuilder &n) {
+  if (!n.has(2))
+    return false;
+  Value mode = n.input(2);
+  if (isa_and_nonnull<BlockArgument>(mode))
+    return false;
+  FailureOr<int64_t> value = n.integer(2, "training_mode");
+  if (failed(value))
+    return failure();
+  return *value != 0;
+}
+
+/// The ratio of a dropout that is in training.
+static FailureOr<double> dropoutRatio(NodeBuilder &n) {
+  if (!n.has(1))
+    return 0.5;
+  DenseElementsAttr value = n.constant(1, "ratio");
+  if (!value)
+    return failure();
+  if (!isa<FloatType>(value.getElementType()) || value.getNumElements() != 1)
+    return n.error() << "has a ratio of type " << value.getType() << ", expected one float";
+  APFloat number = *value.value_begin<APFloat>();
+  bool lost;
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+  double ratio = number.convertToDouble();
+  if (!(ratio >= 0 && ratio <= 1))
+    return n.error() << "has ratio " << std::to_string(ratio) << ", expected 0 to 1";
+  return ratio;
+}
+
 /// Without randomness dropout is the identity; its mask is true everywhere.
 static LogicalResult dropout(NodeBuilder &n) {
-  double ratio = 0.5;
-  bool isTraining = false;
-  if (n.has(2)) {
-    FailureOr<int64_t> mode = n.integer(2, "training_mode");
-    if (failed(mode))
+  Value value = n.input(0);
+  FailureOr<bool> training = isTraining(n);
+  if (!value || failed(training))
+    return failure();
+  FailureOr<double> ratio = *training && !n.dropoutOff ? dropoutRatio(n) : 0;
+  if (failed(ratio))
+    return failure();
+  Emitter &e = n.e;
+  Type boolean = e.builder.getI1Type();
+  if (*ratio == 0) {
+    if (n.wants(1) && failed(n.set(1, e.splat(boolean, 1, Emitter::shapeOf(value)))))
       return failure();
-    isTraining = *mode != 0;
+    return n.alias(0);
   }
-  if (n.has(1)) {
-    DenseElementsAttr value = n.constant(1, "ratio");
-    if (!value)
-      return failure();
-    if (!isa<FloatType>(value.getElementType()) || value.getNumElements() != 1)
-      return n.error() << "has a ratio of type " << value.getType() << ", expected one float";
-    APFloat number = *value.value_begin<APFloat>();
-    bool lost;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-    ratio = number.convertToDouble();
-  }
-  if (isTraining && ratio != 0 && !n.dropoutOff)
-    return n.error() << "is dropout with ratio " << std::to_string(ratio)
-                     << ", which is not available yet; -dropout=off leaves it out";
+  if (!isa<FloatType>(Emitter::elementOf(value)))
+    return n.error() << "has an input of type " << Emitter::typeOf(value) << ", expected floating point";
+  Value key = graph::getOrAddContext(cast<func::FuncOp>(e.builder.getBlock()->getParentOp()));
+  Value stream = e.constant(graph::dropoutStream(e.builder.getContext(), e.dropouts++));
+  auto drop = [&](Value x) {
+    return e.make<graph::DropoutOp>({x, key, stream}, e.attr("ratio", e.builder.getF64FloatAttr(*ratio)));
+  };
   if (n.wants(1)) {
-    Value value = n.input(0);
-    if (!value || failed(n.set(1, n.e.splat(n.e.builder.getI1Type(), 1, Emitter::shapeOf(value)))))
+    Value kept = drop(e.splat(Emitter::elementOf(value), 1, Emitter::shapeOf(value)));
+    if (failed(n.set(1, e.convert(kept, boolean))))
       return failure();
   }
-  return n.alias(0);
+  return n.set(0, drop(value));
 }
 
 ArrayRef<OpRow> elementwiseOps() {

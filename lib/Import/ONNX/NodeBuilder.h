@@ -41,6 +41,8 @@ public:
 
   mlir::OpBuilder builder;
   mlir::Location location;
+  /// Random dropouts emitted so far; their numbers tell them apart.
+  int64_t dropouts = 0;
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(location); }
 

@@ -194,6 +194,10 @@ bool Executor::start(int64_t index, int slot) {
   engine.publish(step, firstAction() + index);
   switch (action.kind) {
   case ActionKind::Input:
+    if (action.input < 0) {
+      fillContext(prepared, static_cast<uint32_t *>(args[0]));
+      return true;
+    }
     inputs.fill(step, prepared.microBatch, action.input, args[0]);
     if (program.inputs[action.input].label || program.inputs[action.input].bound)
       checkIndices(prepared, args[0]);
@@ -242,6 +246,16 @@ bool Executor::start(int64_t index, int slot) {
     return false;
   }
   return true;
+}
+
+/// What random numbers of the micro-batch follow from: nothing that depends on the layout.
+void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
+  uint64_t seed = static_cast<uint64_t>(options.seed);
+  context[DSOPT_SEED_LOW] = static_cast<uint32_t>(seed);
+  context[DSOPT_SEED_HIGH] = static_cast<uint32_t>(seed >> 32);
+  context[DSOPT_STEP] = static_cast<uint32_t>(step);
+  context[DSOPT_MICRO_BATCH] = static_cast<uint32_t>(prepared.microBatch);
+  context[DSOPT_TRAINING] = !evaluates;
 }
 
 void Executor::writeTables(const Decision &decision) {

@@ -83,6 +83,7 @@ private:
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
   void checkIndices(const Prepared &prepared, const void *values) const;
+  void fillContext(const Prepared &prepared, uint32_t *context) const;
   int64_t bytesMoved(const Action &action) const;
   /// Runs all actions once.
   void runActions(double (&times)[5]);

@@ -186,7 +186,8 @@ void checkPosition(const Program &p, const Position &position) {
     };
     switch (action.kind) {
     case ActionKind::Input:
-      checkIndex(action.input, p.inputs.size(), where + ": input");
+      if (action.input != -1)
+        checkIndex(action.input, p.inputs.size(), where + ": input");
       expect(1);
       break;
     case ActionKind::Gather:

@@ -46,6 +46,10 @@ struct BuildEvaluation : public dsopt::impl::BuildEvaluationBase<BuildEvaluation
     evaluate.setName(kEvaluateFunction);
     for (auto loss : llvm::make_early_inc_range(evaluate.getOps<graph::LinearNllOp>()))
       keepNoLogits(loss);
+    for (auto dropout : llvm::make_early_inc_range(evaluate.getOps<graph::DropoutOp>())) {
+      dropout.getResult().replaceAllUsesWith(dropout.getInput());
+      dropout.erase();
+    }
     auto phase = StringAttr::get(&getContext(), "E");
     for (Operation &op : evaluate.front().without_terminator())
       op.setAttr(graph::kPhaseAttr, phase);

@@ -1,6 +1,7 @@
 //===- BuildPrograms.cpp - one program for each pipeline position ---------===//
 
 #include "PositionWriter.h"
+#include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -63,7 +64,8 @@ void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
       known.insert(input.get("name"));
     }
   for (auto [i, type] : llvm::enumerate(graph.function.getArgumentTypes())) {
-    if (graph.values[i].seed || known.contains(builder.getStringAttr(graph.values[i].input)))
+    if (graph.values[i].seed || graph.values[i].input == graph::kContextName ||
+        known.contains(builder.getStringAttr(graph.values[i].input)))
       continue;
     Attribute ignored = graph.function.getArgAttr(i, "graph.ignore_index");
     NamedAttrList entry;

@@ -46,3 +46,16 @@ func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4
   %0 = graph.gather %t, %i {axis = 0} : (tensor<50x4xf32>, tensor<8xi64>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
+
+// Dropout's words follow from the element's place; a select, no branch.
+// CHECK-LABEL: func.func private @dropout
+// CHECK: linalg.generic
+// CHECK: linalg.index 0
+// CHECK: linalg.index 1
+// CHECK: arith.cmpi uge
+// CHECK: arith.select
+func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

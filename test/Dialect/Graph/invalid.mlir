@@ -500,3 +500,19 @@ func.func @scatter_mode(%d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x2xf
   %0 = graph.scatter %d, %i, %u {mode = "xor"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
   return
 }
+
+// -----
+
+func.func @dropout_key(%x: tensor<4xf32>, %k: tensor<4xi32>, %s: tensor<2xi32>) {
+  // expected-error @below {{'graph.dropout' op has a key of type 'tensor<4xi32>', expected 'tensor<5xi32>'}}
+  %0 = graph.dropout %x, %k, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<4xi32>, tensor<2xi32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_ratio(%x: tensor<4xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) {
+  // expected-error @below {{'graph.dropout' op has ratio 1.5}}
+  %0 = graph.dropout %x, %k, %s {ratio = 1.5 : f64} : (tensor<4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<4xf32>
+  return
+}

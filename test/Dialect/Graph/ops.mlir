@@ -28,6 +28,13 @@ func.func @state(%x: tensor<4x5xf32>) {
   return
 }
 
+// CHECK-LABEL: @random
+func.func @random(%x: tensor<2x3xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) {
+  // CHECK: graph.dropout %arg0, %arg1, %arg2 {ratio = 1.000000e-01 : f64} : (tensor<2x3xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<2x3xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return
+}
+
 // CHECK-LABEL: @unary
 func.func @unary(%x: tensor<2x3xf32>, %b: tensor<2x3xi1>, %i: tensor<2x3xi64>) {
   // CHECK: graph.neg %arg2 : (tensor<2x3xi64>) -> tensor<2x3xi64>

@@ -98,6 +98,21 @@ def Graph_CastOp : Graph_ShapedOp<"cast", [SameOperandsAndResultShape]> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_DropoutOp : Graph_PureOp<"dropout"> {
+  let summary = "x / (1 - ratio), or 0 with probability ratio; x outside of training";
+  let description = [{
+    `key` says which micro-batch this is (Context.h: seed, step, global
+    micro-batch, training). `stream` is a constant of two integers that tells the
+    operations of a model apart; as an operand, and as two numbers that are never
+    equal, so that blocks that differ in it alone share their code. What becomes of
+    an element follows from both and from its place in row-major order, which
+    reshapes keep. The gradient is the same operation on the result's gradient.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, Graph_IntTensor:$key, Graph_IntTensor:$stream,
+                       F64Attr:$ratio);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
 //===----------------------------------------------------------------------===//
 // Products and reductions
 //===----------------------------------------------------------------------===//

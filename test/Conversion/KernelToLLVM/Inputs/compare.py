@@ -3,6 +3,7 @@ import sys
 from math import erf, pi, sqrt
 import numpy as np
 from kernels import Suite, spell
+from philox import kept
 
 suite = Suite(*sys.argv[1:])
 random = np.random.default_rng(1)
@@ -111,6 +112,26 @@ with np.errstate(all="ignore"):
   %r = graph.reduce_max %arg0 {{axes = array<i64: 0>}} : ({Y}) -> {T()}
   return %e, %l, %m, %r : {Y}, {Y}, {Y}, {T()}""", [special],
                 [np.exp(special), np.log(special), np.maximum(special, 0), np.max(special)])
+
+key, stream = np.array([7, 5, 3, 2, 1], np.int32), np.array([4, ~4], np.int32)
+for shape in [(1, 1), (1,), (1023,), (15, 17), (17, 1023), (3, 5, 64), (2, 3, 5, 7), (9, 1, 2)]:
+    x, X, ratio = real(*shape), T(*shape), 0.1 * len(shape)
+    y = np.where(kept(ratio, shape, number=4, step=3, micro_batch=2, seed=7 + (5 << 32)), x.astype(f64) / (1 - ratio), 0)
+    drop = f"graph.dropout %arg0, %arg1, %arg2 {{ratio = {ratio} : f64}} : ({X}, {T(5, t='i32')}, {T(2, t='i32')}) -> {X}"
+    suite.check(f"dropout {shape}", f"""
+  %y = {drop}
+  return %y : {X}""", [x, key, stream], [y])
+    if len(shape) > 1 and shape[-1] > 1:
+        # As part of sums over rows and over columns.
+        lead = range(len(shape) - 1)
+        suite.check(f"sums of dropout {shape}", f"""
+  %y = {drop}
+  %r = graph.reduce_sum %y {{axes = array<i64: {len(shape) - 1}>}} : ({X}) -> {T(*shape[:-1])}
+  return %r : {T(*shape[:-1])}""", [x, key, stream], [y.sum(-1)])
+        suite.check(f"column sums of dropout {shape}", f"""
+  %y = {drop}
+  %c = graph.reduce_sum %y {{axes = array<i64: {", ".join(map(str, lead))}>}} : ({X}) -> {T(shape[-1])}
+  return %c : {T(shape[-1])}""", [x, key, stream], [y.sum(tuple(lead))])
 
 a, b = np.abs(real(7, 1, 33)) + 0.1, real(5, 1)
 A, B, C, I = T(7, 1, 33), T(5, 1), T(7, 5, 33), T(7, 5, 33, t="i1")

@@ -87,6 +87,10 @@ for name, nodes, constants in [
          [array("zero", [0], np.int64), *constants])
 save("dropout", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("ratio", 0.25), array("training", True, bool)])
+save("dropout-ratio", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
+     [array("ratio", 1.25), array("training", True, bool)])
+save("dropout-mode", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)],
+     [x, tensor("training", type=TensorProto.BOOL)], [loss], [array("ratio", 0.25)])
 save("symbolic", [linear, entropy], [tensor("x", "batch", 3), tensor("labels", "rows", type=TensorProto.INT64)],
      [loss], [w, bias])
 save("string", [node("Cast", "x", "loss", to=TensorProto.STRING)], [x], [loss], [])

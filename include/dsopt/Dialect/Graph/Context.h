@@ -1,0 +1,29 @@
+//===- Context.h - what a micro-batch's random numbers follow from -*- C++ -*-===//
+//
+// A graph with dropout has one input that no data gives: the runtime fills it for each
+// micro-batch (DESIGN 2.1 rule 8). Its fields are in dsopt/Runtime/Scalars.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_GRAPH_CONTEXT_H
+#define DSOPT_DIALECT_GRAPH_CONTEXT_H
+
+#include "dsopt/Dialect/Graph/Graph.h"
+
+namespace dsopt::graph {
+/// The `graph.name` of the function's argument.
+inline constexpr llvm::StringLiteral kContextName = "dsopt.context";
+
+mlir::RankedTensorType contextType(mlir::MLIRContext *context);
+/// The function's argument of that name; made behind the others where there is none.
+mlir::Value getOrAddContext(mlir::func::FuncOp function);
+/// The stream of the model's dropout number `number`.
+mlir::DenseElementsAttr dropoutStream(mlir::MLIRContext *context, int64_t number);
+
+/// Dropout with a ratio keeps an element whose random word is not below this.
+uint32_t dropoutThreshold(double ratio);
+/// What elements that are kept are multiplied by.
+double dropoutScale(double ratio);
+} // namespace dsopt::graph
+
+#endif // DSOPT_DIALECT_GRAPH_CONTEXT_H
