@@ -15,5 +15,5 @@ from ._tools import DsoptError, find_tool
 from ._weights import load_weights, read_weights
 
 __version__ = "0.1.0"
-__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "find_tool", "initialize",
-           "load_weights", "plan", "read_weights", "start", "train"]
+__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "find_tool",
+           "initialize", "load_weights", "plan", "read_weights", "start", "train"]

@@ -66,7 +66,7 @@ class Engine:
 
     def __init__(self, model: Any, example_inputs: Any, config: Any = None, *,
                  loss: Optional[Callable[..., Any]] = None, path: "Optional[os.PathLike[str] | str]" = None,
-                 weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20, **options: Any):
+                 save_weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20, **options: Any):
         self.module = model
         self._folder = tempfile.mkdtemp(prefix="dsopt-engine-")
         self._result: Optional[Result] = None
@@ -76,7 +76,7 @@ class Engine:
             named = _named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(model_path, None, config=config, folder=self._folder,
-                            weights=os.fspath(weights) if weights else os.path.join(self._folder, "weights"), **options)
+                            save_weights=os.fspath(save_weights or os.path.join(self._folder, "weights")), **options)
             self._run.open_stream(self._example)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -264,7 +264,7 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
 
     example_inputs  a micro-batch of one rank, by input name
     config          a DeepSpeed configuration: a path or a dict
-    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, weights= and opset= as in
+    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights= and opset= as in
                     `export` and `train`
     """
     return Engine(model, example_inputs, config, **options)

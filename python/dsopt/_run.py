@@ -62,13 +62,15 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
 
 class Run:
     """A program that runs. Iterating it yields one dict of metrics a step, as it comes; `result()`
-    waits for the end. Without data, steps are handed over by `open_stream` and `submit`. With a stream, iterating is also what feeds it; leaving the loop early ends the run."""
+    waits for the end. Without data, steps are handed over by `open_stream` and `submit`. With a
+    stream, iterating is also what feeds it; leaving the loop early ends the run."""
 
-    def __init__(self, path: "os.PathLike[str] | str", data: Any, *, config: Any = None, weights: Optional[str] = None,
-                 log: Optional[str] = None, folder: Optional[str] = None, **options: Any):
+    def __init__(self, path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
+                 save_weights: "Optional[os.PathLike[str] | str]" = None,
+                 log: "Optional[os.PathLike[str] | str]" = None, folder: Optional[str] = None, **options: Any):
         self._own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="dsopt-")
-        self.weights = os.fspath(weights) if weights else None
+        self.weights = os.fspath(save_weights) if save_weights else None
         self.log = os.fspath(log) if log else os.path.join(self.folder, "log.jsonl")
         self.metrics: List[Dict[str, Any]] = []
         self._words = [os.fspath(path), *config_words(config, self.folder), *option_words(options)]
@@ -262,8 +264,9 @@ def start(path: "os.PathLike[str] | str", data: Any, **options: Any) -> Run:
     return Run(path, data, **options)
 
 
-def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, weights: Optional[str] = None,
-          log: Optional[str] = None, on_step: Optional[Callable[[Dict[str, Any]], None]] = None,
+def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
+          save_weights: "Optional[os.PathLike[str] | str]" = None,
+          log: "Optional[os.PathLike[str] | str]" = None, on_step: Optional[Callable[[Dict[str, Any]], None]] = None,
           **options: Any) -> Result:
     """Compiles a model and trains it on ranks of this machine.
 
@@ -271,12 +274,12 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, weig
              tensors or arrays (or tuples in the order of the model's inputs), as a DataLoader yields them. An
              iterable is read once, a few steps ahead.
     config   a DeepSpeed configuration: a path or a dict
-    weights  the safetensors file to write trained weights to; `load_weights` reads it
+    save_weights   the safetensors file to write trained weights to; `load_weights` reads it
     log      keeps the metrics there
     on_step  called with each line of metrics: a step's, or an evaluation's (eval_data=, eval_every=)
     options  as on the command line: zero=3, dp=2, steps=100, betas=(0.9, 0.95), shuffle=True
     """
-    run = Run(path, data, config=config, weights=weights, log=log, **options)
+    run = Run(path, data, config=config, save_weights=save_weights, log=log, **options)
     try:
         for metrics in run:
             if on_step:

@@ -60,7 +60,7 @@ def go(name, model, data, batches, held, lr):
     want, there = reference(model, batches, lr)
     before = model(**held).loss.item()
     np.savez(path("held.npz"), **arrays([held]))
-    result = dsopt.train(path(name + ".onnx"), data, lr=lr, weights=path(name), eval_data=path("held.npz"),
+    result = dsopt.train(path(name + ".onnx"), data, lr=lr, save_weights=path(name), eval_data=path("held.npz"),
                          save_onnx=path(name + "-trained.onnx"))
     check(np.allclose(result.losses, want, rtol=1e-4), f"{name}: losses {result.losses}, PyTorch's {want}")
     check(not dsopt.load_weights(model, result.weights), "parameters were lost")
@@ -131,7 +131,7 @@ def next_token(outputs, inputs):
 odd = Odd()
 report = dsopt.export(odd, (torch.randint(0, 11, (2, 6)),), path("odd.onnx"), loss=next_token)
 check(report.unused == ["unused.weight", "unused.bias"] and report.parameters == 1, report)
-result = dsopt.train(path("odd.onnx"), {"ids": np.random.default_rng(0).integers(0, 11, (4, 2, 6))}, lr=0.1, weights=path("odd"))
+result = dsopt.train(path("odd.onnx"), {"ids": np.random.default_rng(0).integers(0, 11, (4, 2, 6))}, lr=0.1, save_weights=path("odd"))
 check(list(dsopt.read_weights(path("odd"))) == ["embedding.weight"], "the shared matrix has its first name")
 older = dsopt.export(odd, (torch.randint(0, 11, (2, 6)),), path("older.onnx"), loss=next_token, exporter="torchscript", opset=18)
 check(older.unused == report.unused and older.parameters == 1, older)

@@ -60,7 +60,7 @@ check(planned["batch"]["K"] == 4 and len(planned["ranks"]) == 2, planned["batch"
 # A path, arrays and a stream give the same bits, in every layout.
 common = {"lr": 1e-2, "reduction_shards": 2, "accumulate": "local"}
 seen = []
-first = dsopt.train(model, npz, weights=path("weights"), on_step=seen.append, micro_batches=4, **common)
+first = dsopt.train(model, npz, save_weights=path("weights"), on_step=seen.append, micro_batches=4, **common)
 check(first.status == "ok" and first.steps == 8 and len(seen) == 8, first)
 check(first.losses == [line["loss"] for line in seen] and first.losses[-1] < first.losses[0], "the losses")
 check(dsopt.train(model, arrays, micro_batches=4, **common).weights_hash == first.weights_hash, "arrays")
@@ -103,7 +103,7 @@ matrix = next(one for one in proto.graph.initializer if one.name == "net.2.weigh
 rows = [{"onnx": matrix.name, "torch": "second.kernel", "transposed": True}]
 onnx.helper.set_model_props(proto, {"dsopt.parameters": json.dumps(rows)})
 onnx.save(proto, path("named.onnx"))
-named = dsopt.train(path("named.onnx"), npz, weights=path("named"), micro_batches=4, **common)
+named = dsopt.train(path("named.onnx"), npz, save_weights=path("named"), micro_batches=4, **common)
 plain, mapped = dsopt.read_weights(first.weights), dsopt.read_weights(named.weights)
 check(named.weights_hash == first.weights_hash, "the map changes training")
 check("net.2.weight" not in mapped and np.array_equal(mapped["second.kernel"], plain["net.2.weight"].T), "transposed")
