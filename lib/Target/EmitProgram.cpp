@@ -235,6 +235,7 @@ void ProgramWriter::writeLayout() {
   string("precision", getOption(module, "precision", "fp32"));
   string("gradient_type", getOption(module, "gradient_type", "fp32"));
   string("optimizer", getOption(module, "optimizer", "adamw"));
+  string("init", getOption(module, "init", "model"));
   json.attribute("clip", getOption(module, "clip", 0) != 0);
 
   int64_t flops = 0;

@@ -6,6 +6,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Manifest.h"
+#include "dsopt/Runtime/Session.h"
 #include "dsopt/Target/Target.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -187,6 +188,9 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("optimizer", "optimizer");
   text("gradient-type", "gradient_type");
   text("precision", "precision");
+  if (options.text("init") != "model")
+    runtime::initDeviation(options.text("init"));
+  text("init", "init");
   text("arch", "arch");
   integer("device-memory", "device_memory", 0);
   integer("gather-window", "gather_window", 0);

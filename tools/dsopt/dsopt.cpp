@@ -90,14 +90,18 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.freeze = options.list("freeze");
   import.train = options.list("train");
   import.untie = options.list("untie");
-  import.weightsFolder = options.text("weights");
+  // A file's values are read when the program runs; the model's own may be absent then.
+  std::string weights = options.text("weights");
+  bool ownWeights = weights.empty() || llvm::sys::fs::is_directory(weights);
+  if (ownWeights)
+    import.weightsFolder = weights;
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
   import.inputShapes = dataShapes(options);
   import.dropoutOff = options.text("dropout") == "off";
   bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
-  import.weights = !reads                ? WeightFiles::Ignore
-                   : options.has("emit") ? WeightFiles::IfPresent
-                                         : WeightFiles::Required;
+  import.weights = !reads                               ? WeightFiles::Ignore
+                   : options.has("emit") || !ownWeights ? WeightFiles::IfPresent
+                                                        : WeightFiles::Required;
   for (auto &[name, value] : options.pairList("padding-index")) {
     int64_t row = 0;
     if (!runtime::parseSize(value, 1000, row))

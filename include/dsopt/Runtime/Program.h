@@ -149,6 +149,7 @@ struct Program {
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
+  std::string init;  ///< initial values: model, or normal:DEVIATION
   bool clip = false; ///< clipping is compiled in
   int64_t flops = 0; ///< of one step over all ranks
   double bubble = 0;

@@ -19,6 +19,7 @@
 #ifndef DSOPT_RUNTIME_SESSION_H
 #define DSOPT_RUNTIME_SESSION_H
 
+#include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Manifest.h"
@@ -49,6 +50,16 @@ struct RankInfo {
 };
 RankInfo rankInfo(const Program &program, int rank);
 
+/// Where parameters come from if not from the model's own files.
+struct WeightsFrom {
+  std::string folder;  ///< replaces the program's model folder unless empty
+  std::string file;    ///< a safetensors file, instead of all else; empty: none
+  OriginalNames names; ///< what parameters may be called there
+};
+
+/// The standard deviation of -init=normal:0.02; an Error of status 1 if it is none.
+double initDeviation(const std::string &init);
+
 /// Options of a run, resolved (defaults are PyTorch's; the caller sets the
 /// optimizer's: weight decay 0.01 for adamw, else 0).
 struct RunOptions {
@@ -62,6 +73,7 @@ struct RunOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
+  WeightsFrom weights;
   bool shuffle = false;   ///< the source permutes each epoch; here for the checkpoint's record
   int64_t threads = 1;    ///< at most the program's
   std::vector<int> cpus;  ///< where they run: one each if there are as many, else any; empty: as inherited
@@ -144,9 +156,9 @@ public:
 
   const RankInfo &rankInfo() const;
 
-  /// Reads this rank's parameters from their files (collective). `folder` replaces the program's model folder
-  /// unless empty. Checks each file's size and the hashes of the chunks it reads.
-  void loadParameters(const std::string &folder = "");
+  /// Reads this rank's parameters (collective): from the model's files, whose size and hashes of the chunks
+  /// it reads are checked, or from where -weights and -init say.
+  void loadParameters();
 
   /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form.
   void save(const std::string &checkpoint);

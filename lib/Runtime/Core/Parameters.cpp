@@ -128,19 +128,19 @@ static const std::string &storedType(const Program &program, const Position::Loa
 }
 
 /// Reads elements [begin, end) of an f32 parameter and stores them in bf16.
-static void readRounded(ParameterFiles &files, const Parameter &parameter, int64_t begin, int64_t end,
+static void readRounded(ParameterValues &values, const Parameter &parameter, int64_t begin, int64_t end,
                         char *target) {
   std::vector<float> piece(std::min(kChunk, std::max<int64_t>(end - begin, 0)));
   for (int64_t at = begin; at < end; at += kChunk) {
     int64_t count = std::min(kChunk, end - at);
-    files.read(parameter, at, at + count, reinterpret_cast<char *>(piece.data()));
+    values.read(parameter, at, at + count, reinterpret_cast<char *>(piece.data()));
     auto *rounded = reinterpret_cast<uint16_t *>(target) + (at - begin);
     std::transform(piece.begin(), piece.begin() + count, rounded, roundToBf16);
   }
 }
 
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
-                    ParameterFiles &files) {
+                    ParameterValues &values) {
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
     int64_t slice = bucket.padded / program.dp;
@@ -156,9 +156,9 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
       begin -= parameter.bucket_offset;
       end -= parameter.bucket_offset;
       if (type == parameter.type)
-        files.read(parameter, begin, end, place);
+        values.read(parameter, begin, end, place);
       else if (parameter.type == "f32" && type == "bf16")
-        readRounded(files, parameter, begin, end, place);
+        readRounded(values, parameter, begin, end, place);
       else
         throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
                                      parameter.type + " cannot be stored as " + type);
@@ -182,7 +182,7 @@ const Position::Load *parameterHolder(const Program &program, const Parameter &p
 }
 
 void visitParameters(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
-                     ParameterFiles &files,
+                     ParameterValues &values,
                      const std::function<void(const Parameter &, const char *value)> &visit) {
   std::vector<const Parameter *> order;
   int64_t most = 0;
@@ -206,7 +206,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
     if (info.rank == 0)
       whole.resize(most);
     if (!load && info.rank == 0)
-      files.read(*parameter, 0, elements, whole.data());
+      values.read(*parameter, 0, elements, whole.data());
     for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp : 1); ++dpRank) {
       int64_t first = load->sliced ? dpRank * slice : 0;
       int64_t begin = std::max(first, parameter->bucket_offset);

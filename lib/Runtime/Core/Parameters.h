@@ -8,20 +8,28 @@
 
 namespace dsopt::runtime {
 
+/// Where parameter values come from.
+class ParameterValues {
+public:
+  virtual ~ParameterValues() = default;
+  /// Elements [begin, end) of a parameter, in its own type.
+  virtual void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) = 0;
+};
+
 /// Files of a model, open while parameters are read from them. They are read, not mapped: nothing of them
 /// stays resident, and a file that shrinks is an error, not a signal.
-class ParameterFiles {
+class ParameterFiles final : public ParameterValues {
 public:
   /// Paths are relative to `folder`. The threads of `pool`, if any, read and check chunks. Sizes and hashes
   /// were taken when `moment`.
   explicit ParameterFiles(std::string folder, ThreadPool *pool = nullptr,
                           std::string moment = "the program was compiled")
       : folder(std::move(folder)), pool(pool), moment(std::move(moment)) {}
-  ~ParameterFiles();
+  ~ParameterFiles() override;
 
   /// Reads elements [begin, end) of a parameter; checks the file's size and the hash of every chunk
   /// that holds one of them.
-  void read(const Parameter &parameter, int64_t begin, int64_t end, char *target);
+  void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override;
 
 private:
   struct File {
@@ -42,11 +50,11 @@ const Position::Load *parameterHolder(const Program &program, const Parameter &p
 
 /// Reads what this rank holds of all parameters.
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
-                    ParameterFiles &files);
+                    ParameterValues &values);
 
-/// Collective; see Session::visitParameters. Parameters that no rank holds are read from `files`.
+/// Collective; see Session::visitParameters. Parameters that no rank holds are read from `values`.
 void visitParameters(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
-                     ParameterFiles &files,
+                     ParameterValues &values,
                      const std::function<void(const Parameter &, const char *value)> &visit);
 
 } // namespace dsopt::runtime

@@ -275,7 +275,7 @@ Program parseProgram(const char *text, size_t bytes) {
       "K", p.K)("V", p.V)("M", p.M)("micro_batch_size",
                                     p.micro_batch_size)("accumulate", p.accumulate)("schedule", p.schedule)(
       "precision", p.precision)("gradient_type", p.gradient_type)("optimizer", p.optimizer)("clip", p.clip)(
-      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
+      "init", p.init)("flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)

@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/Session.h"
 #include "Core/Executor.h"
 #include "Core/Futex.h"
+#include "Core/InitialValues.h"
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/JsonText.h"
@@ -42,9 +43,19 @@ public:
     if (options.logNorms)
       prepareNorms();
     result.sentByRank.resize(engine.size());
-    folder = program.model_folder;
   }
   ~SessionState() { engine.setPool(nullptr); }
+
+  std::unique_ptr<ParameterValues> openValues() {
+    const WeightsFrom &from = options.weights;
+    std::unique_ptr<ParameterValues> model =
+        std::make_unique<ParameterFiles>(from.folder.empty() ? program.model_folder : from.folder, &pool);
+    if (!from.file.empty())
+      return openWeights(from.file, program, from.names, &pool, std::move(model));
+    if (!program.init.empty() && program.init != "model")
+      return drawWeights(program.init, options.seed, &pool, std::move(model));
+    return model;
+  }
 
   const StepResult &step() {
     auto start = std::chrono::steady_clock::now();
@@ -118,7 +129,6 @@ public:
   SymbolResolver resolve;
   Addresses addresses;
   Executor executor;
-  std::string folder;
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
@@ -198,12 +208,9 @@ static void readTogether(Engine &engine, const std::function<void()> &body) {
   throw Error(*first, "another rank could not read its parameters", /*quiet=*/true);
 }
 
-void Session::loadParameters(const std::string &folder) {
-  if (!folder.empty())
-    state->folder = folder;
+void Session::loadParameters() {
   readTogether(state->engine, [&] {
-    ParameterFiles files(state->folder, &state->pool);
-    runtime::loadParameters(state->program, state->info, state->addresses, files);
+    runtime::loadParameters(state->program, state->info, state->addresses, *state->openValues());
   });
 }
 
@@ -295,8 +302,8 @@ void Session::writeTrace(const std::string &path) {
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
 
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
-  ParameterFiles files(state->folder, &state->pool);
-  runtime::visitParameters(state->program, state->info, state->addresses, state->engine, files, visit);
+  std::unique_ptr<ParameterValues> values = state->openValues();
+  runtime::visitParameters(state->program, state->info, state->addresses, state->engine, *values, visit);
 }
 
 void Session::exchange(const void *record, int64_t bytes, void *all) {

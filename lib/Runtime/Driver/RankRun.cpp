@@ -199,6 +199,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   bool first = engine.rank() == 0;
   RunOptions &options = settings.options;
   options.steps = settings.steps;
+  if (!options.weights.file.empty())
+    options.weights.names = originalNames(run.object.model(), run.object.modelBytes());
   placeThreads(program, engine, settings.threads, options);
 
   Session session(
@@ -208,7 +210,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   if (run.resumed)
     session.resume(run.resumed->checkpoint, run.resumed->manifest);
   else
-    session.loadParameters(settings.weightsFolder);
+    session.loadParameters();
   int64_t stepsBefore = session.stepsDone();
 
   RunFacts facts;

@@ -178,15 +178,11 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
   settings.quiet = options.has("quiet");
-  settings.weightsFolder = options.text("weights");
   struct stat info;
-  if (!settings.weightsFolder.empty()) {
-    if (stat(settings.weightsFolder.c_str(), &info) != 0)
-      throw Error(StatusInput, "option -weights: there is no folder " + settings.weightsFolder);
-    if (!S_ISDIR(info.st_mode))
-      throw Error(StatusInput,
-                  "option -weights with a file is not available yet; expected the folder where the "
-                  "model's external data lies");
+  if (std::string path = options.text("weights"); !path.empty()) {
+    if (stat(path.c_str(), &info) != 0)
+      throw Error(StatusInput, "option -weights: there is no file or folder " + path);
+    (S_ISDIR(info.st_mode) ? run.weights.folder : run.weights.file) = path;
   }
   return settings;
 }
