@@ -222,6 +222,23 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           json.attribute("sliced", true);
         return success();
       })
+      .Case<exec::FoldOp>([&](exec::FoldOp fold) {
+        head("fold", fold.getStream(), "fold statistics");
+        SmallVector<exec::RefAttr> list{fold.getStatistics()};
+        llvm::append_range(list, fold.getTargets().getAsRange<exec::RefAttr>());
+        refs(list);
+        json.attribute("bytes", int64_t(fold.getBytes()));
+        json.attributeArray("folds", [&] {
+          for (auto [place, elements, momentum] :
+               llvm::zip_equal(fold.getPlaces(), fold.getElements(), fold.getMomenta()))
+            json.object([&, place = place, elements = elements, momentum = momentum] {
+              json.attribute("place", place);
+              json.attribute("elements", elements);
+              json.attribute("momentum", momentum);
+            });
+        });
+        return success();
+      })
       .Default([](Operation *other) {
         return other->emitOpError("is in a schedule, expected actions and waits");
       });

@@ -26,7 +26,7 @@ static cl::list<std::string> shapes("input-shape", cl::desc("INPUT=8,2,32: shape
 static cl::opt<int64_t> microBatchSize("micro-batch-size");
 static cl::opt<std::string> loss("loss");
 static cl::list<std::string> freeze("freeze"), train("train"), untie("untie");
-static cl::opt<std::string> dropout("dropout"), weightsFolder("weights");
+static cl::opt<std::string> dropout("dropout"), batchNorm("batchnorm"), weightsFolder("weights");
 static cl::opt<bool> list("list-parameters"), noWeights("no-weights"), saveModel("save-onnx");
 static cl::list<std::string> inputs("input", cl::desc("NAME=FILE: computes the loss of these raw bytes"));
 static cl::opt<bool> evaluates("evaluate", cl::desc("compute the loss"));
@@ -122,6 +122,8 @@ int main(int argc, char **argv) {
   options.train = train;
   options.untie = untie;
   options.dropoutOff = dropout == "off";
+  if (!batchNorm.empty())
+    options.batchNorm = batchNorm == "train" ? dsopt::BatchNorm::Train : dsopt::BatchNorm::Frozen;
   options.weightsFolder = weightsFolder;
   if (noWeights)
     options.weights = dsopt::WeightFiles::Ignore;

@@ -98,6 +98,8 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
   import.inputShapes = dataShapes(options);
   import.dropoutOff = options.text("dropout") == "off";
+  if (options.text("batchnorm") != "model")
+    import.batchNorm = options.text("batchnorm") == "train" ? BatchNorm::Train : BatchNorm::Frozen;
   bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
   import.weights = !reads                               ? WeightFiles::Ignore
                    : options.has("emit") || !ownWeights ? WeightFiles::IfPresent

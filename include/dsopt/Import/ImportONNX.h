@@ -26,6 +26,13 @@ enum class WeightFiles {
   Required,  ///< an absent one is an error
 };
 
+/// How batch normalizations behave (`-batchnorm`).
+enum class BatchNorm {
+  Model,  ///< as each node says
+  Train,  ///< with each micro-batch's statistics, which are folded into the running ones
+  Frozen, ///< with the running statistics, which stay as they are
+};
+
 struct ImportOptions {
   std::string path;
   /// Values of symbolic dimensions (`-dim=NAME=VALUE`).
@@ -47,6 +54,7 @@ struct ImportOptions {
   std::vector<std::pair<std::string, int64_t>> paddingIndex;
   /// Whether to leave dropout out (`-dropout=off`).
   bool dropoutOff = false;
+  BatchNorm batchNorm = BatchNorm::Model;
   /// Where external data lies; empty: beside the model.
   std::string weightsFolder;
   /// Where weights that are not plain bytes in a file of the model are written.

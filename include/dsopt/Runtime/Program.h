@@ -74,7 +74,13 @@ struct Ref {
 inline constexpr int64_t kNormWords = 21;
 
 enum class Stream { Compute, Comm, Send, Recv };
-enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree, Update };
+enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree, Update, Fold };
+
+/// A running statistic, and where among a micro-batch's statistics lies what is folded into it.
+struct Folded {
+  int64_t place = 0, elements = 0; ///< bytes, f32
+  double momentum = 0;             ///< what a micro-batch leaves of the running value
+};
 
 /// One entry of the schedule. JSON: `kind` and `stream` by lower-case name.
 struct Action {
@@ -84,12 +90,14 @@ struct Action {
   std::vector<int64_t> waits; ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
                               ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
-  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states
-  Ref temp;                 ///< Run: scratch, if any
-  std::string symbol;       ///< Run: the segment; Update: the kernel
-  int64_t micro_batch = 0;  ///< Input, Run: position in the rank's run order
-  bool accumulate = false;  ///< Run, Reduce
-  int64_t bytes = 0;        ///< Gather: of one slice; Send, Recv: of the value
+  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Fold: all ranks'
+  ///< statistics, then a target for each of `folds`
+  Ref temp;                ///< Run: scratch, if any
+  std::string symbol;      ///< Run: the segment; Update: the kernel
+  int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
+  bool accumulate = false; ///< Run, Reduce
+  int64_t bytes = 0;       ///< Gather: of one slice; Send, Recv: of the value; Fold: of one micro-batch
+  std::vector<Folded> folds;
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)

@@ -15,13 +15,14 @@ int64_t dsopt::exec::bytesOf(Type type) {
 }
 
 bool dsopt::exec::isAction(Operation *op) {
-  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp>(op);
+  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp, FoldOp>(
+      op);
 }
 
 Stream dsopt::exec::getStream(Operation *op) {
   return TypeSwitch<Operation *, Stream>(op)
-      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp>(
-          [](auto action) { return action.getStream(); });
+      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp,
+            FoldOp>([](auto action) { return action.getStream(); });
 }
 
 std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
@@ -43,6 +44,7 @@ std::string dsopt::exec::describe(Operation *op) {
       .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })
       .Case([&](NormOp a) { os << "norm of " << a.getGradient().getBuffer(); })
       .Case([&](AgreeOp) { os << "agree"; })
+      .Case([&](FoldOp) { os << "fold of running statistics"; })
       .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
       .Case([&](WaitOp a) {
         Operation *action = a.getEvent().getDefiningOp();

@@ -21,11 +21,18 @@ RankedTensorType dsopt::graph::contextType(MLIRContext *context) {
   return RankedTensorType::get({DSOPT_CONTEXT}, IntegerType::get(context, 32));
 }
 
+bool dsopt::graph::isContext(BlockArgument argument) {
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto name =
+      function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
+  return name && name.getValue() == kContextName;
+}
+
 Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   Builder builder(function.getContext());
   StringAttr name = builder.getStringAttr(kContextName);
   for (BlockArgument argument : function.getArguments())
-    if (function.getArgAttr(argument.getArgNumber(), kNameAttr) == name)
+    if (isContext(argument))
       return argument;
   unsigned index = function.getNumArguments();
   if (failed(function.insertArgument(index, contextType(function.getContext()),

@@ -145,7 +145,7 @@ static LogicalResult dropout(NodeBuilder &n) {
   FailureOr<bool> training = isTraining(n);
   if (!value || failed(training))
     return failure();
-  FailureOr<double> ratio = *training && !n.dropoutOff ? dropoutRatio(n) : 0;
+  FailureOr<double> ratio = *training && !n.options.dropoutOff ? dropoutRatio(n) : 0;
   if (failed(ratio))
     return failure();
   Emitter &e = n.e;

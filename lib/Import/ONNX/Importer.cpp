@@ -4,6 +4,8 @@
 #include "MarkIndices.h"
 #include "OpTable.h"
 
+#include "dsopt/Dialect/Graph/Statistics.h"
+
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Path.h"
 
@@ -44,6 +46,7 @@ private:
   mlir::Value readBinding(StringRef name);
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
+  LogicalResult addStatistics(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
 
@@ -273,7 +276,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
         message = diagnostic.str();
       return success();
     });
-    NodeBuilder builder(emitter, bindings, node, file.opset(), options.dropoutOff);
+    NodeBuilder builder(emitter, bindings, node, file.opset(), options);
     built = row->build(builder);
   }
   if (succeeded(built))
@@ -390,6 +393,22 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   return results;
 }
 
+/// Statistics are results behind the loss.
+LogicalResult Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
+  llvm::DenseSet<StringAttr> seen;
+  for (const Emitter::Statistic &statistic : emitter.statistics) {
+    graph::ParameterOp parameter = statistic.parameter;
+    if (!seen.insert(parameter.getSymNameAttr()).second)
+      return error()
+             << "running statistic '" << parameter.getSymName()
+             << "' belongs to two batch normalizations that train, expected one of its own for each (-untie='"
+             << parameter.getSymName() << "' takes apart what an exporter merged)";
+    results.push_back(statistic.value);
+    parameter->setAttr(graph::kStatisticAttr, emitter.builder.getUnitAttr());
+  }
+  return success();
+}
+
 LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
@@ -397,6 +416,12 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   for (auto [i, output] : llvm::enumerate(outputs))
     function.setResultAttr(i, graph::kNameAttr,
                            emitter.builder.getStringAttr(options.outputs ? output : "loss"));
+  for (unsigned i = outputs.size(); i < results.size(); ++i) {
+    const Emitter::Statistic &statistic = emitter.statistics[i - outputs.size()];
+    graph::ParameterOp parameter = statistic.parameter;
+    function.setResultAttr(i, graph::kStatisticAttr, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    function.setResultAttr(i, graph::kMomentumAttr, emitter.builder.getF64FloatAttr(statistic.momentum));
+  }
 
   Block &body = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -431,7 +456,18 @@ LogicalResult Importer::run() {
     return failed(results) ? failure() : finish(*results);
   }
   FailureOr<mlir::Value> result = buildLoss();
-  return failed(result) || failed(checkLoss(*result)) ? failure() : finish(*result);
+  if (failed(result) || failed(checkLoss(*result)))
+    return failure();
+  SmallVector<mlir::Value> results{*result};
+  if (failed(addStatistics(results)))
+    return failure();
+  if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model)
+    emitWarning(location) << "the model has " << emitter.frozenNorms
+                          << " batch normalizations in the form for inference, which exporters write for "
+                             "training models too: their running statistics stay as they are; "
+                             "-batchnorm=train normalizes by each micro-batch and folds its statistics, "
+                             "-batchnorm=frozen says that this is meant";
+  return finish(results);
 }
 
 } // namespace dsopt::onnx_import

@@ -2,6 +2,7 @@
 
 #include "Initializers.h"
 
+#include "NodeBuilder.h"
 #include "Tensors.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -35,8 +36,11 @@ LogicalResult Initializers::classify() {
   for (const onnx::NodeProto &node : file.graph().node())
     if (node.op_type() == "BatchNormalization")
       for (int i : {3, 4})
-        if (i < node.input_size())
+        if (i < node.input_size()) {
           statistics.insert(node.input(i));
+          if (NodeBuilder::normalizesByBatch(node, file.opset(), options.batchNorm))
+            folded.insert(node.input(i));
+        }
   // Numbers that decide shapes.
   for (const onnx::NodeProto &node : file.graph().node())
     if (node.op_type() == "Resize")
@@ -101,6 +105,9 @@ FailureOr<Initializer> Initializers::make(int index) {
       !why.empty() && graph::numBytes(type) <= (isFloat ? kFoldedFloatBytes : kFoldedIntegerBytes);
   // What was frozen by hand stays a weight, whatever its size.
   if (why == "-freeze" && type.getNumElements() > 1)
+    isFolded = false;
+  // What training changes is no constant.
+  if (folded.contains(tensor.name()))
     isFolded = false;
   if (isFolded || type.getNumElements() == 0) {
     FailureOr<DenseElementsAttr> constant = makeConstant(index, type);

@@ -43,6 +43,8 @@ private:
   const ImportOptions &options;
   mlir::ModuleOp module;
   llvm::StringSet<> buffers, statistics, sizes;
+  /// Statistics that micro-batches are folded into.
+  llvm::StringSet<> folded;
 };
 
 /// Warns where one float initializer is the scale or bias of two operations.

@@ -43,6 +43,15 @@ public:
   mlir::Location location;
   /// Random dropouts emitted so far; their numbers tell them apart.
   int64_t dropouts = 0;
+  /// What each micro-batch contributes to a running statistic.
+  struct Statistic {
+    graph::ParameterOp parameter;
+    Value value;
+    double momentum;
+  };
+  std::vector<Statistic> statistics;
+  /// Batch normalizations with running statistics that stay as they are.
+  int64_t frozenNorms = 0;
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(location); }
 
@@ -163,12 +172,12 @@ private:
 class NodeBuilder {
 public:
   NodeBuilder(Emitter &emitter, Bindings &bindings, const onnx::NodeProto &node, int64_t opset,
-              bool dropoutOff)
-      : e(emitter), opset(opset), dropoutOff(dropoutOff), node(node), bindings(bindings) {}
+              const ImportOptions &options)
+      : e(emitter), opset(opset), options(options), node(node), bindings(bindings) {}
 
   Emitter &e;
   const int64_t opset;
-  const bool dropoutOff;
+  const ImportOptions &options;
 
   StringRef op() const { return node.op_type(); }
   mlir::InFlightDiagnostic error() { return e.error(); }
@@ -180,6 +189,15 @@ public:
 
   /// An input's value; null with an error where it is missing or a sequence.
   Value input(int index);
+  /// The parameter that an input is; null if it is none.
+  graph::ParameterOp parameter(int index) const {
+    auto binding = has(index) ? bindings.find(node.input(index)) : bindings.end();
+    return binding == bindings.end() ? graph::ParameterOp() : binding->second.parameter;
+  }
+  /// Whether a batch normalization uses the batch's own statistics.
+  static bool normalizesByBatch(const onnx::NodeProto &node, int64_t opset, BatchNorm mode);
+  bool normalizesByBatch() const { return normalizesByBatch(node, opset, options.batchNorm); }
+
   /// The constant of an input; null with an error where it depends on data.
   mlir::DenseElementsAttr constant(int index, StringRef what);
   /// A constant list of integers; fails with an error.

@@ -2,6 +2,9 @@
 
 #include "OpTable.h"
 
+#include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Runtime/Scalars.h"
+
 using namespace mlir;
 
 namespace dsopt::onnx_import {
@@ -151,35 +154,91 @@ static LogicalResult groupNormalization(NodeBuilder &n) {
   return groupsOfChannels(n, n.integerAttr("num_groups", 0), n.opset < 21);
 }
 
-/// With given statistics, or with the batch's own, which then update the running ones.
+bool NodeBuilder::normalizesByBatch(const onnx::NodeProto &node, int64_t opset, BatchNorm mode) {
+  if (mode != BatchNorm::Model)
+    return mode == BatchNorm::Train;
+  if (opset < 14)
+    return node.output_size() > 1;
+  return llvm::any_of(node.attribute(), [](const onnx::AttributeProto &attribute) {
+    return attribute.name() == "training_mode" && attribute.i() != 0;
+  });
+}
+
+/// Batch normalization's sums are taken over each sample's channels first and over samples then: rows, which
+/// are fused with what is around them, and so are those of the gradient.
+static Value meanOverBatch(Emitter &e, Value x) {
+  SmallVector<int64_t> inner = llvm::to_vector(llvm::seq<int64_t>(2, x ? Emitter::rankOf(x) : 2));
+  return e.mean(inner.empty() ? x : e.mean(x, inner), 0);
+}
+
+/// A number a channel for each sample.
+static Value forSamples(Emitter &e, Value channels, Value x) {
+  if (!channels || Emitter::rankOf(x) == 2)
+    return channels;
+  SmallVector<int64_t> shape(Emitter::shapeOf(channels));
+  shape[0] = Emitter::shapeOf(x)[0];
+  return e.expand(channels, shape);
+}
+
+/// With given statistics, or with the batch's own. Those change the running statistics: as further outputs,
+/// as ONNX has it, and where they are parameters by what each micro-batch contributes, as PyTorch has it,
+/// whose running variance is the unbiased one.
 static LogicalResult batchNormalization(NodeBuilder &n) {
   Emitter &e = n.e;
   Value x = n.input(0);
   if (!x || Emitter::rankOf(x) < 2)
     return x ? n.error() << "has an input of type " << Emitter::typeOf(x) << ", expected rank 2 or more"
              : failure();
+  graph::ParameterOp statistics[] = {n.parameter(3), n.parameter(4)};
   Value mean = perChannel(n, n.input(3), x), variance = perChannel(n, n.input(4), x);
   Value scale = perChannel(n, n.input(1), x), bias = perChannel(n, n.input(2), x);
-  if (n.integerAttr("training_mode", 0)) {
-    SmallVector<int64_t> axes;
-    for (int64_t dim = 0; dim < Emitter::rankOf(x); ++dim)
-      if (dim != 1)
-        axes.push_back(dim);
-    Value ownMean = e.mean(x, axes), centered = e.sub(x, ownMean);
-    Value ownVariance = e.mean(e.mul(centered, centered), axes);
+  if (!mean || !variance || !scale || !bias)
+    return failure();
+  Value centered;
+  if (n.normalizesByBatch()) {
+    int64_t channels = Emitter::shapeOf(x)[1],
+            count = Emitter::typeOf(x).getNumElements() / std::max<int64_t>(channels, 1);
+    bool isTracked = statistics[0] && statistics[1] && !n.options.outputs;
+    Value inTraining;
+    auto choose = [&](Value own, Value running) {
+      return isTracked ? e.where(inTraining, own, running) : own;
+    };
+    if (isTracked && !(Emitter::elementOf(x).isF32() && Emitter::elementOf(mean).isF32()))
+      return n.error() << "has running statistics of type " << Emitter::typeOf(mean)
+                       << " for an input of type " << Emitter::typeOf(x) << ", expected both in f32 to train";
+    if (isTracked) {
+      Value context = graph::getOrAddContext(cast<func::FuncOp>(e.builder.getBlock()->getParentOp()));
+      inTraining = e.convert(e.slice(context, 0, DSOPT_TRAINING, 1), e.builder.getI1Type());
+    }
+    Value ownMean = meanOverBatch(e, x), usedMean = choose(ownMean, mean);
+    centered = e.sub(x, forSamples(e, usedMean, x));
+    Value ownVariance = meanOverBatch(e, e.mul(centered, centered));
     double momentum = n.floatAttr("momentum", 0.9f);
     auto running = [&](int output, Value old, Value own) {
       Value mixed = e.add(e.mul(old, e.scalar(momentum, x)), e.mul(own, e.scalar(1 - momentum, x)));
-      return n.set(output, mixed ? e.reshape(mixed, Emitter::shapeOf(x)[1]) : Value());
+      return n.set(output, mixed ? e.reshape(mixed, channels) : Value());
     };
     if ((n.wants(1) && failed(running(1, mean, ownMean))) ||
-        (n.wants(2) && failed(running(2, variance, ownVariance))))
+        (n.wants(2) && failed(running(2, variance, ownVariance))) ||
+        (n.wants(3) && failed(n.set(3, e.reshape(ownMean, channels)))) ||
+        (n.wants(4) && failed(n.set(4, e.reshape(ownVariance, channels)))))
       return failure();
-    mean = ownMean, variance = ownVariance;
+    if (isTracked) {
+      double unbiased = count > 1 ? (double)count / (count - 1) : 1;
+      e.statistics.push_back({statistics[0], e.reshape(ownMean, channels), momentum});
+      e.statistics.push_back(
+          {statistics[1], e.reshape(e.mul(ownVariance, e.scalar(unbiased, x)), channels), momentum});
+    }
+    variance = choose(ownVariance, variance);
+  } else {
+    ++e.frozenNorms;
+    if ((n.wants(1) && failed(n.set(1, n.input(3)))) || (n.wants(2) && failed(n.set(2, n.input(4)))))
+      return failure();
+    centered = e.sub(x, forSamples(e, mean, x));
   }
   Value deviation = e.make<graph::SqrtOp>(e.add(variance, e.scalar(n.floatAttr("epsilon", 1e-5f), x)));
   Value factor = e.mul(scale, e.make<graph::ReciprocalOp>(deviation));
-  return n.set(0, e.add(e.mul(e.sub(x, mean), factor), bias));
+  return n.set(0, e.add(e.mul(centered, forSamples(e, factor, x)), forSamples(e, bias, x)));
 }
 
 static LogicalResult lpNormalization(NodeBuilder &n) {
@@ -238,7 +297,7 @@ static LogicalResult localResponse(NodeBuilder &n) {
 
 ArrayRef<OpRow> normalizationOps() {
   static const OpRow rows[] = {
-      {"BatchNormalization", 14, kMaxOpset, batchNormalization},
+      {"BatchNormalization", 9, kMaxOpset, batchNormalization},
       {"GroupNormalization", 18, kMaxOpset, groupNormalization},
       {"Hardmax", 13, kMaxOpset, hardmax},
       {"InstanceNormalization", 6, kMaxOpset, instanceNormalization},

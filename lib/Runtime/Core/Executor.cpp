@@ -78,6 +78,12 @@ Executor::Executor(const Program &program, const RankInfo &info, const Position 
       prepared.norm = agreement->addNorm(action);
       prepared.timer = Timer::Update;
       break;
+    case ActionKind::Fold:
+      prepared.timer = Timer::Update;
+      microBatches.resize(program.K);
+      for (int64_t place = 0; place < program.K; ++place)
+        microBatches[microBatchIndex(program, place / program.M, place % program.M)] = place;
+      break;
     case ActionKind::Update:
       prepared.timer = Timer::Update;
       prepareUpdate(prepared, resolve);
@@ -227,6 +233,9 @@ bool Executor::start(int64_t index, int slot) {
       });
     }
     return true;
+  case ActionKind::Fold:
+    fold(action, args);
+    return true;
   case ActionKind::Gather:
     engine.startGather(slot, groupOf(program, info), args[0], args[1], action.bytes, prepared.traffic);
     return false;
@@ -246,6 +255,27 @@ bool Executor::start(int64_t index, int slot) {
     return false;
   }
   return true;
+}
+
+/// In the order of the micro-batches' indices, on every rank alike; f32, one rounding after the other.
+void Executor::fold(const Action &action, void **args) const {
+  if (!applies)
+    return;
+  const char *statistics = static_cast<const char *>(args[0]);
+  for (size_t i = 0; i < action.folds.size(); ++i) {
+    const Folded &folded = action.folds[i];
+    auto *running = static_cast<float *>(args[1 + i]);
+    float keep = static_cast<float>(folded.momentum), take = static_cast<float>(1 - folded.momentum);
+    for (int64_t microBatch : microBatches) {
+      auto *statistic =
+          reinterpret_cast<const float *>(statistics + microBatch * action.bytes + folded.place);
+      for (int64_t e = 0; e < folded.elements; ++e) {
+        float kept = keep * running[e];
+        float taken = take * statistic[e];
+        running[e] = kept + taken;
+      }
+    }
+  }
 }
 
 /// What random numbers of the micro-batch follow from: nothing that depends on the layout.
@@ -297,6 +327,7 @@ void Executor::decide() {
   decision.appliedSteps = *appliedSteps;
   decision.lr = result->lr;
   decision.factor = program.clip ? clipFactor(options.gradClip, norm) : 1.0;
+  applies = decision.apply;
   writeTables(decision);
   ++*appliedSteps;
 }

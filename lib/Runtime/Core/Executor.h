@@ -83,6 +83,7 @@ private:
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
   void checkIndices(const Prepared &prepared, const void *values) const;
+  void fold(const Action &action, void **args) const;
   void fillContext(const Prepared &prepared, uint32_t *context) const;
   int64_t bytesMoved(const Action &action) const;
   /// Runs all actions once.
@@ -108,9 +109,12 @@ private:
   std::vector<ScalarTable> tables;
   std::vector<int64_t> streams[kStreams];
   std::unique_ptr<Agreement> agreement;
+  /// Where each micro-batch of the step, by index, is among the ranks' in their run orders.
+  std::vector<int64_t> microBatches;
 
   // Of the step in progress.
   std::vector<char> done;
+  bool applies = true; ///< as the agreement decided
   int64_t step = 0;
   int64_t *appliedSteps = nullptr;
   const std::atomic<bool> *stopRequest = nullptr;

@@ -20,6 +20,8 @@ Profile::Profile(const Program &program) : actions(program.calls.size()) {
   action(ActionKind::Recv, "recv", "values from another stage", true);
   action(ActionKind::Norm, "norm", "square sums of gradients", false);
   action(ActionKind::Agree, "agree", "exchange of norms, losses and stop requests", false);
+  action(ActionKind::Update, "update", "updates that the program does not describe", false);
+  action(ActionKind::Fold, "fold", "running statistics", false);
 }
 
 void Profile::reset() {

@@ -109,8 +109,8 @@ void readBuffer(const Json &json, Buffer &b, const std::string &where) {
 }
 
 void readAction(const Json &json, Action &a, const std::string &where) {
-  static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add",
-                                      "send",  "recv", "norm",   "agree",  "update"};
+  static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add", "send",
+                                      "recv",  "norm", "agree",  "update", "fold"};
   static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
       .name("kind", a.kind, kinds)
@@ -118,7 +118,10 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
           "input", a.input)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)(
-          "norms", a.norms)("sliced", a.sliced);
+          "norms", a.norms)("sliced", a.sliced)
+      .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
+        Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
+      });
 }
 
 void readPosition(const Json &json, Position &position, const std::string &where) {
@@ -213,6 +216,9 @@ void checkPosition(const Program &p, const Position &position) {
     case ActionKind::Update:
       checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
       expect(2);
+      break;
+    case ActionKind::Fold:
+      expect(1 + action.folds.size());
       break;
     case ActionKind::Run:
       break;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
@@ -50,7 +51,8 @@ private:
       if (!op.getAttrOfType<IntegerAttr>(graph::kBlockAttr))
         return op.emitError("has no ") << graph::kBlockAttr << ", expected one from find-blocks";
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    if (terminator->getNumOperands() != 1 || terminator->getOperand(0).getType() != scalar)
+    if (terminator->getNumOperands() != 1 + graph::statisticsOf(function).size() ||
+        terminator->getOperand(0).getType() != scalar)
       return function.emitError("returns ")
              << function.getResultTypes() << ", expected one loss of type " << scalar;
     return success();

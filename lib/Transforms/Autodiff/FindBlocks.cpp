@@ -1,6 +1,7 @@
 //===- FindBlocks.cpp - cut the forward graph into blocks -----------------===//
 
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
 namespace dsopt {
@@ -53,7 +54,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     for (Operation &op : forward.front().without_terminator())
       ops.push_back(&op);
     std::vector<size_t> cuts = findCuts(ops, forward.front().getTerminator(), origins);
-    assign(ops, cuts, origins);
+    assign(forward, ops, cuts, origins);
     getOperation()->setAttr(kBlocksAttr, Builder(&getContext()).getI64IntegerAttr(cuts.size() + 1));
   }
 
@@ -67,15 +68,16 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
   /// Live activations behind each operation.
   std::vector<Live> findLive(ArrayRef<Operation *> ops, Operation *terminator, const Origins &origins) {
     DenseMap<Value, size_t> lastUse;
-    auto use = [&](Operation *op, size_t index) {
-      for (Value operand : op->getOperands())
+    auto use = [&](ValueRange operands, size_t index) {
+      for (Value operand : operands)
         if (origins.of(operand) == Origin::Activation)
           lastUse[storage(operand)] = index;
     };
     for (auto [index, op] : llvm::enumerate(ops))
       if (!isa<graph::ReshapeOp>(op))
-        use(op, index);
-    use(terminator, ops.size());
+        use(op->getOperands(), index);
+    // Statistics stay where they are made.
+    use(terminator->getOperands().take_front(), ops.size());
     std::vector<Live> live(ops.size() + 1);
     for (auto [index, op] : llvm::enumerate(ops))
       for (Value result : op->getResults()) {
@@ -124,8 +126,28 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     return cuts;
   }
 
+  /// A statistic of what is made from inputs alone is made in its normalization's block, where the running
+  /// one is read.
+  void placeStatistics(func::FuncOp forward) {
+    llvm::DenseMap<Attribute, Attribute> homes;
+    for (auto read : forward.getOps<graph::ReadOp>())
+      homes.try_emplace(read.getStateAttr(), read->getAttr(graph::kBlockAttr));
+    for (const graph::Statistic &statistic : graph::statisticsOf(forward)) {
+      SmallVector<Value> open{forward.front().getTerminator()->getOperand(statistic.result)};
+      Attribute home = homes.lookup(statistic.parameter);
+      while (home && !open.empty()) {
+        Operation *op = open.pop_back_val().getDefiningOp();
+        if (!op || op->hasAttr(graph::kBlockAttr))
+          continue;
+        op->setAttr(graph::kBlockAttr, home);
+        llvm::append_range(open, op->getOperands());
+      }
+    }
+  }
+
   /// Numbers the operations and clones floating ones into each block.
-  void assign(ArrayRef<Operation *> ops, ArrayRef<size_t> cuts, const Origins &origins) {
+  void assign(func::FuncOp forward, ArrayRef<Operation *> ops, ArrayRef<size_t> cuts,
+              const Origins &origins) {
     Rematerializer rematerializer([&](Operation *op) { return origins.floats(op); });
     size_t block = 0;
     for (auto [index, op] : llvm::enumerate(ops)) {
@@ -138,14 +160,14 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
       tag(op);
       rematerializer.localize(op, block, /*readPerUse=*/true, tag);
     }
-    // What is left of the originals: the loss itself, if it is made from inputs.
+    // What is left of the originals: the loss itself, if it is made from inputs, and statistics of inputs.
     for (Operation *op : llvm::reverse(ops))
-      if (origins.floats(op)) {
-        if (op->use_empty())
-          op->erase();
-        else
-          op->setAttr(graph::kBlockAttr, Builder(&getContext()).getI64IntegerAttr(block));
-      }
+      if (origins.floats(op) && op->use_empty())
+        op->erase();
+    placeStatistics(forward);
+    for (Operation &op : forward.front().without_terminator())
+      if (!op.hasAttr(graph::kBlockAttr))
+        op.setAttr(graph::kBlockAttr, Builder(&getContext()).getI64IntegerAttr(block));
   }
 };
 

@@ -1,6 +1,7 @@
 //===- PartitionZero.cpp - parameters and their state into sliced buckets -===//
 
 #include "dsopt/Dialect/Graph/Blocks.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,6 +20,7 @@ struct Bucket {
   SmallVector<int64_t> blocks;
   SmallVector<graph::ParameterOp> parameters;
   bool frozen = false;
+  bool statistics = false; ///< folded at the end of a step: whole on every rank
 };
 
 struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
@@ -88,6 +90,9 @@ void PartitionZeroPass::runOnOperation() {
       (llvm::Twine("b") + llvm::Twine(reader->second.front())).toVector(name);
     if (parameter.getFrozen() && !shared)
       name += ".frozen";
+    bool isStatistic = parameter->hasAttr(graph::kStatisticAttr);
+    if (isStatistic)
+      name += ".statistics";
     // Sums of one bucket are complete at one time.
     if (!shared && early.contains(parameter.getSymNameAttr()))
       name += ".loss";
@@ -98,6 +103,7 @@ void PartitionZeroPass::runOnOperation() {
     Bucket &bucket = buckets[attributes.getStringAttr(name)];
     bucket.blocks = reader->second;
     bucket.frozen = parameter.getFrozen();
+    bucket.statistics = isStatistic;
     bucket.parameters.push_back(parameter);
   }
 
@@ -134,13 +140,13 @@ void PartitionZeroPass::runOnOperation() {
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
     Type gradient = gradients.lookup(first.getSymNameAttr());
-    dist::BucketOp::create(builder, first.getLoc(), name,
-                           TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
-                           builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
-                           builder.getI64IntegerAttr(end),
-                           builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-                           builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(zero),
-                           bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
-                           gradient ? TypeAttr::get(gradient) : TypeAttr(), stateNames);
+    dist::BucketOp::create(
+        builder, first.getLoc(), name,
+        TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
+        builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
+        builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
+        builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
+        bucket.frozen ? builder.getUnitAttr() : UnitAttr(), gradient ? TypeAttr::get(gradient) : TypeAttr(),
+        stateNames);
   }
 }

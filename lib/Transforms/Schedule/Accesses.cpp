@@ -140,5 +140,25 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
           accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});
         return success();
       })
+      .Case([&](FoldOp op) -> LogicalResult {
+        auto program = op->getParentOfType<ProgramOp>();
+        auto buffer = dyn_cast_or_null<BufferOp>(
+            SymbolTable::lookupSymbolIn(program, op.getStatistics().getBuffer().getAttr()));
+        if (!buffer)
+          return op.emitOpError("names ")
+                 << op.getStatistics().getBuffer() << ", which is no buffer of its program";
+        if (op.getElements().size() != op.getTargets().size() ||
+            op.getPlaces().size() != op.getTargets().size() ||
+            op.getMomenta().size() != op.getTargets().size())
+          return op.emitOpError("has ")
+                 << op.getTargets().size() << " targets, expected as many places, elements and momenta";
+        add(op.getStatistics(), bytesOf(buffer.getType()), true, false, accesses);
+        for (auto [ref, elements] : llvm::zip(refs(op.getTargets()), op.getElements()))
+          add(ref, elements * (int64_t)sizeof(float), true, true, accesses);
+        // It follows what the agreement decides.
+        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
+          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});
+        return success();
+      })
       .Default([](Operation *) { return success(); });
 }

@@ -2,6 +2,7 @@
 
 #include "MicroBatch.h"
 
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -27,6 +28,7 @@ private:
   LogicalResult readArguments(RunInfo &run, unsigned first, Location loc);
   LogicalResult readValues();
   LogicalResult readStages();
+  void placeStatistics();
   LogicalResult readUpdate();
   std::optional<BucketArgument> findParameter(FlatSymbolRefAttr parameter, int64_t block);
 
@@ -182,12 +184,26 @@ LogicalResult Reader::readRuns() {
 
 LogicalResult Reader::readValues() {
   auto ret = cast<func::ReturnOp>(result.function.getBody().front().getTerminator());
-  if (ret.getNumOperands() != 1 || isa<BlockArgument>(ret.getOperand(0)))
+  auto statistics = graph::statisticsOf(result.function);
+  if (ret.getNumOperands() != 1 + statistics.size() ||
+      llvm::any_of(ret.getOperands(), [](Value value) { return isa<BlockArgument>(value); }))
     return ret.emitOpError("of @") << result.function.getSymName()
                                    << ", expected the loss, computed by a run";
   result.loss = valueIds.lookup(ret.getOperand(0));
   result.values[result.loss].loss = true;
   result.values[result.loss].name = "loss";
+  for (const graph::Statistic &statistic : statistics) {
+    StatisticInfo info;
+    info.value = valueIds.lookup(ret.getOperand(statistic.result));
+    info.elements = result.values[info.value].type.getNumElements();
+    info.momentum = statistic.momentum;
+    auto place = places.find(statistic.parameter);
+    if (place == places.end())
+      return ret.emitOpError("returns a contribution to ")
+             << statistic.parameter << ", which no bucket holds";
+    info.target = {place->second.first, 0, place->second.second * (int64_t)sizeof(float)};
+    result.statistics.push_back(info);
+  }
   for (ValueInfo &value : result.values)
     value.lowest = value.highest = value.stage;
   for (RunInfo &run : result.runs)
@@ -203,6 +219,21 @@ LogicalResult Reader::readValues() {
       value.highest = std::max(value.highest, run.stage);
     }
   return success();
+}
+
+/// Statistics have a place of their own among those of their stage.
+void Reader::placeStatistics() {
+  result.statisticBytes.assign(result.stages, 0);
+  for (const StatisticInfo &statistic : result.statistics) {
+    ValueInfo &value = result.values[statistic.value];
+    BucketInfo &bucket = result.buckets[statistic.target.bucket];
+    bucket.useStages[0] = value.stage;
+    // One value may be the mean of two normalizations.
+    if (value.statistic >= 0)
+      continue;
+    value.statistic = result.statisticBytes[value.stage];
+    result.statisticBytes[value.stage] += exec::bytesOf(value.type);
+  }
 }
 
 LogicalResult Reader::readStages() {
@@ -226,6 +257,7 @@ LogicalResult Reader::readStages() {
                                 << ", expected block " << result.stageBlocks[s - 1].second
                                 << ", behind those of stage " << s - 1;
   }
+  placeStatistics();
   for (BucketInfo &bucket : result.buckets) {
     std::set<int64_t> stages;
     for (int64_t stage : bucket.useStages)

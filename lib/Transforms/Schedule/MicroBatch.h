@@ -24,6 +24,7 @@ struct ValueInfo {
   int64_t stage = -1; ///< that defines it, -1 for the function's arguments
   std::string input;  ///< the graph input's name
   bool seed = false, loss = false;
+  int64_t statistic = -1;            ///< bytes before it among its stage's statistics; -1: it is none
   int64_t lowest = -1, highest = -1; ///< stages that hold it
   /// Whether it is sent from stage `s` to the next one up, or down.
   bool crossesUp(int64_t s) const { return stage >= 0 && s >= stage && s < highest; }
@@ -67,6 +68,14 @@ struct BucketInfo {
   int64_t gradientSliceBytes() const { return slice * graph::elementBytes(gradientType()); }
 };
 
+/// What a micro-batch contributes to a running statistic.
+struct StatisticInfo {
+  int64_t value = 0; ///< value
+  BucketArgument target;
+  int64_t elements = 0;
+  double momentum = 0;
+};
+
 struct MicroBatch {
   mlir::func::FuncOp function;
   bool evaluates = false; ///< nothing is accumulated or updated; every bucket is as good as frozen
@@ -76,6 +85,8 @@ struct MicroBatch {
   int64_t stages = 1;
   llvm::SmallVector<std::pair<int64_t, int64_t>> stageBlocks; ///< half-open ranges
   int64_t loss = -1;                                          ///< value
+  std::vector<StatisticInfo> statistics;                      ///< in order of results
+  llvm::SmallVector<int64_t> statisticBytes;                  ///< of one micro-batch, by stage
   mlir::StringAttr updateKernel;
   int64_t scalarGroups = 1; ///< distinct (lr_scale, no_decay) of trained parameters
 };

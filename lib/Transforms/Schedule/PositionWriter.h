@@ -75,6 +75,10 @@ private:
   void writeWholeGradient(BucketInfo &bucket);
   void writeNorm(BucketInfo &bucket);
   void writeAgree();
+  /// The micro-batches' contributions to running statistics, of all ranks, and what they are folded into.
+  exec::RefAttr statistics();
+  void gatherStatistics();
+  void foldStatistics();
   void writeUpdate(BucketInfo &bucket);
   void writeNewParameters(BucketInfo &bucket);
   void writeFinish();

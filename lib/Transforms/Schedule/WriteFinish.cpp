@@ -93,6 +93,43 @@ void PositionWriter::writeAgree() {
                     Stream::Comm);
 }
 
+RefAttr PositionWriter::statistics() {
+  auto type =
+      MemRefType::get({batch.microBatches * graph.statisticBytes[stage]}, IntegerType::get(out.context, 8));
+  return out.ref(out.buffer("statistics", type, "activations"));
+}
+
+void PositionWriter::gatherStatistics() {
+  int64_t bytes = batch.microBatches * graph.statisticBytes[stage];
+  if (!bytes || batch.ranks == 1)
+    return;
+  auto type = MemRefType::get({batch.ranks * bytes}, IntegerType::get(out.context, 8));
+  out.emit<GatherOp>(statistics(), out.ref(out.buffer("statistics.all", type, "activations")), bytes,
+                     "all_gather", out.nextOrder(), Stream::Comm);
+}
+
+void PositionWriter::foldStatistics() {
+  int64_t bytes = graph.statisticBytes[stage];
+  if (!bytes)
+    return;
+  auto type = MemRefType::get({batch.ranks * batch.microBatches * bytes}, IntegerType::get(out.context, 8));
+  RefAttr all = batch.ranks == 1 ? statistics() : out.ref(out.buffer("statistics.all", type, "activations"));
+  SmallVector<Attribute> targets;
+  SmallVector<int64_t> places, elements;
+  SmallVector<double> momenta;
+  for (const StatisticInfo &statistic : graph.statistics) {
+    if (graph.values[statistic.value].stage != stage)
+      continue;
+    targets.push_back(
+        out.ref(parameters(graph.buckets[statistic.target.bucket]), 0, statistic.target.offset));
+    places.push_back(graph.values[statistic.value].statistic);
+    elements.push_back(statistic.elements);
+    momenta.push_back(statistic.momentum);
+  }
+  out.emit<FoldOp>(all, ArrayAttr::get(out.context, targets), places, elements, momenta, bytes,
+                   Stream::Compute);
+}
+
 void PositionWriter::writeUpdate(BucketInfo &bucket) {
   // At stages 1 and 2 the parameters are whole and the optimizer's state is not;
   // at stage 1 the gradient is whole as well.
@@ -146,7 +183,9 @@ void PositionWriter::writeFinish() {
       writeWholeGradient(*bucket);
       writeNorm(*bucket);
     }
+  gatherStatistics();
   writeAgree();
+  foldStatistics();
   for (BucketInfo *bucket : updates)
     if (bucket->owner == stage)
       writeUpdate(*bucket);

@@ -64,6 +64,8 @@ RefAttr PositionWriter::valueRef(int64_t id, int64_t microBatch) {
   const ValueInfo &value = graph.values[id];
   if (value.seed)
     return out.ref(out.buffer("seed", value.type, "buffers", {1, true}));
+  if (value.statistic >= 0 && value.stage == stage)
+    return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
   int64_t count = value.loss ? batch.microBatches : slots.lookup(id);
   auto buffer = out.buffer(value.name, value.type, "activations", {count, false});
   return out.ref(buffer, microBatch % count);

@@ -193,6 +193,22 @@ def Exec_UpdateOp : Exec_Action<"update"> {
   }];
 }
 
+def Exec_FoldOp : Exec_Action<"fold"> {
+  let summary = "running = momentum * running + (1 - momentum) * statistic for each micro-batch of the step";
+  let description = [{
+    `statistics` holds `bytes` for each micro-batch of each data-parallel rank, rank
+    by rank in their run orders; `places` (bytes), `elements` and `momenta` have an
+    entry for each of `targets`. Micro-batches are folded in the order of their index
+    among all ranks' (DESIGN 2.1 rule 9), and not at all if the step is not applied.
+  }];
+  let arguments = (ins Exec_RefAttr:$statistics, Exec_RefArrayAttr:$targets, DenseI64ArrayAttr:$places,
+                       DenseI64ArrayAttr:$elements, DenseF64ArrayAttr:$momenta, I64Attr:$bytes, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $statistics `bytes` $bytes `into` $targets `places` $places `elements` $elements `momenta` $momenta
+    `on` $stream attr-dict
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Inside segments: functions with the attribute exec.segment over memrefs
 //===----------------------------------------------------------------------===//

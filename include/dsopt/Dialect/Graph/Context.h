@@ -15,6 +15,8 @@ namespace dsopt::graph {
 inline constexpr llvm::StringLiteral kContextName = "dsopt.context";
 
 mlir::RankedTensorType contextType(mlir::MLIRContext *context);
+/// Whether a function's argument is the context.
+bool isContext(mlir::BlockArgument argument);
 /// The function's argument of that name; made behind the others where there is none.
 mlir::Value getOrAddContext(mlir::func::FuncOp function);
 /// The stream of the model's dropout number `number`.

@@ -87,6 +87,12 @@ for name, nodes, constants in [
          [array("zero", [0], np.int64), *constants])
 save("dropout", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("ratio", 0.25), array("training", True, bool)])
+norm = [linear, node("BatchNormalization", "y scale zeros mean var", "z"), node("ReduceSum", "z", "loss", keepdims=0)]
+statistics = [array("scale", [1, 2]), array("zeros", [0, 0]), array("mean", [1, 2]), array("var", [3, 4])]
+save("batchnorm", norm, [x], [loss], [w, bias, *statistics])
+norm[1:2] = [node("BatchNormalization", "y scale zeros mean var", "a", training_mode=1),
+             node("BatchNormalization", "a scale zeros mean var", "z", training_mode=1)]
+save("batchnorm-merged", norm, [x], [loss], [w, bias, *statistics])
 save("dropout-ratio", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("ratio", 1.25), array("training", True, bool)])
 save("dropout-mode", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)],

@@ -1,0 +1,43 @@
+// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -build-programs | FileCheck %s
+// RUN: sed -e 's/RANKS/1/g;s/PADDED/64/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefix=ONE
+// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
+
+// What micro-batches contribute to running statistics lies side by side to the step's end; after the
+// agreement all ranks' contributions are folded. @var lies behind @mean: 12 bytes of 20.
+module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {graph.statistic}
+  graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {graph.statistic}
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED ranks RANKS zero 0
+  dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 ranks RANKS zero 0 frozen
+  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<3xf32> {exec.access = "write"}, memref<1x2xf32> {exec.access = "write"}, memref<64xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<3xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"} {
+    return %p : tensor<64xf32>
+  }
+  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"})
+      -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}, tensor<1x2xf32> {graph.statistic = @var, graph.momentum = 0.5 : f64}) {
+    %loss, %m, %v = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> (tensor<f32>, tensor<3xf32>, tensor<1x2xf32>)
+    graph.run @block0.W(%m) : (tensor<3xf32>) -> ()
+    return %loss, %m, %v : tensor<f32>, tensor<3xf32>, tensor<1x2xf32>
+  }
+  func.func @update(%s: tensor<16xf32>) {
+    %p = graph.read @w : tensor<64xf32>
+    %0 = graph.sgd %p, %p, %s {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+    return
+  }
+}
+
+// CHECK-DAG: exec.buffer @statistics : memref<40xi8> "activations" slots 1
+// CHECK-DAG: exec.buffer @statistics.all : memref<80xi8> "activations" slots 1
+// CHECK-DAG: exec.buffer @b0.statistics.param : memref<128xf32> "parameters" slots 1 {{.*}} persistent
+// CHECK: exec.run @block0.F {{.*}}<@statistics>, #exec.ref<@statistics offset 12>{{.*}} micro_batch 0
+// CHECK: exec.run @block0.F {{.*}}<@statistics offset 20>, #exec.ref<@statistics offset 32>{{.*}} micro_batch 1
+// CHECK: exec.run @block0.W [#exec.ref<@statistics>
+// CHECK: exec.gather <@statistics> to <@statistics.all> bytes 40 "all_gather"
+// CHECK: exec.agree
+// CHECK: exec.fold <@statistics.all> bytes 20 into [#exec.ref<@b0.statistics.param>, #exec.ref<@b0.statistics.param offset 256>]
+// CHECK-SAME: places [0, 12] elements [3, 2] momenta [9.000000e-01, 5.000000e-01] on compute
+// ONE-NOT: statistics.all
+// ONE: exec.fold <@statistics> bytes 20
