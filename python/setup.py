@@ -12,6 +12,7 @@ from setuptools.command.build_py import build_py
 here = os.path.dirname(os.path.abspath(__file__))
 build = os.environ.get("DSOPT_BUILD", os.path.join(here, os.pardir, "build"))
 TOOLS = ["bin/dsopt", "bin/dsopt-run", "lib/libdsopt.so"]
+MORE = ["bin/dsopt-report"]  # where it was built
 built = all(os.path.exists(os.path.join(build, tool)) for tool in TOOLS)
 
 
@@ -22,7 +23,7 @@ class BuildWithTools(build_py):
         super().run()
         if not built or getattr(self, "editable_mode", False):
             return
-        for tool in TOOLS:
+        for tool in [*TOOLS, *(tool for tool in MORE if os.path.exists(os.path.join(build, tool)))]:
             target = os.path.join(self.build_lib, "dsopt", tool)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(build, tool), target)

@@ -226,6 +226,8 @@ def _export_torchscript(wrapped: Any, values: List[Any], names: List[str], opset
 
     if dynamic_shapes is not None:
         raise ValueError("dynamic_shapes is for the exporter dynamo")
+    # Of a model in training it merges what is one tensor; else what is equal. Only the wrapper says so.
+    wrapped.training = True
     buffer = io.BytesIO()
     torch.onnx.export(wrapped, tuple(values), buffer, input_names=names, output_names=["loss"], opset_version=opset,
                       dynamo=False, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
