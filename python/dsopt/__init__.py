@@ -12,8 +12,9 @@ from ._engine import Engine, Loss, initialize
 from ._export import ExportReport, export
 from ._run import Result, Run, evaluate, plan, start, train
 from ._tools import DsoptError, find_tool
-from ._weights import load_weights, read_weights
+from ._weights import load_weights, read_weights, write_weights
 
 __version__ = "0.1.0"
 __all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "find_tool",
-           "initialize", "load_weights", "plan", "read_weights", "start", "train"]
+           "initialize", "load_weights", "plan", "read_weights", "start", "train",
+           "write_weights"]

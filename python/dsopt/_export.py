@@ -17,8 +17,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import numpy as np
 
-#: The metadata entry by which -save-weights finds PyTorch's names.
-METADATA_KEY = "dsopt.parameters"
+from ._weights import METADATA_KEY
+
 _INLINE_LIMIT = 1_500_000_000  # a protobuf of 2 GB cannot be written
 
 
@@ -308,7 +308,9 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     unseen = [name for name in names if name not in kept_inputs]
     if unseen:
         warnings.warn(f"the loss does not depend on the inputs {', '.join(unseen)}: they are not in {path}")
-    if any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in model.modules()) and model.training:
-        warnings.warn("batch normalization is exported in its inference form: -batchnorm=train trains it")
+    normalizes = any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in model.modules())
+    if normalizes and model.training and exporter == "dynamo":
+        warnings.warn("PyTorch's exporter writes batch normalization in its inference form; "
+                      "batchnorm=\"train\" trains it")
     return ExportReport(path, len(found), [name for _, (name, turned) in found.items() if turned],
                         [name for name in missing if name in unused], kept_inputs)

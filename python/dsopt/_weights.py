@@ -4,10 +4,14 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
+from ._tools import option_words, run_tool
+
+#: The metadata entry of a model by which -save-weights and -weights know PyTorch's names.
+METADATA_KEY = "dsopt.parameters"
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
           "U8": "u1", "BOOL": "?"}
 
@@ -32,6 +36,46 @@ def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
             raise ValueError(f"{path}: tensor '{name}' has type {entry['dtype']}, which is not known here")
         tensors[name] = value.reshape(entry["shape"])
     return tensors
+
+
+def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) -> List[str]:
+    """PyTorch's names of what an exported model trains or keeps: not of constants."""
+    import onnx
+
+    props = onnx.load(os.fspath(path), load_external_data=False).metadata_props
+    rows = next((json.loads(entry.value) for entry in props if entry.key == METADATA_KEY), None)
+    if rows is None:
+        raise ValueError(f"{path} does not say what its parameters are in PyTorch; dsopt.export writes that")
+    table = run_tool([os.fspath(path), "-list-parameters", *option_words(options)])
+    listed = {line.split()[0] for line in table.splitlines() if line}
+    return [row["torch"] for row in rows if row["onnx"] in listed]
+
+
+def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike[str] | str",
+                  **options: Any) -> None:
+    """Writes a PyTorch model's weights as the safetensors file that `train` and `evaluate` start from
+    (weights=file): what the exported model `like` has. Options bind its dimensions, where it needs that."""
+    tensors = dict(model.named_parameters())
+    tensors.update(model.named_buffers())
+    values = {}
+    for name in _exported_names(like, options):
+        if name not in tensors:
+            raise ValueError(f"{like} is of another model: it has {name}, which the model lacks")
+        value = tensors[name].detach().cpu()
+        values[name] = np.ascontiguousarray((value.float() if value.is_floating_point() else value).numpy())
+    header: Dict[str, Any] = {}
+    offset = 0
+    types = {np.dtype(code): name for name, code in _TYPES.items()}
+    for name, value in values.items():
+        header[name] = {"dtype": types[value.dtype], "shape": list(value.shape),
+                        "data_offsets": [offset, offset + value.nbytes]}
+        offset += value.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(file, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for value in values.values():
+            out.write(value.tobytes())
 
 
 def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:

@@ -69,6 +69,10 @@ def go(name, model, data, batches, held, lr):
     for got, what in ((evaluated, "-eval"), (result.eval_losses[-1], "-eval-data")):
         check(abs(got - here) < 1e-5, f"{name}: {what} says {got}, PyTorch {here}")
     check(abs(here - there(**held).loss.item()) < 1e-4 and here != before, f"{name}: {here} after, {before} before")
+    # Home and back: the first file, with the weights that PyTorch has now.
+    dsopt.write_weights(model, path(name + "-home"), path(name + ".onnx"))
+    returned = dsopt.evaluate(path(name + ".onnx"), arrays([held]), weights=path(name + "-home"))
+    check(abs(returned - here) < 1e-5, f"{name}: -weights says {returned}, PyTorch {here}")
     print(f"{name}: loss {want[0]:.4f} to {want[-1]:.4f}; held out {here:.6f} in PyTorch, {evaluated:.6f} by -eval")
     return result
 
@@ -144,6 +148,33 @@ for wrong in (bert, torch.nn.Linear(2, 2)):
         sys.exit("wrong: weights of another model were loaded")
     except ValueError as error:
         check("is of another model" in str(error), error)
+
+# Running statistics of batch normalizations come home as buffers.
+class Normalized(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.last = torch.nn.Linear(8, 5)
+
+    def forward(self, x, y):
+        return torch.nn.functional.cross_entropy(self.last(torch.relu(self.norm(self.first(x))).mean((2, 3))), y)
+
+
+normalized = Normalized()
+images = [{"x": torch.randn(8, 3, 8, 8), "y": torch.randint(0, 5, (8,))} for _ in range(6)]
+dsopt.export(normalized, images[0], path("normalized.onnx"))
+there = copy.deepcopy(normalized)
+optimizer = torch.optim.AdamW(there.parameters(), lr=1e-2)
+for image in images:
+    optimizer.zero_grad()
+    there(**image).backward()
+    optimizer.step()
+result = dsopt.train(path("normalized.onnx"), images, lr=1e-2, batchnorm="train", save_weights=path("normalized"))
+check(not dsopt.load_weights(normalized, result.weights), "parameters were lost")
+for name in ("running_mean", "running_var"):
+    got, want = getattr(normalized.norm, name), getattr(there.norm, name)
+    check(torch.allclose(got, want, rtol=1e-3, atol=1e-5), f"{name}: {got}, PyTorch's {want}")
 try:
     dsopt.export(torch.nn.Linear(2, 3), (torch.zeros(2, 2),), path("none.onnx"))
     sys.exit("wrong: a model without a loss was exported")
