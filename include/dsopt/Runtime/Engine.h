@@ -83,6 +83,9 @@ public:
   /// Returns when the doorbell is no longer `seen`, or after a while.
   virtual void sleep(uint32_t seen) = 0;
 
+  /// Gives up what flies, so that its memory may go; the rank is about to fail.
+  virtual void abandon() {}
+
   /// Where this rank is, for the message of whoever finds it dead.
   virtual void publish(int64_t step, int64_t action) {}
   /// This rank ends with `status`: tells its peers, so that none waits for it. One whose Error is

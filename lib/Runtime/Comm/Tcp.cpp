@@ -184,7 +184,20 @@ void TcpLinks::check() {
   if (!failing.load(std::memory_order_acquire))
     return;
   seen = true;
+  abandon();
   throw Error(failure.status, failure.text, /*quiet=*/!failure.loud);
+}
+
+void TcpLinks::abandon() {
+  bool flies = false;
+  for (auto &op : operations)
+    flies |= op->state.load() == Posted;
+  if (!flies)
+    return;
+  abandoning = true;
+  wake();
+  for (int left = 5000; left > 0 && !dropped; --left)
+    usleep(1000);
 }
 
 void TcpLinks::fail(int status, bool quiet) {
@@ -215,7 +228,9 @@ void TcpLinks::work() {
   std::vector<Link *> polled;
   Clock::time_point failedAt = Clock::time_point::max(), endedAt;
   while (!quit) {
-    for (int slot = 0; slot < Engine::kSlots; ++slot)
+    if (abandoning && !dropped)
+      drop();
+    for (int slot = 0; slot < Engine::kSlots && !dropped; ++slot)
       if (operations[slot]->state.load(std::memory_order_acquire) == Posted && !operations[slot]->live)
         adopt(slot);
     if (int asked = request.load(); asked != None && !ending) {
@@ -256,6 +271,20 @@ void TcpLinks::work() {
       _exit(failure.status);
     }
   }
+}
+
+/// Forgets all operations. What a peer still expects of a frame that has begun becomes zeros, what it
+/// still sends is not looked at: it will hear that this rank failed.
+void TcpLinks::drop() {
+  for (auto &op : operations)
+    op->live = false;
+  for (auto &link : links)
+    if (link) {
+      link->sending = link->receiving = nullptr;
+      link->payload = nullptr;
+      link->credits.clear();
+    }
+  dropped = true;
 }
 
 /// Takes over an operation: peers may send, and those that allowed it before are sent to.
@@ -304,6 +333,8 @@ void TcpLinks::giveCredit(Operation &op, Part &part) {
 }
 
 void TcpLinks::takeCredit(Link &link, const Frame &frame) {
+  if (dropped)
+    return;
   for (auto &op : operations) {
     if (!op->live || !op->transfer.sends || !frame.names(op->name))
       continue;
@@ -368,8 +399,11 @@ void TcpLinks::send(Link &link) {
       if (!nextFrame(link))
         return;
     }
+    static char zeros[64 << 10]; // of a frame whose operation is given up
     iovec pieces[2] = {{link.out.data() + link.outDone, link.out.size() - link.outDone},
                        {const_cast<char *>(link.payload), static_cast<size_t>(link.payloadLeft)}};
+    if (!link.payload)
+      pieces[1] = {zeros, static_cast<size_t>(std::min<int64_t>(link.payloadLeft, sizeof zeros))};
     msghdr message{};
     message.msg_iov = pieces;
     message.msg_iovlen = 2;
@@ -383,7 +417,8 @@ void TcpLinks::send(Link &link) {
     turn += sent;
     size_t ofOut = std::min<size_t>(sent, pieces[0].iov_len);
     link.outDone += ofOut;
-    link.payload += sent - ofOut;
+    if (link.payload)
+      link.payload += sent - ofOut;
     link.payloadLeft -= sent - ofOut;
   }
   link.blocked = true;
@@ -428,9 +463,13 @@ void TcpLinks::receive(Link &link) {
       completeIfDone(*op);
       continue;
     }
-    link.text.append(text, got);
-    if (link.bodyLeft == 0)
+    if (link.head.frame == FailFrame)
+      link.text.append(text, got);
+    if (link.bodyLeft > 0)
+      continue;
+    if (link.head.frame == FailFrame)
       handleFailure(link);
+    link.headDone = 0;
   }
 }
 
@@ -461,6 +500,11 @@ void TcpLinks::handle(Link &link) {
       link.receiving = op.get();
       return;
     }
+  if (frame.magic == kMagic && frame.frame == Data && dropped && frame.length > 0 &&
+      frame.length <= kFrameBytes) {
+    link.bodyLeft = frame.length;
+    return;
+  }
   lost(link, "it does not keep to the protocol");
 }
 
@@ -556,7 +600,8 @@ void TcpLinks::lost(Link &link, const std::string &why) {
 }
 
 void TcpLinks::failed(int status, int about, bool loud, const std::string &text) {
-  if (failing)
+  // Once this rank fails by itself, what becomes of the others is a consequence.
+  if (failing || dropped)
     return;
   failure = {status, about, loud, text};
   failing.store(true, std::memory_order_release);

@@ -53,8 +53,10 @@ public:
   void start(int slot, const Transfer &transfer);
   /// True when the slot's operation is complete.
   bool poll(int slot);
-  /// Throws what a peer's failure means for this rank.
+  /// Throws what a peer's failure means for this rank; nothing touches the operations' memory any more.
   void check();
+  /// Gives up what flies: its memory may go. From then on this rank can only fail.
+  void abandon();
   void publish(int64_t newStep) { step.store(newStep, std::memory_order_relaxed); }
   void fail(int status, bool quiet);
   void finish();
@@ -82,6 +84,7 @@ private:
   void lost(Link &link, const std::string &why);
   void failed(int status, int about, bool loud, const std::string &text);
   void say(bool bye);
+  void drop();
   void wake();
 
   int thisRank;
@@ -108,6 +111,7 @@ private:
   std::atomic<int> request{None};
   int failStatus = 0;
   std::atomic<bool> said{false}, quit{false};
+  std::atomic<bool> abandoning{false}, dropped{false};
   bool ending = false; ///< what peers do does not matter any more
   Socket bell;
   std::thread thread;

@@ -120,6 +120,7 @@ public:
     if (shared)
       shared->publish(step, action);
   }
+  void abandon() override { tcp->abandon(); }
   void fail(int status, bool quiet) override { tcp->fail(status, quiet); }
   void finish() override {
     publish(-1, -1);

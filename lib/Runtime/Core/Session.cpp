@@ -44,7 +44,10 @@ public:
       prepareNorms();
     result.sentByRank.resize(engine.size());
   }
-  ~SessionState() { engine.setPool(nullptr); }
+  ~SessionState() {
+    engine.abandon();
+    engine.setPool(nullptr);
+  }
 
   std::unique_ptr<ParameterValues> openValues() {
     const WeightsFrom &from = options.weights;

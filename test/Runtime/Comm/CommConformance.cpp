@@ -385,6 +385,27 @@ TEST_P(Launched, ARankThatLeavesTheWordToAnotherWaitsForIt) {
             (std::vector<int>{12, 2, 2, 2}));
 }
 
+TEST_P(Launched, WhatFliesIsGivenUp) {
+  for (int delay : {0, 300, 3000})
+    EXPECT_EQ(runWorld(4, GetParam(),
+                       [delay](Engine &engine, char *arena) {
+                         constexpr int64_t kSlice = 8 << 20;
+                         engine.barrier();
+                         engine.startGather(1, {0, 4}, arena, arena + kSlice, kSlice,
+                                            TrafficClass::AllGather);
+                         if (engine.rank() == 1) {
+                           usleep(delay);
+                           engine.abandon();
+                           std::memset(arena, 0xff, 5 * kSlice);
+                           throw Error(StatusInput, "as the test wants it");
+                         }
+                         engine.complete(1);
+                         engine.barrier();
+                         return 0;
+                       }),
+              (std::vector<int>{1, 11, 1, 1}));
+}
+
 TEST_P(Launched, LeavingEarlyIsAFailure) {
   EXPECT_EQ(runWorld(2, GetParam(),
                      [](Engine &engine, char *) {
