@@ -9,9 +9,9 @@ import tempfile
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
-from runs import MODELS, Run, check, execute, model, relative
+from runs import MODELS, MPIRUN, Run, check, execute, model, relative
 from saved_weights import safetensors
 
 dsopt = sys.argv[1]
@@ -21,10 +21,10 @@ recorded = np.load(os.path.join(MODELS, "resnet-tiny", "statistics.npz"))
 names = [name for name in recorded.files if "running" in name]
 
 
-def run(*options, name=path, status=0):
+def run(*options, name=path, data=data, prefix=(), status=0):
     with tempfile.TemporaryDirectory() as folder:
         log, weights = os.path.join(folder, "log.jsonl"), os.path.join(folder, "weights.safetensors")
-        done = execute([dsopt, name, "-run", "-quiet", f"-data={data}", f"-log={log}", f"-save-weights={weights}", *base, *options], status)
+        done = execute([*prefix, dsopt, name, "-run", "-quiet", f"-data={data}", f"-log={log}", f"-save-weights={weights}", *base, *options], status)
         if status:
             return done
         result = Run(log)
@@ -121,3 +121,49 @@ with tempfile.TemporaryDirectory() as folder:
     done = run("-steps=1", name=file, status=1)
     check("running statistic 'm.stem.1.running_mean' belongs to two batch normalizations" in done.stderr, done.stderr)
 print(f"{len(runs) + 2} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}")
+
+
+def odd_sizes(folder):
+    """Channels and batches of odd sizes; the first normalization is of an input, one has no places."""
+    random = np.random.default_rng(5)
+    path, data = os.path.join(folder, "odd.onnx"), os.path.join(folder, "odd.npz")
+    array = lambda name, *shape, scale=0.5: numpy_helper.from_array((random.standard_normal(shape) * scale).astype(np.float32), name)
+    norm = lambda x, y, name: helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=0.75)
+    initializers, nodes = [], [norm("x", "a", "n0"), helper.make_node("Conv", ["a", "w0"], ["b"]), norm("b", "c", "n1"), helper.make_node("Relu", ["c"], ["d"]),
+                               helper.make_node("Flatten", ["d"], ["e"]), helper.make_node("MatMul", ["e", "w1"], ["f"]), norm("f", "g", "n2"),
+                               helper.make_node("Tanh", ["g"], ["h"]), helper.make_node("MatMul", ["h", "w2"], ["y"]),
+                               helper.make_node("SoftmaxCrossEntropyLoss", ["y", "labels"], ["loss"])]
+    for name, channels in (("n0", 3), ("n1", 7), ("n2", 17)):
+        initializers += [array(f"{name}.{k}", channels) for k in ("weight", "bias", "mean")]
+        initializers.append(numpy_helper.from_array(np.ones(channels, np.float32), f"{name}.var"))
+    initializers += [array("w0", 7, 3, 3, 1), array("w1", 7 * 3 * 3, 17), array("w2", 17, 5)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 3, 5, 3]), helper.make_tensor_value_info("labels", TensorProto.INT64, [5])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+    x = random.standard_normal((12, 5, 3, 5, 3)).astype(np.float32) * 2 + 1
+    np.savez(data, x=x, labels=random.integers(0, 5, (12, 5)))
+
+    def train(dp, pp, zero, *more, **keywords):
+        return run("-steps=2", "-batchnorm=train", "-reduction-shards=3", f"-dp={dp}", f"-pp={pp}", f"-zero={zero}",
+                   f"-micro-batches={6 // dp}", "-accumulate=sharded", *more, name=path, data=data, **keywords)
+
+    first, initials = train(1, 1, 0), initial(path)
+    mean, var = initials["n0.mean"].astype(np.float64), initials["n0.var"].astype(np.float64)
+    for batch in x.astype(np.float64):
+        mean = 0.75 * mean + 0.25 * batch.mean((0, 2, 3))
+        var = 0.75 * var + 0.25 * batch.transpose(1, 0, 2, 3).reshape(3, -1).var(1, ddof=1)
+    check(np.allclose(first.weights["n0.mean"], mean, rtol=1e-5) and np.allclose(first.weights["n0.var"], var, rtol=1e-5),
+          f"statistics of an input are {first.weights['n0.mean']}, {first.weights['n0.var']}, expected {mean}, {var}")
+    others = {"dp 3": train(3, 1, 0), "dp 3, pp 2, zero 3": train(3, 2, 3), "pp 3": train(1, 3, 0), "dp 3, zero 1": train(3, 1, 1),
+              "mpirun": train(3, 1, 2, prefix=[*MPIRUN, "3"])}
+    for name, other in others.items():
+        check(other.hash == first.hash, f"odd sizes, {name}: {other.hash}, expected {first.hash}")
+    print(f"odd sizes, statistics of an input: {len(others) + 1} layouts, one hash {first.hash[:16]}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    odd_sizes(folder)
+if "avx512_bf16" in open("/proc/cpuinfo").read():
+    first, other = layout(1, 1, 0, "-precision=bf16", steps=3), layout(2, 2, 3, "-precision=bf16", steps=3)
+    check(first.hash == other.hash, "bf16: two hashes")
+    check(relative(first.losses, [2.32598996, 2.2892909, 2.34809709]) < 0.02, f"bf16: losses {first.losses}")

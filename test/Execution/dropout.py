@@ -113,6 +113,10 @@ def check_layouts(folder):
     without, plain = layout(1, 1, 0, "-dropout=off"), run(model("gpt2-tiny")[0], *base, "-micro-batches=4", data=data)
     check(without.loss_text != first.loss_text, "dropout does nothing")
     check(np.allclose(without.losses, plain.losses, rtol=1e-5), f"-dropout=off: {without.losses}, without dropout {plain.losses}")
+    if "avx512_bf16" in open("/proc/cpuinfo").read():
+        narrow = [layout(1, 1, 0, "-precision=bf16"), layout(2, 2, 3, "-precision=bf16")]
+        check(narrow[0].hash == narrow[1].hash, "bf16: two hashes")
+        check(np.allclose(narrow[0].losses, first.losses, rtol=0.02), f"bf16: {narrow[0].losses}, fp32 {first.losses}")
     print(f"gpt2-tiny with dropout: {len(runs) + 2} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}", flush=True)
 
 

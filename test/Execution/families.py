@@ -34,8 +34,8 @@ except ImportError:
 warnings.filterwarnings("ignore")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 STEPS = 8
-# The first steps of a fresh ResNet are too unsteady for more.
-RATES = {"resnet18": "1e-4"}
+# The first steps of a fresh ResNet are unsteady: at 1e-4 PyTorch's own curves in fp32 and double are 2e-3 apart.
+RATES = {"resnet18": "1e-5"}
 # Exporters write batch normalization for inference, whatever the model's mode.
 OPTIONS = {"resnet18": ["-batchnorm=train"]}
 families = {}
