@@ -13,6 +13,7 @@
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
+#include "dsopt/Dialect/Graph/Sharding.h"
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -21,11 +22,14 @@
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/Extensions/ShardingExtensions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -40,10 +44,14 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerLowerings(registry);
   registerTargetDialects(registry);
   graph::registerCosts(registry);
+  graph::registerShardings(registry);
+  registry.insert<shard::ShardDialect>();
+  func::registerShardingInterfaceExternalModels(registry);
 }
 
 void dsopt::registerAllPasses() {
   registerTransformsPasses();
+  shard::registerShardPasses();
   registerAutodiffPasses();
   registerFusePasses();
   registerParallelPasses();

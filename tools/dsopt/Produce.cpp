@@ -62,7 +62,8 @@ static int inMemory(llvm::StringRef bytes) {
   int file = inMemory(program);
   std::vector<std::string> words = {runtimePath(), "/proc/self/fd/" + std::to_string(file)};
   for (const auto &[name, values] : options.values)
-    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == runtime::OptionUse::Run)
+    if (const runtime::OptionRow *row = runtime::findOption(name);
+        row && row->use == runtime::OptionUse::Run && !(name == "report" && options.text(name) == "import"))
       for (const std::string &value : values)
         words.push_back("-" + name + (row->kind == runtime::OptionKind::Flag ? "" : "=" + value));
   std::vector<char *> arguments;

@@ -8,6 +8,7 @@
 
 #include "CompileOptions.h"
 #include "DeepSpeedConfig.h"
+#include "ImportReport.h"
 #include "Produce.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -83,9 +84,10 @@ static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOption
 }
 
 static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
-                                         const ParsedOptions &options) {
+                                         const ParsedOptions &options, ImportReport &report) {
   ImportOptions import;
   import.path = path;
+  import.report = &report;
   import.loss = options.text("loss");
   import.freeze = options.list("freeze");
   import.train = options.list("train");
@@ -219,7 +221,12 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   context.printOpOnDiagnostic(false);
 
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
-  OwningOpRef<ModuleOp> module = isText ? readModule(context, path) : importModel(context, path, options);
+  bool reports = options.text("report") == "import";
+  if (reports && isText)
+    throw Error(1, "-report=import got " + path + ", expected an ONNX model");
+  ImportReport report;
+  OwningOpRef<ModuleOp> module =
+      isText ? readModule(context, path) : importModel(context, path, options, report);
   if (options.has("list-parameters")) {
     listParameters(*module, llvm::outs());
     return 0;
@@ -248,6 +255,8 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   }
 
   Messages messages(context);
+  if (reports && failed(printImportReport(report, *module, llvm::errs())))
+    messages.fail("the report on the import failed");
   std::string protobuf;
   if (goal == Stage::LLVM)
     if (std::optional<std::string> source = modelPath(*module, path)) {

@@ -33,6 +33,20 @@ enum class BatchNorm {
   Frozen, ///< with the running statistics, which stay as they are
 };
 
+/// What became of a model's nodes.
+struct ImportReport {
+  struct Operator {
+    /// Nodes of the type, and those whose results were computed while importing.
+    int64_t nodes = 0, folded = 0;
+  };
+  /// The nodes that the loss needs, by operator.
+  std::map<std::string, Operator> operators;
+  /// Nodes of the graph, functions' bodies in the place of their calls.
+  int64_t nodes = 0;
+  /// How many times each of the model's functions was inlined.
+  std::map<std::string, int64_t> functions;
+};
+
 struct ImportOptions {
   std::string path;
   /// Values of symbolic dimensions (`-dim=NAME=VALUE`).
@@ -60,6 +74,8 @@ struct ImportOptions {
   /// Where weights that are not plain bytes in a file of the model are written.
   std::string spillFolder = ".";
   WeightFiles weights = WeightFiles::Required;
+  /// Filled, if there is one.
+  ImportReport *report = nullptr;
 };
 
 /// Imports a model. Emits one error and fails where that is impossible. The

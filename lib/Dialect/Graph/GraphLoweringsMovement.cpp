@@ -26,11 +26,12 @@ Value clamp(Builder &b, Value index, int64_t size) {
   Value low = arith::MaxSIOp::create(b, index, constantIndex(b, 0));
   return arith::MinSIOp::create(b, low, constantIndex(b, size - 1));
 }
-/// An element of an index tensor as a place along a dimension of `size`.
+/// An element of an index tensor as a place along a dimension of `size`. An index outside reads the
+/// nearest place: inputs' indices are checked when data is read, but what the graph computes is not.
 Value place(Builder &b, Value element, int64_t size) {
   Value index = arith::IndexCastOp::create(b, b.getIndexType(), element);
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, constantIndex(b, 0));
-  return arith::SelectOp::create(b, negative, add(b, index, size), index);
+  return clamp(b, arith::SelectOp::create(b, negative, add(b, index, size), index), size);
 }
 ArrayRef<int64_t> shapeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getShape(); }
 

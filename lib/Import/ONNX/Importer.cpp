@@ -48,6 +48,7 @@ private:
   LogicalResult checkLoss(mlir::Value &loss);
   LogicalResult addStatistics(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
+  void fillReport(ImportReport &report);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
 
   ModelFile &file;
@@ -443,6 +444,21 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   return verify(module);
 }
 
+void Importer::fillReport(ImportReport &report) {
+  report.nodes = file.graph().node_size();
+  report.functions = file.inlinedFunctions();
+  auto isConstant = [&](const std::string &output) {
+    auto binding = bindings.find(output);
+    return binding == bindings.end() ||
+           (binding->second.value && binding->second.value.getDefiningOp<graph::ConstantOp>());
+  };
+  for (const onnx::NodeProto *node : nodes) {
+    ImportReport::Operator &row = report.operators[node->op_type()];
+    ++row.nodes;
+    row.folded += llvm::all_of(node->output(), isConstant);
+  }
+}
+
 LogicalResult Importer::run() {
   if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) ||
       failed(initializers.classify()) || failed(makeFunction()))
@@ -451,6 +467,8 @@ LogicalResult Importer::run() {
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))
       return failure();
+  if (options.report)
+    fillReport(*options.report);
   if (options.outputs) {
     FailureOr<SmallVector<mlir::Value>> results = buildOutputs();
     return failed(results) ? failure() : finish(*results);

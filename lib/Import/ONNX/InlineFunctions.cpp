@@ -21,8 +21,8 @@ using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
 class Inliner {
 public:
-  Inliner(onnx::ModelProto &model, int64_t opset, Location location)
-      : model(model), opset(opset), location(location) {
+  Inliner(onnx::ModelProto &model, int64_t opset, std::map<std::string, int64_t> &counts, Location location)
+      : model(model), opset(opset), counts(counts), location(location) {
     for (const onnx::FunctionProto &function : model.functions())
       functions[keyOf(function.domain(), function.name(), function.overload())] = &function;
   }
@@ -49,6 +49,7 @@ private:
 
   onnx::ModelProto &model;
   int64_t opset;
+  std::map<std::string, int64_t> &counts;
   Location location;
   llvm::StringMap<const onnx::FunctionProto *> functions;
   int calls = 0;
@@ -106,6 +107,7 @@ LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionPro
                                << "' is called within itself, or " << kMaxDepth << " deep";
   if (failed(checkOpsets(node, function)))
     return failure();
+  ++counts[(function.domain().empty() ? "" : function.domain() + ".") + function.name()];
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     return emitError(location) << "node '" << nodeName(node) << "' has " << node.input_size()
                                << " inputs and " << node.output_size() << " outputs, expected at most "
@@ -151,8 +153,9 @@ LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionPro
   return append(body, result, depth + 1);
 }
 
-LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset, Location location) {
-  return model.functions().empty() ? success() : Inliner(model, opset, location).run();
+LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset, std::map<std::string, int64_t> &counts,
+                              Location location) {
+  return model.functions().empty() ? success() : Inliner(model, opset, counts, location).run();
 }
 
 } // namespace dsopt::onnx_import

@@ -199,7 +199,8 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
                                                     : "it holds no graph");
     return nullptr;
   }
-  if (failed(file->checkVersions(location)) || failed(inlineFunctions(file->proto, file->version, location)))
+  if (failed(file->checkVersions(location)) ||
+      failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
     return nullptr;
 
   std::string name = llvm::sys::path::filename(path).str();

@@ -9,6 +9,7 @@
 
 #include "onnx-ml.pb.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ public:
 
   const onnx::ModelProto &model() const { return proto; }
   onnx::ModelProto &model() { return proto; }
+  /// The model's functions, and how many calls of each were inlined.
+  const std::map<std::string, int64_t> &inlinedFunctions() const { return inlined; }
   const onnx::GraphProto &graph() const { return proto.graph(); }
   int64_t opset() const { return version; }
   llvm::StringRef folder() const { return directory; }
@@ -62,14 +65,17 @@ private:
   std::string path, directory;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   onnx::ModelProto proto;
+  std::map<std::string, int64_t> inlined;
   int64_t version = 0;
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 
-/// Replaces calls of the model's own functions by their nodes. Emits an error where that is impossible.
-mlir::LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset, mlir::Location location);
+/// Replaces calls of the model's own functions by their nodes and counts them. Emits an error where
+/// that is impossible.
+mlir::LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset,
+                                    std::map<std::string, int64_t> &counts, mlir::Location location);
 
 /// Gives each use of the initializers that the globs name a copy of its own: the
 /// first keeps the name, others get `.1`, `.2` and so on. Emits an error where a

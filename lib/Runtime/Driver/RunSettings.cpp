@@ -177,6 +177,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.trace = options.text("trace");
   settings.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
+  if (options.text("report") == "import")
+    throw Error(StatusInput, "-report=import is dsopt's: a trained program has no model to import");
   settings.quiet = options.has("quiet");
   struct stat info;
   if (std::string path = options.text("weights"); !path.empty()) {

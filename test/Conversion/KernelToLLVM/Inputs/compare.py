@@ -201,12 +201,14 @@ suite.check("movement", f"""
   return %a, %b, %c, %d, %e : {T(10, 4, 6)}, {T(2, 3, 10)}, {T(4, 13, 10)}, {T(7, 8, 10)}, {T(4, 15, 10)}""", [x, y],
             [x.transpose(2, 0, 1), x[1:3, [5, 3, 1]][:, :, ::-1], back, padded, np.concatenate([x, y, x], 1)])
 table, ids = real(50, 33), random.integers(-50, 50, (3, 7))
+ids.flat[:3] = 50, -51, 1 << 40  # outside: the nearest row
+nearest = np.clip(np.where(ids < 0, ids + 50, ids), 0, 49)
 spots = random.integers(0, 6, (4, 2, 10)).astype(np.int32)
 suite.check("gathers", f"""
   %a = graph.gather %arg0, %arg1 {{axis = 0}} : ({T(50, 33)}, {T(3, 7, t="i64")}) -> {T(3, 7, 33)}
   %b = graph.gather_elements %arg2, %arg3 {{axis = 1}} : ({X}, {T(4, 2, 10, t="i32")}) -> {T(4, 2, 10)}
   return %a, %b : {T(3, 7, 33)}, {T(4, 2, 10)}""", [table, ids, x, spots],
-            [table[ids], np.take_along_axis(x, spots.astype(np.int64), 1)])
+            [table[nearest], np.take_along_axis(x, spots.astype(np.int64), 1)])
 
 x = real(9, 33, scale=3)
 X, J = T(9, 33), T(9, 33, t="i64")
