@@ -2,6 +2,7 @@
 
 usage: dropout.py DSOPT
 """
+import json
 import os
 import sys
 import tempfile
@@ -37,6 +38,13 @@ def run(path, *options, data, status=0):
         result = Run(log)
         result.weights = safetensors(weights)
         return result
+
+
+def evaluate(path, data):
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log.jsonl")
+        execute([dsopt, path, "-eval", "-quiet", f"-data={data}", f"-log={log}"])
+        return next(line["eval_loss"] for line in map(json.loads, open(log)) if "eval_loss" in line)
 
 
 def check_masks(folder, shape, ratios):
@@ -113,6 +121,8 @@ def check_layouts(folder):
     without, plain = layout(1, 1, 0, "-dropout=off"), run(model("gpt2-tiny")[0], *base, "-micro-batches=4", data=data)
     check(without.loss_text != first.loss_text, "dropout does nothing")
     check(np.allclose(without.losses, plain.losses, rtol=1e-5), f"-dropout=off: {without.losses}, without dropout {plain.losses}")
+    evaluated = [evaluate(name, data) for name in (path, model("gpt2-tiny")[0])]
+    check(evaluated[0] > 0 and abs(evaluated[0] / evaluated[1] - 1) < 1e-6, f"evaluation with dropout: {evaluated[0]}, without {evaluated[1]}")
     if "avx512_bf16" in open("/proc/cpuinfo").read():
         narrow = [layout(1, 1, 0, "-precision=bf16"), layout(2, 2, 3, "-precision=bf16")]
         check(narrow[0].hash == narrow[1].hash, "bf16: two hashes")

@@ -132,6 +132,8 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       %3 = exec.agree norms [#exec.ref<@norms>] losses [] order 1 on comm
       exec.wait %3 on compute
       %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
+      %5 = exec.fold #exec.ref<@out> bytes 8 into [#exec.ref<@b0.param offset 256>] places [4] elements [3] momenta [0.75] on compute
+      %6 = exec.input "dsopt.context" to #exec.ref<@out> micro_batch 1 on compute
     }
   }
 })mlir";
@@ -239,7 +241,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.buffers[7].symbol, "const_0");
   ASSERT_EQ(position.loads.size(), 1u);
   EXPECT_TRUE(position.loads[0].sliced);
-  ASSERT_EQ(position.actions.size(), 6u);
+  ASSERT_EQ(position.actions.size(), 8u);
   EXPECT_EQ(position.actions[0].bucket, 0);
   EXPECT_EQ(position.actions[1].refs[0].slot, 1);
   const runtime::Action &run = position.actions[2];
@@ -257,6 +259,16 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(update.waits, std::vector<int64_t>{4});
   EXPECT_EQ(update.refs[1].per_rank, 4);
   EXPECT_TRUE(update.sliced);
+  const runtime::Action &fold = position.actions[6];
+  EXPECT_EQ(fold.kind, runtime::ActionKind::Fold);
+  EXPECT_EQ(fold.bytes, 8);
+  ASSERT_EQ(fold.refs.size(), 2u);
+  EXPECT_EQ(fold.refs[1].offset, 256);
+  ASSERT_EQ(fold.folds.size(), 1u);
+  EXPECT_EQ(fold.folds[0].place, 4);
+  EXPECT_EQ(fold.folds[0].elements, 3);
+  EXPECT_EQ(fold.folds[0].momentum, 0.75);
+  EXPECT_EQ(position.actions[7].input, -1);
 }
 
 TEST_F(Target, RefusesProgramsWithoutMemory) {

@@ -7,7 +7,7 @@
 using namespace dsopt::runtime;
 
 static const char *const kGood =
-    R"({"version": 3, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    R"({"version": 5, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -15,7 +15,10 @@ static const char *const kGood =
     "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
     "actions": [{"kind": "input", "stream": "compute", "name": "in", "refs": [[0, 1, 0, 0]]},
                 {"kind": "reduce", "stream": "comm", "waits": [0], "type": "f32",
-                 "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true}],
+                 "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true},
+                {"kind": "input", "input": -1, "refs": [[0, 0, 0, 0]]},
+                {"kind": "fold", "bytes": 8, "refs": [[0, 0, 0, 0], [1, 0, 0, 0]],
+                 "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]}],
     "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
 
 static std::string failure(std::string text, const std::string &from, const std::string &to) {
@@ -45,14 +48,18 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.actions[1].stream, Stream::Comm);
   EXPECT_TRUE(position.actions[1].accumulate);
   EXPECT_EQ(position.actions[1].refs[1].per_rank, 256);
+  EXPECT_EQ(position.actions[2].input, -1); // a context
+  EXPECT_EQ(position.actions[3].kind, ActionKind::Fold);
+  EXPECT_EQ(position.actions[3].folds[0].place, 4);
+  EXPECT_EQ(position.actions[3].folds[0].momentum, 0.75);
   EXPECT_EQ(describeAction(program, 1, 0), "in");
   EXPECT_EQ(describeAction(program, 1, 1), "action 1");
 }
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 3", "\"version\": 9"),
-            "program table: version 9, this runtime expects 3: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 5", "\"version\": 9"),
+            "program table: version 9, this runtime expects 5: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),
@@ -65,6 +72,10 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(
       failure(kGood, "\"padded\": 128", "\"padded\": 64"),
       "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  EXPECT_EQ(failure(kGood, "\"momentum\": 0.75}", "\"momentum\": 0.75}, {}"),
+            "program table: action 3 (): got 2 addresses, expected 3");
+  EXPECT_EQ(failure(kGood, "\"input\": -1", "\"input\": -2"),
+            "program table: action 2 (): input: index -2, expected less than 1");
   EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
             "program table: buffer 'w' does not lie in the arena of 1000 bytes");
   EXPECT_EQ(failure(kGood, "\"type\": \"f32\",\n                 \"refs\"",
