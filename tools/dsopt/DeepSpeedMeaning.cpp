@@ -66,6 +66,8 @@ private:
       for (const char *block : {"bf16.enabled", "bfloat16.enabled"})
         if (config.flag(block))
           refuse("fp16.enabled", "contradicts " + config.mention(block) + ": only one of them can be true");
+    if (options.has("precision") && config.flag("fp16.enabled"))
+      without["fp16.enabled"] = "-precision is given";
     std::string block = config.has("bfloat16") ? "bfloat16" : "bf16";
     if (config.has(block + ".enabled"))
       set("precision", config.flag(block + ".enabled") ? "bf16" : "fp32", block + ".enabled");
@@ -287,10 +289,12 @@ private:
       std::string block = parent(path);
       bool same = isSame(*row, *config.find(path));
       // What a block that is switched off says besides.
-      if (findKey(block + ".enabled") && path != block + ".enabled" && !config.flag(block + ".enabled")) {
+      std::string enabled = block + ".enabled";
+      if (findKey(enabled) && path != enabled && (!config.flag(enabled) || without.count(enabled))) {
         if (!same)
-          config.warnWithout(path, block + ".enabled is " +
-                                       (config.has(block + ".enabled") ? "false" : "not given"));
+          config.warnWithout(path, without.count(enabled) ? without[enabled]
+                                   : config.has(enabled)  ? enabled + " is false"
+                                                          : enabled + " is not given");
         continue;
       }
       if (auto it = without.find(path); it != without.end()) {

@@ -158,10 +158,11 @@ check("two rates", {"optimizer": adam(lr=0.1),
                                                                       "warmup_num_steps": 3}}},
       "optimizer.params.lr (5:4): has no effect: scheduler.params.warmup_max_lr is the learning rate",
       {"lr": "0.2", "lr-decay-steps": "9"})
-check("the command line wins", {"train_batch_size": 32, "gradient_accumulation_steps": 4,
-                                "gradient_clipping": 0.5, **zero(stage=3), "optimizer": adam(lr=0.1)}, None,
+check("the command line wins", {"train_batch_size": 32, "fp16": {"enabled": True}, "gradient_accumulation_steps": 4,
+                                "gradient_clipping": 0.5, **zero(stage=3), "optimizer": adam(lr=0.1)},
+      "fp16.enabled (4:3): has no effect: -precision is given",
       {"zero": 1, "grad-clip": "2", "micro_batches": 2, "lr": "0.3"},
-      ["-zero=1", "-grad-clip=2", "-micro-batches=2", "-micro-batch-size=8", "-lr=0.3"])
+      ["-zero=1", "-grad-clip=2", "-micro-batches=2", "-micro-batch-size=8", "-lr=0.3", "-precision=fp32"])
 
 print(f"{count} configurations, {len(rows)} wrong")
 sys.exit(bool(rows))
