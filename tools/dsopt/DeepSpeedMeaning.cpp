@@ -39,6 +39,9 @@ private:
   void set(const std::string &option, const std::string &value, const std::string &path) {
     if (options.has(option))
       return;
+    const runtime::OptionRow *row = runtime::findOption(option);
+    if (row->kind == runtime::OptionKind::Number && value[0] == '-')
+      refuse(path, "expected a number of 0 or more, got " + value);
     options.setDefault(option, value);
     configured.push_back({option, value, config.has(path) ? config.place(path) : config.place(parent(path))});
   }
@@ -132,13 +135,9 @@ private:
       config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
     set("optimizer", !adam ? "sgd" : decoupled ? "adamw" : "adam", "optimizer.type");
     for (auto [key, option] :
-         {std::pair("lr", "lr"), {"eps", "eps"}, {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
-      if (std::string path = params + "." + key; config.has(path)) {
-        if (*config.find(path)->getAsNumber() < 0)
-          refuse(path, "expected a number of 0 or more, got " + config.text(path));
-        if (StringRef(key) != "lr")
-          set(option, config.text(path), path);
-      }
+         {std::pair("eps", "eps"), {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
+      if (std::string path = params + "." + key; config.has(path))
+        set(option, config.text(path), path);
     if (const json::Value *betas = config.find(params + ".betas"))
       set("betas", jsonText((*betas->getAsArray())[0]) + "," + jsonText((*betas->getAsArray())[1]),
           params + ".betas");
@@ -261,8 +260,6 @@ private:
       }
       return;
     }
-    if (*config.find(key)->getAsNumber() < 0)
-      refuse(key, "expected a number of 0 or more, got " + config.text(key));
     set("grad-clip", config.text(key), key);
   }
 

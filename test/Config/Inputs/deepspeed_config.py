@@ -122,11 +122,12 @@ check("twice", '{"steps_per_print": 1,\n "zero_optimization": {"stage": 1},\n "s
 
 # Ten that are misplaced, or no such value.
 check("stage above", {"stage": 3}, "FILE:2:2: stage: the top level has no such key; it belongs into 'zero_optimization'")
-check("rate above", {"lr": 0.1}, "it belongs into 'optimizer.params'")
 check("rate beside type", {"optimizer": {"type": "Adam", "lr": 0.1}}, "it belongs into 'optimizer.params'")
 check("clipping in zero", zero(stage=1, gradient_clipping=1.0), "it belongs into the top level")
 check("warm-up in optimizer", {"optimizer": adam(warmup_num_steps=5)}, "it belongs into 'scheduler.params'")
 check("bf16 flag", {"bf16": True}, "bf16: expected a block {...}, got true")
+check("negative rate", {"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": -1e-3}}},
+      "scheduler.params.warmup_max_lr: expected a number of 0 or more, got -0.001")
 check("stage 4", zero(stage=4), "zero_optimization.stage: expected one of 0, 1, 2, 3, got 4")
 check("text for a number", {"train_batch_size": "32"}, "expected a whole number of 1 or more, got '32'")
 check("no JSON", '{"train_batch_size": 8,\n "steps_per_print" 1}', "FILE:2:20: no JSON: ")
