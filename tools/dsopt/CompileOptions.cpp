@@ -222,7 +222,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
       defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
   // The path of the data is not part of a program.
   for (const char *name : {"data", "eval", "eval-data", "log", "quiet", "save-weights", "save-onnx", "trace",
-                           "breakdown", "report"})
+                           "compare", "breakdown", "report"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }

@@ -78,6 +78,8 @@ void MetricsLog::run() {
 }
 
 void MetricsLog::step(const StepResult &result, double seconds) {
+  if (facts.comparison)
+    facts.comparison->step(result, program);
   bool last = result.step + 1 == facts.steps || result.stop;
   if (!file || (result.step % settings.logEvery != 0 && !last))
     return;
@@ -112,9 +114,16 @@ void MetricsLog::step(const StepResult &result, double seconds) {
 }
 
 void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
+  if (facts.comparison)
+    facts.comparison->evaluation(step, result.loss);
   if (file)
     write("{\"step\":" + std::to_string(step) + ",\"eval_loss\":" + jsonNumber(result.loss) +
           ",\"eval_batches\":" + std::to_string(result.microBatches) + "}");
+}
+
+void MetricsLog::compared() {
+  if (file)
+    write("{\"compare\":" + facts.comparison->json() + "}");
 }
 
 void MetricsLog::breakdown(const std::vector<Breakdown> &ranks) {

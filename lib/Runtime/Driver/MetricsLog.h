@@ -8,6 +8,7 @@
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_METRICSLOG_H
 #define DSOPT_LIB_RUNTIME_DRIVER_METRICSLOG_H
 
+#include "Compare.h"
 #include "RunSettings.h"
 
 #include <chrono>
@@ -22,8 +23,9 @@ struct RunFacts {
   int64_t steps = 0;        ///< of the run
   int64_t microBatches = 0; ///< in the data
   std::string engine;
-  std::vector<int64_t> arenaBytes; ///< mapped, one a rank
-  std::vector<int64_t> libraries;  ///< bytes resident beside arena and data, one a rank
+  std::vector<int64_t> arenaBytes;  ///< mapped, one a rank
+  Comparison *comparison = nullptr; ///< takes what is logged
+  std::vector<int64_t> libraries;   ///< bytes resident beside arena and data, one a rank
 };
 
 /// One number a rank, or [min, max] above 16 ranks.
@@ -38,6 +40,8 @@ public:
   void step(const StepResult &result, double seconds);
   /// The loss on other data after step `step`.
   void evaluation(int64_t step, const Evaluation &result);
+  /// What the comparison found.
+  void compared();
   /// Milliseconds of a step, by rank.
   void breakdown(const std::vector<Breakdown> &ranks);
   void end(int64_t steps, const std::string &weightsHash, const std::string &status);

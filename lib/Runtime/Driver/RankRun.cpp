@@ -217,6 +217,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.steps = settings.steps;
   facts.microBatches = run.data.microBatches();
   facts.engine = engine.name();
+  facts.comparison = run.comparison.get();
   for (int rank = 0; rank < engine.size(); ++rank)
     facts.arenaBytes.push_back(program.positions[rankInfo(program, rank).position].arena);
   if (!settings.log.empty())
@@ -307,6 +308,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       MachineLimits limits = session.measureMachine(rows);
       if (first)
         progress.line(kernelsTable(program, rows, limits, options.threads, measuredMs, measuredSteps));
+    }
+    if (first && run.comparison) {
+      log->compared();
+      progress.line(run.comparison->text());
     }
     if (first) {
       log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");

@@ -4,6 +4,7 @@
 #define DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
 
 #include "Checkpoints.h"
+#include "Compare.h"
 #include "ProgramObject.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Data.h"
@@ -18,6 +19,7 @@ struct Run {
   DataSource *evalData = nullptr; ///< null: the loss is measured on nothing
   std::vector<std::string> notes; ///< lines that rank 0 prints first
   std::optional<Resumed> resumed;
+  std::shared_ptr<Comparison> comparison; ///< of rank 0 with -compare, else null
   const Program &program() const { return object.program; }
 };
 

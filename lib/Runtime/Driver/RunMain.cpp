@@ -102,7 +102,11 @@ static int run(int argc, char **argv, int &launchedRank) {
   std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
-  Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed)};
+  // Before this run's log can take the other's place.
+  std::shared_ptr<Comparison> comparison;
+  if (!settings.compare.empty() && launchedRank <= 0)
+    comparison = std::make_shared<Comparison>(settings.compare);
+  Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed), comparison};
   return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
 

@@ -175,6 +175,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
   settings.trace = options.text("trace");
+  settings.compare = options.text("compare");
   settings.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
   if (options.text("report") == "import")
