@@ -33,13 +33,23 @@ LogicalResult Initializers::classify() {
     for (const onnx::StringStringEntryProto &entry : info.metadata_props())
       if (entry.key() == kKindKey && entry.value() == "BUFFER")
         buffers.insert(info.name());
+  // Where an exporter has merged equal initializers it writes an Identity for the others.
+  llvm::StringMap<StringRef> copies;
+  for (const onnx::NodeProto &node : file.graph().node())
+    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1)
+      copies[node.output(0)] = node.input(0);
+  auto original = [&](StringRef name) {
+    for (size_t left = copies.size(); left && copies.count(name); --left)
+      name = copies[name];
+    return name;
+  };
   for (const onnx::NodeProto &node : file.graph().node())
     if (node.op_type() == "BatchNormalization")
       for (int i : {3, 4})
         if (i < node.input_size()) {
-          statistics.insert(node.input(i));
+          statistics.insert(original(node.input(i)));
           if (NodeBuilder::normalizesByBatch(node, file.opset(), options.batchNorm))
-            folded.insert(node.input(i));
+            folded.insert(original(node.input(i)));
         }
   // Numbers that decide shapes.
   for (const onnx::NodeProto &node : file.graph().node())

@@ -92,6 +92,8 @@ statistics = [array("scale", [1, 2]), array("zeros", [0, 0]), array("mean", [1, 
 save("batchnorm", norm, [x], [loss], [w, bias, *statistics])
 norm[1:2] = [node("BatchNormalization", "y scale zeros mean var", "a", training_mode=1),
              node("BatchNormalization", "a scale zeros mean var", "z", training_mode=1)]
+norm.insert(1, node("Identity", "mean", "same"))
+norm[-2].input[3] = "same"
 save("batchnorm-merged", norm, [x], [loss], [w, bias, *statistics])
 save("dropout-ratio", [node("Dropout", "x ratio training", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("ratio", 1.25), array("training", True, bool)])
