@@ -58,14 +58,14 @@ class WithLoss(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """A model of transformers: shifts by itself, gives the loss."""
+    """A model of transformers: shifts by itself, gives the loss. The older exporter needs a mask."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids, labels):
-        logits = self.model(input_ids=input_ids, use_cache=False).logits
+    def forward(self, input_ids, labels, attention_mask=None):
+        logits = self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False).logits
         return nn.functional.cross_entropy(logits[:, :-1].reshape(-1, logits.shape[-1]), labels[:, 1:].reshape(-1))
 
 
@@ -95,6 +95,15 @@ def mixtral():
 
 
 @family
+def qwen_moe():
+    config = transformers.Qwen2MoeConfig(vocab_size=128, hidden_size=64, intermediate_size=96, moe_intermediate_size=48,
+                                         shared_expert_intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                                         num_key_value_heads=2, num_experts=4, num_experts_per_tok=2,
+                                         max_position_embeddings=64, experts_implementation="batched_mm")
+    return LanguageModel(transformers.Qwen2MoeForCausalLM(config)), tokens(2, 16, 128)
+
+
+@family
 def t5():
     config = transformers.T5Config(vocab_size=128, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_decoder_layers=2,
                                    num_heads=4, dropout_rate=0.0, decoder_start_token_id=0, use_cache=False)
@@ -102,7 +111,8 @@ def t5():
     class Both(nn.Module):
         def __init__(self):
             super().__init__()
-            self.model = transformers.T5ForConditionalGeneration(config)
+            # The newer exporter cannot write the attention that is chosen by default.
+            self.model = transformers.T5ForConditionalGeneration._from_config(config, attn_implementation="eager")
 
         def forward(self, input_ids, decoder_input_ids, labels):
             logits = self.model(input_ids=input_ids, decoder_input_ids=decoder_input_ids, use_cache=False).logits
@@ -202,6 +212,9 @@ def one(name, dynamo, opset):
     torch.manual_seed(3)
     model, make = families[name]()
     batches = [make() for _ in range(STEPS)]
+    if not dynamo and isinstance(model, LanguageModel):
+        for batch in batches:
+            batch["attention_mask"] = torch.ones_like(batch["input_ids"])
     with tempfile.TemporaryDirectory() as folder:
         path, data = os.path.join(folder, "model.onnx"), os.path.join(folder, "data.npz")
         np.savez(data, **{key: np.stack([batch[key].numpy() for batch in batches]) for key in batches[0]})
