@@ -9,6 +9,7 @@ import random
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -107,10 +108,12 @@ with socket.create_server(("127.0.0.1", port)):
     ranks = start(([program, *arguments(log)], torch_variables(rank, 4, port, TORCHELASTIC_USE_AGENT_STORE="True")) for rank in range(1, 4))
     time.sleep(0.3)
     ranks += start([([program, *arguments(log)], torch_variables(0, 4, port, TORCHELASTIC_USE_AGENT_STORE="True"))])
-    for number in range(20):
+    for number in range(50):
         try:
             with socket.create_connection(("127.0.0.1", port + 1), timeout=1) as visitor:
-                visitor.sendall(b"GET / HTTP/1.0\r\n\r\n" if number % 2 else bytes(random.randrange(256) for _ in range(64)))
+                noise = bytes(random.randrange(256) for _ in range(64))
+                hello = struct.pack("<II", 1, random.choice([0, 56, 64, 2**31, 2**32 - 1])) + random.choice([noise[:56], bytes(64), b"\xff" * 64])
+                visitor.sendall([b"GET / HTTP/1.0\r\n\r\n", noise, b"dsopt ranks 1\n" + noise, b"dsopt ranks 1\n" + hello, b"dso"][number % 5])
         except OSError:
             time.sleep(0.01)
     all_good("visitors", ranks)

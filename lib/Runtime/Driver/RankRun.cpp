@@ -239,7 +239,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   int64_t measuredSteps = 0;
   if (settings.reportKernels)
     session.measureCalls();
-  bool traces = !settings.trace.empty() && !settings.evaluates;
+  bool traces = !settings.trace.empty();
   if (traces)
     session.trace(kTracedSteps);
   try {

@@ -175,6 +175,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
   settings.trace = options.text("trace");
+  if (settings.evaluates && !settings.trace.empty())
+    throw Error(StatusInput, "option -trace records training; with -eval there is none");
   settings.compare = options.text("compare");
   settings.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
