@@ -85,6 +85,25 @@ void ProgramWriter::writeInputs() {
   });
 }
 
+/// The shapes of a variant's inputs, as its programs read them.
+void ProgramWriter::writeShapes(int64_t size) {
+  llvm::StringMap<Type> types;
+  for (exec::ProgramOp program : exec::getStepPrograms(module, size))
+    for (auto buffer : program.getBody().getOps<exec::BufferOp>())
+      if (StringRef name = buffer.getSymName(); name.consume_front("input."))
+        types[name] = buffer.getType();
+  json.attributeArray("shapes", [&] {
+    for (DictionaryAttr input : inputs) {
+      auto known = types.find(input.getAs<StringAttr>("name").getValue());
+      Type type = known != types.end() ? known->second : input.getAs<TypeAttr>("type").getValue();
+      json.array([&] {
+        for (int64_t extent : cast<ShapedType>(type).getShape())
+          json.value(extent);
+      });
+    }
+  });
+}
+
 void ProgramWriter::writeParameters() {
   json.attributeArray("parameters", [&] {
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
@@ -275,6 +294,21 @@ LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
     positions("positions", programs);
     if (trains)
       positions("evaluation", exec::getPrograms(module, /*evaluate=*/true));
+    auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr);
+    if (!dimension)
+      return;
+    string("dimension", dimension.getAs<StringAttr>("name").getValue());
+    json.attribute("size", dimension.getAs<IntegerAttr>("size").getInt());
+    json.attributeArray("variants", [&] {
+      for (int64_t size : exec::getVariants(module))
+        json.object([&] {
+          json.attribute("size", size);
+          writeShapes(size);
+          positions("positions", exec::getStepPrograms(module, size));
+          if (trains)
+            positions("evaluation", exec::getPrograms(module, /*evaluate=*/true, size));
+        });
+    });
   });
   return result;
 }

@@ -27,6 +27,7 @@ private:
   void writeNames(const ResolvedTarget &target);
   void writeLayout();
   void writeInputs();
+  void writeShapes(int64_t size);
   void writeParameters();
   void writeBuckets();
   void writeCalls();

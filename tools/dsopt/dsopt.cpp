@@ -17,12 +17,14 @@
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Pipeline/Plan.h"
 #include "dsopt/Pipeline/RegisterAll.h"
+#include "dsopt/Pipeline/Variants.h"
 #include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/World.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -83,8 +85,44 @@ static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOption
   return shapes;
 }
 
+namespace {
+/// The symbolic dimension with several values, if there is one; exporters may name it anew in each input.
+struct Dimension {
+  std::string name;
+  std::vector<int64_t> sizes; ///< descending
+};
+} // namespace
+
+/// The values of -dim=NAME=V1,V2, descending.
+static std::vector<int64_t> dimensionSizes(const std::string &name, const std::string &text) {
+  std::vector<int64_t> sizes;
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    int64_t size = 0;
+    if (!runtime::parseSize(part.str(), 1000, size) || size < 1)
+      throw Error(1, "-dim=" + name + "=" + text + ": expected sizes of 1 or more");
+    sizes.push_back(size);
+  }
+  llvm::sort(sizes, std::greater<>());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+static Dimension openDimension(const ParsedOptions &options) {
+  Dimension open;
+  for (auto &[name, text] : options.pairList("dim"))
+    if (std::vector<int64_t> sizes = dimensionSizes(name, text); sizes.size() > 1) {
+      if (!open.sizes.empty() && open.sizes != sizes)
+        throw Error(1, "-dim gives " + open.name + " and " + name +
+                           " several values, expected the same list: they change together");
+      open = {open.sizes.empty() ? name : open.name, sizes};
+    }
+  return open;
+}
+
+/// Imports the model; a dimension with several values has size number `variant`.
 static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
-                                         const ParsedOptions &options, ImportReport &report) {
+                                         const ParsedOptions &options, ImportReport &report,
+                                         size_t variant = 0) {
   ImportOptions import;
   import.path = path;
   import.report = &report;
@@ -112,13 +150,17 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
       throw Error(1, "-padding-index=" + name + "=" + value + ": expected a row");
     import.paddingIndex.emplace_back(name, row);
   }
-  for (auto &[name, value] : options.pairList("dim")) {
-    int64_t size = 0;
-    if (!runtime::parseSize(value, 1000, size) || size < 1)
-      throw Error(1, "-dim=" + name + "=" + value + ": expected a size of 1 or more");
-    import.dims[name] = size;
+  for (auto &[name, text] : options.pairList("dim")) {
+    std::vector<int64_t> sizes = dimensionSizes(name, text);
+    import.dims[name] = sizes[sizes.size() > 1 ? variant : 0];
+    if (sizes.size() > 1)
+      import.paddedDims.insert(name);
   }
   Messages messages(context);
+  // What there is to warn about is said of the largest.
+  ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &diagnostic) {
+    return success(variant > 0 && diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+  });
   auto module = importONNX(context, import);
   if (failed(module))
     messages.fail("cannot import " + path);
@@ -187,6 +229,24 @@ static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> 
   return Error(error.status, text, error.quiet);
 }
 
+/// Compiles the smaller sizes of a dimension by the passes that `module` went through up to its segments,
+/// and merges them into it.
+static void addVariants(ModuleOp module, const Dimension &dimension, const std::string &path,
+                        const ParsedOptions &options, const std::string &passes, Messages &messages) {
+  DictionaryAttr layout = setDimension(module, dimension.name, dimension.sizes.front());
+  for (size_t variant = 1; variant < dimension.sizes.size(); ++variant) {
+    ImportReport unread;
+    OwningOpRef<ModuleOp> other = importModel(*module.getContext(), path, options, unread, variant);
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+    });
+    (*other)->setAttr(kOptionsAttr, layout);
+    if (failed(runPipeline(*other, passes)) || failed(mergeVariant(module, *other, dimension.sizes[variant])))
+      messages.fail("compilation failed at " + dimension.name + " = " +
+                    std::to_string(dimension.sizes[variant]));
+  }
+}
+
 static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
@@ -220,6 +280,7 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);
 
+  Dimension dimension = openDimension(options);
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
   bool reports = options.text("report") == "import";
   if (reports && isText)
@@ -265,6 +326,17 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
         messages.fail("cannot embed the model");
       protobuf = std::move(*model);
     }
+  if (!isText && dimension.sizes.size() > 1) {
+    if (goal < Stage::Exec)
+      throw Error(1, "-emit=" + stageName(goal).str() + " shows one size of '" + dimension.name +
+                         "': give -dim one value");
+    auto merge = llvm::find(passes, kFirstJointPass);
+    std::string alone = pipelineText(llvm::ArrayRef(&*passes.begin(), merge - passes.begin()));
+    if (failed(runPipeline(*module, alone)))
+      messages.fail("compilation failed");
+    addVariants(*module, dimension, path, options, alone, messages);
+    passes.erase(passes.begin(), merge);
+  }
   if (failed(runPipeline(*module, pipelineText(passes))))
     messages.fail("compilation failed");
   if (goal == Stage::LLVM) {

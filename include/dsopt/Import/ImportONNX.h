@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct ImportOptions {
   std::string path;
   /// Values of symbolic dimensions (`-dim=NAME=VALUE`).
   std::map<std::string, int64_t> dims;
+  /// Those of them that data may be shorter in: micro-batches are filled up.
+  std::set<std::string> paddedDims;
   /// Shapes of the data's arrays, by input; they bind symbolic dimensions. Of an
   /// array with more axes than the input the last ones are a micro-batch; an
   /// array of the input's rank is a list of rows.

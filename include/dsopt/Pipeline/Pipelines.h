@@ -36,6 +36,9 @@ Stage findStage(mlir::ModuleOp module);
 /// evaluation alone.
 std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true);
 
+/// The first pass that sees all sizes of a dimension (Variants.h) in one module.
+inline constexpr llvm::StringLiteral kFirstJointPass = "choose-gather-window";
+
 /// Inserts passes: each request is "after:PASS:PASS-WITH-OPTIONS" or "before:...".
 /// Returns an error text, empty on success.
 std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::string> requests);

@@ -75,9 +75,10 @@ struct TokenOptions {
 };
 
 /// The source that `-data=text` names: an .npz file, or a file, a comma list, a glob or a folder of
-/// tokens, or stream:DIR (StreamSource.h). An Error of status 1 says what does not fit.
+/// tokens, or stream:DIR (StreamSource.h). With `pad`, micro-batches that lie between two sizes of the
+/// program's dimension are filled up. An Error of status 1 says what does not fit.
 std::unique_ptr<DataSource> openData(const Program &program, const std::string &text,
-                                     const TokenOptions &tokens = {});
+                                     const TokenOptions &tokens = {}, bool pad = false);
 
 /// Whether `-data=text` names one .npz file.
 bool namesNpz(const std::string &text);

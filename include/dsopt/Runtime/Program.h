@@ -145,6 +145,13 @@ struct Position {
   std::vector<Load> loads;
 };
 
+/// The program at a smaller size of its dimension.
+struct Variant {
+  int64_t size = 0;
+  std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
+  std::vector<Position> positions, evaluation;
+};
+
 struct Program {
   int64_t version = 0; ///< DSOPT_ABI_VERSION
   std::string dsopt;   ///< version of the compiler
@@ -167,16 +174,24 @@ struct Program {
   std::vector<Bucket> buckets;
   bool trains = true;               ///< else a step is an evaluation
   std::vector<Position> positions;  ///< of a step
+  std::string dimension;            ///< that has variants, empty: none
+  int64_t size = 0;                 ///< of the dimension in what is no variant: the largest
+  std::vector<Variant> variants;    ///< by size, ascending
   std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
 };
 
-/// What the ranks do in an evaluation; empty where the program has none.
-inline const std::vector<Position> &evaluationOf(const Program &program) {
-  return program.trains ? program.evaluation : program.positions;
+/// What the ranks do in a step (even) or an evaluation (odd), at the largest size first and then at each
+/// variant's: all that run in one arena. Empty where there is none.
+inline const std::vector<Position> &positionsOf(const Program &program, size_t list) {
+  if (list < 2)
+    return list % 2 ? program.evaluation : program.positions;
+  const Variant &variant = program.variants[list / 2 - 1];
+  return list % 2 ? variant.evaluation : variant.positions;
 }
+inline size_t countLists(const Program &program) { return 2 + 2 * program.variants.size(); }
 
 /// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at
 /// position `p` of its run order (DESIGN 2.1 rule 4).

@@ -89,6 +89,9 @@ public:
   /// of step `step` to `target`, the program's type and shape. Called between and during steps: must
   /// not allocate.
   virtual void fill(int64_t step, int64_t microBatch, int64_t input, void *target) = 0;
+  /// The number of the variant (Program::variants) that the micro-batches of a step fit, -1: none, or the
+  /// program has none. Until the next call, `fill` writes what has its shapes.
+  virtual int chooseVariant(int64_t step) { return -1; }
   /// Where element `element` of what `fill` writes comes from, for messages; empty if there is no more to
   /// say than step and micro-batch.
   virtual std::string describe(int64_t step, int64_t microBatch, int64_t input, int64_t element) {
@@ -198,6 +201,8 @@ private:
 
 /// "rank 3 (stage 1, data-parallel rank 1)" and "gather b2": for messages about a failed rank.
 std::string describeRank(const Program &program, int rank);
+/// Action number `action` of a position, counted on from list to list (positionsOf); null if there is none.
+const Action *findAction(const Program &program, int position, int64_t action);
 std::string describeAction(const Program &program, int rank, int64_t action);
 
 } // namespace dsopt::runtime

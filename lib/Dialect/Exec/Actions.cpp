@@ -58,16 +58,30 @@ ScheduleOp dsopt::exec::getSchedule(ProgramOp program) {
   return schedules.empty() ? ScheduleOp() : *schedules.begin();
 }
 
-SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, bool evaluate) {
+static int64_t variantOf(ProgramOp program) {
+  auto variant = program->getAttrOfType<IntegerAttr>(kVariantAttr);
+  return variant ? variant.getInt() : 0;
+}
+
+SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
+  llvm::SmallVector<int64_t> sizes;
+  for (auto program : module.getOps<ProgramOp>())
+    if (int64_t size = variantOf(program); size && !llvm::is_contained(sizes, size))
+      sizes.push_back(size);
+  llvm::sort(sizes);
+  return sizes;
+}
+
+SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, bool evaluate, int64_t variant) {
   SmallVector<ProgramOp> programs;
   for (auto program : module.getOps<ProgramOp>())
-    if (program->hasAttr(kEvaluatesAttr) == evaluate)
+    if (program->hasAttr(kEvaluatesAttr) == evaluate && variantOf(program) == variant)
       programs.push_back(program);
   llvm::sort(programs, [](ProgramOp a, ProgramOp b) { return a.getPosition() < b.getPosition(); });
   return programs;
 }
 
-SmallVector<ProgramOp> dsopt::exec::getStepPrograms(ModuleOp module) {
-  SmallVector<ProgramOp> programs = getPrograms(module);
-  return programs.empty() ? getPrograms(module, /*evaluate=*/true) : programs;
+SmallVector<ProgramOp> dsopt::exec::getStepPrograms(ModuleOp module, int64_t variant) {
+  SmallVector<ProgramOp> programs = getPrograms(module, /*evaluate=*/false, variant);
+  return programs.empty() ? getPrograms(module, /*evaluate=*/true, variant) : programs;
 }

@@ -98,6 +98,13 @@ LogicalResult Binder::bindFromData(const onnx::ValueInfoProto &input) {
     int64_t size = (*data)[i], known = valueOf(dimension);
     if (size < 0)
       continue;
+    if (options.paddedDims.count(dimension.dim_param())) {
+      if (i == 0)
+        return error() << "-dim=" << dimension.dim_param()
+                       << " has several values, but is the first dimension of input '" << input.name()
+                       << "', the rows of a micro-batch; expected another";
+      continue;
+    }
     if (known >= 0 && known != size)
       return error() << "dimension " << i << " of input '" << input.name() << "' is " << known
                      << (dimension.has_dim_value() ? "" : " (" + dimension.dim_param() + ")")

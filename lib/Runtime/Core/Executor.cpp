@@ -23,13 +23,16 @@ static uint64_t hashOf(const std::string &tag) {
   return hash;
 }
 
-Executor::Executor(const Program &program, const RankInfo &info, const Position &position, Engine &engine,
+Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
                    const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
                    const RunOptions &options, InputSource &inputs)
-    : program(program), info(info), position(position),
-      evaluates(!program.trains || &position != &program.positions[info.position]), engine(engine),
-      addresses(addresses), pool(pool), options(options), inputs(inputs) {
+    : program(program), info(info), list(list), position(positionsOf(program, list)[info.position]),
+      evaluates(!program.trains || list % 2), engine(engine), addresses(addresses), pool(pool),
+      options(options), inputs(inputs) {
   rt.pool = &pool;
+  for (size_t before = 0; before < list; ++before)
+    if (!positionsOf(program, before).empty())
+      firstAction += positionsOf(program, before)[info.position].actions.size();
   agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
   if (program.precision == "bf16")
     rt.prepareTiles(DSOPT_BF16);
@@ -169,7 +172,7 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   if (!wide && input.type != "i32")
     return;
   int64_t count = 1;
-  for (int64_t size : input.shape)
+  for (int64_t size : shapeOf(prepared.action->input))
     count *= size;
   IndexCheck check =
       wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
@@ -197,7 +200,7 @@ bool Executor::start(int64_t index, int slot) {
   const Prepared &prepared = actions[index];
   const Action &action = *prepared.action;
   void **args = pointers.data() + prepared.args;
-  engine.publish(step, firstAction() + index);
+  engine.publish(step, firstAction + index);
   switch (action.kind) {
   case ActionKind::Input:
     if (action.input < 0) {
@@ -337,10 +340,10 @@ void Executor::stuck() const {
   for (const std::vector<int64_t> &stream : streams)
     for (int64_t index : stream)
       if (!done[index]) {
-        text += "'" + describeAction(program, info.rank, firstAction() + index) + "' waits for";
+        text += "'" + describeAction(program, info.rank, firstAction + index) + "' waits for";
         for (int64_t wait : actions[index].action->waits)
           if (!done[wait])
-            text += " '" + describeAction(program, info.rank, firstAction() + wait) + "'";
+            text += " '" + describeAction(program, info.rank, firstAction + wait) + "'";
         text += "; ";
         break;
       }
@@ -412,7 +415,7 @@ void Executor::runActions(double (&times)[5]) {
             if (rt.profile && actions[flying[slot]].action->kind != ActionKind::Agree)
               measured(actions[flying[slot]], Clock::now() - started[slot]);
             if (trace)
-              trace->note(step, flying[slot], started[slot], Clock::now());
+              trace->note(step, firstAction + flying[slot], started[slot], Clock::now());
             finished(flying[slot]);
             flying[slot] = -1;
           }
@@ -442,7 +445,7 @@ void Executor::runActions(double (&times)[5]) {
           continue;
         }
         if (trace)
-          trace->note(step, index, begin, Clock::now());
+          trace->note(step, firstAction + index, begin, Clock::now());
         finished(index);
         break; // polls what flies between computations
       }
@@ -451,7 +454,7 @@ void Executor::runActions(double (&times)[5]) {
       continue;
     if (waitsFor < 0)
       stuck();
-    engine.publish(step, firstAction() + waitsFor);
+    engine.publish(step, firstAction + waitsFor);
     Clock::time_point begin = Clock::now();
     engine.sleep(seen);
     times[static_cast<int>(Timer::Waiting)] += since(begin);

@@ -22,8 +22,8 @@ namespace dsopt::runtime {
 
 class Executor {
 public:
-  /// `position` is this rank's in Program::positions or in Program::evaluation.
-  Executor(const Program &program, const RankInfo &info, const Position &position, Engine &engine,
+  /// Runs this rank's actions of list `list` (positionsOf).
+  Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
            const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
            const RunOptions &options, InputSource &inputs);
 
@@ -76,12 +76,11 @@ private:
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, bool decay);
   bool canStart(const Action &action) const;
-  /// Where the position's actions begin among those that describeAction counts.
-  int64_t firstAction() const {
-    return evaluates && program.trains ? program.positions[info.position].actions.size() : 0;
-  }
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);
+  const std::vector<int64_t> &shapeOf(int64_t input) const {
+    return list < 2 ? program.inputs[input].shape : program.variants[list / 2 - 1].shapes[input];
+  }
   void checkIndices(const Prepared &prepared, const void *values) const;
   void fold(const Action &action, void **args) const;
   void fillContext(const Prepared &prepared, uint32_t *context) const;
@@ -94,8 +93,10 @@ private:
 
   const Program &program;
   RankInfo info;
+  size_t list;
   const Position &position;
   bool evaluates;
+  int64_t firstAction = 0; ///< where its actions begin among those that describeAction counts
   Engine &engine;
   const Addresses &addresses;
   ThreadPool &pool;

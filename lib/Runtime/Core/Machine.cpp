@@ -40,21 +40,23 @@ std::string describeRank(const Program &program, int rank) {
   return text;
 }
 
+const Action *findAction(const Program &program, int position, int64_t action) {
+  for (size_t list = 0; list < countLists(program) && action >= 0; ++list) {
+    const std::vector<Position> &positions = positionsOf(program, list);
+    int64_t count = positions.empty() ? 0 : positions[position].actions.size();
+    if (action < count)
+      return &positions[position].actions[action];
+    action -= count;
+  }
+  return nullptr;
+}
+
 std::string describeAction(const Program &program, int rank, int64_t action) {
   RankInfo info = rankInfo(program, rank);
   if (info.position >= static_cast<int>(program.positions.size()))
     return "";
-  // Those of an evaluation are counted on from those of a step.
-  for (const std::vector<Position> *positions : {&program.positions, &program.evaluation}) {
-    if (positions->empty() || action < 0)
-      return "";
-    const std::vector<Action> &actions = (*positions)[info.position].actions;
-    int64_t count = actions.size();
-    if (action < count)
-      return actions[action].name.empty() ? "action " + std::to_string(action) : actions[action].name;
-    action -= count;
-  }
-  return "";
+  const Action *found = findAction(program, info.position, action);
+  return !found ? "" : found->name.empty() ? "action " + std::to_string(action) : found->name;
 }
 
 } // namespace dsopt::runtime

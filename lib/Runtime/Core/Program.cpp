@@ -140,6 +140,12 @@ void readPosition(const Json &json, Position &position, const std::string &where
   }
 }
 
+void readVariant(const Json &json, Variant &variant, const std::string &where) {
+  Reader(json, where)("size", variant.size)("shapes", variant.shapes)
+      .list("positions", variant.positions, readPosition)
+      .list("evaluation", variant.evaluation, readPosition);
+}
+
 void readCall(const Json &json, Call &call, const std::string &where) {
   Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
       "flops", call.flops)("products", call.products);
@@ -256,12 +262,25 @@ void check(const Program &p) {
       checkIndex(call, p.calls.size(), "calls of segment '" + segment + "'");
   for (const auto &[kernel, call] : p.update_calls)
     checkIndex(call, p.calls.size(), "call of update kernel '" + kernel + "'");
-  for (const std::vector<Position> *positions : {&p.positions, &p.evaluation})
-    for (const Position &position : *positions)
+  for (size_t list = 0; list < countLists(p); ++list) {
+    const std::vector<Position> &positions = positionsOf(p, list);
+    if (!positions.empty() && positions.size() != p.positions.size())
+      bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +
+          ", expected " + std::to_string(p.positions.size()));
+    for (const Position &position : positions)
       checkPosition(p, position);
-  if (!p.evaluation.empty() && p.evaluation.size() != p.positions.size())
-    bad("got " + std::to_string(p.evaluation.size()) + " positions of evaluation, expected " +
-        std::to_string(p.positions.size()));
+  }
+  int64_t last = 0;
+  for (const Variant &variant : p.variants) {
+    if (variant.size <= last || variant.size >= p.size || variant.shapes.size() != p.inputs.size() ||
+        variant.positions.empty())
+      bad("the variant of size " + std::to_string(variant.size) + " does not fit the program's");
+    last = variant.size;
+    for (size_t i = 0; i < p.inputs.size(); ++i)
+      if (variant.shapes[i].size() != p.inputs[i].shape.size())
+        bad("the variant of size " + std::to_string(variant.size) + " has another rank of input '" +
+            p.inputs[i].name + "'");
+  }
 }
 
 } // namespace
@@ -286,7 +305,8 @@ Program parseProgram(const char *text, size_t bytes) {
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
       .list("positions", p.positions, readPosition)
-      .list("evaluation", p.evaluation, readPosition)
+      .list("evaluation", p.evaluation, readPosition)("dimension", p.dimension)("size", p.size)
+      .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
   check(p);
   return p;

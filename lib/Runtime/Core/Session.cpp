@@ -34,9 +34,8 @@ public:
         pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
              options.cpus),
         arena(arena), resolve(resolve), addresses(program.positions[info.position], info, arena, resolve),
-        executor(program, info, program.positions[info.position], engine, addresses, resolve, pool, options,
-                 inputs),
-        inputs(inputs), parameters(program, pool.threads(), true) {
+        sizes(prepareSizes(/*evaluates=*/false, inputs)), inputs(inputs),
+        parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -65,13 +64,13 @@ public:
     SentBytes before = engine.sent();
     result.step = steps;
     result.skipped = false;
-    executor.run(steps, applied, stop, result);
+    sizes[inputs.chooseVariant(steps) + 1]->executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
     if (options.logNorms)
       exchangeNorms();
-    if (steps == firstStep) {
-      // The schedule is the same in every step: one exchange is enough.
+    if (steps == firstStep || !program.variants.empty()) {
+      // A schedule is the same in every step: one exchange is enough.
       int64_t mine = std::accumulate(result.sent.begin(), result.sent.end() - 1, int64_t(0));
       engine.exchange(&mine, sizeof(mine), result.sentByRank.data());
     }
@@ -81,16 +80,16 @@ public:
   }
 
   Evaluation evaluate(InputSource &source, int64_t microBatches) {
-    const std::vector<Position> &positions = evaluationOf(program);
-    if (positions.empty())
+    if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
-    Addresses places(positions[info.position], info, arena, resolve);
-    Executor forward(program, info, positions[info.position], engine, places, resolve, pool, options, source);
+    std::vector<std::unique_ptr<Size>> forward = prepareSizes(program.trains, source);
     Evaluation evaluation;
     double total = 0;
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
       // What the last group has too much is computed and left out.
-      for (double loss : forward.evaluate(evaluation.microBatches / program.K, stop, evaluation.stop)) {
+      int64_t group = evaluation.microBatches / program.K;
+      Executor &executor = forward[source.chooseVariant(group) + 1]->executor;
+      for (double loss : executor.evaluate(group, stop, evaluation.stop)) {
         if (evaluation.microBatches == microBatches)
           break;
         total += loss;
@@ -131,7 +130,17 @@ public:
   char *arena;
   SymbolResolver resolve;
   Addresses addresses;
-  Executor executor;
+  /// The program at one size of its dimension.
+  struct Size {
+    Size(SessionState &state, size_t list, InputSource &source)
+        : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.arena,
+                    state.resolve),
+          executor(state.program, state.info, list, state.engine, addresses, state.resolve, state.pool,
+                   state.options, source) {}
+    Addresses addresses;
+    Executor executor;
+  };
+  std::vector<std::unique_ptr<Size>> sizes; ///< of a step: the largest, then the variants
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
@@ -152,6 +161,13 @@ private:
                   /*quiet=*/info.rank != 0);
     limitLibraries(program.features);
     return given;
+  }
+
+  std::vector<std::unique_ptr<Size>> prepareSizes(bool evaluates, InputSource &source) {
+    std::vector<std::unique_ptr<Size>> all;
+    for (size_t list = evaluates; list < countLists(program); list += 2)
+      all.push_back(std::make_unique<Size>(*this, list, source));
+    return all;
   }
 
   /// The parameter values whose norms this rank adds: its slice of what its position owns.
@@ -281,7 +297,8 @@ void Session::measureCalls() {
   if (!state->profile)
     state->profile = std::make_unique<Profile>(state->program);
   state->profile->reset();
-  state->executor.measure(*state->profile);
+  for (auto &size : state->sizes)
+    size->executor.measure(*state->profile);
 }
 std::vector<CallRow> Session::measuredCalls() const {
   return state->profile ? state->profile->result() : std::vector<CallRow>();
@@ -293,10 +310,12 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 void Session::trace(int64_t steps) {
   int64_t actions = state->program.positions[state->info.position].actions.size();
   state->trace = std::make_unique<Trace>(actions, steps);
-  state->executor.record(state->trace.get());
+  for (auto &size : state->sizes)
+    size->executor.record(state->trace.get());
 }
 void Session::writeTrace(const std::string &path) {
-  state->executor.record(nullptr);
+  for (auto &size : state->sizes)
+    size->executor.record(nullptr);
   if (state->trace)
     runtime::writeTrace(state->program, state->engine, *state->trace, path);
   state->trace.reset();

@@ -62,7 +62,7 @@ public:
     if (event.action == Trace::Waiting)
       return slice(rank, kWaitLane, event, base, "waiting", "waiting", step);
     RankInfo info = rankInfo(program, rank);
-    const Action &action = program.positions[info.position].actions[event.action];
+    const Action &action = *findAction(program, info.position, event.action);
     static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add",
                                         "send",  "recv", "norm",   "agree",  "update"};
     int lane = kFirstStream + static_cast<int>(action.stream);

@@ -131,14 +131,14 @@ static std::vector<std::string> tokenFiles(const std::string &text) {
 }
 
 std::unique_ptr<DataSource> dsopt::runtime::openData(const Program &program, const std::string &text,
-                                                     const TokenOptions &tokens) {
+                                                     const TokenOptions &tokens, bool pad) {
   if (text.empty())
     throw Error(StatusInput, "no data: give -data=FILE.npz with the arrays " + describeInputs(program) +
                                  ", or files of tokens");
   if (text.rfind(kStreamPrefix, 0) == 0)
     return std::make_unique<StreamSource>(program, text.substr(std::strlen(kStreamPrefix)));
   if (namesNpz(text))
-    return std::make_unique<NpzSource>(program, text);
+    return std::make_unique<NpzSource>(program, text, pad);
   std::vector<std::string> paths = tokenFiles(text);
   for (const std::string &path : paths)
     if (namesNpz(path))

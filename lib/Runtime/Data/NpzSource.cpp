@@ -21,7 +21,7 @@ Kind kindOf(const std::string &type) {
   return Other;
 }
 
-template <typename Function> bool withType(int kind, Function &&function) {
+template <typename Function> auto withType(int kind, Function &&function) {
   switch (kind) {
   case I1:
     return function(static_cast<bool *>(nullptr));
@@ -42,6 +42,10 @@ template <typename Function> bool withType(int kind, Function &&function) {
   default:
     return function(static_cast<uint64_t *>(nullptr));
   }
+}
+
+int64_t widthOf(int kind) {
+  return withType(kind, [](auto *value) -> int64_t { return sizeof *value; });
 }
 
 /// Copies integers from one width to another; false if one does not fit.
@@ -104,7 +108,130 @@ int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vect
   return count;
 }
 
-NpzSource::NpzSource(const Program &program, const std::string &path)
+/// Whether the program's dimension is this axis of an input: its variants differ there.
+static bool isFlexible(const Program &program, size_t input, size_t axis) {
+  return !program.variants.empty() &&
+         program.variants.front().shapes[input][axis] != program.inputs[input].shape[axis];
+}
+
+/// The shape of a micro-batch of the array: the input's, but along the program's dimension the array's own.
+std::vector<int64_t> NpzSource::fileShape(const Input &input, const NpzArray &array) {
+  std::vector<int64_t> shape = input.shape;
+  size_t index = &input - program.inputs.data(), rank = shape.size();
+  for (size_t axis = 0; axis < rank && array.shape.size() >= rank; ++axis) {
+    if (!isFlexible(program, index, axis))
+      continue;
+    int64_t size = array.shape[array.shape.size() - rank + axis];
+    if (size > program.size || (length && size != length))
+      throw Error(StatusInput, file.path() + ": array '" + input.name + "' has " + std::to_string(size) +
+                                   " along '" + program.dimension + "' (shape " + describeShape(array.shape) +
+                                   "), expected " +
+                                   (length ? std::to_string(length) + ", as other arrays have"
+                                           : "at most " + std::to_string(program.size)));
+    shape[axis] = length = size;
+  }
+  return shape;
+}
+
+/// Micro-batches are filled up where that is asked for and changes nothing that the loss is made of.
+void NpzSource::checkPadding(bool pad) const {
+  bool fits = length == 0 || length == program.size;
+  std::string sizes = std::to_string(program.size);
+  for (auto it = program.variants.rbegin(); it != program.variants.rend(); ++it) {
+    fits |= it->size == length;
+    sizes = std::to_string(it->size) + ", " + sizes;
+  }
+  if (fits)
+    return;
+  bool hidden = false;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input &input = program.inputs[i];
+    for (size_t axis = 0; axis < input.shape.size(); ++axis)
+      hidden |= (input.label || input.name == "attention_mask") && isFlexible(program, i, axis);
+  }
+  std::string text = file.path() + ": micro-batches have " + std::to_string(length) + " along '" +
+                     program.dimension + "', which the program has at " + sizes;
+  if (!pad)
+    throw Error(StatusInput, text + "; -pad fills them up (labels ignored, masks and all else 0)");
+  if (!hidden)
+    throw Error(StatusInput, text + "; -pad would change the loss, since no labels and no attention_mask "
+                                    "have that dimension");
+}
+
+int64_t NpzSource::lengthOf(int64_t step, int64_t microBatch) const {
+  bool masked = false;
+  int64_t reach = 1;
+  for (size_t index = 0; index < streams.size(); ++index) {
+    const Stream &stream = streams[index];
+    const Input &input = program.inputs[index];
+    size_t last = input.shape.size() - 1;
+    bool mask = input.name == "attention_mask";
+    if (input.shape.empty() || (!mask && !input.label) || !isFlexible(program, index, last) ||
+        stream.from == Other)
+      continue;
+    masked |= mask;
+    int64_t nothing = mask ? 0 : input.ignore_index;
+    const char *source = stream.data + itemAt(step, microBatch, 0, 1) * stream.elements * stream.bytes;
+    for (int64_t row = 0; row < stream.elements / length; ++row)
+      for (int64_t at = length; at-- > reach;) {
+        int64_t value = 0;
+        if (!convert(stream.from, I64, source + (row * length + at) * stream.bytes, &value, 1) ||
+            value != nothing) {
+          reach = at + 1;
+          break;
+        }
+      }
+  }
+  return masked ? reach : length;
+}
+
+int NpzSource::chooseVariant(int64_t step) {
+  variant = -1;
+  if (program.variants.empty() || length == 0)
+    return variant;
+  int64_t longest = 0;
+  for (int64_t microBatch = 0; microBatch < program.K && longest < length; ++microBatch)
+    longest = std::max(longest, lengthOf(step, microBatch));
+  for (size_t i = program.variants.size(); i-- > 0 && program.variants[i].size >= longest;)
+    variant = static_cast<int>(i);
+  return variant;
+}
+
+/// Copies what a micro-batch has in common with the shape; the rest is ignored labels and zeros.
+void NpzSource::fillBox(const Stream &stream, const Input &input, const std::vector<int64_t> &shape,
+                        const char *source, char *target, const std::string &place) const {
+  int64_t width = stream.to == Other ? stream.bytes : widthOf(stream.to);
+  size_t rank = shape.size();
+  int64_t columns = shape[rank - 1], common = std::min(columns, stream.shape[rank - 1]), rows = 1;
+  for (size_t axis = 0; axis + 1 < rank; ++axis)
+    rows *= shape[axis];
+  std::vector<int64_t> at(rank, 0);
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t from = 0;
+    bool there = true;
+    for (size_t axis = 0; axis + 1 < rank; ++axis) {
+      there &= at[axis] < stream.shape[axis];
+      from = from * stream.shape[axis] + at[axis];
+    }
+    int64_t copied = there ? common : 0;
+    const char *begin = source + from * stream.shape[rank - 1] * stream.bytes;
+    if (stream.from == stream.to && stream.from != I1)
+      std::memcpy(target, begin, copied * width);
+    else if (!convert(stream.from, stream.to, begin, target, copied))
+      throw Error(StatusInput,
+                  place + ": a value of type " + stream.array->type + " does not fit into " + input.type);
+    std::memset(target + copied * width, 0, (columns - copied) * width);
+    if (input.label && stream.to != Other)
+      for (int64_t column = copied; column < columns; ++column)
+        convert(I64, stream.to, reinterpret_cast<const char *>(&input.ignore_index), target + column * width,
+                1);
+    target += columns * width;
+    for (size_t axis = rank - 1; axis-- > 0 && ++at[axis] == shape[axis];)
+      at[axis] = 0;
+  }
+}
+
+NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     : DataSource(program, path), file(path) {
   std::string shortest;
   int64_t count = program.K;
@@ -132,13 +259,14 @@ NpzSource::NpzSource(const Program &program, const std::string &path)
     if (array->fortran)
       throw Error(StatusInput, path + ": array '" + input.name +
                                    "' is stored in Fortran order; save numpy.ascontiguousarray of it");
-    int64_t rest = 0, n = countMicroBatches(*array, input.shape, rest, path);
+    stream.shape = fileShape(input, *array);
+    int64_t rest = 0, n = countMicroBatches(*array, stream.shape, rest, path);
     if (rest)
       lines.push_back(path + ": the last " + std::to_string(rest) + " of " + std::to_string(array->shape[0]) +
                       " rows of '" + input.name + "' do not fill a micro-batch of " +
                       std::to_string(input.shape[0]) + " and are dropped");
     stream.elements = 1;
-    for (int64_t size : input.shape)
+    for (int64_t size : stream.shape)
       stream.elements *= size;
     if (streams.empty()) {
       count = n;
@@ -149,6 +277,7 @@ NpzSource::NpzSource(const Program &program, const std::string &path)
     }
     streams.push_back(stream);
   }
+  checkPadding(pad);
   setCount(count);
 }
 
@@ -162,7 +291,11 @@ void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *targ
   const Input &input = program.inputs[index];
   int64_t at = itemAt(step, microBatch, 0, 1);
   const char *source = stream.data + at * stream.elements * stream.bytes;
-  if (stream.from == stream.to && stream.from != I1)
+  const std::vector<int64_t> &shape = variant < 0 ? input.shape : program.variants[variant].shapes[index];
+  if (shape != stream.shape)
+    fillBox(stream, input, shape, source, static_cast<char *>(target),
+            atStep(file.path(), input.name, step, microBatch));
+  else if (stream.from == stream.to && stream.from != I1)
     std::memcpy(target, source, stream.elements * stream.bytes);
   else if (!convert(stream.from, stream.to, source, target, stream.elements))
     throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +

@@ -10,21 +10,33 @@ namespace dsopt::runtime {
 class NpzSource : public DataSource {
 public:
   /// Checks headers only. An Error of status 1 says what does not fit.
-  NpzSource(const Program &program, const std::string &path);
+  NpzSource(const Program &program, const std::string &path, bool pad = false);
 
   void prepare() override;
+  int chooseVariant(int64_t step) override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
 
 private:
   struct Stream {
     const NpzArray *array = nullptr;
     const char *data = nullptr;
-    int64_t elements = 0; ///< of one micro-batch
-    int from = 0, to = 0; ///< element kinds
-    int64_t bytes = 0;    ///< of one element in the file
+    std::vector<int64_t> shape; ///< of one micro-batch in the file
+    int64_t elements = 0;       ///< of one micro-batch
+    int from = 0, to = 0;       ///< element kinds
+    int64_t bytes = 0;          ///< of one element in the file
   };
+  std::vector<int64_t> fileShape(const Input &input, const NpzArray &array);
+  void checkPadding(bool pad) const;
+  /// How far a micro-batch reaches along the dimension: to the last place that the mask shows or that has
+  /// a label.
+  int64_t lengthOf(int64_t step, int64_t microBatch) const;
+  void fillBox(const Stream &stream, const Input &input, const std::vector<int64_t> &shape,
+               const char *source, char *target, const std::string &place) const;
+
   NpzFile file;
   std::vector<Stream> streams;
+  int64_t length = 0; ///< of the program's dimension in the file
+  int variant = -1;   ///< whose shapes are filled
 };
 
 } // namespace dsopt::runtime

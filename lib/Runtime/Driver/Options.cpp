@@ -195,11 +195,17 @@ void checkValue(const OptionRow &row, const std::string &value) {
   case OptionKind::PairList:
     if (!splitPair(value, '=', first, second))
       refuse(row, value, row.form);
-    if (std::string(row.name) == "dim" ? !parseSize(second, 1000, integer) || integer < 1
-                                       : !parseNumber(second, number) || number < 0)
-      refuse(row, value,
-             std::string(row.form) + " with a number of " +
-                 (std::string(row.name) == "dim" ? "1 or more" : "0 or more"));
+    if (std::string(row.name) == "dim") {
+      for (size_t begin = 0; begin <= second.size();) {
+        size_t end = std::min(second.find(',', begin), second.size());
+        if (!parseSize(second.substr(begin, end - begin), 1000, integer) || integer < 1)
+          refuse(row, value, "NAME=VALUE or NAME=V1,V2,... with whole numbers of 1 or more");
+        begin = end + 1;
+      }
+      break;
+    }
+    if (!parseNumber(second, number) || number < 0)
+      refuse(row, value, std::string(row.form) + " with a number of 0 or more");
     break;
   case OptionKind::Choice:
   case OptionKind::FlagOrChoice:

@@ -26,7 +26,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
     return nullptr;
   if (program.evaluation.empty())
     throw Error(StatusInput, "option -eval-data: the program has no evaluation; compile it anew");
-  std::unique_ptr<DataSource> data = openData(program, settings.evalData, settings.tokens);
+  std::unique_ptr<DataSource> data = openData(program, settings.evalData, settings.tokens, settings.pad);
   refuseStream(*data, "-eval-data");
   data->prepare();
   return data;
@@ -36,7 +36,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
   checkWorldSize(program, settings.launch);
-  std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens);
+  std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
   if (settings.evaluates)

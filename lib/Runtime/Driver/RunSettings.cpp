@@ -156,6 +156,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     if (settings.evaluates && given.has(name))
       throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
   run.shuffle = options.has("shuffle");
+  settings.pad = options.has("pad");
   settings.tokens.bytes = options.text("token-bytes") == "4" ? 4 : 2;
   settings.tokens.shifted = options.text("labels") == "shifted";
   settings.tokens.input = options.text("token-input");

@@ -21,6 +21,7 @@ struct RunSettings {
   int64_t evalEvery = 0, evalBatches = 0; ///< steps between evaluations, 0: only at the end; 0: all
   int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay
   TokenOptions tokens;
+  bool pad = false; ///< fill micro-batches up to the next size of the dimension
   bool resumeNewBatch = false;
   bool resumed = false; ///< there was a checkpoint to go on from
   int64_t logEvery = 1;

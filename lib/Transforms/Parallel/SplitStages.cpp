@@ -106,6 +106,14 @@ void SplitStagesPass::runOnOperation() {
 
   Builder builder(module.getContext());
   SmallVector<int64_t> first = balance(costs, count);
+  // A variant of a program is cut where the program is.
+  if (auto given = dyn_cast_or_null<DenseI64ArrayAttr>(getOption(module, "stage_starts")))
+    first.assign(given.asArrayRef().begin(), given.asArrayRef().end());
+  if ((int64_t)first.size() != count || first.front() != 0 || !llvm::is_sorted(first) ||
+      first.back() >= total) {
+    module.emitError("option stage_starts does not cut ") << total << " blocks into " << count << " stages";
+    return signalPassFailure();
+  }
   for (int64_t stage = 0; stage < count; ++stage)
     for (int64_t i = first[stage], end = stage + 1 < count ? first[stage + 1] : total; i < end; ++i)
       for (func::FuncOp function : (*blocks)[i].functions())

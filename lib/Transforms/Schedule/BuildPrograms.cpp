@@ -131,16 +131,17 @@ void BuildPrograms::runOnOperation() {
   if (failed(batch))
     return signalPassFailure();
   AccessAnalysis analysis(module);
-  bool any = false;
-  for (StringRef name : {"micro_batch", "evaluate"}) {
-    auto function = module.lookupSymbol<func::FuncOp>(name);
-    if (!function || function.isExternal())
-      continue;
-    any = true;
+  SmallVector<func::FuncOp> functions;
+  for (StringRef name : {"micro_batch", "evaluate"})
+    if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
+      functions.push_back(function);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(exec::kVariantAttr))
+      functions.push_back(function);
+  for (func::FuncOp function : functions)
     if (failed(build(function, *batch, analysis)))
       return signalPassFailure();
-  }
-  if (!any) {
+  if (functions.empty()) {
     module.emitError("has no function @micro_batch or @evaluate");
     return signalPassFailure();
   }

@@ -18,7 +18,8 @@ class Reader {
 public:
   explicit Reader(func::FuncOp function) : module(function->getParentOfType<ModuleOp>()), symbols(module) {
     result.function = function;
-    result.evaluates = function.getName() != "micro_batch";
+    result.variant = function->getAttrOfType<IntegerAttr>(exec::kVariantAttr);
+    result.evaluates = function.getName().starts_with("evaluate");
   }
   FailureOr<MicroBatch> read();
 

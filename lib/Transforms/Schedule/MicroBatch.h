@@ -78,7 +78,8 @@ struct StatisticInfo {
 
 struct MicroBatch {
   mlir::func::FuncOp function;
-  bool evaluates = false; ///< nothing is accumulated or updated; every bucket is as good as frozen
+  mlir::IntegerAttr variant; ///< size of the module's dimension, where it is not the module's own
+  bool evaluates = false;    ///< nothing is accumulated or updated; every bucket is as good as frozen
   std::vector<ValueInfo> values;
   std::vector<RunInfo> runs;
   std::vector<BucketInfo> buckets;

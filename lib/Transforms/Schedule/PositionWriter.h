@@ -35,7 +35,7 @@ public:
   PositionWriter(mlir::ModuleOp module, AccessAnalysis &analysis, MicroBatch &graph, const BatchShape &batch,
                  int64_t stage)
       : graph(graph), batch(batch), stage(stage),
-        out(module, analysis, stage, graph.stageBlocks[stage], graph.evaluates) {}
+        out(module, analysis, stage, graph.stageBlocks[stage], graph.evaluates, graph.variant) {}
 
   /// Writes the whole program.
   llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);

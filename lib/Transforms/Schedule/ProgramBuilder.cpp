@@ -7,15 +7,19 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 ProgramBuilder::ProgramBuilder(ModuleOp module, AccessAnalysis &analysis, int64_t position,
-                               std::pair<int64_t, int64_t> blocks, bool evaluates)
+                               std::pair<int64_t, int64_t> blocks, bool evaluates, IntegerAttr variant)
     : context(module.getContext()), location(module.getLoc()), buffers(context), actions(context),
       analysis(analysis) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   std::string name = ((evaluates ? "evaluate" : "position") + Twine(position)).str();
+  if (variant)
+    name += "." + std::to_string(variant.getInt());
   program = ProgramOp::create(builder, location, name, position,
                               ArrayRef<int64_t>{blocks.first, blocks.second}, IntegerAttr(), IntegerAttr());
   if (evaluates)
     program->setAttr(kEvaluatesAttr, builder.getUnitAttr());
+  if (variant)
+    program->setAttr(kVariantAttr, variant);
   Block *body = &program.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(body);
   auto schedule = ScheduleOp::create(builder, location);

@@ -17,7 +17,7 @@ namespace dsopt {
 class ProgramBuilder {
 public:
   ProgramBuilder(mlir::ModuleOp module, AccessAnalysis &analysis, int64_t position,
-                 std::pair<int64_t, int64_t> blocks, bool evaluates);
+                 std::pair<int64_t, int64_t> blocks, bool evaluates, mlir::IntegerAttr variant);
 
   struct BufferTraits {
     int64_t slots = 1;

@@ -11,11 +11,11 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 
-/// What training and evaluation of a position share lies at one place, and evaluation writes nothing else
-/// that lives from step to step.
-static LogicalResult verifyShared(exec::ProgramOp train, exec::ProgramOp evaluate) {
-  for (auto kept : train.getBody().front().getOps<exec::BufferOp>())
-    for (auto other : evaluate.getBody().front().getOps<exec::BufferOp>()) {
+/// What a position's programs share lies at one place, and the other writes nothing else that lives from
+/// step to step.
+static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
+  for (auto kept : own.getBody().front().getOps<exec::BufferOp>())
+    for (auto other : program.getBody().front().getOps<exec::BufferOp>()) {
       if (!kept.getPersistent() || !kept.getOffset() || !other.getOffset())
         continue;
       bool same = kept.getSymName() == other.getSymName();
@@ -24,12 +24,13 @@ static LogicalResult verifyShared(exec::ProgramOp train, exec::ProgramOp evaluat
               last = first + (int64_t)other.getSlots() * (int64_t)other.getStride();
       if (same ? begin == first && end == last : end <= first || last <= begin)
         continue;
-      InFlightDiagnostic diag =
-          other.emitOpError("of evaluation lies at bytes ")
-          << first << " to " << last << ", expected "
-          << (same ? "the place that training gives it, " : "none of what training keeps in ") << begin
-          << " to " << end;
-      diag.attachNote(kept.getLoc()) << "training's buffer is here";
+      InFlightDiagnostic diag = other.emitOpError("of @")
+                                << program.getSymName() << " lies at bytes " << first << " to " << last
+                                << ", expected "
+                                << (same ? "the place that the step's program gives it, "
+                                         : "none of what the step's program keeps in ")
+                                << begin << " to " << end;
+      diag.attachNote(kept.getLoc()) << "its buffer is here";
       return diag;
     }
   return success();
@@ -41,18 +42,25 @@ public:
   using VerifyExecBase::VerifyExecBase;
   void runOnOperation() override {
     AccessAnalysis analysis(getOperation());
-    SmallVector<exec::ProgramOp> trains = exec::getPrograms(getOperation());
-    SmallVector<exec::ProgramOp> evaluates = exec::getPrograms(getOperation(), /*evaluate=*/true);
-    for (ArrayRef<exec::ProgramOp> programs : {ArrayRef(trains), ArrayRef(evaluates)}) {
-      for (exec::ProgramOp program : programs)
-        if (failed(verifyProgram(program, analysis)))
+    SmallVector<exec::ProgramOp> own = exec::getStepPrograms(getOperation());
+    SmallVector<int64_t> sizes = exec::getVariants(getOperation());
+    sizes.insert(sizes.begin(), 0);
+    for (int64_t size : sizes)
+      for (bool evaluate : {false, true}) {
+        SmallVector<exec::ProgramOp> programs = exec::getPrograms(getOperation(), evaluate, size);
+        for (exec::ProgramOp program : programs)
+          if (failed(verifyProgram(program, analysis)))
+            return signalPassFailure();
+        if (programs.empty() || programs.front() == own.front())
+          continue;
+        if (failed(verifyPositions(getOperation(), programs)))
           return signalPassFailure();
-      if (!programs.empty() && failed(verifyPositions(getOperation(), programs)))
-        return signalPassFailure();
-    }
-    for (auto [train, evaluate] : llvm::zip(trains, evaluates))
-      if (failed(verifyShared(train, evaluate)))
-        return signalPassFailure();
+        for (auto [kept, other] : llvm::zip(own, programs))
+          if (failed(verifyShared(kept, other)))
+            return signalPassFailure();
+      }
+    if (failed(verifyPositions(getOperation(), own)))
+      return signalPassFailure();
     markAllAnalysesPreserved();
   }
 };

@@ -23,6 +23,10 @@ inline constexpr int64_t kNormWords = 21;
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
 inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
+/// On a function of runs or a program: it is for this smaller size of the module's dimension (i64).
+inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
+/// On a module with variants: the dimension's `name` and the `size` of what is no variant.
+inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
 /// On a program: live bytes at the peak by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
@@ -55,10 +59,13 @@ std::string describe(mlir::Operation *op);
 
 /// The schedule of a program, null if it has none.
 ScheduleOp getSchedule(ProgramOp program);
-/// The module's programs in order of position: those that train, or with `evaluate` those that evaluate.
-llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, bool evaluate = false);
+/// The sizes of the module's variants, ascending.
+llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
+/// The module's programs in order of position: those that train, or with `evaluate` those that evaluate;
+/// of a variant where its size is given.
+llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, bool evaluate = false, int64_t variant = 0);
 /// The programs of a step: those that train, or those that evaluate where there are none.
-llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module);
+llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);
 } // namespace dsopt::exec
 
 #endif // DSOPT_DIALECT_EXEC_ACTIONS_H

@@ -1,0 +1,125 @@
+"""Several sizes of a dimension in one program: each step takes the smallest that its micro-batches fit.
+
+usage: sizes.py DSOPT
+"""
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from runs import Run, check, execute, model, relative
+
+dsopt = sys.argv[1]
+random = np.random.default_rng(7)
+VOCABULARY, WIDTH, ROWS = 50, 16, 2
+
+
+def save_model(path):
+    """Attention over a sentence, masked, and a loss at each token; names the dimension anew in each input."""
+    f = lambda name, *shape: numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
+    c = lambda name, value: numpy_helper.from_array(np.array(value, np.float32), name)
+    nodes = [
+        helper.make_node("Gather", ["embedding", "input_ids"], ["x"]),
+        helper.make_node("MatMul", ["x", "query"], ["q"]),
+        helper.make_node("Transpose", ["x"], ["k"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        helper.make_node("Cast", ["attention_mask"], ["shown"], to=TensorProto.FLOAT),
+        helper.make_node("Sub", ["one", "shown"], ["hidden"]),
+        helper.make_node("Mul", ["hidden", "low"], ["bias"]),
+        helper.make_node("Unsqueeze", ["bias", "axis"], ["rowwise"]),
+        helper.make_node("Add", ["scores", "rowwise"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "x"], ["y"]),
+        helper.make_node("MatMul", ["y", "head"], ["logits"]),
+        helper.make_node("Transpose", ["logits"], ["by_class"], perm=[0, 2, 1]),
+        helper.make_node("SoftmaxCrossEntropyLoss", ["by_class", "labels"], ["loss"], ignore_index=-100),
+    ]
+    tokens = lambda name, dim: helper.make_tensor_value_info(name, TensorProto.INT64, [ROWS, dim])
+    graph = helper.make_graph(
+        nodes, "attention", [tokens("input_ids", "seq"), tokens("attention_mask", "keys"), tokens("labels", "seq")],
+        [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
+        [f("embedding", VOCABULARY, WIDTH), f("query", WIDTH, WIDTH), f("head", WIDTH, VOCABULARY),
+         c("one", 1), c("low", -1e9), numpy_helper.from_array(np.array([1], np.int64), "axis")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def sentences(lengths, width):
+    """One micro-batch for each length, padded to `width`."""
+    ids = random.integers(1, VOCABULARY, (len(lengths), ROWS, width))
+    mask = np.zeros_like(ids)
+    for at, length in enumerate(lengths):
+        mask[at, 0, :length] = 1
+        mask[at, 1, :max(1, length - 3)] = 1
+    return {"input_ids": ids * mask, "attention_mask": mask, "labels": np.where(mask, ids, -100)}
+
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "model.onnx")
+    save_model(path)
+    run_number = 0
+
+    def train(data, *options, status=0, dims="8,16,32", program=None):
+        global run_number
+        run_number += 1
+        npz, log = os.path.join(folder, "data.npz"), os.path.join(folder, f"{run_number}.jsonl")
+        np.savez(npz, **data)
+        command = [program] if program else [dsopt, path, "-run", f"-dim=seq={dims}", f"-dim=keys={dims}"]
+        done = execute([*command, f"-data={npz}", "-lr=0.01", f"-log={log}", *options], status)
+        return Run(log) if status == 0 else done
+
+    # Steps of one micro-batch: sizes 8, 32, 16, 8, 16 are taken; losses are those of one size.
+    mixed = sentences([5, 30, 9, 8, 16], 32)
+    one, several = train(mixed, dims="32"), train(mixed, "-report=kernels")
+    check(relative(several.losses, one.losses) < 1e-5, f"sizes change losses: {several.losses} against {one.losses}")
+    # A step is the same as in a program of that size alone.
+    for length, size in ((5, 8), (12, 16), (30, 32)):
+        short = {name: array[..., :size] for name, array in sentences([length] * 3, 32).items()}
+        alone, within = train(short, dims=str(size)), train(short)
+        check(alone.loss_text == within.loss_text and alone.hash == within.hash,
+              f"length {length}: {within.loss_text} with sizes 8, 16, 32, {alone.loss_text} with {size}")
+
+    # The same bits in all layouts: a step takes the size of its longest micro-batch.
+    steps = sentences([5, 7, 3, 8, 5, 30, 2, 9, 12, 16, 4, 10], 32)
+    layouts = [["-dp=1", "-micro-batches=4"], ["-dp=2", "-zero=3", "-micro-batches=2"], ["-dp=4", "-zero=1", "-micro-batches=1"],
+               ["-dp=2", "-pp=2", "-zero=2", "-micro-batches=2", "-grad-clip=1"], ["-pp=2", "-micro-batches=4", "-grad-clip=1"]]
+    runs = [train(steps, *layout, "-reduction-shards=4", f"-eval-data={os.path.join(folder, 'data.npz')}") for layout in layouts]
+    for group in (runs[:3], runs[3:]):
+        check(len({(tuple(run.loss_text), run.hash) for run in group}) == 1, f"layouts differ: {[r.loss_text for r in group]}")
+    check(relative(runs[0].losses, train(steps, *layouts[0], "-reduction-shards=4", dims="32").losses) < 1e-5, "sizes change losses of layouts")
+    sizes = [step["sent_bytes"] for step in runs[4].steps]
+    check(sizes[0][0] < sizes[2][0] < sizes[1][0], f"steps of 8, 32, 16 send {sizes}")
+
+    # Data of another size is filled up where that is asked for, and refused where it is not or cannot be.
+    odd = {name: array[..., :20] for name, array in sentences([20, 18], 32).items()}
+    padded = {name: np.pad(array, [(0, 0), (0, 0), (0, 12)], constant_values=-100 if name == "labels" else 0) for name, array in odd.items()}
+    check(train(odd, "-pad").loss_text == train(padded).loss_text, "-pad is not padding by hand")
+    check("-pad fills them up" in train(odd, status=1).stderr, "micro-batches of 20 are taken without -pad")
+    long = {name: np.pad(array, [(0, 0), (0, 0), (0, 20)]) for name, array in odd.items()}
+    check("expected at most 32" in train(long, status=1).stderr, "micro-batches of 40 are taken")
+    uneven = dict(padded, labels=padded["labels"][..., :16])
+    check("as other arrays have" in train(uneven, status=1).stderr, "arrays of different sizes are taken")
+
+    # Ahead of time; sizes that are no list together; the first dimension.
+    program = os.path.join(folder, "train")
+    execute([dsopt, path, "-dim=seq=8,16,32", "-dim=keys=32,16,8", "-o", program])
+    check(train(mixed, program=program).loss_text == several.loss_text, "the executable differs")
+    done = execute([dsopt, path, "-dim=seq=8,16", "-dim=keys=8,32", "-plan"], 1)
+    check("they change together" in done.stderr, done.stderr)
+    done = execute([dsopt, path, "-dim=seq=8,0", "-dim=keys=8", "-plan"], 1)
+    check("whole numbers of 1 or more" in done.stderr, done.stderr)
+    print("sizes 8, 16, 32:", " ".join(several.loss_text))
+
+    # A model that PyTorch exported with names of its own for each input's dimensions.
+    gpt, batches = model("gpt2-tiny-opset23-dynamic")
+    data = np.load(batches)
+    short = os.path.join(folder, "short.npz")
+    np.savez(short, **{name: data[name][..., :16] for name in data.files})
+    texts = set()
+    for values in ("16", "16,24,32"):
+        log = os.path.join(folder, f"gpt{values}.jsonl")
+        execute([dsopt, gpt, "-run", f"-dim=s70={values}", f"-dim=s38={values}", f"-data={short}", "-steps=3", "-pp=2", f"-log={log}"])
+        texts.add((tuple(Run(log).loss_text), Run(log).hash))
+    check(len(texts) == 1, f"GPT at 16: {texts}")
