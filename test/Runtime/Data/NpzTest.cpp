@@ -39,7 +39,7 @@ protected:
   std::string refusal(const NpzWriter &writer) {
     writer.write(path);
     try {
-      NpzSource source(program, path);
+      NpzSource(program, path).plannedSteps(0, 0);
     } catch (const Error &error) {
       EXPECT_EQ(error.status, StatusInput);
       std::string text = error.what();
