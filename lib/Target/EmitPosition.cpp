@@ -229,12 +229,12 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         refs(list);
         json.attribute("bytes", int64_t(fold.getBytes()));
         json.attributeArray("folds", [&] {
-          for (auto [place, elements, momentum] :
-               llvm::zip_equal(fold.getPlaces(), fold.getElements(), fold.getMomenta()))
+          for (auto [place, elements, momentum] : llvm::zip_equal(fold.getPlaces(), fold.getElements(),
+                                                                  fold.getMomenta().getAsRange<FloatAttr>()))
             json.object([&, place = place, elements = elements, momentum = momentum] {
               json.attribute("place", place);
               json.attribute("elements", elements);
-              json.attribute("momentum", momentum);
+              json.attribute("momentum", momentum.getValueAsDouble());
             });
         });
         return success();

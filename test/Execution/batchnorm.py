@@ -89,6 +89,14 @@ with tempfile.TemporaryDirectory() as folder:
     alone = [json.loads(line)["eval_loss"] for line in open(log) if "eval_loss" in line]
     check(alone == first.evaluations[-1:], f"the saved model evaluates to {alone}, expected {first.evaluations}")
 
+    # Every stage reads back to the same bits.
+    shape = ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2", "-reduction-shards=4"]
+    for stage in ("graph", "dist", "exec"):
+        file, log = os.path.join(folder, f"{stage}.mlir"), os.path.join(folder, f"{stage}.jsonl")
+        execute([dsopt, path, f"-data={data}", *shape, f"-emit={stage}", "-o", file])
+        execute([dsopt, file, "-run", "-quiet", f"-data={data}", "-lr=1e-3", "-weight-decay=0.01", "-steps=8", f"-log={log}"])
+        check(Run(log).hash == first.hash, f"stage {stage} read back: another hash")
+
     # The form for inference says so, and trains when it is told to.
     inference = onnx.load(path)
     for node in inference.graph.node:

@@ -126,8 +126,8 @@ void PositionWriter::foldStatistics() {
     elements.push_back(statistic.elements);
     momenta.push_back(statistic.momentum);
   }
-  out.emit<FoldOp>(all, ArrayAttr::get(out.context, targets), places, elements, momenta, bytes,
-                   Stream::Compute);
+  out.emit<FoldOp>(all, ArrayAttr::get(out.context, targets), places, elements,
+                   Builder(out.context).getF64ArrayAttr(momenta), bytes, Stream::Compute);
 }
 
 void PositionWriter::writeUpdate(BucketInfo &bucket) {

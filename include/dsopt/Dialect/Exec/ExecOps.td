@@ -202,7 +202,7 @@ def Exec_FoldOp : Exec_Action<"fold"> {
     among all ranks' (DESIGN 2.1 rule 9), and not at all if the step is not applied.
   }];
   let arguments = (ins Exec_RefAttr:$statistics, Exec_RefArrayAttr:$targets, DenseI64ArrayAttr:$places,
-                       DenseI64ArrayAttr:$elements, DenseF64ArrayAttr:$momenta, I64Attr:$bytes, Exec_Stream:$stream);
+                       DenseI64ArrayAttr:$elements, F64ArrayAttr:$momenta, I64Attr:$bytes, Exec_Stream:$stream);
   let assemblyFormat = [{
     $statistics `bytes` $bytes `into` $targets `places` $places `elements` $elements `momenta` $momenta
     `on` $stream attr-dict
