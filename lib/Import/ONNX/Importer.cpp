@@ -365,12 +365,6 @@ FailureOr<mlir::Value> Importer::buildLoss() {
   return mean ? FailureOr<mlir::Value>(mean) : FailureOr<mlir::Value>();
 }
 
-/// The name of the node that an operation comes from.
-static StringRef originOf(Operation *op) {
-  auto name = dyn_cast<NameLoc>(op->getLoc());
-  return name ? name.getName().getValue() : "";
-}
-
 LogicalResult Importer::checkLoss(mlir::Value &result) {
   RankedTensorType type = Emitter::typeOf(result);
   if (!isa<FloatType>(type.getElementType()) || type.getNumElements() != 1)
