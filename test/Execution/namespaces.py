@@ -13,9 +13,10 @@ import time
 from runs import Run, check, execute, model
 
 if os.environ.get("DSOPT_INSIDE") != "1":
-    # A user namespace in which this is root, with a network and a host name of its own.
+    # A network and a host name of its own, as root in a user namespace or as the real one.
     os.environ["DSOPT_INSIDE"] = "1"
-    os.execvp("unshare", ["unshare", "-Urnum", "--kill-child", "-f", sys.executable, *sys.argv])
+    flags = "-Urnum" if subprocess.run(["unshare", "-Urnum", "true"], capture_output=True).returncode == 0 else "-num"
+    os.execvp("unshare", ["unshare", flags, "--kill-child", "-f", sys.executable, *sys.argv])
 
 dsopt = sys.argv[1]
 path, data = model("gpt2-tiny")
