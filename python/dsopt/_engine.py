@@ -151,6 +151,27 @@ class Engine:
         losses[-1].item()
         return self._done[losses[-1]._step]["loss"]
 
+    def save_checkpoint(self, folder: "os.PathLike[str] | str") -> str:
+        """Writes a checkpoint of the steps so far and returns its path; initialize(..., resume=folder)
+        goes on from the last one of a folder, in any layout. Micro-batches of a step that is not
+        complete are no part of it."""
+        self._check_open()
+        steps = self._run.stream.written  # type: ignore[union-attr]
+        if not steps:
+            raise RuntimeError("there is nothing to save before the first step")
+        folder = os.path.abspath(os.fspath(folder))
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(f"cannot write into {folder}")
+        self._run.stream.ask_to_save(folder)  # type: ignore[union-attr]
+        while not self._run.stream.saved():  # type: ignore[union-attr]
+            running = self._run.running
+            self._collect()
+            if not running:
+                raise DsoptError("the run ended before the checkpoint was written", 3)
+            self._wait()
+        return os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step-")))
+
     # What is known of it.
 
     @property

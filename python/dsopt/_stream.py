@@ -70,6 +70,21 @@ class StreamWriter:
             except FileNotFoundError:
                 pass
 
+    def ask_to_save(self, checkpoints: str) -> None:
+        """Asks for a checkpoint after the steps that were written; `saved` says when it is there."""
+        path = os.path.join(self.folder, "save")
+        with open(path + ".tmp", "w") as file:
+            file.write(checkpoints + "\n")
+        os.rename(path + ".tmp", path)
+
+    def saved(self) -> bool:
+        """Whether the checkpoint that was asked for is complete."""
+        path = os.path.join(self.folder, "saved")
+        if not os.path.exists(path):
+            return False
+        os.remove(path)
+        return True
+
     def end(self) -> None:
         """There will be no more."""
         if not self.ended:

@@ -5,6 +5,7 @@ usage: engine.py SOURCE BUILD   with a Python that has torch and onnxscript
 import copy
 import os
 import sys
+import tempfile
 import warnings
 
 source, build = map(os.path.abspath, sys.argv[1:3])
@@ -90,6 +91,27 @@ check(result.status == "ok" and result.steps == 6 and f"{losses[0]:.3f}" == f"{w
 for (name, got), value in zip(model.named_parameters(), reference.parameters()):
     check(torch.allclose(got, value, rtol=1e-4, atol=1e-6), f"{name} after training")
 fails(RuntimeError, lambda: engine(data[0]), "the engine has finished")
+
+# A checkpoint in the middle; another layout goes on from it with the bits of a run that did not stop.
+checkpoints = tempfile.mkdtemp()
+options = {"reduction_shards": 2, "accumulate": "local", "lr": 1e-2}
+start = copy.deepcopy(model)
+hashes = []
+for layout in ({"dp": 2}, {"dp": 1, "micro_batches": 2}):
+    resumed = bool(hashes)
+    engine = dsopt.initialize(copy.deepcopy(start), batch(4), {"gradient_clipping": 0.5}, **layout, **options,
+                              **({"resume": checkpoints} if resumed else {}))
+    if not resumed:
+        fails(RuntimeError, lambda: engine.save_checkpoint(checkpoints), "nothing to save before the first step")
+    for at, (x, y) in enumerate(data[3 * resumed:6]):
+        for part in ([slice(0, 8)] if engine.data_parallel_size == 2 else [slice(0, 4), slice(4, 8)]):
+            engine.backward(engine(x[part], y[part]))
+        engine.step()
+        if at == 2 and not resumed:
+            saved = engine.save_checkpoint(checkpoints)
+            check(saved.endswith("step-00000003") and os.path.exists(saved + "/manifest.json"), saved)
+    hashes.append(engine.finish().weights_hash)
+check(hashes[0] == hashes[1], f"{hashes}: a checkpoint changed the bits")
 
 # train_batch, one rank, the configuration's steps alone.
 batches = iter([batch(8) for _ in range(4)])

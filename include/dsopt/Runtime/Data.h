@@ -34,9 +34,12 @@ public:
   static constexpr int64_t kEndless = INT64_C(1) << 40;
 
   /// Whether a step's micro-batches are there, after waiting for them if they are still to come; `stop`
-  /// ends the wait. Ranks agree on what they saw.
-  enum class Arrival { Ready, Ended, Stopped };
+  /// ends the wait. Save: first a checkpoint is wanted, in `savePlace`, after which `saved` says that it is
+  /// there. Ranks agree on what they saw.
+  enum class Arrival { Ready, Save, Ended, Stopped };
   virtual Arrival awaitStep(int64_t step, const std::function<bool()> &stop) { return Arrival::Ready; }
+  virtual std::string savePlace() const { return ""; }
+  virtual void saved() {}
   /// Whether micro-batches come one step at a time, so that awaitStep has to be asked.
   virtual bool streams() const { return false; }
 

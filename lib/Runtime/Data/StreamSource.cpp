@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -56,6 +57,8 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
     bool ended = isThere(folder + "/end");
     if (isThere(file))
       break;
+    if (isThere(folder + "/save"))
+      return Arrival::Save;
     if (ended)
       return Arrival::Ended;
     if (stop())
@@ -77,6 +80,17 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
   current->prepare();
   current->startAt(step, 0);
   return Arrival::Ready;
+}
+
+std::string StreamSource::savePlace() const {
+  std::string place;
+  std::getline(std::ifstream(folder + "/save"), place);
+  return place;
+}
+
+void StreamSource::saved() {
+  if (rename((folder + "/save").c_str(), (folder + "/saved").c_str()) != 0)
+    throw Error(StatusFailure, name + ": cannot rename " + folder + "/save: " + std::strerror(errno));
 }
 
 void StreamSource::fill(int64_t step, int64_t microBatch, int64_t input, void *target) {

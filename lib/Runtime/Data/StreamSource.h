@@ -4,7 +4,9 @@
 // DIR/step-00000000.npz (counted from the run's first step; arrays of
 // [K, ...input shape]), renamed into place, and the empty file DIR/end after the
 // last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be
-// removed once its step is logged.
+// removed once its step is logged. With nothing else to come the writer may ask for
+// a checkpoint: DIR/save, renamed into place, names its folder and becomes DIR/saved
+// when it is complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +32,8 @@ public:
   void shuffle(int64_t seed) override;
   void startAt(int64_t step, int64_t) override { first = step; }
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
+  std::string savePlace() const override;
+  void saved() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
 
 private:

@@ -81,15 +81,34 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   options.cpus = cpusOfRank(records, engine.rank(), options.threads);
 }
 
+/// Writes the checkpoint that a stream's writer asked for.
+void saveForStream(const RunSettings &settings, DataSource &data, Engine &engine, Session &session) {
+  RunSettings saving = settings;
+  saving.save = data.savePlace();
+  saving.saveKeep = 0; // all of them
+  bool first = engine.rank() == 0;
+  if (first)
+    prepareSaving(saving);
+  engine.barrier();
+  saveCheckpoint(saving, session, first);
+  if (first)
+    data.saved();
+  engine.barrier();
+}
+
 /// Waits for a step's data, all ranks together; false at the data's end or when somebody asked for a stop.
-bool stepArrives(DataSource &data, Engine &engine, int64_t step, bool &stopped) {
-  if (!data.streams())
+bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
+  if (!run.data.streams())
     return true;
   using Arrival = DataSource::Arrival;
-  Arrival mine = data.awaitStep(step, [] { return stopRequests != 0; });
-  std::vector<Arrival> all = exchanged(engine, mine);
-  stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
-  return !stopped && mine == Arrival::Ready;
+  while (true) {
+    Arrival mine = run.data.awaitStep(session.stepsDone(), [] { return stopRequests != 0; });
+    std::vector<Arrival> all = exchanged(engine, mine);
+    stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
+    if (stopped || mine != Arrival::Save)
+      return !stopped && mine == Arrival::Ready;
+    saveForStream(run.settings, run.data, engine, session);
+  }
 }
 
 /// Hands the parameters to everything that wants them; the hash if it was wanted.
@@ -246,8 +265,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress);
     auto before = std::chrono::steady_clock::now();
-    while (session.stepsDone() < settings.steps && !stopped &&
-           stepArrives(run.data, engine, session.stepsDone(), stopped)) {
+    while (session.stepsDone() < settings.steps && !stopped && stepArrives(run, engine, session, stopped)) {
       const StepResult &result = session.step();
       auto now = std::chrono::steady_clock::now();
       double seconds = std::chrono::duration<double>(now - before).count();
