@@ -136,7 +136,7 @@ std::unique_ptr<DataSource> dsopt::runtime::openData(const Program &program, con
     throw Error(StatusInput, "no data: give -data=FILE.npz with the arrays " + describeInputs(program) +
                                  ", or files of tokens");
   if (text.rfind(kStreamPrefix, 0) == 0)
-    return std::make_unique<StreamSource>(program, text.substr(std::strlen(kStreamPrefix)));
+    return std::make_unique<StreamSource>(program, text.substr(std::strlen(kStreamPrefix)), pad);
   if (namesNpz(text))
     return std::make_unique<NpzSource>(program, text, pad);
   std::vector<std::string> paths = tokenFiles(text);

@@ -15,8 +15,8 @@
 using namespace dsopt::runtime;
 using Clock = std::chrono::steady_clock;
 
-StreamSource::StreamSource(const Program &program, const std::string &folder)
-    : DataSource(program, kStreamPrefix + folder), folder(folder) {
+StreamSource::StreamSource(const Program &program, const std::string &folder, bool pad)
+    : DataSource(program, kStreamPrefix + folder), folder(folder), pad(pad) {
   lock = open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (lock < 0)
     throw Error(StatusInput, "option -data=" + name + ": cannot open " + folder +
@@ -73,7 +73,7 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
     bool young = now - begin < std::chrono::milliseconds(20);
     std::this_thread::sleep_for(std::chrono::microseconds(young ? 100 : 1000));
   }
-  current = std::make_unique<NpzSource>(program, file);
+  current = std::make_unique<NpzSource>(program, file, pad);
   if (current->microBatches() != program.K)
     throw Error(StatusInput, file + ": holds " + std::to_string(current->microBatches()) +
                                  " micro-batches, expected the " + std::to_string(program.K) + " of a step");

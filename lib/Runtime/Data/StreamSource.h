@@ -24,7 +24,7 @@ inline constexpr const char *kStreamPrefix = "stream:";
 
 class StreamSource : public DataSource {
 public:
-  StreamSource(const Program &program, const std::string &folder);
+  StreamSource(const Program &program, const std::string &folder, bool pad);
   ~StreamSource() override;
 
   bool streams() const override { return true; }
@@ -32,6 +32,7 @@ public:
   void shuffle(int64_t seed) override;
   void startAt(int64_t step, int64_t) override { first = step; }
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
+  int chooseVariant(int64_t step) override { return current->chooseVariant(step); }
   std::string savePlace() const override;
   void saved() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
@@ -41,6 +42,7 @@ private:
   bool writerLives() const;
 
   const std::string folder;
+  const bool pad;
   int lock = -1;
   int64_t first = 0;
   std::unique_ptr<NpzSource> current; ///< the step that was awaited last
