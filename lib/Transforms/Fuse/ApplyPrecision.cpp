@@ -54,6 +54,10 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
       else
         narrow(function.front());
     }
+    // What another function or call still uses stays.
+    module.walk([&](graph::KernelOp kernel) {
+      replaced.remove(symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr()));
+    });
     for (func::FuncOp kernel : replaced)
       symbols->erase(kernel);
   }
@@ -202,9 +206,6 @@ void ApplyPrecision::narrow(Block &block) {
     if (auto read = dyn_cast<graph::ReadOp>(op); read && types.isNarrow(read))
       symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
   }
-  // What another function or call still uses stays.
-  for (auto kernel : block.getOps<graph::KernelOp>())
-    replaced.remove(symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr()));
 }
 
 /// Gradients are read, and those of one parameter added, as what they are stored as.

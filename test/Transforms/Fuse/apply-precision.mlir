@@ -119,3 +119,31 @@ module attributes {dsopt.options = {gradient_type = "param"}} {
     return
   }
 }
+
+// -----
+
+// A kernel that one function still calls as it was stays, whoever comes after.
+// CHECK-LABEL: module @shared
+// NONE-LABEL: module @shared
+module @shared {
+  graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024 frozen
+  // CHECK: func.func private @neg(%
+  func.func private @neg(%x: tensor<8x16xf32>) -> tensor<8x16xf32> attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    %y = graph.neg %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    return %y : tensor<8x16xf32>
+  }
+  // CHECK-LABEL: func.func @micro_batch
+  // CHECK: graph.kernel @neg(%{{.*}}) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  func.func @micro_batch(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %n = graph.kernel @neg(%x) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    return %n : tensor<8x16xf32>
+  }
+  // CHECK-LABEL: func.func @evaluate
+  // CHECK: graph.kernel @neg.bf16
+  func.func @evaluate(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %w = graph.read @w : tensor<16x16xf32>
+    %y = graph.matmul %x, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %n = graph.kernel @neg(%y) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    return %n : tensor<8x16xf32>
+  }
+}
