@@ -178,7 +178,10 @@ def BuildEvaluation : Pass<"build-evaluation", "::mlir::ModuleOp"> {
     Input: `@forward` with `graph.block` on every operation. Output: beside it
     `@evaluate`, a copy with `graph.phase = "E"` on every operation; with the option
     `train` of `dsopt.options` at 0 it takes `@forward`'s place. A linear layer with
-    its loss (`graph.linear_nll`) becomes the routine that keeps no logits.
+    its loss (`graph.linear_nll`) becomes the routine that keeps no logits. What
+    depends on whether the step trains (a `graph.where` on the context's training,
+    which batch normalization has between its two kinds of statistics) is decided in
+    both; dropout and contributions to running statistics are left out of `@evaluate`.
 
     ```mlir
     func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {

@@ -33,7 +33,8 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
     the model's order and start at multiples of 64 elements, at places that do
     not depend on the number of ranks; only the padding at the end does
     (Rajbhandari et al., ZeRO, section 5: stage 1 slices optimizer state, 2
-    gradients too, 3 parameters too). One rank is stage 0.
+    gradients too, 3 parameters too). One rank is stage 0. Running statistics
+    (`graph.statistic`) are apart and whole at every stage.
 
     ```mlir
     graph.parameter @w : tensor<10x10xf32> from "model.onnx" at 0 bytes 400

@@ -22,7 +22,9 @@ def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
     buckets of ZeRO stage 3 are gathered one run ahead for each window of
     micro-batches, gradients are added along the canonical tree, shared
     parameters are added and updated at their owner, all ranks agree, updates
-    run. A wait is written wherever an action needs another stream's.
+    run. Results of `@micro_batch` behind the loss are contributions to running
+    statistics: they are kept for all micro-batches, gathered over the data-parallel
+    ranks and folded after the agreement. A wait is written wherever an action needs another stream's.
 
     ```mlir
     %0 = graph.run @block0.F(%x) : (tensor<8x64xf32>) -> tensor<8x128xf32>
