@@ -133,7 +133,9 @@ inline bool isLoopbackName(const std::string &name) {
   return name == "localhost" || name == "::1" || name.compare(0, 4, "127.") == 0;
 }
 
-inline std::string placeOf(const Meeting &meeting) { return meeting.address + ":" + std::to_string(meeting.port); }
+inline std::string placeOf(const Meeting &meeting) {
+  return meeting.address + ":" + std::to_string(meeting.port);
+}
 
 /// What the ranks other than 0 do.
 Met joinHost(const Meeting &meeting, const Patience &patience);
