@@ -32,11 +32,23 @@ Value storage(Value value) {
   return value;
 }
 
-/// Whether the operation is numbered: it multiplies by a parameter.
-bool isParameterProduct(Operation *op, const Origins &origins) {
-  return isa<graph::MatMulOp, graph::LinearNllOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-           return origins.of(operand) == Origin::Parameter;
-         });
+/// The operations that are numbered: they multiply by a parameter, or by what is made of parameters alone
+/// (an exporter's reordered gates of a recurrence).
+std::vector<size_t> findProducts(ArrayRef<Operation *> ops, const Origins &origins) {
+  llvm::DenseSet<Value> made;
+  auto isWeight = [&](Value value) { return origins.of(value) == Origin::Parameter || made.contains(value); };
+  std::vector<size_t> products;
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    if (isa<graph::MatMulOp, graph::LinearNllOp>(op) && llvm::any_of(op->getOperands(), isWeight))
+      products.push_back(index);
+    auto isFixed = [&](Value value) {
+      return isWeight(value) ||
+             (value.getDefiningOp() && value.getDefiningOp()->hasTrait<OpTrait::ConstantLike>());
+    };
+    if (llvm::any_of(op->getOperands(), isWeight) && llvm::all_of(op->getOperands(), isFixed))
+      made.insert(op->result_begin(), op->result_end());
+  }
+  return products;
 }
 
 struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
@@ -100,10 +112,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
   /// The cuts, each behind the operation with that index, ascending.
   std::vector<size_t> findCuts(ArrayRef<Operation *> ops, Operation *terminator, const Origins &origins) {
     std::vector<Live> live = findLive(ops, terminator, origins);
-    std::vector<size_t> products;
-    for (auto [index, op] : llvm::enumerate(ops))
-      if (isParameterProduct(op, origins))
-        products.push_back(index);
+    std::vector<size_t> products = findProducts(ops, origins);
     std::vector<Candidate> candidates;
     for (size_t i = 0; i + 1 < products.size(); ++i) {
       size_t best = products[i];

@@ -97,3 +97,31 @@ module @mask {
     return %6 : tensor<f32>
   }
 }
+
+// -----
+
+// Products with what is made of parameters alone count too: an exporter reorders a recurrence's gates.
+
+// CHECK-LABEL: module @reordered attributes {graph.blocks = 2 : i64}
+module @reordered {
+  graph.parameter @w0 : tensor<4x4xf32> from "m" at 0 bytes 64
+  graph.parameter @w1 : tensor<4x4xf32> from "m" at 64 bytes 64
+  func.func @forward(%x: tensor<3x4xf32>) -> tensor<f32> {
+    %w0 = graph.read @w0 : tensor<4x4xf32>
+    %a0 = graph.slice %w0 {starts = array<i64: 0, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    %b0 = graph.slice %w0 {starts = array<i64: 2, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    %v0 = graph.concat %b0, %a0 {axis = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    // CHECK: graph.matmul {{.*}}graph.block = 0
+    %0 = graph.matmul %x, %v0 : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    // CHECK: graph.read @w1 {graph.block = 1 : i64}
+    %w1 = graph.read @w1 : tensor<4x4xf32>
+    %a1 = graph.slice %w1 {starts = array<i64: 0, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    %b1 = graph.slice %w1 {starts = array<i64: 2, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    // CHECK: graph.concat {{.*}}graph.block = 1
+    %v1 = graph.concat %b1, %a1 {axis = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    // CHECK: graph.matmul {{.*}}graph.block = 1
+    %1 = graph.matmul %0, %v1 : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %2 = graph.reduce_sum %1 {axes = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
+    return %2 : tensor<f32>
+  }
+}

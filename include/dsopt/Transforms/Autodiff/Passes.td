@@ -148,8 +148,8 @@ def FindBlocks : Pass<"find-blocks", "::mlir::ModuleOp"> {
     Input: `@forward`. Output: the same with `graph.block` on every operation and
     `graph.blocks` on the module.
 
-    The matrix products that read a parameter (through reshapes, transposes and
-    casts of it) are numbered in the graph's order. Between each neighbouring pair
+    The matrix products that read a parameter, or what is made of parameters
+    alone, are numbered in the graph's order. Between each neighbouring pair
     the candidate is the place with the fewest live activation bytes, the latest
     on a tie. Inputs, parameters, their views, and values made from inputs alone
     do not count; a reshape is the value that it reshapes. A run of neighbouring
