@@ -81,6 +81,17 @@ SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, bool evaluate, 
   return programs;
 }
 
+SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module) {
+  SmallVector<SmallVector<ProgramOp>> lists;
+  SmallVector<int64_t> sizes = getVariants(module);
+  sizes.insert(sizes.begin(), 0);
+  for (int64_t size : sizes)
+    for (bool evaluate : {false, true})
+      if (SmallVector<ProgramOp> programs = getPrograms(module, evaluate, size); !programs.empty())
+        lists.push_back(std::move(programs));
+  return lists;
+}
+
 SmallVector<ProgramOp> dsopt::exec::getStepPrograms(ModuleOp module, int64_t variant) {
   SmallVector<ProgramOp> programs = getPrograms(module, /*evaluate=*/false, variant);
   return programs.empty() ? getPrograms(module, /*evaluate=*/true, variant) : programs;

@@ -213,13 +213,10 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
 void PlanMemory::runOnOperation() {
   AccessAnalysis analysis(getOperation());
   std::map<int64_t, SmallVector<ProgramOp>> positions;
-  // The module's own first: they say where what is persistent lies.
-  SmallVector<int64_t> sizes = getVariants(getOperation());
-  sizes.insert(sizes.begin(), 0);
-  for (int64_t size : sizes)
-    for (bool evaluate : {false, true})
-      for (ProgramOp program : getPrograms(getOperation(), evaluate, size))
-        positions[program.getPosition()].push_back(program);
+  // A step's first: they say where what is persistent lies.
+  for (const SmallVector<ProgramOp> &programs : getProgramLists(getOperation()))
+    for (ProgramOp program : programs)
+      positions[program.getPosition()].push_back(program);
   for (auto &[position, programs] : positions)
     if (failed(plan(programs, analysis)))
       return signalPassFailure();

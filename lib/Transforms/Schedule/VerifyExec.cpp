@@ -42,25 +42,18 @@ public:
   using VerifyExecBase::VerifyExecBase;
   void runOnOperation() override {
     AccessAnalysis analysis(getOperation());
-    SmallVector<exec::ProgramOp> own = exec::getStepPrograms(getOperation());
-    SmallVector<int64_t> sizes = exec::getVariants(getOperation());
-    sizes.insert(sizes.begin(), 0);
-    for (int64_t size : sizes)
-      for (bool evaluate : {false, true}) {
-        SmallVector<exec::ProgramOp> programs = exec::getPrograms(getOperation(), evaluate, size);
-        for (exec::ProgramOp program : programs)
-          if (failed(verifyProgram(program, analysis)))
-            return signalPassFailure();
-        if (programs.empty() || programs.front() == own.front())
-          continue;
-        if (failed(verifyPositions(getOperation(), programs)))
+    SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
+    for (const SmallVector<exec::ProgramOp> &programs : lists) {
+      for (exec::ProgramOp program : programs)
+        if (failed(verifyProgram(program, analysis)))
           return signalPassFailure();
-        for (auto [kept, other] : llvm::zip(own, programs))
-          if (failed(verifyShared(kept, other)))
-            return signalPassFailure();
-      }
-    if (failed(verifyPositions(getOperation(), own)))
-      return signalPassFailure();
+      if (failed(verifyPositions(getOperation(), programs)))
+        return signalPassFailure();
+    }
+    for (ArrayRef<exec::ProgramOp> programs : ArrayRef(lists).drop_front(!lists.empty()))
+      for (auto [own, other] : llvm::zip(lists.front(), programs))
+        if (failed(verifyShared(own, other)))
+          return signalPassFailure();
     markAllAnalysesPreserved();
   }
 };

@@ -64,6 +64,8 @@ llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
 /// The module's programs in order of position: those that train, or with `evaluate` those that evaluate;
 /// of a variant where its size is given.
 llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, bool evaluate = false, int64_t variant = 0);
+/// All programs by what is run: a step's, an evaluation's, then the same of each variant; none is empty.
+llvm::SmallVector<llvm::SmallVector<ProgramOp>> getProgramLists(mlir::ModuleOp module);
 /// The programs of a step: those that train, or those that evaluate where there are none.
 llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);
 } // namespace dsopt::exec
