@@ -8,6 +8,7 @@
 
 #include "GraphFold.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Runtime/Philox.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <cmath>
@@ -70,26 +71,11 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   return success();
 }
 
-/// Multiplies, and leaves the product's upper half in `high`.
-static uint32_t multiply(uint32_t x, uint32_t y, uint32_t &high) {
-  uint64_t product = static_cast<uint64_t>(x) * y;
-  high = static_cast<uint32_t>(product >> 32);
-  return static_cast<uint32_t>(product);
-}
-
-static std::array<uint32_t, 4> philox4(std::array<uint32_t, 4> x, uint32_t k0, uint32_t k1) {
-  for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9, k1 += 0xbb67ae85) {
-    uint32_t high0, high1, low0 = multiply(0xd2511f53, x[0], high0), low1 = multiply(0xcd9e8d57, x[2], high1);
-    x = {high1 ^ x[1] ^ k0, low1, high0 ^ x[3] ^ k1, low0};
-  }
-  return x;
-}
-
 static uint32_t philox2(uint32_t x0, uint32_t x1, uint32_t key) {
   for (int round = 0; round < 10; ++round, key += 0x9e3779b9) {
-    uint32_t high, low = multiply(0xd256d193, x0, high);
-    x0 = high ^ key ^ x1;
-    x1 = low;
+    uint64_t product = uint64_t(0xd256d193) * x0;
+    x0 = static_cast<uint32_t>(product >> 32) ^ key ^ x1;
+    x1 = static_cast<uint32_t>(product);
   }
   return x0;
 }
@@ -106,8 +92,8 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     return getInput();
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
   std::array<uint32_t, 4> keys =
-      philox4({word((*stream)[0]), word((*key)[DSOPT_STEP]), word((*key)[DSOPT_MICRO_BATCH]), 0},
-              word((*key)[DSOPT_SEED_LOW]), word((*key)[DSOPT_SEED_HIGH]));
+      runtime::philox({word((*stream)[0]), word((*key)[DSOPT_STEP]), word((*key)[DSOPT_MICRO_BATCH]), 0},
+                      {word((*key)[DSOPT_SEED_LOW]), word((*key)[DSOPT_SEED_HIGH])});
   uint32_t threshold = dropoutThreshold(ratio);
   return dispatchNumber(x->elementType(), [&](auto tag) -> Attribute {
     using T = decltype(tag);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Core/InitialValues.h"
-#include "Core/Philox.h"
 #include "Kernels/CPU/Bf16.h"
+#include "dsopt/Runtime/Philox.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 //===- InitialValuesTest.cpp - drawn weights -------------------------------===//
 
 #include "Core/InitialValues.h"
-#include "Core/Philox.h"
+#include "dsopt/Runtime/Philox.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 //===- Philox.h - random numbers by counter ---------------------*- C++ -*-===//
 //
 // Philox4x32-10 (Salmon et al., 2011): four words for each counter and key,
-// wherever and in whatever order they are asked for.
+// wherever and in whatever order they are asked for. The compiler folds by it too.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DSOPT_LIB_RUNTIME_CORE_PHILOX_H
-#define DSOPT_LIB_RUNTIME_CORE_PHILOX_H
+#ifndef DSOPT_RUNTIME_PHILOX_H
+#define DSOPT_RUNTIME_PHILOX_H
 
 #include <array>
 #include <cstdint>
@@ -26,4 +26,4 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::arra
 
 } // namespace dsopt::runtime
 
-#endif // DSOPT_LIB_RUNTIME_CORE_PHILOX_H
+#endif // DSOPT_RUNTIME_PHILOX_H
