@@ -49,6 +49,10 @@ struct RankInfo {
   int rank = 0, position = 0, dpRank = 0;
 };
 RankInfo rankInfo(const Program &program, int rank);
+/// Bytes of each rank's arena.
+std::vector<int64_t> arenasOf(const Program &program);
+/// "8 (dp 2 x pp 4)": how many ranks a program was compiled for.
+std::string describeWorld(const Program &program);
 
 /// Where parameters come from if not from the model's own files.
 struct WeightsFrom {

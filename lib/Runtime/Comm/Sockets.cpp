@@ -225,39 +225,43 @@ Packet receivePacket(const Socket &socket, uint32_t &kind, size_t limit, const P
   return packet;
 }
 
-void sendDescriptor(const Socket &socket, int fd) {
+namespace {
+/// A message of one byte with room for a descriptor.
+struct DescriptorMessage {
+  DescriptorMessage() {
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+  }
+  DescriptorMessage(const DescriptorMessage &) = delete;
+
   char byte = 0;
   iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr *header = CMSG_FIRSTHDR(&message);
+};
+} // namespace
+
+void sendDescriptor(const Socket &socket, int fd) {
+  DescriptorMessage descriptor;
+  cmsghdr *header = CMSG_FIRSTHDR(&descriptor.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (sendmsg(socket.fd(), &message, MSG_NOSIGNAL) != 1)
+  if (sendmsg(socket.fd(), &descriptor.message, MSG_NOSIGNAL) != 1)
     throw Disconnected{std::strerror(errno)};
 }
 
 int receiveDescriptor(const Socket &socket, const Patience &patience) {
   if (!waitFor(socket.fd(), POLLIN, patience))
     throw Disconnected{"no answer in time"};
-  char byte = 0;
-  iovec data{&byte, 1};
+  DescriptorMessage descriptor;
   int fd = -1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket.fd(), &message, MSG_CMSG_CLOEXEC) != 1)
+  if (recvmsg(socket.fd(), &descriptor.message, MSG_CMSG_CLOEXEC) != 1)
     throw Disconnected{"it closed the connection"};
-  cmsghdr *header = CMSG_FIRSTHDR(&message);
+  cmsghdr *header = CMSG_FIRSTHDR(&descriptor.message);
   if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
     throw Disconnected{"it sent no memory"};
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);

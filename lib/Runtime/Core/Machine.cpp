@@ -40,6 +40,18 @@ std::string describeRank(const Program &program, int rank) {
   return text;
 }
 
+std::vector<int64_t> arenasOf(const Program &program) {
+  std::vector<int64_t> arenas;
+  for (int rank = 0; rank < program.dp * program.pp; ++rank)
+    arenas.push_back(program.positions[rankInfo(program, rank).position].arena);
+  return arenas;
+}
+
+std::string describeWorld(const Program &program) {
+  return std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) + " x pp " +
+         std::to_string(program.pp) + ")";
+}
+
 const Action *findAction(const Program &program, int position, int64_t action) {
   for (size_t list = 0; list < countLists(program) && action >= 0; ++list) {
     const std::vector<Position> &positions = positionsOf(program, list);

@@ -347,8 +347,8 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
     names.insert(tensor.name);
   }
   // What only evaluates leaves the optimizer's state where it is.
-  for (const Parameter &stored : program.trains ? manifest.tensors : std::vector<Parameter>())
-    if (!names.count(stored.name))
+  for (const Parameter &stored : manifest.tensors)
+    if (program.trains && !names.count(stored.name))
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");
 

@@ -33,9 +33,8 @@ public:
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
         pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
              options.cpus),
-        arena(arena), resolve(resolve), addresses(program.positions[info.position], info, arena, resolve),
-        sizes(prepareSizes(/*evaluates=*/false, inputs)), inputs(inputs),
-        parameters(program, pool.threads(), true) {
+        arena(arena), resolve(resolve), sizes(prepareSizes(/*evaluates=*/false, inputs)),
+        addresses(sizes.front()->addresses), inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -129,7 +128,6 @@ public:
   ThreadPool pool;
   char *arena;
   SymbolResolver resolve;
-  Addresses addresses;
   /// The program at one size of its dimension.
   struct Size {
     Size(SessionState &state, size_t list, InputSource &source)
@@ -141,6 +139,7 @@ public:
     Executor executor;
   };
   std::vector<std::unique_ptr<Size>> sizes; ///< of a step: the largest, then the variants
+  const Addresses &addresses;               ///< at the largest
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
@@ -151,8 +150,7 @@ private:
     if (engine.size() != program.dp * program.pp)
       throw Error(StatusInput,
                   "started with " + std::to_string(engine.size()) + " ranks; the program was compiled for " +
-                      std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) +
-                      " x pp " + std::to_string(program.pp) + ")",
+                      describeWorld(program),
                   /*quiet=*/info.rank != 0);
     if (given.threads < 1 || given.threads > std::max<int64_t>(program.threads, 1))
       throw Error(StatusInput,

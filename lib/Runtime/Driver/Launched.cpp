@@ -10,16 +10,11 @@
 
 using namespace dsopt::runtime;
 
-static std::string describeSize(const Program &program) {
-  return std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) + " x pp " +
-         std::to_string(program.pp) + ")";
-}
-
 void dsopt::runtime::checkWorldSize(const Program &program, const Launch &launch) {
   if (!launch.size || launch.size == program.dp * program.pp)
     return;
   std::string text = "the launcher started " + std::to_string(launch.size) +
-                     " ranks; the program was compiled for " + describeSize(program);
+                     " ranks; the program was compiled for " + describeWorld(program);
   if (launch.launcher == Launcher::Mpi)
     throw Error(StatusInput, text);
   throw LaunchError(StatusInput, "rank " + std::to_string(launch.rank) + ": " + text);
@@ -68,12 +63,9 @@ static Joined joinLaunched(const Run &run) {
   char hash[20];
   std::snprintf(hash, sizeof hash, "%08x", static_cast<unsigned>(identity.code));
   meeting.what = (program.model.empty() ? std::string("a program") : program.model) + " for " +
-                 describeSize(program) + " ranks, dsopt " + program.dsopt + ", " + hash;
+                 describeWorld(program) + " ranks, dsopt " + program.dsopt + ", " + hash;
   meeting.interrupted = stopRequested;
-  std::vector<int64_t> arenas;
-  for (int rank = 0; rank < launch.size; ++rank)
-    arenas.push_back(program.positions[rankInfo(program, rank).position].arena);
-  return joinWorld(meeting, arenas);
+  return joinWorld(meeting, arenasOf(program));
 }
 
 static Joined joinUnderMpi(const Run &run) {
@@ -84,7 +76,7 @@ static Joined joinUnderMpi(const Run &run) {
   if (size != program.dp * program.pp) {
     Error error(StatusInput,
                 "MPI came up with " + std::to_string(size) + " ranks; the program was compiled for " +
-                    describeSize(program),
+                    describeWorld(program),
                 rank != 0);
     if (!error.quiet)
       printError(error.what());

@@ -25,7 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 /// After the first failure the others have this long before they are ended.
 constexpr std::chrono::seconds kGrace{7};
-/// So long a rank that prints nothing leaves the first word to the one that does.
 /// How a message in the pipe begins: from a rank that prints, or one that leaves it to others.
 constexpr char kLoud = 's', kQuiet = 'q';
 
@@ -52,10 +51,7 @@ public:
   int start() {
     const Program &program = run.program();
     int world = static_cast<int>(program.dp * program.pp);
-    std::vector<int64_t> arenas;
-    for (int rank = 0; rank < world; ++rank)
-      arenas.push_back(program.positions[rankInfo(program, rank).position].arena);
-    group = SharedGroup::create(arenas);
+    group = SharedGroup::create(arenasOf(program));
     if (pipe2(messages, O_CLOEXEC | O_NONBLOCK) != 0)
       throw Error(StatusFailure, std::string("pipe failed: ") + std::strerror(errno));
     sigemptyset(&watched);

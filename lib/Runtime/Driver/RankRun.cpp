@@ -237,8 +237,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.microBatches = run.data.microBatches();
   facts.engine = engine.name();
   facts.comparison = run.comparison.get();
-  for (int rank = 0; rank < engine.size(); ++rank)
-    facts.arenaBytes.push_back(program.positions[rankInfo(program, rank).position].arena);
+  facts.arenaBytes = arenasOf(program);
   if (!settings.log.empty())
     facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
 
