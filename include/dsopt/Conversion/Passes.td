@@ -86,8 +86,9 @@ def KernelToLoops : Pass<"kernel-to-loops", "::mlir::func::FuncOp"> {
     output that replaces an input has none of its own); bool takes a byte. There
     is one outer loop and no allocation but scratch on the stack, at most 256 KiB.
 
-    Floating point: rows may contract, and sums over a row may be reassociated;
-    columns and flat kernels carry no flags. Equal ranges of rows, columns (cut at
+    Floating point: sums over a row may be reassociated, nothing else carries a flag.
+    So what is computed again in another loop or kernel has the same bits, and what
+    compares it decides alike. Equal ranges of rows, columns (cut at
     multiples of 64) and elements give equal bytes however a range is cut.
 
     ```mlir

@@ -15,11 +15,13 @@ namespace dsopt {
 #include "dsopt/Conversion/Passes.h.inc"
 
 namespace {
-/// Whether it widens the stored floats of an argument, of any shape.
+/// Whether it widens the stored floats of an argument, of any shape, for operations of the kernel. What the
+/// kernel returns is computed by a loop of its own.
 bool extendsArgument(graph::CastOp cast) {
   Type from = getElementTypeOrSelf(cast.getInput().getType()), to = getElementTypeOrSelf(cast.getType());
   return isa<BlockArgument>(cast.getInput()) && isa<FloatType>(from) && isa<FloatType>(to) &&
-         from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth();
+         from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth() &&
+         llvm::none_of(cast->getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
 }
 
 struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {

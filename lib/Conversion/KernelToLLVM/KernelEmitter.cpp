@@ -18,8 +18,8 @@ static Type storedType(Type elementType, OpBuilder &b) {
   return elementType.isInteger(1) ? b.getI8Type() : elementType;
 }
 
-KernelEmitter::KernelEmitter(func::FuncOp function, bool contract)
-    : b(function.getLoc(), function.getContext()), contract(contract) {
+KernelEmitter::KernelEmitter(func::FuncOp function, bool reassociates)
+    : b(function.getLoc(), function.getContext()), reassociates(reassociates) {
   source.takeBody(function.getBody());
   Block &old = source.front();
   auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
@@ -192,17 +192,14 @@ Value KernelEmitter::element(Value tensor, ValueRange indices) {
   return value;
 }
 
-/// Copies an operation of a payload; the kind of kernel gives it its flags.
+/// Copies an operation of a payload. No other flag than this one: what is computed again, in another loop
+/// or kernel, has the same bits.
 Value KernelEmitter::cloned(Operation *op, IRMapping &mapping, Value total) {
   Operation *copy = b.clone(*op, mapping);
-  auto flagged = dyn_cast<arith::ArithFastMathInterface>(copy);
-  if (flagged && contract && isa<arith::ArithDialect>(copy->getDialect())) {
-    auto flags = arith::FastMathFlags::contract;
-    // A sum over a row of fixed length may be added in any fixed order.
-    if (total && isa<arith::AddFOp>(copy) && llvm::is_contained(copy->getOperands(), total))
-      flags = flags | arith::FastMathFlags::reassoc;
-    copy->setAttr(flagged.getFastMathAttrName(), arith::FastMathFlagsAttr::get(b.getContext(), flags));
-  }
+  // A sum over a row of fixed length may be added in any fixed order.
+  if (auto sum = dyn_cast<arith::AddFOp>(copy);
+      sum && reassociates && total && llvm::is_contained(copy->getOperands(), total))
+    sum.setFastmath(arith::FastMathFlags::reassoc);
   return copy->getResult(0);
 }
 

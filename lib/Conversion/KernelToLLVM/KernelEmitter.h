@@ -34,8 +34,8 @@ class KernelEmitter {
 public:
   /// Takes the function's body (`source`) and starts a new one, whose arguments
   /// are the range and a flat buffer for each argument and each result that
-  /// replaces none. `contract` allows fused multiplications and additions.
-  KernelEmitter(mlir::func::FuncOp function, bool contract);
+  /// replaces none. `reassociates` allows sums over a row in any fixed order.
+  KernelEmitter(mlir::func::FuncOp function, bool reassociates);
 
   mlir::ImplicitLocOpBuilder b;
   /// The operations of the kernel in order.
@@ -92,7 +92,7 @@ private:
   mlir::Value cloned(mlir::Operation *op, mlir::IRMapping &mapping, mlir::Value total);
 
   mlir::Region source;
-  bool contract;
+  bool reassociates;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers, held;
   llvm::DenseMap<mlir::Value, int64_t> firstDims;

@@ -21,7 +21,7 @@ struct KernelToLoops : impl::KernelToLoopsBase<KernelToLoops> {
     auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
     if (!range || failed(check(function, iterate, range)))
       return signalPassFailure();
-    KernelEmitter emitter(function, /*contract=*/iterate == "rows");
+    KernelEmitter emitter(function, /*reassociates=*/iterate == "rows");
     if (iterate == "rows")
       emitRows(emitter, range);
     else if (iterate == "columns")

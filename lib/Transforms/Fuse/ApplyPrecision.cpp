@@ -67,6 +67,7 @@ private:
   void narrowKernel(graph::KernelOp kernel, const StorageTypes &types);
   Value converted(Value value, Type element, Operation *user);
   void extendArgument(BlockArgument argument, Type stored);
+  void roundResult(OpOperand &result, Type stored);
   void addMasters(Block &block);
   void readGradients(Block &block);
   void addMasterToKernel(func::FuncOp kernel, Type gradient);
@@ -149,6 +150,19 @@ void ApplyPrecision::extendArgument(BlockArgument argument, Type stored) {
   argument.replaceAllUsesExcept(extended, extended);
 }
 
+/// Rounds a result of a kernel, for its other readers in the kernel too: what is compared or computed again
+/// elsewhere is the value that is stored.
+void ApplyPrecision::roundResult(OpOperand &result, Type stored) {
+  Value computed = result.get();
+  builder->setInsertionPointAfterValue(computed);
+  auto rounded = graph::CastOp::create(*builder, computed.getLoc(), stored, computed);
+  auto extended = graph::CastOp::create(*builder, computed.getLoc(), computed.getType(), rounded);
+  result.set(rounded);
+  computed.replaceAllUsesExcept(extended, rounded);
+  if (extended.use_empty())
+    extended.erase();
+}
+
 /// Gives a kernel call results of the chosen types and a callee that takes and gives them.
 void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &types) {
   auto original = symbols->lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
@@ -171,11 +185,9 @@ void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &ty
     Block &body = function.front();
     for (auto [argument, wanted] : llvm::zip_equal(body.getArguments(), type.getInputs()))
       extendArgument(argument, wanted);
-    Operation *terminator = body.getTerminator();
-    builder->setInsertionPoint(terminator);
-    for (auto [operand, wanted] : llvm::zip_equal(terminator->getOpOperands(), type.getResults()))
+    for (auto [operand, wanted] : llvm::zip_equal(body.getTerminator()->getOpOperands(), type.getResults()))
       if (operand.get().getType() != wanted)
-        operand.set(graph::CastOp::create(*builder, terminator->getLoc(), wanted, operand.get()));
+        roundResult(operand, wanted);
     add(function, original.getName() + ".bf16");
   }
   kernel.setCalleeAttr(FlatSymbolRefAttr::get(function));

@@ -96,20 +96,25 @@ void StorageTypes::decide(Operation &op) {
     if (isNarrow && isF32Tensor(value.getType()) && !neededWide.contains(rootOf(value)))
       narrowRoots.insert(rootOf(value));
   };
+  // Routines round what they return, whoever reads it.
+  auto setRounded = [&](Value value) {
+    if (isF32Tensor(value.getType()))
+      narrowRoots.insert(rootOf(value));
+  };
   llvm::TypeSwitch<Operation *>(&op)
       .Case<graph::ReadOp>([&](graph::ReadOp read) {
         auto parameter = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
         set(read, parameter && (!parameter.getFrozen() || neededNarrow.contains(rootOf(read))));
       })
       .Case<graph::MatMulOp>([&](graph::MatMulOp product) { set(product, true); })
-      .Case<graph::AttentionOp>([&](graph::AttentionOp attention) { set(attention.getResult(), true); })
+      .Case<graph::AttentionOp>([&](graph::AttentionOp attention) { setRounded(attention.getResult()); })
       .Case<graph::AttentionGradOp>([&](graph::AttentionGradOp attention) {
         for (Value gradient : attention.getResults())
-          set(gradient, true);
+          setRounded(gradient);
       })
       .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) {
         if (loss.getXGrad())
-          set(loss.getXGrad(), true);
+          setRounded(loss.getXGrad());
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))

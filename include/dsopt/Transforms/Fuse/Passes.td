@@ -129,7 +129,7 @@ def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
     Input: kernels are formed, everything is f32. Does nothing unless the option
     `precision` (of the pass or of `dsopt.options`) is `bf16`. Then what kernels and
     products hand to each other is bf16; kernels extend what they read and round what
-    they return, and compute in f32 as before. What stays f32: inputs, constants,
+    they return, for their own later operations too, and compute in f32 as before. What stays f32: inputs, constants,
     results of sums and what is computed from those alone (statistics of rows, the
     loss), gradients that are accumulated, frozen parameters that no product reads.
     A value that is needed in both types is converted by a kernel `@convert`.
