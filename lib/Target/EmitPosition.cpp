@@ -144,7 +144,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
   };
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<exec::InputOp>([&](exec::InputOp input) -> LogicalResult {
-        bool isContext = input.getInput() == graph::kContextName;
+        bool isContext = input.getIsContext();
         auto it = inputIndex.find(input.getInput());
         if (it == inputIndex.end() && !isContext)
           return op.emitOpError("reads '")

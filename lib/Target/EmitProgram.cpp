@@ -81,6 +81,8 @@ void ProgramWriter::writeInputs() {
           json.attribute("ignore_index", ignore.getInt());
         if (auto bound = input.getAs<IntegerAttr>("bound"))
           json.attribute("bound", bound.getInt());
+        if (auto source = input.getAs<TypeAttr>("source"))
+          string("source", typeName(source.getValue()));
       });
   });
 }
@@ -111,13 +113,15 @@ void ProgramWriter::writeParameters() {
       if (place == places.end())
         continue;
       json.object([&] {
-        string("name", parameter.getSymName());
+        string("name", parameter.getModelName());
         string("type", typeName(parameter.getType()));
         shape(parameter.getType());
         json.attribute("trainable", !parameter.getFrozen());
         string("file", parameter.getFile());
         json.attribute("offset", int64_t(parameter.getOffset()));
         json.attribute("bytes", int64_t(parameter.getBytes()));
+        if (auto source = parameter.getSource())
+          string("source", typeName(*source));
         if (auto bytes = parameter.getFileBytes())
           json.attribute("file_bytes", int64_t(*bytes));
         if (auto chunks = parameter.getChunks())

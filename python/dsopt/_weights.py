@@ -46,8 +46,8 @@ def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) 
     rows = next((json.loads(entry.value) for entry in props if entry.key == METADATA_KEY), None)
     if rows is None:
         raise ValueError(f"{path} does not say what its parameters are in PyTorch; dsopt.export writes that")
-    table = run_tool([os.fspath(path), "-list-parameters", *option_words(options)])
-    listed = {line.split()[0] for line in table.splitlines() if line}
+    table = json.loads(run_tool([os.fspath(path), "-list-parameters=json", *option_words(options)]))
+    listed = {row["name"] for row in table if row["use"] in ("trained", "frozen")}
     return [row["torch"] for row in rows if row["onnx"] in listed]
 
 

@@ -1,8 +1,10 @@
-"""Reads safetensors of fp32."""
+"""Reads safetensors; bf16, which numpy lacks, as its bits."""
 import json
 import struct
 
 import numpy as np
+
+TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "F64": np.float64, "I64": np.int64, "I32": np.int32}
 
 
 def safetensors(path):
@@ -10,6 +12,6 @@ def safetensors(path):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     return {
-        name: np.frombuffer(content[8 + length :][slice(*entry["data_offsets"])], np.float32).reshape(entry["shape"])
+        name: np.frombuffer(content[8 + length :][slice(*entry["data_offsets"])], TYPES[entry["dtype"]]).reshape(entry["shape"])
         for name, entry in header.items() if name != "__metadata__"
     }

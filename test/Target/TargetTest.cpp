@@ -133,7 +133,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       exec.wait %3 on compute
       %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
       %5 = exec.fold #exec.ref<@out> bytes 8 into [#exec.ref<@b0.param offset 256>] places [4] elements [3] momenta [0.75] on compute
-      %6 = exec.input "dsopt.context" to #exec.ref<@out> micro_batch 1 on compute
+      %6 = exec.input "context" to #exec.ref<@out> micro_batch 1 on compute context
     }
   }
 })mlir";

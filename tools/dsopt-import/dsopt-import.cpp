@@ -72,6 +72,10 @@ static LogicalResult evaluate(ModuleOp module) {
         path = parameter.getFile();
       else
         llvm::sys::path::append(path, parameter.getFile());
+      if (parameter.getSource()) {
+        llvm::errs() << "error: parameter '" << parameter.getModelName() << "' is converted at run time\n";
+        return failure();
+      }
       if (!replace(read.getResult(), path, parameter.getOffset()))
         return failure();
       continue;
@@ -134,6 +138,8 @@ int main(int argc, char **argv) {
     llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : "warning: ")
                  << diagnostic.str() << "\n";
   });
+  dsopt::ImportReport report;
+  options.report = &report;
   auto module = dsopt::importONNX(context, options);
   if (failed(module))
     return 1;
@@ -145,7 +151,7 @@ int main(int argc, char **argv) {
       return 1;
     llvm::outs() << *text;
   } else if (list) {
-    dsopt::listParameters(**module, llvm::outs());
+    dsopt::listParameters(report.initializers, /*json=*/false, llvm::outs());
   } else {
     (*module)->print(llvm::outs());
   }

@@ -187,7 +187,11 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("schedule", "schedule");
   text("optimizer", "optimizer");
   text("gradient-type", "gradient_type");
-  text("precision", "precision");
+  auto modelType = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
+  if (modelType && modelType.getValue().isBF16() && !options.has("precision"))
+    setText("precision", "bf16");
+  else
+    text("precision", "precision");
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");
@@ -237,6 +241,16 @@ void choosePrecision(ModuleOp module) {
   llvm::errs() << "dsopt: warning: " << target->cpu
                << " has no AVX-512 BF16: -precision=bf16 is ignored, everything is fp32\n";
   setOption(module, "precision", Builder(module.getContext()).getStringAttr("fp32"));
+}
+
+std::string describeModelType(ModuleOp module) {
+  auto type = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
+  if (!type)
+    return "";
+  std::string name;
+  llvm::raw_string_ostream(name) << type.getValue();
+  return "the model's parameters are " + name + ": trained as fp32 masters, computed in " +
+         getOption(module, "precision", StringRef("fp32")).str() + " (-precision), saved as " + name;
 }
 
 void checkFixedOptions(ModuleOp module, const ParsedOptions &options) {

@@ -31,6 +31,9 @@ void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &opti
 /// Where the target cannot multiply bf16, -precision=bf16 becomes fp32, with a warning.
 void choosePrecision(mlir::ModuleOp module);
 
+/// One line about a model whose parameters are all of a narrow type; empty otherwise.
+std::string describeModelType(mlir::ModuleOp module);
+
 /// Throws if an option of the layout is given that differs from what a module
 /// beyond stage 1 was built with.
 void checkFixedOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);

@@ -64,6 +64,10 @@ private:
       text =
           (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn()) + ": ")
               .str();
+    // An operation's place is its node's name in the model's.
+    else if (auto node = dyn_cast<NameLoc>(diagnostic.getLocation());
+             node && isa<NameLoc>(node.getChildLoc()) && !StringRef(diagnostic.str()).contains("node '"))
+      text = ("node '" + node.getName().getValue() + "': ").str();
     return text + diagnostic.str();
   }
 
@@ -289,9 +293,12 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   OwningOpRef<ModuleOp> module =
       isText ? readModule(context, path) : importModel(context, path, options, report);
   if (options.has("list-parameters")) {
-    listParameters(*module, llvm::outs());
+    listParameters(isText ? parametersOf(*module) : report.initializers,
+                   options.text("list-parameters") == "json", llvm::outs());
     return 0;
   }
+  if (std::string line = summarizeParameters(report.initializers); !line.empty() && !options.has("quiet"))
+    llvm::errs() << "dsopt: " << line << "\n";
   std::string command = "dsopt";
   for (int i = 1; i < argc; ++i)
     command += std::string(" ") + argv[i];
@@ -303,6 +310,8 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
 
   if (stage == Stage::Graph)
     choosePrecision(*module);
+  if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))
+    llvm::errs() << "dsopt: " << line << "\n";
   Stage goal = goalStage(options);
   if (goal < stage)
     throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +

@@ -10,6 +10,7 @@
 #define DSOPT_IMPORT_IMPORTONNX_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
@@ -40,6 +41,17 @@ struct ImportReport {
     /// Nodes of the type, and those whose results were computed while importing.
     int64_t nodes = 0, folded = 0;
   };
+  enum Use { Trained, Frozen, Constant, Unused };
+  /// An initializer of floats, or one of another type that is a weight.
+  struct Initializer {
+    std::string name;
+    mlir::RankedTensorType type;
+    Use use;
+    /// The rule that decided.
+    std::string why;
+  };
+  /// In the file's order.
+  std::vector<Initializer> initializers;
   /// The nodes that the loss needs, by operator.
   std::map<std::string, Operator> operators;
   /// Nodes of the graph, functions' bodies in the place of their calls.
@@ -89,9 +101,13 @@ llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importONNX(mlir::MLIRContext 
 /// Prints the operators that can be imported, one a line: name, first and last opset.
 void listOperators(llvm::raw_ostream &os);
 
-/// Prints a table of the module's parameters: name, type, bytes, whether it is
-/// trained and why not.
-void listParameters(mlir::ModuleOp module, llvm::raw_ostream &os);
+/// Prints what became of each initializer: name, type, bytes, its use and the rule that decided, as a table
+/// or as JSON.
+void listParameters(llvm::ArrayRef<ImportReport::Initializer> initializers, bool json, llvm::raw_ostream &os);
+/// The rows of a module that was imported already: its parameters.
+std::vector<ImportReport::Initializer> parametersOf(mlir::ModuleOp module);
+/// One line that counts what is trained, and what is not and why; empty where all is, but for numbers.
+std::string summarizeParameters(llvm::ArrayRef<ImportReport::Initializer> initializers);
 
 /// The model at `path`, serialized without the initializers that are parameters
 /// of `module`; other external initializers are inlined. A serialized ModelProto

@@ -43,8 +43,8 @@ typedef void (*dsopt_segment)(dsopt_rt *rt, void *const *buffers, char *temp, in
 /// `grain`. Returns when all of it is done.
 void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
 
-/// Element types of matrices and gradients.
-enum { DSOPT_F32 = 0, DSOPT_BF16 = 1 };
+/// Element types of matrices and gradients; f64 of products alone.
+enum { DSOPT_F32 = 0, DSOPT_BF16 = 1, DSOPT_F64 = 2 };
 /// Leading dimensions of a batch at most.
 enum { DSOPT_BATCH_RANK = 4 };
 
@@ -61,7 +61,7 @@ typedef struct dsopt_gemm {
   int64_t stride_a[DSOPT_BATCH_RANK], stride_b[DSOPT_BATCH_RANK], stride_c[DSOPT_BATCH_RANK];
 } dsopt_gemm;
 
-/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32, rounded to c's type once. Cut into tiles by
+/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32 (of f64 in f64), rounded to c's type once. Cut into tiles by
 /// bounds that depend on the product alone (DESIGN 2.1 rule 2).
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);

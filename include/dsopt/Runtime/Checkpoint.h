@@ -82,6 +82,11 @@ std::unique_ptr<ParameterSink> makeOnnxWriter(const std::string &path, const cha
                                               const std::vector<Parameter> &parameters,
                                               uint64_t inlineLimit = 1500000000);
 
+/// Parameters of the element types that the model has them in.
+std::vector<Parameter> inSourceTypes(std::vector<Parameter> parameters);
+/// A sink that gets each value in that type.
+std::unique_ptr<ParameterSink> inSourceTypes(std::unique_ptr<ParameterSink> sink);
+
 /// `weights_hash` of CONTRACT section 4. Of each parameter, in ascending byte order of name, the SHA-256 of
 ///   name, 0x00, element type as MLIR spells it ("f32"), 0x00,
 ///   shape in decimal with commas between ("64,128", empty for a scalar), 0x00,

@@ -24,6 +24,7 @@ struct Input {
   bool label = false;         ///< feeds the loss: a micro-batch of only `ignore_index` is an error
   int64_t ignore_index = -100;
   int64_t bound = 0; ///< values index into something of this size (0: no index)
+  std::string source{}; ///< the model's own element type, where `type` is a wider one
 };
 
 struct Parameter {
@@ -32,6 +33,7 @@ struct Parameter {
   bool trainable = true;
   std::string file; ///< relative to `model_folder`
   int64_t offset = 0, bytes = 0;
+  std::string source;           ///< element type in the file, and where weights leave; empty: `type`
   int64_t file_bytes = 0;       ///< the whole file's size when it was compiled
   std::vector<uint64_t> chunks; ///< XXH3-64 of each 1 MiB chunk of the parameter
   int64_t bucket = 0;           ///< index into Program::buckets

@@ -163,14 +163,18 @@ static FailureOr<int64_t> elementTypeOf(Operation *op, Value memref) {
 }
 
 LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
-  auto typeA = elementTypeOf(gemm, gemm.getLhs()), typeB = elementTypeOf(gemm, gemm.getRhs()),
-       typeC = elementTypeOf(gemm, gemm.getResult());
+  auto typeOf = [&](Value memref) -> FailureOr<int64_t> {
+    if (cast<MemRefType>(memref.getType()).getElementType().isF64())
+      return int64_t(DSOPT_F64);
+    return elementTypeOf(gemm, memref);
+  };
+  auto typeA = typeOf(gemm.getLhs()), typeB = typeOf(gemm.getRhs()), typeC = typeOf(gemm.getResult());
   if (failed(typeA) || failed(typeB) || failed(typeC))
     return failure();
-  if (*typeA != *typeB || (*typeA == DSOPT_F32 && *typeC != DSOPT_F32))
+  if (*typeA != *typeB || (*typeA != DSOPT_BF16 && *typeC != *typeA) || (*typeC == DSOPT_F64 && *typeA != *typeC))
     return gemm.emitOpError("multiplies ")
            << gemm.getLhs().getType() << " by " << gemm.getRhs().getType() << " to "
-           << gemm.getResult().getType() << ", expected f32, or bf16 to bf16 or f32";
+           << gemm.getResult().getType() << ", expected f32, f64, or bf16 to bf16 or f32";
   auto type = cast<MemRefType>(gemm.getResult().getType());
   int64_t rank = type.getRank(), m = type.getDimSize(rank - 2), n = type.getDimSize(rank - 1);
   int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1));

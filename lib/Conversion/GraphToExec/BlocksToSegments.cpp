@@ -214,8 +214,8 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       })
       .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
         Type type = getElementTypeOrSelf(matmul.getType());
-        if (!type.isF32() && !type.isBF16())
-          return op.emitOpError("is a product of ") << type << ", expected f32 or bf16";
+        if (!type.isF32() && !type.isBF16() && !type.isF64())
+          return op.emitOpError("is a product of ") << type << ", expected f32, bf16 or f64";
         return success();
       })
       .Case<graph::ScatterOp>([&](graph::ScatterOp scatter) -> LogicalResult {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -24,37 +25,78 @@ bool extendsArgument(graph::CastOp cast) {
          llvm::none_of(cast->getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
 }
 
+/// The same bits without a sign; null for what is no integer with one.
+Type signless(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto integer = tensor ? dyn_cast<IntegerType>(tensor.getElementType()) : IntegerType();
+  return integer && !integer.isSignless()
+             ? Type(tensor.clone(IntegerType::get(type.getContext(), integer.getWidth())))
+             : type;
+}
+
 struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (!function->hasAttr(graph::kIterateAttr) || function.isExternal())
       return;
-    for (Operation &op : llvm::make_early_inc_range(function.front().without_terminator())) {
-      OpBuilder builder(&op);
-      if (auto constant = dyn_cast<graph::ConstantOp>(op)) {
-        auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
-        if (!value || !value.isSplat()) {
-          constant.emitOpError("is no splat; a kernel takes it as an argument");
-          return signalPassFailure();
-        }
-        constant.replaceAllUsesWith(arith::ConstantOp::create(builder, op.getLoc(), value).getResult());
-      } else if (auto cast = dyn_cast<graph::CastOp>(op); cast && extendsArgument(cast)) {
-        // As it is loaded, wherever that is.
-        cast.replaceAllUsesWith(
-            arith::ExtFOp::create(builder, op.getLoc(), cast.getType(), cast.getInput()).getResult());
-      } else if (auto lowerable = dyn_cast<LowerableOpInterface>(op)) {
-        Value value = lowerable.buildLinalg(builder, op.getOperands());
-        if (!value) {
-          op.emitOpError("is a routine of the runtime or a view; it does not belong in a kernel");
-          return signalPassFailure();
-        }
-        op.replaceAllUsesWith(value.getDefiningOp()->getResults());
-      } else {
-        op.emitOpError("has no lowering to linalg");
+    // Operations keep their own operands until all are lowered: whether an integer is unsigned is said there.
+    IRMapping values;
+    Block &body = function.front();
+    OpBuilder atStart = OpBuilder::atBlockBegin(&body);
+    for (Value argument : body.getArguments())
+      if (Type bits = signless(argument.getType()); bits != argument.getType())
+        values.map(argument,
+                   UnrealizedConversionCastOp::create(atStart, argument.getLoc(), bits, argument).getResult(0));
+    SmallVector<Operation *> lowered;
+    for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
+      if (isa<UnrealizedConversionCastOp>(op))
+        continue;
+      FailureOr<ValueRange> results = lower(op, values);
+      if (failed(results))
         return signalPassFailure();
-      }
-      op.erase();
+      values.map(op.getResults(), *results);
+      lowered.push_back(&op);
     }
+    for (OpOperand &operand : body.getTerminator()->getOpOperands())
+      operand.set(values.lookupOrDefault(operand.get()));
+    for (Operation *op : llvm::reverse(lowered))
+      op->erase();
+    for (BlockArgument argument : body.getArguments())
+      if (Type bits = signless(argument.getType()); bits != argument.getType()) {
+        Value cast = values.lookup(argument);
+        argument.setType(bits);
+        cast.replaceAllUsesWith(argument);
+        cast.getDefiningOp()->erase();
+      }
+    function.setType(FunctionType::get(&getContext(), body.getArgumentTypes(),
+                                       body.getTerminator()->getOperandTypes()));
+  }
+
+private:
+  FailureOr<ValueRange> lower(Operation &op, IRMapping &values) {
+    OpBuilder builder(&op);
+    if (auto constant = dyn_cast<graph::ConstantOp>(op)) {
+      auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
+      if (!value || !value.isSplat())
+        return constant.emitOpError("is no splat; a kernel takes it as an argument");
+      auto bits = cast<RankedTensorType>(signless(value.getType()));
+      if (bits != value.getType())
+        value = value.bitcast(bits.getElementType());
+      return ValueRange(arith::ConstantOp::create(builder, op.getLoc(), value)->getResults());
+    }
+    auto operands =
+        llvm::map_to_vector(op.getOperands(), [&](Value operand) { return values.lookupOrDefault(operand); });
+    // As it is loaded, wherever that is.
+    if (auto cast = dyn_cast<graph::CastOp>(op); cast && extendsArgument(cast))
+      return ValueRange(
+          arith::ExtFOp::create(builder, op.getLoc(), cast.getType(), operands[0])->getResults());
+    auto lowerable = dyn_cast<LowerableOpInterface>(op);
+    if (!lowerable)
+      return op.emitOpError("has no lowering to linalg");
+    Value value = lowerable.buildLinalg(builder, operands);
+    if (!value)
+      return op.emitOpError("is a routine of the runtime or a view; it does not belong in a kernel");
+    return ValueRange(value.getDefiningOp()->getResults());
   }
 };
 } // namespace

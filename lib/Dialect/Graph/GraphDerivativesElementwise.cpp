@@ -181,6 +181,11 @@ LogicalResult gradient(CastOp op, GradientBuilder &g) {
   g.set(0, g.make<CastOp>(op.getInput().getType(), g.grad()));
   return success();
 }
+/// As if nothing were rounded.
+LogicalResult gradient(RoundToOp op, GradientBuilder &g) {
+  g.set(0, g.grad());
+  return success();
+}
 
 } // namespace
 
@@ -212,6 +217,7 @@ void attachElementwiseDerivatives(MLIRContext *context) {
   attachDerivative<MaxOp, gradient>(context);
   attachDerivative<WhereOp, gradient>(context);
   attachDerivative<CastOp, gradient>(context);
+  attachDerivative<RoundToOp, gradient>(context);
 }
 
 } // namespace dsopt::graph

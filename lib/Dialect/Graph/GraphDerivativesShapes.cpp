@@ -42,12 +42,33 @@ LogicalResult gradient(ReduceMeanOp op, GradientBuilder &g) {
   g.set(0, g.expand(g.reshape(part, keptType(type, op.getAxes())), type));
   return success();
 }
-/// Equal extrema share the gradient.
+/// Where the first of the chosen elements is.
+Value firstOf(Value chosen, RankedTensorType type, ArrayRef<int64_t> axes, GradientBuilder &g) {
+  SmallVector<int64_t> shape(type.getRank(), 1);
+  int64_t count = 1;
+  for (int64_t axis : axes)
+    count *= shape[axis] = type.getDimSize(axis);
+  auto i32 = IntegerType::get(type.getContext(), 32);
+  auto order = llvm::to_vector(llvm::seq<int32_t>(0, count));
+  Value place = g.make<ConstantOp>(
+      cast<ElementsAttr>(DenseElementsAttr::get(RankedTensorType::get(shape, i32), ArrayRef(order))));
+  Value places = g.make<WhereOp>(chosen, place, g.scalar(count, place));
+  return g.make<EqualOp>(place, g.make<ReduceMinOp>(places, axes, /*keepdims=*/true));
+}
+
+/// The extremum is taken anew from the very value that is compared with it: the one that forward has may be
+/// rounded, where it is stored, or this one.
 template <typename OpTy> LogicalResult extremumGradient(OpTy op, GradientBuilder &g) {
   auto type = cast<RankedTensorType>(op.getInput().getType());
   RankedTensorType kept = keptType(type, op.getAxes());
   Value zero = g.scalar(0, g.grad()), one = g.scalar(1, g.grad());
-  Value chosen = g.template make<EqualOp>(op.getInput(), g.reshape(op.getResult(), kept));
+  Value extremum = g.template make<OpTy>(op.getInput(), op.getAxes(), /*keepdims=*/true);
+  Value chosen = g.template make<EqualOp>(op.getInput(), extremum);
+  if (op.getFirst()) {
+    Value first = firstOf(chosen, type, op.getAxes(), g);
+    g.set(0, g.template make<WhereOp>(first, g.reshape(g.grad(), kept), zero));
+    return success();
+  }
   Value count = g.sum(g.template make<WhereOp>(chosen, g.expand(one, type), zero), op.getAxes(), true);
   Value part = g.div(g.reshape(g.grad(), kept), count);
   g.set(0, g.template make<WhereOp>(chosen, part, zero));

@@ -28,14 +28,16 @@ Value gatherRows(ScatterOp op, Value data, GradientBuilder &g) {
   return g.make<GatherOp>(data, op.getIndices(), 0);
 }
 
-/// The chosen element takes the gradient; equal ones share it.
+/// The chosen element takes the gradient; equal ones share it. The result is made anew from the very values
+/// that are compared with it: forward's may be rounded otherwise.
 void extremumGradient(ScatterOp op, GradientBuilder &g) {
   Value zero = g.scalar(0, g.grad()), one = g.scalar(1, g.grad());
+  Value result = scatterRows(op, op.getData(), op.getUpdates(), op.getMode(), g);
   auto chosen = [&](Value x, Value result) {
     return g.make<WhereOp>(g.make<EqualOp>(x, result), g.expand(one, x.getType()), zero);
   };
-  Value ofData = chosen(op.getData(), op.getResult());
-  Value ofUpdates = chosen(op.getUpdates(), gatherRows(op, op.getResult(), g));
+  Value ofData = chosen(op.getData(), result);
+  Value ofUpdates = chosen(op.getUpdates(), gatherRows(op, result, g));
   Value share = g.div(g.grad(), scatterRows(op, ofData, ofUpdates, "add", g));
   if (g.needs(0))
     g.set(0, g.mul(share, ofData));

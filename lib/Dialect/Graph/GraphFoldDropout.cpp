@@ -24,20 +24,19 @@ RankedTensorType dsopt::graph::contextType(MLIRContext *context) {
 
 bool dsopt::graph::isContext(BlockArgument argument) {
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto name =
-      function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
-  return name && name.getValue() == kContextName;
+  return function && function.getArgAttr(argument.getArgNumber(), kContextAttr);
 }
 
 Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   Builder builder(function.getContext());
-  StringAttr name = builder.getStringAttr(kContextName);
   for (BlockArgument argument : function.getArguments())
     if (isContext(argument))
       return argument;
   unsigned index = function.getNumArguments();
-  if (failed(function.insertArgument(index, contextType(function.getContext()),
-                                     builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, name)),
+  auto attributes =
+      builder.getDictionaryAttr({builder.getNamedAttr(kNameAttr, builder.getStringAttr(kContextName)),
+                                 builder.getNamedAttr(kContextAttr, builder.getUnitAttr())});
+  if (failed(function.insertArgument(index, contextType(function.getContext()), attributes,
                                      function.getLoc())))
     return {};
   return function.getArgument(index);

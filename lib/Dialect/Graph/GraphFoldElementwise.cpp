@@ -338,3 +338,29 @@ OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
   });
   return result;
 }
+
+OpFoldResult RoundToOp::fold(FoldAdaptor adaptor) {
+  // What is of the type already stays.
+  if (auto inner = getInput().getDefiningOp<RoundToOp>(); inner && inner.getTo() == getTo())
+    return getInput();
+  if (auto cast = getInput().getDefiningOp<CastOp>();
+      cast && getElementTypeOrSelf(cast.getInput().getType()) == getTo())
+    return getInput();
+  const llvm::fltSemantics &narrow = llvm::cast<FloatType>(getTo()).getFloatSemantics();
+  return foldUnary(getType(), adaptor.getInput(), [&](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>) {
+      llvm::APFloat number(x);
+      const llvm::fltSemantics &wide = number.getSemantics();
+      bool lost;
+      number.convert(narrow, llvm::APFloat::rmNearestTiesToEven, &lost);
+      number.convert(wide, llvm::APFloat::rmNearestTiesToEven, &lost);
+      if constexpr (std::is_same_v<T, float>)
+        return number.convertToFloat();
+      else
+        return (T)number.convertToDouble();
+    } else {
+      return x;
+    }
+  });
+}

@@ -22,8 +22,20 @@ Value constantScalar(Builder &b, Type type, double value) {
   return arith::ConstantOp::create(b, b.getIntegerAttr(type, static_cast<int64_t>(value)));
 }
 
+RankedTensorType signless(RankedTensorType type) {
+  auto integer = dyn_cast<IntegerType>(type.getElementType());
+  return integer ? type.clone(IntegerType::get(type.getContext(), integer.getWidth())) : type;
+}
+
+Value constantNumber(Builder &b, TypedAttr value) {
+  if (auto integer = dyn_cast<IntegerAttr>(value))
+    value = b.getIntegerAttr(b.getIntegerType(integer.getType().getIntOrFloatBitWidth()), integer.getValue());
+  return arith::ConstantOp::create(b, value);
+}
+
 static Value buildGeneric(OpBuilder &builder, Location loc, RankedTensorType result, ValueRange operands,
                           llvm::function_ref<Value(Builder &, ValueRange)> body) {
+  result = signless(result);
   SmallVector<AffineMap> maps;
   for (Value operand : operands)
     maps.push_back(broadcastMap(cast<RankedTensorType>(operand.getType()).getShape(), result.getShape(),

@@ -35,6 +35,15 @@ mlir::Value buildPointwise(mlir::OpBuilder &builder, mlir::Location loc, mlir::R
 mlir::Value buildIndexed(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType result,
                          mlir::ValueRange operands, IndexedBody body);
 
+/// Kernels compute with signless integers: what is unsigned is known from the operation's own types.
+inline bool isUnsigned(mlir::Type type) {
+  mlir::Type element = mlir::getElementTypeOrSelf(type);
+  return element.isUnsignedInteger() || element.isInteger(1);
+}
+mlir::RankedTensorType signless(mlir::RankedTensorType type);
+/// A number, of an integer type perhaps, as one that kernels compute with.
+mlir::Value constantNumber(Builder &b, mlir::TypedAttr value);
+
 inline mlir::Value constantIndex(Builder &b, int64_t value) {
   return mlir::arith::ConstantIndexOp::create(b, value);
 }

@@ -19,10 +19,36 @@ template <typename FloatOp, typename IntOp> Value floatOrInt(Builder &b, ValueRa
     return FloatOp::create(b, args[0], args[1]);
   return IntOp::create(b, args[0], args[1]);
 }
+/// The same where an operation on operands of `type` asks what sign means.
+template <typename FloatOp, typename IntOp, typename UnsignedOp>
+Value bySign(Builder &b, Type type, ValueRange args) {
+  return isUnsigned(type) ? Value(UnsignedOp::create(b, args[0], args[1]))
+                          : floatOrInt<FloatOp, IntOp>(b, args);
+}
 
-Value compare(Builder &b, arith::CmpFPredicate ofFloats, arith::CmpIPredicate ofInts, Value lhs, Value rhs) {
+/// Compares operands of `type`; `ofInts` is the predicate of signed ones.
+Value compare(Builder &b, Type type, arith::CmpFPredicate ofFloats, arith::CmpIPredicate ofInts, Value lhs,
+              Value rhs) {
+  using Predicate = arith::CmpIPredicate;
   if (isFloat(lhs))
     return arith::CmpFOp::create(b, ofFloats, lhs, rhs);
+  if (isUnsigned(type))
+    switch (ofInts) {
+    case Predicate::slt:
+      ofInts = Predicate::ult;
+      break;
+    case Predicate::sle:
+      ofInts = Predicate::ule;
+      break;
+    case Predicate::sgt:
+      ofInts = Predicate::ugt;
+      break;
+    case Predicate::sge:
+      ofInts = Predicate::uge;
+      break;
+    default:
+      break;
+    }
   return arith::CmpIOp::create(b, ofInts, lhs, rhs);
 }
 
@@ -39,15 +65,18 @@ Value scalar(NegOp, Builder &b, ValueRange args) {
     return arith::NegFOp::create(b, args[0]);
   return arith::SubIOp::create(b, constantScalar(b, args[0].getType(), 0), args[0]);
 }
-Value scalar(AbsOp, Builder &b, ValueRange args) {
+Value scalar(AbsOp op, Builder &b, ValueRange args) {
+  if (isUnsigned(op.getInput().getType()))
+    return args[0];
   if (isFloat(args[0]))
     return math::AbsFOp::create(b, args[0]);
   return math::AbsIOp::create(b, args[0]);
 }
-Value scalar(SignOp, Builder &b, ValueRange args) {
+Value scalar(SignOp op, Builder &b, ValueRange args) {
   Value x = args[0], zero = constantScalar(b, x.getType(), 0);
-  Value positive = compare(b, arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, x, zero);
-  Value negative = compare(b, arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, x, zero);
+  Type type = op.getInput().getType();
+  Value positive = compare(b, type, arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, x, zero);
+  Value negative = compare(b, type, arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, x, zero);
   // Zero and NaN stay what they are.
   Value rest = arith::SelectOp::create(b, negative, constantScalar(b, x.getType(), -1), x);
   return arith::SelectOp::create(b, positive, constantScalar(b, x.getType(), 1), rest);
@@ -67,7 +96,9 @@ Value scalar(SigmoidOp, Builder &b, ValueRange args) {
   Value decay = math::ExpOp::create(b, arith::NegFOp::create(b, args[0]));
   return reciprocal(b, arith::AddFOp::create(b, constantScalar(b, decay.getType(), 1), decay));
 }
-Value scalar(ReluOp, Builder &b, ValueRange args) {
+Value scalar(ReluOp op, Builder &b, ValueRange args) {
+  if (isUnsigned(op.getInput().getType()))
+    return args[0];
   Value zero = constantScalar(b, args[0].getType(), 0);
   return floatOrInt<arith::MaximumFOp, arith::MaxSIOp>(b, {args[0], zero});
 }
@@ -85,34 +116,34 @@ Value scalar(IsNaNOp, Builder &b, ValueRange args) {
 Value scalar(AddOp, Builder &b, ValueRange args) { return floatOrInt<arith::AddFOp, arith::AddIOp>(b, args); }
 Value scalar(SubOp, Builder &b, ValueRange args) { return floatOrInt<arith::SubFOp, arith::SubIOp>(b, args); }
 Value scalar(MulOp, Builder &b, ValueRange args) { return floatOrInt<arith::MulFOp, arith::MulIOp>(b, args); }
-Value scalar(DivOp, Builder &b, ValueRange args) {
-  return floatOrInt<arith::DivFOp, arith::DivSIOp>(b, args);
+Value scalar(DivOp op, Builder &b, ValueRange args) {
+  return bySign<arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(b, op.getType(), args);
 }
-Value scalar(RemOp, Builder &b, ValueRange args) {
-  return floatOrInt<arith::RemFOp, arith::RemSIOp>(b, args);
+Value scalar(RemOp op, Builder &b, ValueRange args) {
+  return bySign<arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(b, op.getType(), args);
 }
-Value scalar(MinOp, Builder &b, ValueRange args) {
-  return floatOrInt<arith::MinimumFOp, arith::MinSIOp>(b, args);
+Value scalar(MinOp op, Builder &b, ValueRange args) {
+  return bySign<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(b, op.getType(), args);
 }
-Value scalar(MaxOp, Builder &b, ValueRange args) {
-  return floatOrInt<arith::MaximumFOp, arith::MaxSIOp>(b, args);
+Value scalar(MaxOp op, Builder &b, ValueRange args) {
+  return bySign<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(b, op.getType(), args);
 }
 Value scalar(AndOp, Builder &b, ValueRange args) { return arith::AndIOp::create(b, args[0], args[1]); }
 Value scalar(OrOp, Builder &b, ValueRange args) { return arith::OrIOp::create(b, args[0], args[1]); }
-Value scalar(EqualOp, Builder &b, ValueRange args) {
-  return compare(b, arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, args[0], args[1]);
+Value scalar(EqualOp op, Builder &b, ValueRange args) {
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, args[0], args[1]);
 }
-Value scalar(LessOp, Builder &b, ValueRange args) {
-  return compare(b, arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, args[0], args[1]);
+Value scalar(LessOp op, Builder &b, ValueRange args) {
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, args[0], args[1]);
 }
-Value scalar(LessEqualOp, Builder &b, ValueRange args) {
-  return compare(b, arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, args[0], args[1]);
+Value scalar(LessEqualOp op, Builder &b, ValueRange args) {
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, args[0], args[1]);
 }
-Value scalar(GreaterOp, Builder &b, ValueRange args) {
-  return compare(b, arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, args[0], args[1]);
+Value scalar(GreaterOp op, Builder &b, ValueRange args) {
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, args[0], args[1]);
 }
-Value scalar(GreaterEqualOp, Builder &b, ValueRange args) {
-  return compare(b, arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, args[0], args[1]);
+Value scalar(GreaterEqualOp op, Builder &b, ValueRange args) {
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, args[0], args[1]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,16 +155,32 @@ Value scalar(WhereOp, Builder &b, ValueRange args) {
 }
 Value scalar(ExpandOp, Builder &, ValueRange args) { return args[0]; }
 
+/// Floats beyond an integer's range wrap around as numpy has it on x86: by way of 32 or 64 bits with a sign.
+Value toInteger(Builder &b, Value x, IntegerType to) {
+  unsigned width = to.getWidth();
+  if (width == 64 && to.isUnsigned()) {
+    Value half = constantScalar(b, x.getType(), 9223372036854775808.0);
+    Value isLarge = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, x, half);
+    Value small = arith::FPToSIOp::create(b, b.getI64Type(), x);
+    return arith::SelectOp::create(b, isLarge, arith::FPToUIOp::create(b, b.getI64Type(), x), small);
+  }
+  unsigned wide = width < 32 || (width == 32 && !to.isUnsigned()) ? 32 : 64;
+  Value value = arith::FPToSIOp::create(b, b.getIntegerType(wide), x);
+  return wide == width ? value : Value(arith::TruncIOp::create(b, b.getIntegerType(width), value));
+}
+
 Value scalar(CastOp op, Builder &b, ValueRange args) {
   Value x = args[0];
-  Type from = x.getType(), to = op.getResult().getType().getElementType();
-  if (from == to)
+  Type given = op.getInput().getType().getElementType(), to = op.getResult().getType().getElementType();
+  Type from = x.getType();
+  if (given == to)
     return x;
   if (to.isInteger(1))
-    return compare(b, arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne, x, constantScalar(b, from, 0));
+    return compare(b, given, arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne, x,
+                   constantScalar(b, from, 0));
   if (isa<FloatType>(from)) {
-    if (!isa<FloatType>(to))
-      return arith::FPToSIOp::create(b, to, x);
+    if (auto integer = dyn_cast<IntegerType>(to))
+      return toInteger(b, x, integer);
     // fp16 and bf16 are as wide as each other: by way of f32.
     if (from.getIntOrFloatBitWidth() == to.getIntOrFloatBitWidth())
       x = arith::ExtFOp::create(b, b.getF32Type(), x);
@@ -141,12 +188,22 @@ Value scalar(CastOp op, Builder &b, ValueRange args) {
       return arith::ExtFOp::create(b, to, x);
     return arith::TruncFOp::create(b, to, x);
   }
-  bool isUnsigned = from.isInteger(1);
   if (isa<FloatType>(to))
-    return isUnsigned ? Value(arith::UIToFPOp::create(b, to, x)) : Value(arith::SIToFPOp::create(b, to, x));
-  if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
-    return arith::TruncIOp::create(b, to, x);
-  return isUnsigned ? Value(arith::ExtUIOp::create(b, to, x)) : Value(arith::ExtSIOp::create(b, to, x));
+    return isUnsigned(given) ? Value(arith::UIToFPOp::create(b, to, x))
+                             : Value(arith::SIToFPOp::create(b, to, x));
+  unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
+  Type result = b.getIntegerType(toWidth);
+  if (fromWidth == toWidth)
+    return x;
+  if (fromWidth > toWidth)
+    return arith::TruncIOp::create(b, result, x);
+  return isUnsigned(given) ? Value(arith::ExtUIOp::create(b, result, x))
+                           : Value(arith::ExtSIOp::create(b, result, x));
+}
+
+Value scalar(RoundToOp op, Builder &b, ValueRange args) {
+  Value narrow = arith::TruncFOp::create(b, op.getTo(), args[0]);
+  return arith::ExtFOp::create(b, args[0].getType(), narrow);
 }
 
 template <typename Op>
@@ -169,16 +226,23 @@ struct PowModel : LowerableOpInterface::ExternalModel<PowModel, PowOp> {
         exponent.isSplat())
       known = exponent.getSplatValue<APFloat>().convertToDouble();
     return buildPointwise(builder, op->getLoc(), type, operands,
-                          [&](Builder &b, ValueRange args) { return power(b, args, known); });
+                          [&](Builder &b, ValueRange args) {
+                            return isFloat(args[0]) ? power(b, args, known) : powerOfIntegers(b, type, args);
+                          });
+  }
+
+  static Value powerOfIntegers(Builder &b, RankedTensorType type, ValueRange args) {
+    auto wide = [&](Value v) {
+      return isUnsigned(type) ? Value(arith::UIToFPOp::create(b, b.getF64Type(), v))
+                              : Value(arith::SIToFPOp::create(b, b.getF64Type(), v));
+    };
+    Value result = math::PowFOp::create(b, wide(args[0]), wide(args[1]));
+    return toInteger(b, result, cast<IntegerType>(type.getElementType()));
   }
 
   static Value power(Builder &b, ValueRange args, std::optional<double> exponent) {
     Value x = args[0];
     auto square = [&] { return arith::MulFOp::create(b, x, x); };
-    if (!isFloat(x)) {
-      auto wide = [&](Value v) { return arith::SIToFPOp::create(b, b.getF64Type(), v); };
-      return arith::FPToSIOp::create(b, x.getType(), math::PowFOp::create(b, wide(x), wide(args[1])));
-    }
     if (!exponent)
       return math::PowFOp::create(b, x, args[1]);
     if (*exponent == 0)
@@ -213,8 +277,8 @@ template <typename... Ops> void attach(MLIRContext *context) {
 void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
   attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp,
          SinOp, CosOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp,
-         AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp>(
-      context);
+         AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp,
+         RoundToOp>(context);
   PowOp::attachInterface<PowModel>(*context);
 }
 } // namespace dsopt::graph

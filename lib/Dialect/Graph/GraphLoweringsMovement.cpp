@@ -28,7 +28,9 @@ Value clamp(Builder &b, Value index, int64_t size) {
 }
 /// An element of an index tensor as a place along a dimension of `size`. An index outside reads the
 /// nearest place: inputs' indices are checked when data is read, but what the graph computes is not.
-Value place(Builder &b, Value element, int64_t size) {
+Value place(Builder &b, Value element, Type type, int64_t size) {
+  if (isUnsigned(type))
+    return clamp(b, arith::IndexCastUIOp::create(b, b.getIndexType(), element), size);
   Value index = arith::IndexCastOp::create(b, b.getIndexType(), element);
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, constantIndex(b, 0));
   return clamp(b, arith::SelectOp::create(b, negative, add(b, index, size), index), size);
@@ -90,7 +92,7 @@ Value element(PadOp op, Builder &b, ValueRange indices, ValueRange operands) {
   Value value = extract(b, operands[0], source);
   if (!inside)
     return value;
-  return arith::SelectOp::create(b, inside, value, arith::ConstantOp::create(b, op.getValue()));
+  return arith::SelectOp::create(b, inside, value, constantNumber(b, op.getValue()));
 }
 
 Value element(ConcatOp op, Builder &b, ValueRange indices, ValueRange operands) {
@@ -116,7 +118,7 @@ Value element(GatherOp op, Builder &b, ValueRange indices, ValueRange operands) 
   int64_t axis = op.getAxis(), rank = shapeOf(operands[1]).size();
   Value index = extract(b, operands[1], indices.slice(axis, rank));
   SmallVector<Value> source(indices.take_front(axis));
-  source.push_back(place(b, index, shapeOf(operands[0])[axis]));
+  source.push_back(place(b, index, op.getIndices().getType(), shapeOf(operands[0])[axis]));
   llvm::append_range(source, indices.drop_front(axis + rank));
   return extract(b, operands[0], source);
 }
@@ -146,11 +148,13 @@ struct GatherElementsModel : LowerableOpInterface::ExternalModel<GatherElementsM
   FusionKind getFusionKind(Operation *) const { return FusionKind::Indexed; }
   bool readsPointwise(Operation *, unsigned operand) const { return operand == 1; }
   Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
-    int64_t axis = cast<GatherElementsOp>(op).getAxis();
+    auto gather = cast<GatherElementsOp>(op);
+    int64_t axis = gather.getAxis();
     return buildIndexed(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
                         operands[1], [&](Builder &b, ValueRange indices, ValueRange scalars) {
                           SmallVector<Value> source(indices);
-                          source[axis] = place(b, scalars[0], shapeOf(operands[0])[axis]);
+                          source[axis] = place(b, scalars[0], gather.getIndices().getType(),
+                                               shapeOf(operands[0])[axis]);
                           return extract(b, operands[0], source);
                         });
   }

@@ -26,7 +26,7 @@ FusionKind classify(int64_t rank, ArrayRef<int64_t> axes) {
   return FusionKind::Reduction;
 }
 
-TypedAttr neutral(Combine combine, Type type) {
+TypedAttr neutral(Combine combine, Type type, bool isUnsigned) {
   if (auto floatType = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
     return FloatAttr::get(type, combine == Combine::Sum ? APFloat::getZero(semantics)
@@ -37,11 +37,12 @@ TypedAttr neutral(Combine combine, Type type) {
   unsigned width = type.getIntOrFloatBitWidth();
   return IntegerAttr::get(type, combine == Combine::Sum       ? APInt::getZero(width)
                                 : combine == Combine::Product ? APInt(width, 1)
-                                : combine == Combine::Max     ? APInt::getSignedMinValue(width)
-                                                              : APInt::getSignedMaxValue(width));
+                                : combine == Combine::Max
+                                    ? (isUnsigned ? APInt::getZero(width) : APInt::getSignedMinValue(width))
+                                    : (isUnsigned ? APInt::getAllOnes(width) : APInt::getSignedMaxValue(width)));
 }
 
-Value combined(Combine combine, Builder &b, Value total, Value x) {
+Value combined(Combine combine, Builder &b, Value total, Value x, bool isUnsigned) {
   bool isFloat = isa<FloatType>(x.getType());
   switch (combine) {
   case Combine::Sum:
@@ -49,9 +50,13 @@ Value combined(Combine combine, Builder &b, Value total, Value x) {
   case Combine::Product:
     return isFloat ? Value(arith::MulFOp::create(b, total, x)) : Value(arith::MulIOp::create(b, total, x));
   case Combine::Max:
+    if (isUnsigned)
+      return arith::MaxUIOp::create(b, total, x);
     return isFloat ? Value(arith::MaximumFOp::create(b, total, x))
                    : Value(arith::MaxSIOp::create(b, total, x));
   case Combine::Min:
+    if (isUnsigned)
+      return arith::MinUIOp::create(b, total, x);
     return isFloat ? Value(arith::MinimumFOp::create(b, total, x))
                    : Value(arith::MinSIOp::create(b, total, x));
   }
@@ -69,7 +74,8 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
     auto reduce = cast<Op>(op);
     Location loc = op->getLoc();
     auto input = cast<RankedTensorType>(operands[0].getType());
-    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    bool isUnsigned = graph::isUnsigned(op->getResult(0).getType());
+    auto result = signless(cast<RankedTensorType>(op->getResult(0).getType()));
     FusionKind kind = getFusionKind(op);
     if (kind == FusionKind::Pointwise)
       return buildPointwise(builder, loc, result, operands,
@@ -102,14 +108,15 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
         writes.push_back(getAffineConstantExpr(0, context));
 
     Value init = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(result, Attribute(neutral(combine, result.getElementType()))));
+        builder, loc, DenseElementsAttr::get(result, Attribute(neutral(combine, result.getElementType(), isUnsigned))));
     SmallVector<AffineMap> maps{AffineMap::get(rank, 0, reads, context),
                                 AffineMap::get(rank, 0, writes, context)};
     return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps,
                                      iterators,
                                      [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
                                        Builder b(nestedLoc, nested);
-                                       linalg::YieldOp::create(b, combined(combine, b, args[1], args[0]));
+                                       linalg::YieldOp::create(
+                                           b, combined(combine, b, args[1], args[0], isUnsigned));
                                      })
         .getResult(0);
   }

@@ -49,7 +49,7 @@ struct WindowsModel : LowerableOpInterface::ExternalModel<WindowsModel, WindowsO
           if (!inside)
             return value;
           return Value(
-              arith::SelectOp::create(b, inside, value, arith::ConstantOp::create(b, op.getValue())));
+              arith::SelectOp::create(b, inside, value, constantNumber(b, op.getValue())));
         });
   }
 };

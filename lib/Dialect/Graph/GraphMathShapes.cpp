@@ -175,6 +175,15 @@ INFER(WhereOp) {
 
 LogicalResult CastOp::verify() { return success(); }
 
+INFER(RoundToOp) {
+  Type element = tensorType(adaptor.getInput()).getElementType();
+  auto narrow = dyn_cast<FloatType>(adaptor.getTo());
+  if (!narrow || narrow.getWidth() >= element.getIntOrFloatBitWidth())
+    return shapeError(location, getOperationName(), "rounds ", element, " to ", adaptor.getTo(),
+                      ", expected a narrower type of floating point");
+  return inferUnary(location, getOperationName(), Domain::Float, adaptor.getInput(), {}, types);
+}
+
 INFER(MatMulOp) {
   RankedTensorType a = tensorType(adaptor.getLhs()), b = tensorType(adaptor.getRhs());
   int64_t rank = a.getRank();

@@ -15,10 +15,20 @@ Type dsopt::graph::storedType(ParameterOp parameter) {
   return storage ? RankedTensorType::get(type.getShape(), storage.getValue()) : type;
 }
 
+std::string dsopt::graph::freeSymbol(const SymbolTable &symbols, const llvm::Twine &wanted) {
+  std::string symbol = wanted.str();
+  while (symbols.lookup(symbol))
+    symbol += "~";
+  return symbol;
+}
+
 LogicalResult ParameterOp::verify() {
   int64_t bytes = getBytes(), offset = getOffset();
-  if (bytes != numBytes(getType()))
-    return emitOpError("has ") << bytes << " bytes, expected " << numBytes(getType()) << " for " << getType();
+  if (getSource() && (!isa<FloatType>(*getSource()) || !getElementTypeOrSelf(getType()).isF32()))
+    return emitOpError("converts ") << *getSource() << " to " << getType() << ", expected floats to f32";
+  int64_t expected = numElements(getType()) * elementBytes(getSourceType());
+  if (bytes != expected)
+    return emitOpError("has ") << bytes << " bytes, expected " << expected << " for " << getType();
   if (offset < 0)
     return emitOpError("is at offset ") << offset << ", expected at least 0";
   if (auto fileBytes = getFileBytes(); fileBytes && offset + bytes > (int64_t)*fileBytes)

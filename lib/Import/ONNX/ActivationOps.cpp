@@ -25,18 +25,18 @@ template <Activation build> static LogicalResult activation(NodeBuilder &n) {
 static Value leakyRelu(NodeBuilder &n, Value x) {
   Emitter &e = n.e;
   Value scaled = e.mul(x, e.scalar(n.floatAttr("alpha", 0.01f), x));
-  return e.where(e.less(x, e.scalar(0, x)), scaled, x);
+  return e.where(e.less(e.scalar(0, x), x), x, scaled);
 }
 
 /// `scale * x` above 0, `scale * alpha * (exp(x / width) - 1)` below. The exponent of what is not
 /// chosen stays 0: an infinite one would make the gradient NaN.
 static Value exponentialBelow(Emitter &e, Value x, double alpha, double scale, double width) {
   Value zero = e.scalar(0, x);
-  Value negative = e.minimum(x, zero);
+  Value isAbove = e.less(zero, x), negative = e.where(isAbove, zero, x);
   Value decay = e.make<graph::ExpOp>(width == 1 ? negative : e.div(negative, e.scalar(width, x)));
   Value below = e.mul(e.sub(decay, e.scalar(1, x)), e.scalar(scale * alpha, x));
   Value above = scale == 1 ? x : e.mul(x, e.scalar(scale, x));
-  return e.where(e.less(zero, x), above, below);
+  return e.where(isAbove, above, below);
 }
 static Value elu(NodeBuilder &n, Value x) { return exponentialBelow(n.e, x, n.floatAttr("alpha", 1), 1, 1); }
 static Value celu(NodeBuilder &n, Value x) {
@@ -51,7 +51,7 @@ static Value selu(NodeBuilder &n, Value x) {
 /// clip(alpha * x + beta, 0, 1)
 static Value clippedLine(Emitter &e, Value x, double alpha, double beta) {
   Value line = e.add(e.mul(x, e.scalar(alpha, x)), e.scalar(beta, x));
-  return e.minimum(e.maximum(line, e.scalar(0, x)), e.scalar(1, x));
+  return e.atMost(e.atLeast(line, e.scalar(0, x)), e.scalar(1, x));
 }
 static Value hardSigmoid(NodeBuilder &n, Value x) {
   return clippedLine(n.e, x, n.floatAttr("alpha", 0.2f), n.floatAttr("beta", 0.5f));
@@ -99,19 +99,22 @@ static LogicalResult pRelu(NodeBuilder &n) {
   Value x = n.input(0), slope = n.input(1);
   if (!x || !slope)
     return failure();
-  Value result = n.e.where(n.e.less(x, n.e.scalar(0, x)), n.e.mul(x, slope), x);
+  Value result = n.e.where(n.e.less(n.e.scalar(0, x), x), x, n.e.mul(x, slope));
   if (result && result.getType() != x.getType())
     return n.error() << "has a slope of type " << Emitter::typeOf(slope)
                      << ", expected one that broadcasts to " << Emitter::typeOf(x);
   return n.set(0, result);
 }
 
+/// Bounds that are no numbers share the gradient of what is equal to them.
 static LogicalResult clip(NodeBuilder &n) {
   Value x = n.input(0);
-  if (n.has(1))
-    x = n.e.maximum(x, n.input(1));
-  if (n.has(2))
-    x = n.e.minimum(x, n.input(2));
+  Value low = n.has(1) ? n.input(1) : Value(), high = n.has(2) ? n.input(2) : Value();
+  auto isNumber = [](Value bound) { return bound.getDefiningOp<graph::ConstantOp>() != nullptr; };
+  if (low)
+    x = isNumber(low) ? n.e.atLeast(x, low) : n.e.maximum(x, low);
+  if (high)
+    x = isNumber(high) ? n.e.atMost(x, high) : n.e.minimum(x, high);
   return n.set(0, x);
 }
 

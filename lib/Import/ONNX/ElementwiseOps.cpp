@@ -25,6 +25,25 @@ template <typename Op> static LogicalResult variadic(NodeBuilder &n) {
   return n.set(0, result);
 }
 
+/// The larger or smaller of all inputs. Exporters write PyTorch's clamp with one bound so, whose gradient is
+/// that of Clip; two tensors share the gradient where they are equal.
+template <bool largest> static LogicalResult extremum(NodeBuilder &n) {
+  Value result = n.input(0);
+  auto isNumber = [](Value value) {
+    return value && value.getDefiningOp<graph::ConstantOp>() && Emitter::rankOf(value) == 0;
+  };
+  for (int i = 1; i < n.numInputs(); ++i) {
+    Value other = n.input(i);
+    bool isBound = n.numInputs() == 2 && isNumber(other) && n.torchOperator() != "maximum" &&
+                   n.torchOperator() != "minimum";
+    if (largest)
+      result = isBound ? n.e.atLeast(result, other) : n.e.maximum(result, other);
+    else
+      result = isBound ? n.e.atMost(result, other) : n.e.minimum(result, other);
+  }
+  return n.set(0, result);
+}
+
 /// The sum of all inputs over their number.
 static LogicalResult mean(NodeBuilder &n) {
   Value sum = n.input(0);
@@ -88,14 +107,20 @@ static LogicalResult where(NodeBuilder &n) {
   return n.set(0, n.e.make<graph::WhereOp>({condition, lhs, rhs}));
 }
 
-static LogicalResult castTo(NodeBuilder &n) {
+static LogicalResult castTo(NodeBuilder &n, Type element) {
+  bool narrow = isNarrow(element);
+  return n.set(0, n.e.convert(n.input(0), narrow ? n.e.builder.getF32Type() : element),
+               narrow ? element : Type());
+}
+
+static LogicalResult cast(NodeBuilder &n) {
   Type element = elementType(n.integerAttr("to", 0), "the result", n.e.location);
-  return element ? n.set(0, n.e.convert(n.input(0), element)) : failure();
+  return element ? castTo(n, element) : failure();
 }
 
 static LogicalResult castLike(NodeBuilder &n) {
-  Value value = n.input(0), like = n.input(1);
-  return like ? n.set(0, n.e.convert(value, Emitter::elementOf(like))) : failure();
+  Value like = n.input(1);
+  return like ? castTo(n, n.narrow(1) ? n.narrow(1) : Emitter::elementOf(like)) : failure();
 }
 
 static LogicalResult gelu(NodeBuilder &n) {
@@ -157,7 +182,7 @@ static LogicalResult dropout(NodeBuilder &n) {
   }
   if (!isa<FloatType>(Emitter::elementOf(value)))
     return n.error() << "has an input of type " << Emitter::typeOf(value) << ", expected floating point";
-  Value key = graph::getOrAddContext(cast<func::FuncOp>(e.builder.getBlock()->getParentOp()));
+  Value key = graph::getOrAddContext(llvm::cast<func::FuncOp>(e.builder.getBlock()->getParentOp()));
   Value stream = e.constant(graph::dropoutStream(e.builder.getContext(), e.dropouts++));
   auto drop = [&](Value x) {
     return e.make<graph::DropoutOp>({x, key, stream}, e.attr("ratio", e.builder.getF64FloatAttr(*ratio)));
@@ -175,7 +200,7 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Abs", 13, kMaxOpset, unary<graph::AbsOp>},
       {"Add", 13, kMaxOpset, binary<graph::AddOp>},
       {"And", 7, kMaxOpset, binary<graph::AndOp>},
-      {"Cast", 13, kMaxOpset, castTo},
+      {"Cast", 13, kMaxOpset, cast},
       {"CastLike", 15, kMaxOpset, castLike},
       {"Div", 13, kMaxOpset, binary<graph::DivOp>},
       {"Ceil", 13, kMaxOpset, unary<graph::CeilOp>},
@@ -193,9 +218,9 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Less", 13, kMaxOpset, binary<graph::LessOp>},
       {"LessOrEqual", 12, kMaxOpset, binary<graph::LessEqualOp>},
       {"Log", 13, kMaxOpset, unary<graph::LogOp>},
-      {"Max", 13, kMaxOpset, variadic<graph::MaxOp>},
+      {"Max", 13, kMaxOpset, extremum<true>},
       {"Mean", 13, kMaxOpset, mean},
-      {"Min", 13, kMaxOpset, variadic<graph::MinOp>},
+      {"Min", 13, kMaxOpset, extremum<false>},
       {"Mod", 13, kMaxOpset, mod},
       {"Mul", 13, kMaxOpset, binary<graph::MulOp>},
       {"Neg", 13, kMaxOpset, unary<graph::NegOp>},

@@ -1,5 +1,6 @@
 //===- Importer.cpp - from a model's nodes to @forward ---------------------===//
 
+#include "FreezeUnreached.h"
 #include "InputShapes.h"
 #include "MarkIndices.h"
 #include "OpTable.h"
@@ -39,6 +40,7 @@ private:
   LogicalResult indexNodes();
   LogicalResult chooseLoss();
   LogicalResult orderNodes();
+  LogicalResult chooseModelType();
   LogicalResult makeFunction();
   LogicalResult bindInitializers(const onnx::NodeProto &node);
   LogicalResult buildNode(const onnx::NodeProto &node);
@@ -46,6 +48,8 @@ private:
   mlir::Value readBinding(StringRef name);
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
+  LogicalResult checkDeclarations();
+  LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRef what);
   LogicalResult addStatistics(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   void fillReport(ImportReport &report);
@@ -78,6 +82,12 @@ const onnx::ValueInfoProto *Importer::findInput(StringRef name) const {
 }
 
 LogicalResult Importer::indexNodes() {
+  for (auto [values, what] : {std::pair(&file.graph().input(), "inputs"), {&file.graph().output(), "outputs"}}) {
+    llvm::StringSet<> names;
+    for (const onnx::ValueInfoProto &value : *values)
+      if (!names.insert(value.name()).second)
+        return error() << "the model has two " << what << " named '" << value.name() << "'";
+  }
   for (auto [i, node] : llvm::enumerate(file.graph().node()))
     for (const std::string &output : node.output()) {
       if (output.empty())
@@ -225,14 +235,37 @@ LogicalResult Importer::makeFunction() {
     return failure();
 
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  SmallVector<Type> arguments(types->begin(), types->end());
+  SmallVector<Type> arguments;
+  for (RankedTensorType type : *types)
+    arguments.push_back(isNarrow(type.getElementType())
+                            ? RankedTensorType::get(type.getShape(), builder.getF32Type())
+                            : type);
   function = func::FuncOp::create(builder, location, "forward", builder.getFunctionType(arguments, {}));
   Block *body = function.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
     function.setArgAttr(i, graph::kNameAttr, builder.getStringAttr(input->name()));
-    bindings[input->name()] = {body->getArgument(i), {}, {}};
+    Type element = (*types)[i].getElementType();
+    if (isNarrow(element))
+      function.setArgAttr(i, graph::kSourceAttr, TypeAttr::get(element));
+    bindings[input->name()] = {body->getArgument(i), {}, {}, isNarrow(element) ? element : Type()};
   }
   emitter.builder.setInsertionPointToEnd(body);
+  for (const onnx::ValueInfoProto *input : inputs)
+    if (Binding &binding = bindings[input->name()]; binding.narrow)
+      binding.value = emitter.rounded(binding.value, binding.narrow);
+  return success();
+}
+
+/// A model whose parameters are all of one narrow type is stored in it, not computed in it.
+LogicalResult Importer::chooseModelType() {
+  if (options.outputs)
+    return success();
+  FailureOr<Type> type = initializers.modelType(needed);
+  if (failed(type))
+    return failure();
+  emitter.modelType = *type;
+  if (*type)
+    module->setAttr(graph::kModelTypeAttr, TypeAttr::get(*type));
   return success();
 }
 
@@ -241,15 +274,13 @@ LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
     int index = name.empty() || bindings.count(name) ? -1 : file.findInitializer(name);
     if (index < 0)
       continue;
-    if (name == "forward")
-      return error() << "initializer 'forward' has a name that the compiler uses, rename it";
     FailureOr<Initializer> made = initializers.make(index);
     if (failed(made))
       return failure();
     if (made->parameter)
-      bindings[name] = {{}, made->parameter, {}};
+      bindings[name] = {{}, made->parameter, {}, made->narrow};
     else
-      bindings[name] = {emitter.constant(made->constant), {}, {}};
+      bindings[name] = {emitter.constant(made->constant), {}, {}, made->narrow};
   }
   return success();
 }
@@ -288,8 +319,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
 mlir::Value Importer::readBinding(StringRef name) {
   Binding &binding = bindings[name];
   if (binding.parameter)
-    return graph::ReadOp::create(emitter.builder, emitter.location, binding.parameter.getType(),
-                                 FlatSymbolRefAttr::get(binding.parameter.getSymNameAttr()));
+    return emitter.read(binding);
   if (!binding.value)
     error() << (options.outputs ? "output '" : "the loss reads '") << name
             << (options.outputs ? "' is no tensor" : "', which is no tensor");
@@ -334,7 +364,7 @@ FailureOr<mlir::Value> Importer::buildLoss() {
             index, targetType,
             b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))), location)))
       return failure();
-    bindings[loss.target] = {function.getArgument(index), {}, {}};
+    bindings[loss.target] = {function.getArgument(index), {}, {}, {}};
     auto data = microBatchShape(options, loss.target, targetType.getRank(), location);
     if (failed(data))
       return failure();
@@ -382,6 +412,8 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
     return failure();
   for (const std::string &output : outputs) {
     results.push_back(readBinding(output));
+    if (Type narrow = bindings[output].narrow)
+      results.back() = emitter.convert(results.back(), narrow);
     if (!results.back())
       return failure();
   }
@@ -395,9 +427,9 @@ LogicalResult Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
     graph::ParameterOp parameter = statistic.parameter;
     if (!seen.insert(parameter.getSymNameAttr()).second)
       return error()
-             << "running statistic '" << parameter.getSymName()
+             << "running statistic '" << parameter.getModelName()
              << "' belongs to two batch normalizations that train, expected one of its own for each (-untie='"
-             << parameter.getSymName() << "' takes apart what an exporter merged)";
+             << parameter.getModelName() << "' takes apart what an exporter merged)";
     results.push_back(statistic.value);
     parameter->setAttr(graph::kStatisticAttr, emitter.builder.getUnitAttr());
   }
@@ -435,7 +467,57 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
     if (!read.contains(parameter.getSymName()))
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
+  if (!options.outputs)
+    freezeUnreached(module);
+  if (options.report)
+    options.report->initializers = initializers.report();
   return verify(module);
+}
+
+/// Compares what the model declares about a value with what its nodes give.
+LogicalResult Importer::checkDeclaration(const onnx::ValueInfoProto &info, StringRef what) {
+  auto found = bindings.find(info.name());
+  const onnx::TypeProto_Tensor &declared = info.type().tensor_type();
+  if (found == bindings.end() || !found->second.value || !info.type().has_tensor_type())
+    return success();
+  RankedTensorType type = Emitter::typeOf(found->second.value);
+  Type element = found->second.narrow ? found->second.narrow : type.getElementType();
+  if (declared.elem_type() != onnx::TensorProto::UNDEFINED) {
+    Type expected = elementType(declared.elem_type(), what + " '" + info.name() + "'", location);
+    if (!expected)
+      return failure();
+    if (expected != element)
+      return error() << what << " '" << info.name() << "' is declared as " << expected << ", but is computed as "
+                     << element;
+  }
+  if (!declared.has_shape())
+    return success();
+  bool fits = declared.shape().dim_size() == type.getRank();
+  for (int64_t i = 0; fits && i < type.getRank(); ++i)
+    fits = !declared.shape().dim(i).has_dim_value() ||
+           declared.shape().dim(i).dim_value() == type.getDimSize(i);
+  if (fits)
+    return success();
+  std::string shape;
+  llvm::raw_string_ostream stream(shape);
+  llvm::interleaveComma(declared.shape().dim(), stream, [&](const auto &dim) {
+    if (dim.has_dim_value())
+      stream << dim.dim_value();
+    else
+      stream << (dim.dim_param().empty() ? "?" : dim.dim_param());
+  });
+  return error() << what << " '" << info.name() << "' is declared with the shape [" << shape
+                 << "], but is computed as " << type;
+}
+
+LogicalResult Importer::checkDeclarations() {
+  for (const onnx::ValueInfoProto &output : file.graph().output())
+    if (failed(checkDeclaration(output, "output")))
+      return failure();
+  for (const onnx::ValueInfoProto &info : file.graph().value_info())
+    if (failed(checkDeclaration(info, "value")))
+      return failure();
+  return success();
 }
 
 void Importer::fillReport(ImportReport &report) {
@@ -455,12 +537,14 @@ void Importer::fillReport(ImportReport &report) {
 
 LogicalResult Importer::run() {
   if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) ||
-      failed(initializers.classify()) || failed(makeFunction()))
+      failed(initializers.readRules()) || failed(chooseModelType()) || failed(makeFunction()))
     return failure();
   warnOfMergedInitializers(file, nodes, location);
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))
       return failure();
+  if (failed(checkDeclarations()))
+    return failure();
   if (options.report)
     fillReport(*options.report);
   if (options.outputs) {

@@ -174,7 +174,7 @@ static LogicalResult oneHot(NodeBuilder &n) {
   Value places = e.reshape(e.countedFromFront(indices, depth), shape);
   Value isHot = e.equal(places, e.counting(e.builder.getI64Type(), depth, *axis, rank));
   Value off = e.reshape(e.slice(values, 0, 0, 1), {}), on = e.reshape(e.slice(values, 0, 1, 1), {});
-  return n.set(0, e.where(isHot, on, off));
+  return n.set(0, e.where(isHot, on, off), n.narrow(2));
 }
 
 /// The largest k along an axis, in order: an element's rank is how many come before it, equal ones

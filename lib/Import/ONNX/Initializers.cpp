@@ -1,4 +1,4 @@
-//===- Initializers.cpp - which initializers are parameters ----------------===//
+//===- Initializers.cpp - what initializers become -------------------------===//
 
 #include "Initializers.h"
 
@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #define XXH_INLINE_ALL
@@ -24,81 +25,21 @@ static constexpr int64_t kFoldedFloatBytes = 1 << 10;
 /// Integers and bools up to this size are constants.
 static constexpr int64_t kFoldedIntegerBytes = 1 << 20;
 
-/// torch.export's mark of what an initializer was.
-static constexpr StringLiteral kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
-
-LogicalResult Initializers::classify() {
-  Location location = module.getLoc();
-  for (const onnx::ValueInfoProto &info : file.graph().value_info())
-    for (const onnx::StringStringEntryProto &entry : info.metadata_props())
-      if (entry.key() == kKindKey && entry.value() == "BUFFER")
-        buffers.insert(info.name());
-  // Where an exporter has merged equal initializers it writes an Identity for the others.
-  llvm::StringMap<StringRef> copies;
-  for (const onnx::NodeProto &node : file.graph().node())
-    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1)
-      copies[node.output(0)] = node.input(0);
-  auto original = [&](StringRef name) {
-    for (size_t left = copies.size(); left && copies.count(name); --left)
-      name = copies[name];
-    return name;
-  };
-  for (const onnx::NodeProto &node : file.graph().node())
-    if (node.op_type() == "BatchNormalization")
-      for (int i : {3, 4})
-        if (i < node.input_size()) {
-          statistics.insert(original(node.input(i)));
-          if (NodeBuilder::normalizesByBatch(node, file.opset(), options.batchNorm))
-            folded.insert(original(node.input(i)));
-        }
-  // Numbers that decide shapes.
-  for (const onnx::NodeProto &node : file.graph().node())
-    if (node.op_type() == "Resize")
-      for (int i : {1, 2})
-        if (i < node.input_size())
-          sizes.insert(node.input(i));
-  if (failed(checkGlobs(file, "freeze", options.freeze, location)) ||
-      failed(checkGlobs(file, "train", options.train, location)))
-    return failure();
-  // Every glob of -train must name something that can be trained.
-  for (const std::string &glob : options.train) {
-    const onnx::TensorProto *integer = nullptr;
-    bool trains = false;
-    for (const onnx::TensorProto &tensor : file.graph().initializer()) {
-      if (!matches(glob, tensor.name()))
-        continue;
-      Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", location);
-      if (!element)
-        return failure();
-      if (isa<FloatType>(element))
-        trains = true;
-      else
-        integer = &tensor;
-    }
-    if (!trains)
-      return emitError(location) << "-train=" << glob << " names initializer '" << integer->name()
-                                 << "' of type "
-                                 << onnx::TensorProto::DataType_Name(
-                                        (onnx::TensorProto::DataType)integer->data_type())
-                                 << ", expected one of floating point";
+FailureOr<Type> Initializers::modelType(const llvm::StringSet<> &needed) {
+  Type common;
+  for (const onnx::TensorProto &tensor : file.graph().initializer()) {
+    if (!needed.contains(tensor.name()))
+      continue;
+    Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", module.getLoc());
+    if (!element)
+      return failure();
+    if (!isa<FloatType>(element) || rules.decide(tensor, element).role != Role::Trained)
+      continue;
+    if (!isNarrow(element) || (common && common != element))
+      return Type();
+    common = element;
   }
-  return success();
-}
-
-StringRef Initializers::whyFrozen(const onnx::TensorProto &tensor, RankedTensorType type) const {
-  if (!isa<FloatType>(type.getElementType()))
-    return type.getElementType().isInteger(1) ? "bool" : "integer";
-  if (matches(options.freeze, tensor.name()))
-    return "-freeze";
-  if (matches(options.train, tensor.name()))
-    return "";
-  if (type.getRank() == 0 || type.getNumElements() <= 1)
-    return "single element";
-  if (sizes.contains(tensor.name()))
-    return "size";
-  if (statistics.contains(tensor.name()))
-    return "running statistic";
-  return buffers.contains(tensor.name()) ? "buffer" : "";
+  return common;
 }
 
 FailureOr<Initializer> Initializers::make(int index) {
@@ -109,22 +50,55 @@ FailureOr<Initializer> Initializers::make(int index) {
   if (!type)
     return failure();
 
-  StringRef why = whyFrozen(tensor, type);
-  bool isFloat = isa<FloatType>(type.getElementType());
-  bool isFolded =
-      !why.empty() && graph::numBytes(type) <= (isFloat ? kFoldedFloatBytes : kFoldedIntegerBytes);
-  // What was frozen by hand stays a weight, whatever its size.
-  if (why == "-freeze" && type.getNumElements() > 1)
-    isFolded = false;
+  Type element = type.getElementType(), narrow = isNarrow(element) ? element : Type();
+  ParameterRule rule = rules.decide(tensor, element);
+  if (rule.role == Role::Trained && element.isF64())
+    return emitError(location) << what << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
+                               << "the model (model.float() in PyTorch), or keep it as it is with -freeze="
+                               << tensor.name();
+  bool isSmall =
+      graph::numBytes(type) <= (isa<FloatType>(element) ? kFoldedFloatBytes : kFoldedIntegerBytes);
   // What training changes is no constant.
-  if (folded.contains(tensor.name()))
-    isFolded = false;
-  if (isFolded || type.getNumElements() == 0) {
+  bool isWeight = rule.role == Role::Trained || rule.role == Role::Frozen || rules.isFolded(tensor.name());
+  if ((isSmall && !isWeight) || type.getNumElements() == 0) {
     FailureOr<DenseElementsAttr> constant = makeConstant(index, type);
-    return failed(constant) ? FailureOr<Initializer>() : Initializer{{}, *constant};
+    if (failed(constant))
+      return failure();
+    made[index] = "";
+    return Initializer{{}, narrow ? widened(*constant) : *constant, narrow};
   }
-  FailureOr<graph::ParameterOp> parameter = makeParameter(index, type, why);
-  return failed(parameter) ? FailureOr<Initializer>() : Initializer{*parameter, {}};
+  FailureOr<graph::ParameterOp> parameter = makeParameter(index, type, rule);
+  if (failed(parameter))
+    return failure();
+  made[index] = parameter->getSymName().str();
+  return Initializer{*parameter, {}, narrow};
+}
+
+std::vector<ImportReport::Initializer> Initializers::report() {
+  std::vector<ImportReport::Initializer> rows;
+  for (auto [index, tensor] : llvm::enumerate(file.graph().initializer())) {
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
+    RankedTensorType type = tensorType(tensor, "initializer", module.getLoc());
+    auto found = made.find(index);
+    bool isConstant = found != made.end() && found->second.empty();
+    auto parameter = found == made.end() || isConstant
+                         ? graph::ParameterOp()
+                         : module.lookupSymbol<graph::ParameterOp>(found->second);
+    if (!type || (!isa<FloatType>(type.getElementType()) && !parameter))
+      continue;
+    ParameterRule rule = rules.decide(tensor, type.getElementType());
+    ImportReport::Initializer row{tensor.name(), type, ImportReport::Unused, rule.why};
+    if (parameter && !parameter.getFrozen())
+      row.use = ImportReport::Trained;
+    else if (parameter && !parameter.getConstant())
+      row.use = ImportReport::Frozen;
+    else if (parameter || isConstant)
+      row.use = ImportReport::Constant;
+    if (parameter && parameter.getWhy())
+      row.why = *parameter.getWhy();
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 /// Checks that an extent has the type's size.
@@ -190,7 +164,21 @@ FailureOr<Extent> Initializers::spill(StringRef bytes) {
   return extent;
 }
 
-FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTensorType type, StringRef why) {
+std::string Initializers::symbolOf(StringRef name) {
+  static const llvm::Regex own("^(forward|evaluate|micro_batch|update|update\\..*|block[0-9]+\\..*)$");
+  std::string symbol = name.str();
+  auto isTaken = [&] {
+    return own.match(symbol) || symbols.contains(symbol) ||
+           (symbol != name && file.findInitializer(symbol) >= 0);
+  };
+  while (isTaken())
+    symbol = "~" + symbol;
+  symbols.insert(symbol);
+  return symbol;
+}
+
+FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTensorType type,
+                                                          const ParameterRule &rule) {
   const onnx::TensorProto &tensor = file.graph().initializer(index);
   const std::string &name = tensor.name();
   Location location = module.getLoc();
@@ -227,12 +215,18 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       fileBytes = builder.getI64IntegerAttr(data->getBufferSize());
     }
   }
-  auto parameter = graph::ParameterOp::create(
-      builder, location, builder.getStringAttr(name), TypeAttr::get(type), builder.getStringAttr(extent.file),
+  Type element = type.getElementType();
+  std::string symbol = symbolOf(name);
+  bool trained = rule.role == Role::Trained;
+  auto unit = [&](bool holds) { return holds ? builder.getUnitAttr() : UnitAttr(); };
+  if (isNarrow(element))
+    type = RankedTensorType::get(type.getShape(), builder.getF32Type());
+  return graph::ParameterOp::create(
+      builder, location, builder.getStringAttr(symbol), TypeAttr::get(type), builder.getStringAttr(extent.file),
       builder.getI64IntegerAttr(extent.offset), builder.getI64IntegerAttr(bytes), fileBytes, chunks,
-      why.empty() ? UnitAttr() : builder.getUnitAttr(),
-      why.empty() ? StringAttr() : builder.getStringAttr(why));
-  return parameter;
+      unit(!trained), trained ? StringAttr() : builder.getStringAttr(rule.why),
+      unit(rule.role == Role::Constant), symbol == name ? StringAttr() : builder.getStringAttr(name),
+      isNarrow(element) ? TypeAttr::get(element) : TypeAttr());
 }
 
 void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes,

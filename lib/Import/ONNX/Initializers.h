@@ -1,13 +1,13 @@
-//===- Initializers.h - which initializers are parameters --------*- C++ -*-===//
+//===- Initializers.h - what initializers become -----------------*- C++ -*-===//
 
 #ifndef DSOPT_LIB_IMPORT_ONNX_INITIALIZERS_H
 #define DSOPT_LIB_IMPORT_ONNX_INITIALIZERS_H
 
-#include "ModelFile.h"
+#include "ParameterRules.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Import/ImportONNX.h"
-#include "llvm/ADT/StringSet.h"
+
+#include <map>
 
 namespace dsopt::onnx_import {
 
@@ -16,35 +16,41 @@ struct Initializer {
   /// Null: it is the constant.
   graph::ParameterOp parameter;
   mlir::DenseElementsAttr constant;
+  /// Its type in the model, where it is computed in f32 instead.
+  mlir::Type narrow;
 };
 
-/// Decides for each initializer whether it is trained, and makes parameters and
-/// constants of those that are asked for.
+/// Makes parameters and constants of the initializers that are asked for, and keeps what was decided.
 class Initializers {
 public:
   Initializers(ModelFile &file, const ImportOptions &options, mlir::ModuleOp module)
-      : file(file), options(options), module(module) {}
+      : file(file), options(options), module(module), rules(file, options, module.getLoc()) {}
 
-  /// Reads the model's marks and checks the globs.
-  mlir::LogicalResult classify();
+  /// Reads what decides; see ParameterRules.
+  mlir::LogicalResult readRules() { return rules.read(); }
+  /// f16 or bf16, if all parameters among the `needed` initializers are of that type.
+  mlir::FailureOr<mlir::Type> modelType(const llvm::StringSet<> &needed);
   /// Makes what the initializer of this index becomes.
   mlir::FailureOr<Initializer> make(int index);
+  /// What became of each float initializer and of other weights, in the file's order.
+  std::vector<ImportReport::Initializer> report();
 
 private:
-  /// Why an initializer is not trained; empty if it is.
-  mlir::StringRef whyFrozen(const onnx::TensorProto &tensor, mlir::RankedTensorType type) const;
   mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type,
-                                                    mlir::StringRef why);
+                                                    const ParameterRule &rule);
   mlir::FailureOr<mlir::DenseElementsAttr> makeConstant(int index, mlir::RankedTensorType type);
+  /// A symbol that is none of the compiler's own: the name, if it can be.
+  std::string symbolOf(mlir::StringRef name);
   /// Writes the bytes beside the output; the file's name holds their hash.
   mlir::FailureOr<Extent> spill(mlir::StringRef bytes);
 
   ModelFile &file;
   const ImportOptions &options;
   mlir::ModuleOp module;
-  llvm::StringSet<> buffers, statistics, sizes;
-  /// Statistics that micro-batches are folded into.
-  llvm::StringSet<> folded;
+  ParameterRules rules;
+  /// By index, of those that were made: the parameter's symbol, empty for a constant.
+  std::map<int, std::string> made;
+  llvm::StringSet<> symbols;
 };
 
 /// Warns where one float initializer is the scale or bias of two operations.

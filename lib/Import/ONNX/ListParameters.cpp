@@ -1,42 +1,107 @@
-//===- ListParameters.cpp - a table of the parameters ----------------------===//
+//===- ListParameters.cpp - what became of the initializers ----------------===//
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
+using namespace dsopt;
 
-void dsopt::listParameters(ModuleOp module, llvm::raw_ostream &os) {
-  struct Row {
-    std::string name, type, bytes, use;
-  };
-  std::vector<Row> rows{{"name", "type", "bytes", "use"}};
-  int64_t trained = 0, elements = 0, bytes = 0;
+static StringRef nameOf(ImportReport::Use use) {
+  static const StringLiteral names[] = {"trained", "frozen", "constant", "unused"};
+  return names[use];
+}
+
+static std::string textOf(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (int64_t size : type.getShape())
+    stream << size << "x";
+  stream << type.getElementType();
+  return text;
+}
+
+std::vector<ImportReport::Initializer> dsopt::parametersOf(ModuleOp module) {
+  std::vector<ImportReport::Initializer> rows;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     auto type = cast<RankedTensorType>(parameter.getType());
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    for (int64_t size : type.getShape())
-      stream << size << "x";
-    stream << type.getElementType();
-    std::string use = "trained";
-    if (parameter.getFrozen())
-      use = ("frozen (" + parameter.getWhy().value_or("?") + ")").str();
-    rows.push_back({parameter.getSymName().str(), text, std::to_string(parameter.getBytes()), use});
-    trained += !parameter.getFrozen();
-    elements += parameter.getFrozen() ? 0 : type.getNumElements();
-    bytes += parameter.getFrozen() ? 0 : parameter.getBytes();
+    ImportReport::Use use = !parameter.getFrozen()    ? ImportReport::Trained
+                            : parameter.getConstant() ? ImportReport::Constant
+                                                      : ImportReport::Frozen;
+    rows.push_back({parameter.getModelName().str(),
+                    RankedTensorType::get(type.getShape(), parameter.getSourceType()), use,
+                    parameter.getWhy().value_or("").str()});
   }
-  size_t widths[3] = {0, 0, 0};
-  for (const Row &row : rows) {
-    widths[0] = std::max(widths[0], row.name.size());
-    widths[1] = std::max(widths[1], row.type.size());
-    widths[2] = std::max(widths[2], row.bytes.size());
+  return rows;
+}
+
+static void listAsJson(ArrayRef<ImportReport::Initializer> initializers, llvm::raw_ostream &os) {
+  llvm::json::OStream json(os, 1);
+  json.array([&] {
+    for (const ImportReport::Initializer &row : initializers)
+      json.object([&] {
+        json.attribute("name", llvm::json::fixUTF8(row.name));
+        json.attribute("type", textOf(row.type));
+        json.attribute("bytes", graph::numBytes(row.type));
+        json.attribute("use", nameOf(row.use));
+        json.attribute("why", row.why);
+      });
+  });
+  os << "\n";
+}
+
+void dsopt::listParameters(ArrayRef<ImportReport::Initializer> initializers, bool json,
+                           llvm::raw_ostream &os) {
+  if (json)
+    return listAsJson(initializers, os);
+  using Row = std::array<std::string, 5>;
+  std::vector<Row> rows{{"name", "type", "bytes", "use", "why"}};
+  int64_t trained = 0, elements = 0, bytes = 0;
+  for (const ImportReport::Initializer &one : initializers) {
+    rows.push_back({one.name, textOf(one.type), std::to_string(graph::numBytes(one.type)),
+                    nameOf(one.use).str(), one.why});
+    if (one.use != ImportReport::Trained)
+      continue;
+    ++trained;
+    elements += one.type.getNumElements();
+    bytes += graph::numBytes(one.type);
   }
+  std::array<size_t, 5> widths{};
   for (const Row &row : rows)
-    os << llvm::left_justify(row.name, widths[0]) << "  " << llvm::left_justify(row.type, widths[1]) << "  "
-       << llvm::right_justify(row.bytes, widths[2]) << "  " << row.use << "\n";
-  os << trained << " of " << rows.size() - 1 << " parameters are trained: " << elements << " elements, "
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  for (const Row &row : rows)
+    os << llvm::left_justify(row[0], widths[0]) << "  " << llvm::left_justify(row[1], widths[1]) << "  "
+       << llvm::right_justify(row[2], widths[2]) << "  " << llvm::left_justify(row[3], widths[3]) << "  "
+       << row[4] << "\n";
+  os << trained << " of " << rows.size() - 1 << " initializers are trained: " << elements << " elements, "
      << bytes << " bytes\n";
+}
+
+std::string dsopt::summarizeParameters(ArrayRef<ImportReport::Initializer> initializers) {
+  llvm::MapVector<StringRef, int64_t> others;
+  int64_t trained = 0, used = 0;
+  for (const ImportReport::Initializer &one : initializers) {
+    // Numbers that operators mean as such are nobody's weights.
+    bool isNumber = one.use == ImportReport::Constant && one.type.getNumElements() == 1;
+    if (one.use == ImportReport::Unused || isNumber)
+      continue;
+    ++used;
+    if (one.use == ImportReport::Trained)
+      ++trained;
+    else
+      ++others[one.why];
+  }
+  if (others.empty())
+    return "";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << trained << " of " << used << " initializers are trained; left as they are: ";
+  llvm::interleaveComma(others, stream,
+                        [&](auto &entry) { stream << entry.first << " (" << entry.second << ")"; });
+  stream << "; -list-parameters names them";
+  return text;
 }

@@ -19,13 +19,14 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
     LogicalResult result = success();
     module.walk([&, row = row](graph::GatherOp gather) {
       auto read = gather.getData().getDefiningOp<graph::ReadOp>();
-      if (!read || gather.getAxis() != 0 || !pattern->match(read.getState()))
+      auto parameter = read ? module.lookupSymbol<graph::ParameterOp>(read.getState()) : nullptr;
+      if (!parameter || gather.getAxis() != 0 || !pattern->match(parameter.getModelName()))
         return;
       found = true;
       int64_t rows = cast<ShapedType>(gather.getData().getType()).getDimSize(0);
       if (row < 0 || row >= rows)
         result = module.emitError("-padding-index=")
-                 << read.getState() << "=" << row << ": the embedding has " << rows << " rows";
+                 << parameter.getModelName() << "=" << row << ": the embedding has " << rows << " rows";
       gather->setAttr(graph::kPaddingIndexAttr, Builder(module.getContext()).getI64IntegerAttr(row));
     });
     if (failed(result))

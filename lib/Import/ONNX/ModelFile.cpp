@@ -281,6 +281,7 @@ void ModelFile::copyInitializer(int initializer, StringRef name) {
   onnx::TensorProto copy = proto.graph().initializer(initializer);
   copy.set_name(name.str());
   *proto.mutable_graph()->add_initializer() = std::move(copy);
+  copiedFrom[name] = originalName(proto.graph().initializer(initializer).name()).str();
   byName[name] = extents.size();
   extents.push_back(Extent(extents[initializer]));
 }

@@ -52,6 +52,11 @@ public:
   const Extent &extent(int initializer) const { return extents[initializer]; }
   /// Adds a copy of an initializer under another name; its bytes are the same.
   void copyInitializer(int initializer, llvm::StringRef name);
+  /// What an initializer was called before it was copied.
+  llvm::StringRef originalName(llvm::StringRef name) const {
+    auto found = copiedFrom.find(name);
+    return found == copiedFrom.end() ? name : llvm::StringRef(found->second);
+  }
 
   /// The bytes of a file of weights, mapped; null with an error where `extent`
   /// does not lie in it. `absent` is set instead where there is no such file.
@@ -69,6 +74,7 @@ private:
   int64_t version = 0;
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
+  llvm::StringMap<std::string> copiedFrom;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 

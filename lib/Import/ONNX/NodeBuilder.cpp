@@ -4,6 +4,7 @@
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -94,6 +95,42 @@ Value Emitter::convert(Value value, Type element) {
   if (!value || elementOf(value) == element)
     return value;
   return shaped<graph::CastOp>(value, shapeOf(value), element);
+}
+
+/// Whether every element of a value is one of the type's.
+bool Emitter::holds(Value value, Type narrow) {
+  Operation *op = value.getDefiningOp();
+  if (exact.contains({value, narrow}))
+    return true;
+  if (!op)
+    return false;
+  if (auto round = dyn_cast<graph::RoundToOp>(op))
+    return round.getTo() == narrow;
+  if (auto cast = dyn_cast<graph::CastOp>(op))
+    return elementOf(cast.getInput()) == narrow || elementOf(cast.getInput()).isInteger(1);
+  // What only moves or chooses among elements.
+  bool chooses = isa<graph::ReshapeOp, graph::ExpandOp, graph::TransposeOp, graph::SliceOp, graph::ConcatOp,
+                     graph::GatherOp, graph::GatherElementsOp, graph::WhereOp, graph::MinOp, graph::MaxOp,
+                     graph::NegOp, graph::AbsOp, graph::ReluOp, graph::ReduceMaxOp, graph::ReduceMinOp>(op);
+  return chooses && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !isa<FloatType>(elementOf(operand)) || holds(operand, narrow);
+         });
+}
+
+Value Emitter::read(const Binding &binding) {
+  graph::ParameterOp parameter = binding.parameter;
+  Value value = graph::ReadOp::create(builder, location, parameter.getType(),
+                                      FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+  return binding.narrow ? rounded(value, binding.narrow) : value;
+}
+
+Value Emitter::rounded(Value value, Type narrow) {
+  if (!value || narrow == modelType || holds(value, narrow))
+    return value;
+  Value result = make<graph::RoundToOp>(value, attr("to", TypeAttr::get(narrow)));
+  if (result)
+    exact.insert({result, narrow});
+  return result;
 }
 
 Value Emitter::transpose(Value value, ArrayRef<int64_t> permutation) {
@@ -232,8 +269,7 @@ Value NodeBuilder::input(int index) {
     return {};
   }
   if (binding.parameter)
-    return graph::ReadOp::create(e.builder, e.location, binding.parameter.getType(),
-                                 FlatSymbolRefAttr::get(binding.parameter.getSymNameAttr()));
+    return e.read(binding);
   if (!binding.value)
     error() << "reads '" << node.input(index) << "', an output that is not available";
   return binding.value;
@@ -290,11 +326,41 @@ const std::vector<Value> *NodeBuilder::sequence(int index) {
   return &*bindings[node.input(index)].sequence;
 }
 
-LogicalResult NodeBuilder::set(int output, Value value) {
+Type NodeBuilder::narrowByInputs() const {
+  for (const std::string &name : node.input()) {
+    auto found = name.empty() ? bindings.end() : bindings.find(name);
+    if (found == bindings.end())
+      continue;
+    Binding &binding = found->second;
+    Type type = binding.parameter ? binding.parameter.getType() : Type();
+    if (binding.sequence)
+      type = binding.sequence->empty() ? Type() : binding.sequence->front().getType();
+    else if (binding.value)
+      type = binding.value.getType();
+    if (type && isa<FloatType>(getElementTypeOrSelf(type)))
+      return binding.narrow;
+  }
+  return {};
+}
+
+LogicalResult NodeBuilder::set(int output, Value value) { return set(output, value, narrowByInputs()); }
+
+LogicalResult NodeBuilder::set(int output, Value value, Type narrow) {
+  if (!value)
+    return failure();
+  // Elsewhere the type is what an attribute says (a constant, a cast).
+  if (Type element = Emitter::elementOf(value); isNarrow(element)) {
+    narrow = element;
+    value = e.convert(value, e.builder.getF32Type());
+  }
+  if (!Emitter::elementOf(value).isF32())
+    narrow = {};
+  if (narrow)
+    value = e.rounded(value, narrow);
   if (!value)
     return failure();
   if (wants(output))
-    bindings[node.output(output)] = {value, {}, {}};
+    bindings[node.output(output)] = {value, {}, {}, narrow};
   return success();
 }
 
@@ -302,7 +368,7 @@ LogicalResult NodeBuilder::set(int output, std::vector<Value> sequence) {
   if (llvm::is_contained(sequence, Value()))
     return failure();
   if (wants(output))
-    bindings[node.output(output)] = {{}, {}, std::move(sequence)};
+    bindings[node.output(output)] = {{}, {}, std::move(sequence), narrowByInputs()};
   return success();
 }
 
@@ -318,6 +384,18 @@ LogicalResult NodeBuilder::alias(int index) {
 //===----------------------------------------------------------------------===//
 // NodeBuilder: attributes
 //===----------------------------------------------------------------------===//
+
+StringRef NodeBuilder::torchOperator() const {
+  for (const onnx::StringStringEntryProto &entry : node.metadata_props())
+    if (entry.key() == "pkg.torch.onnx.fx_node") {
+      // "%y : ... = call_function[target=torch.ops.aten.clamp_min.default](...)"
+      StringRef rest = StringRef(entry.value()).split("torch.ops.aten.").second;
+      return rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    } else if (entry.key() == "dsopt.operator") {
+      return entry.value();
+    }
+  return "";
+}
 
 const onnx::AttributeProto *NodeBuilder::attribute(StringRef name) const {
   for (const onnx::AttributeProto &attribute : node.attribute())

@@ -31,6 +31,8 @@ struct Binding {
   graph::ParameterOp parameter;
   /// The elements, if it is a sequence. Sequences never enter the IR.
   std::optional<std::vector<Value>> sequence;
+  /// The model's element type, where the value is computed in f32 instead: f16 or bf16.
+  Type narrow;
 };
 using Bindings = llvm::StringMap<Binding>;
 
@@ -52,6 +54,9 @@ public:
   std::vector<Statistic> statistics;
   /// Batch normalizations with running statistics that stay as they are.
   int64_t frozenNorms = 0;
+  /// The type that the model's parameters have, if it is f16 or bf16: then it says how the model is stored,
+  /// and values of it are not rounded.
+  Type modelType;
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(location); }
 
@@ -114,6 +119,10 @@ public:
   Value reshape(Value value, ArrayRef<int64_t> shape);
   Value expand(Value value, ArrayRef<int64_t> shape);
   Value convert(Value value, Type element);
+  /// The present value of a parameter.
+  Value read(const Binding &binding);
+  /// A value of f32 as the model's type `narrow` holds it.
+  Value rounded(Value value, Type narrow);
   Value transpose(Value value, ArrayRef<int64_t> permutation);
   Value slice(Value value, int64_t axis, int64_t start, int64_t size);
   /// A product by the rules of graph.matmul, operands of any rank as in ONNX.
@@ -131,6 +140,10 @@ public:
   Value div(Value lhs, Value rhs) { return make<graph::DivOp>({lhs, rhs}); }
   Value minimum(Value lhs, Value rhs) { return make<graph::MinOp>({lhs, rhs}); }
   Value maximum(Value lhs, Value rhs) { return make<graph::MaxOp>({lhs, rhs}); }
+  Value lessEqual(Value lhs, Value rhs) { return make<graph::LessEqualOp>({lhs, rhs}); }
+  /// Bounds by numbers: what is at its bound has no gradient, as PyTorch's clamp has it.
+  Value atLeast(Value value, Value bound) { return where(lessEqual(value, bound), bound, value); }
+  Value atMost(Value value, Value bound) { return where(lessEqual(bound, value), bound, value); }
   Value less(Value lhs, Value rhs) { return make<graph::LessOp>({lhs, rhs}); }
   Value equal(Value lhs, Value rhs) { return make<graph::EqualOp>({lhs, rhs}); }
   Value where(Value condition, Value lhs, Value rhs) { return make<graph::WhereOp>({condition, lhs, rhs}); }
@@ -161,11 +174,14 @@ public:
   static Type elementOf(Value value) { return typeOf(value).getElementType(); }
 
 private:
+  bool holds(Value value, Type narrow);
   SmallVector<Value> create(StringRef name, ArrayRef<Value> operands, ArrayRef<Type> types,
                             ArrayRef<mlir::NamedAttribute> attributes);
   bool checkShape(ArrayRef<int64_t> shape);
 
   llvm::DenseMap<mlir::Attribute, Value> constants;
+  /// Values that a narrower type holds as they are.
+  llvm::DenseSet<std::pair<Value, Type>> exact;
 };
 
 /// One node of the model.
@@ -180,6 +196,9 @@ public:
   const ImportOptions &options;
 
   StringRef op() const { return node.op_type(); }
+  /// The operator of PyTorch that the node was made from, without namespace and overload ("clamp_min"), where
+  /// the file says so: several become one operator of ONNX with different gradients.
+  StringRef torchOperator() const;
   mlir::InFlightDiagnostic error() { return e.error(); }
 
   int numInputs() const { return node.input_size(); }
@@ -189,6 +208,11 @@ public:
 
   /// An input's value; null with an error where it is missing or a sequence.
   Value input(int index);
+  /// The model's element type of an input, where that is f16 or bf16.
+  Type narrow(int index) const {
+    auto binding = has(index) ? bindings.find(node.input(index)) : bindings.end();
+    return binding == bindings.end() ? Type() : binding->second.narrow;
+  }
   /// The parameter that an input is; null if it is none.
   graph::ParameterOp parameter(int index) const {
     auto binding = has(index) ? bindings.find(node.input(index)) : bindings.end();
@@ -205,8 +229,10 @@ public:
   mlir::FailureOr<int64_t> integer(int index, StringRef what);
   const std::vector<Value> *sequence(int index);
 
-  /// Makes an output stand for a value; fails where that is null.
+  /// Makes an output stand for a value; fails where that is null. Floats have the model's type of the first
+  /// input that has floats, as most operators say, or the type given (null: none that is narrower).
   LogicalResult set(int output, Value value);
+  LogicalResult set(int output, Value value, Type narrow);
   LogicalResult set(int output, std::vector<Value> sequence);
   /// Makes the first output another name of an input.
   LogicalResult alias(int input);
@@ -230,6 +256,8 @@ public:
   mlir::FailureOr<std::optional<SmallVector<int64_t>>> axes(int index, int64_t inputSince, int64_t rank);
 
 private:
+  Type narrowByInputs() const;
+
   const onnx::NodeProto &node;
   Bindings &bindings;
 };

@@ -92,7 +92,7 @@ static LogicalResult rmsNormalization(NodeBuilder &n) {
   if (result && result.getType() != value.getType())
     return n.error() << "has a scale of type " << Emitter::typeOf(scale)
                      << ", expected one that broadcasts to " << Emitter::typeOf(value);
-  return n.set(0, result);
+  return n.set(0, result, n.narrow(1));
 }
 
 /// A value a channel (dimension 1) for operands of `rank`.

@@ -34,11 +34,21 @@ template <typename Op>
 static Value primitive(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   return n.e.reduce<Op>(x, axes, keepdims);
 }
-/// Of bools: as integers meanwhile.
+/// Of bools: as integers meanwhile. PyTorch's max along a dimension gives the gradient to the element whose
+/// index it returns.
 template <typename Op> static Value extreme(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   Type element = Emitter::elementOf(x);
-  if (!element.isInteger(1))
-    return n.e.reduce<Op>(x, axes, keepdims);
+  StringRef source = n.torchOperator();
+  bool isIndexed = ((source == "max" || source == "min") && (int64_t)axes.size() < Emitter::rankOf(x)) ||
+                   source.starts_with("adaptive_max_pool");
+  if (!element.isInteger(1)) {
+    SmallVector<NamedAttribute> attributes{n.e.attr("axes", axes)};
+    if (keepdims)
+      attributes.push_back(n.e.flag("keepdims"));
+    if (isIndexed)
+      attributes.push_back(n.e.flag("first"));
+    return n.e.make<Op>(x, attributes);
+  }
   Value best = n.e.reduce<Op>(n.e.convert(x, n.e.builder.getI32Type()), axes, keepdims);
   if (std::is_same_v<Op, graph::ReduceMaxOp>) // of nothing it is false
     best = n.e.maximum(best, n.e.scalar(0, best));

@@ -5,6 +5,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -45,9 +46,11 @@ FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp mo
 
   onnx::GraphProto &graph = *file->model().mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
-  SymbolTable symbols(module);
+  llvm::StringSet<> parameters;
+  for (auto parameter : module.getOps<graph::ParameterOp>())
+    parameters.insert(parameter.getModelName());
   for (auto [i, tensor] : llvm::enumerate(*graph.mutable_initializer())) {
-    if (symbols.lookup<graph::ParameterOp>(tensor.name()))
+    if (parameters.contains(tensor.name()))
       continue;
     if (failed(inlineData(*file, i, tensor, location)))
       return failure();

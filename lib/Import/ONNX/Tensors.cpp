@@ -137,6 +137,15 @@ DenseElementsAttr constantOf(RankedTensorType type, StringRef bytes) {
   return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(bytes.data(), bytes.size()));
 }
 
+DenseElementsAttr widened(DenseElementsAttr constant) {
+  Type f32 = Float32Type::get(constant.getContext());
+  return cast<DenseFPElementsAttr>(constant).mapValues(f32, [](APFloat number) {
+    bool lost;
+    number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
+    return number.bitcastToAPInt();
+  });
+}
+
 DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const Twine &what, Location location) {
   RankedTensorType type = tensorType(tensor, what, location);
   if (!type)

@@ -20,6 +20,9 @@ bool isSaneShape(llvm::ArrayRef<int64_t> shape);
 /// `location` about `what` where the graph dialect has none.
 mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location);
 
+/// Whether values of a type are computed in f32: f16 and bf16.
+inline bool isNarrow(mlir::Type element) { return element && (element.isF16() || element.isBF16()); }
+
 /// The type of an initializer or an attribute; null with an error.
 mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what,
                                   mlir::Location location);
@@ -31,6 +34,9 @@ llvm::FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, mlir::R
 
 /// A constant of these bytes (a bool takes one).
 mlir::DenseElementsAttr constantOf(mlir::RankedTensorType type, llvm::StringRef bytes);
+
+/// A constant of floats as one of f32.
+mlir::DenseElementsAttr widened(mlir::DenseElementsAttr constant);
 
 /// A tensor that lies in the protobuf as a whole (an attribute of a node).
 mlir::DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const llvm::Twine &what,

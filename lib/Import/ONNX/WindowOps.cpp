@@ -259,7 +259,8 @@ static FailureOr<Windows> poolOf(NodeBuilder &n, Value x, Highs &highs) {
 static TypedAttr least(Type element) {
   if (auto real = dyn_cast<FloatType>(element))
     return FloatAttr::get(real, APFloat::getInf(real.getFloatSemantics(), /*Negative=*/true));
-  return IntegerAttr::get(element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
+  unsigned width = element.getIntOrFloatBitWidth();
+  return IntegerAttr::get(element, element.isUnsignedInteger() ? APInt::getZero(width) : APInt::getSignedMinValue(width));
 }
 
 /// Where in the flattened input the first of the largest elements of each window is.
@@ -297,7 +298,7 @@ static LogicalResult maxPool(NodeBuilder &n) {
   if (failed(w))
     return failure();
   Value windows = makeWindows(n.e, x, 2, *w, least(Emitter::elementOf(x)));
-  Value largest = n.e.reduce<graph::ReduceMaxOp>(windows, kernelAxes(*w), /*keepdims=*/false);
+  Value largest = n.e.make<graph::ReduceMaxOp>(windows, {n.e.attr("axes", kernelAxes(*w)), n.e.flag("first")});
   if (failed(n.set(0, largest)))
     return failure();
   return n.wants(1) ? n.set(1, placesOfLargest(n, x, windows, largest, *w)) : success();
@@ -362,8 +363,13 @@ static LogicalResult lpPool(NodeBuilder &n) {
 
 template <typename Op> static LogicalResult globalPool(NodeBuilder &n) {
   Value x = image(n);
-  return x ? n.set(0, n.e.reduce<Op>(x, llvm::to_vector(llvm::seq<int64_t>(2, Emitter::rankOf(x)))))
-           : failure();
+  if (!x)
+    return failure();
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(2, Emitter::rankOf(x)));
+  SmallVector<NamedAttribute> attributes{n.e.attr("axes", axes), n.e.flag("keepdims")};
+  if (std::is_same_v<Op, graph::ReduceMaxOp>)
+    attributes.push_back(n.e.flag("first"));
+  return n.set(0, n.e.make<Op>(x, attributes));
 }
 
 ArrayRef<OpRow> windowOps() {

@@ -1,7 +1,7 @@
 //===- OpenWeights.cpp - parameters from a safetensors file ----------------===//
 
+#include "Core/FloatTypes.h"
 #include "Core/InitialValues.h"
-#include "Kernels/CPU/Bf16.h"
 
 #include <algorithm>
 #include <atomic>
@@ -216,17 +216,7 @@ private:
         std::memcpy(to, from, wide);
         continue;
       }
-      float value;
-      if (stored.type == "BF16") {
-        uint16_t bits;
-        std::memcpy(&bits, from, sizeof bits);
-        uint32_t word = uint32_t(bits) << 16;
-        std::memcpy(&value, &word, sizeof value);
-      } else {
-        _Float16 half;
-        std::memcpy(&half, from, sizeof half);
-        value = static_cast<float>(half);
-      }
+      float value = widened(stored.type == "BF16" ? "bf16" : "f16", from);
       std::memcpy(to, &value, sizeof value);
     }
     return true;

@@ -1,7 +1,7 @@
 //===- Parameters.cpp - parameter values from files and to rank 0 ----------===//
 
 #include "Core/Parameters.h"
-#include "Kernels/CPU/Bf16.h"
+#include "Core/FloatTypes.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Manifest.h"
 
@@ -19,7 +19,7 @@
 namespace dsopt::runtime {
 
 static constexpr int64_t kChunk = kHashedBytes;
-/// Bytes of one message of visitParameters.
+/// Bytes of one message of visitParameters, and elements that are converted at once.
 static constexpr int64_t kPiece = 16 << 20;
 
 ParameterFiles::~ParameterFiles() {
@@ -85,9 +85,25 @@ static bool readChunk(int descriptor, const Parameter &parameter, int64_t chunk,
 }
 
 void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end, char *target) {
+  if (parameter.source.empty() || parameter.source == parameter.type)
+    return readBytes(parameter, begin, end, target);
+  if (!isNarrowFloat(parameter.source) || parameter.type != "f32")
+    throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
+                                 parameter.source + " cannot be read as " + parameter.type);
+  std::vector<char> piece(2 * std::min(kPiece, std::max<int64_t>(end - begin, 0)));
+  for (int64_t at = begin; at < end; at += kPiece) {
+    int64_t count = std::min(kPiece, end - at);
+    readBytes(parameter, at, at + count, piece.data());
+    auto *wide = reinterpret_cast<float *>(target) + (at - begin);
+    for (int64_t i = 0; i < count; ++i)
+      wide[i] = widened(parameter.source, piece.data() + 2 * i);
+  }
+}
+
+void ParameterFiles::readBytes(const Parameter &parameter, int64_t begin, int64_t end, char *target) {
   if (begin >= end)
     return;
-  int64_t size = elementBytes(parameter.type);
+  int64_t size = elementBytes(parameter.source.empty() ? parameter.type : parameter.source);
   if (parameter.bytes != elementsOf(parameter) * size)
     throw Error(StatusInput, "program table: parameter '" + parameter.name + "' has " +
                                  std::to_string(parameter.bytes) + " bytes, expected " +
@@ -188,7 +204,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   int64_t most = 0;
   for (const Parameter &parameter : program.parameters) {
     order.push_back(&parameter);
-    most = std::max(most, parameter.bytes);
+    most = std::max(most, elementsOf(parameter) * elementBytes(parameter.type));
   }
   std::sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->name < b->name; });
   // What this rank holds whole is shown where it is; the rest is collected.

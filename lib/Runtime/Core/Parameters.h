@@ -32,6 +32,8 @@ public:
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override;
 
 private:
+  /// The same elements as they are in the file.
+  void readBytes(const Parameter &parameter, int64_t begin, int64_t end, char *target);
   struct File {
     int descriptor;
     int64_t bytes;

@@ -85,12 +85,13 @@ void readRef(const Json &json, Ref &ref, const std::string &where) { Reader::con
 
 void readInput(const Json &json, Input &input, const std::string &where) {
   Reader(json, where)("name", input.name)("type", input.type)("shape", input.shape)("label", input.label)(
-      "ignore_index", input.ignore_index)("bound", input.bound);
+      "ignore_index", input.ignore_index)("bound", input.bound)(
+      "source", input.source);
 }
 
 void readParameter(const Json &json, Parameter &p, const std::string &where) {
   Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)(
-      "file", p.file)("offset", p.offset)("bytes", p.bytes)("file_bytes", p.file_bytes)("chunks", p.chunks)(
+      "file", p.file)("offset", p.offset)("bytes", p.bytes)("source", p.source)("file_bytes", p.file_bytes)("chunks", p.chunks)(
       "bucket", p.bucket)("bucket_offset", p.bucket_offset);
 }
 

@@ -58,6 +58,15 @@ template <typename Body> void forStates(const Program &program, const Position &
   }
 }
 
+/// What a parameter's state is called among the saved tensors: a parameter may have that name itself.
+std::string stateName(const Program &program, const Parameter &parameter, const std::string &state) {
+  std::string name = parameter.name + "." + state;
+  while (std::any_of(program.parameters.begin(), program.parameters.end(),
+                     [&](const Parameter &other) { return other.name == name; }))
+    name += "~";
+  return name;
+}
+
 size_t indexOf(const std::vector<Parameter> &tensors, const std::string &name) {
   return std::find_if(tensors.begin(), tensors.end(), [&](auto &tensor) { return tensor.name == name; }) -
          tensors.begin();
@@ -76,7 +85,7 @@ std::vector<Piece> statePieces(const Program &program, const RankInfo &info, con
                 first = info.dpRank * slice, last = first + slice;
               forParameters(program, action.bucket, first, last,
                             [&](const Parameter &parameter, int64_t begin, int64_t end) {
-                              pieces.push_back({indexOf(tensors, parameter.name + "." + state),
+                              pieces.push_back({indexOf(tensors, stateName(program, parameter, state)),
                                                 begin - parameter.bucket_offset,
                                                 end - parameter.bucket_offset,
                                                 addresses.at(ref) + (begin - start) * 4});
@@ -255,7 +264,7 @@ std::vector<Parameter> savedTensors(const Program &program) {
     forStates(program, position, [&](const Action &action, const Ref &, const std::string &state) {
       for (const Parameter &parameter : program.parameters)
         if (parameter.bucket == action.bucket)
-          add(parameter, parameter.name + "." + state, "f32");
+          add(parameter, stateName(program, parameter, state), "f32");
     });
   return tensors;
 }
@@ -359,6 +368,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
       parameter.file = tensor->file;
       parameter.offset = tensor->offset;
       parameter.bytes = tensor->bytes;
+      parameter.source.clear();
       parameter.file_bytes = tensor->file_bytes;
       parameter.chunks = tensor->chunks;
     }

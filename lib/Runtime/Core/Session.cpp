@@ -24,7 +24,9 @@ namespace dsopt::runtime {
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
 
 /// The element types of products.
-static int64_t productType(const std::string &type) { return type == "bf16" ? DSOPT_BF16 : DSOPT_F32; }
+static int64_t productType(const std::string &type) {
+  return type == "bf16" ? DSOPT_BF16 : type == "f64" ? DSOPT_F64 : DSOPT_F32;
+}
 
 class SessionState {
 public:

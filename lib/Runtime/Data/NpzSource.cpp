@@ -2,25 +2,36 @@
 
 #include "NpzSource.h"
 
+#include "Core/FloatTypes.h"
+
 #include <cstring>
 #include <limits>
 
 using namespace dsopt::runtime;
 
 namespace {
-/// Element kinds that are converted into each other, and the rest.
-enum Kind { Other, I1, I8, I16, I32, I64, U8, U16, U32, U64 };
+/// Element kinds: integers are converted into each other where they fit, floats to wider ones.
+enum Kind { Other, I1, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64 };
+
+bool isFloat(int kind) { return kind >= F16; }
+bool isInteger(int kind) { return kind != Other && !isFloat(kind); }
+/// Whether elements of one kind are read as another, as far as their kinds say.
+bool isConvertible(int from, int to) {
+  return isFloat(from) ? to == from || to > BF16 : isInteger(from) && isInteger(to);
+}
 
 Kind kindOf(const std::string &type) {
   static const std::pair<const char *, Kind> kinds[] = {
       {"i1", I1},    {"i8", I8},    {"i16", I16}, {"i32", I32},  {"i64", I64},  {"si8", I8},  {"si16", I16},
-      {"si32", I32}, {"si64", I64}, {"ui8", U8},  {"ui16", U16}, {"ui32", U32}, {"ui64", U64}};
+      {"si32", I32}, {"si64", I64}, {"ui8", U8},  {"ui16", U16}, {"ui32", U32}, {"ui64", U64},
+      {"f16", F16},  {"f32", F32},  {"f64", F64}};
   for (auto &[name, kind] : kinds)
     if (type == name)
       return kind;
   return Other;
 }
 
+/// Calls `function` with a pointer of the C++ type of an integer kind.
 template <typename Function> auto withType(int kind, Function &&function) {
   switch (kind) {
   case I1:
@@ -45,11 +56,35 @@ template <typename Function> auto withType(int kind, Function &&function) {
 }
 
 int64_t widthOf(int kind) {
+  if (isFloat(kind))
+    return kind < F32 ? 2 : kind == F32 ? 4 : 8;
   return withType(kind, [](auto *value) -> int64_t { return sizeof *value; });
 }
 
-/// Copies integers from one width to another; false if one does not fit.
+/// Copies floats to wider ones.
+void widen(int from, int to, const char *source, void *target, int64_t elements) {
+  auto copy = [&](auto *f, auto *out) {
+    for (int64_t i = 0; i < elements; ++i) {
+      std::remove_pointer_t<decltype(f)> value;
+      std::memcpy(&value, source + i * sizeof value, sizeof value);
+      out[i] = value;
+    }
+  };
+  if (to == F64 && from == F32)
+    copy(static_cast<float *>(nullptr), static_cast<double *>(target));
+  else if (from == BF16)
+    for (int64_t i = 0; i < elements; ++i)
+      static_cast<float *>(target)[i] = widened("bf16", source + 2 * i);
+  else if (to == F64)
+    copy(static_cast<_Float16 *>(nullptr), static_cast<double *>(target));
+  else
+    copy(static_cast<_Float16 *>(nullptr), static_cast<float *>(target));
+}
+
+/// Copies elements of one kind as another; false if an integer does not fit.
 bool convert(int from, int to, const char *source, void *target, int64_t elements) {
+  if (isFloat(from))
+    return widen(from, to, source, target, elements), true;
   return withType(from, [&](auto *f) {
     return withType(to, [&](auto *t) {
       using F = std::remove_pointer_t<decltype(f)>;
@@ -167,7 +202,7 @@ int64_t NpzSource::lengthOf(int64_t step, int64_t microBatch) const {
     size_t last = input.shape.size() - 1;
     bool mask = input.name == "attention_mask";
     if (input.shape.empty() || (!mask && !input.label) || !isFlexible(program, index, last) ||
-        stream.from == Other)
+        !isInteger(stream.from))
       continue;
     masked |= mask;
     int64_t nothing = mask ? 0 : input.ignore_index;
@@ -221,7 +256,7 @@ void NpzSource::fillBox(const Stream &stream, const Input &input, const std::vec
       throw Error(StatusInput,
                   place + ": a value of type " + stream.array->type + " does not fit into " + input.type);
     std::memset(target + copied * width, 0, (columns - copied) * width);
-    if (input.label && stream.to != Other)
+    if (input.label && isInteger(stream.to))
       for (int64_t column = copied; column < columns; ++column)
         convert(I64, stream.to, reinterpret_cast<const char *>(&input.ignore_index), target + column * width,
                 1);
@@ -250,8 +285,11 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     stream.bytes = array->elementBytes;
     stream.from = kindOf(array->type);
     stream.to = kindOf(input.type);
-    if (array->type != input.type && (stream.from == Other || stream.to == Other)) {
-      bool integer = stream.to != Other;
+    // numpy has no bf16: its bits are given instead.
+    if (input.source == "bf16" && (array->type == "ui16" || array->dtype == "|V2"))
+      stream.from = BF16;
+    if (array->type != input.type && !isConvertible(stream.from, stream.to)) {
+      bool integer = isInteger(stream.to);
       std::string got = array->type.empty() ? "'" + array->dtype + "'" : array->type;
       throw Error(StatusInput, path + ": array '" + input.name + "' has type " + got + ", expected " +
                                    (integer ? "integers (the input is " + input.type + ")" : input.type));

@@ -116,7 +116,7 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
   const RunSettings &settings = run.settings;
   if (settings.log.empty() && settings.saveWeights.empty() && settings.saveOnnx.empty())
     return "";
-  const std::vector<Parameter> &parameters = run.program().parameters;
+  std::vector<Parameter> given = inSourceTypes(run.program().parameters);
   std::vector<std::unique_ptr<ParameterSink>> sinks;
   WeightsHash *hash = nullptr;
   if (writes && !settings.log.empty()) {
@@ -125,11 +125,12 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
     sinks.push_back(std::move(sink));
   }
   if (writes && !settings.saveWeights.empty())
-    sinks.push_back(makeSafetensorsWriter(settings.saveWeights, parameters,
-                                          originalNames(run.object.model(), run.object.modelBytes())));
-  if (writes && !settings.saveOnnx.empty())
     sinks.push_back(
-        makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), parameters));
+        inSourceTypes(makeSafetensorsWriter(settings.saveWeights, given,
+                                            originalNames(run.object.model(), run.object.modelBytes()))));
+  if (writes && !settings.saveOnnx.empty())
+    sinks.push_back(inSourceTypes(
+        makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), given)));
   session.visitParameters([&](const Parameter &parameter, const char *value) {
     for (auto &sink : sinks)
       sink->parameter(parameter, value);

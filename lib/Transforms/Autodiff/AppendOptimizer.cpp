@@ -67,6 +67,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    symbols.emplace(module);
     FailureOr<Optimizer> chosen = choose();
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();
@@ -97,6 +98,8 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     }
     func::ReturnOp::create(body, loc);
   }
+
+  std::optional<SymbolTable> symbols;
 
   FailureOr<Optimizer> choose() {
     ModuleOp module = getOperation();
@@ -129,7 +132,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     }
     in.push_back(sum);
     for (StringRef role : chosen.states()) {
-      written.push_back((parameter.getSymName() + "." + role).str());
+      written.push_back(graph::freeSymbol(*symbols, parameter.getSymName() + "." + role));
       graph::StateOp::create(declare, loc, written.back(), stateType, role, parameter.getSymName(),
                              IntegerAttr());
       in.push_back(read(stateType, written.back()));
@@ -178,7 +181,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     }
     bool any = false;
     for (auto parameter : getOperation().getOps<graph::ParameterOp>())
-      if (!parameter.getFrozen() && pattern->match(parameter.getSymName())) {
+      if (!parameter.getFrozen() && pattern->match(parameter.getModelName())) {
         set(parameter);
         any = true;
       }

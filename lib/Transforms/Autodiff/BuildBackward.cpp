@@ -82,7 +82,8 @@ private:
   LogicalResult seedLoss() {
     Value loss = terminator->getOperand(0);
     auto name =
-        builder.getDictionaryAttr(builder.getNamedAttr(graph::kNameAttr, builder.getStringAttr("seed")));
+        builder.getDictionaryAttr({builder.getNamedAttr(graph::kNameAttr, builder.getStringAttr("seed")),
+                                   builder.getNamedAttr(graph::kSeedAttr, builder.getUnitAttr())});
     unsigned position = function.getNumArguments();
     if (failed(function.insertArgument(position, loss.getType(), name, function.getLoc())))
       return failure();
@@ -143,7 +144,7 @@ private:
       auto isActive = [&](Value operand) { return active.contains(operand); };
       op = (*llvm::find_if(op->getOperands(), isActive)).getDefiningOp();
     }
-    return trainable(op).getSymName();
+    return trainable(op).getModelName();
   }
 
   /// Adds what the block's uses of each parameter contribute, in graph order.
@@ -163,7 +164,7 @@ private:
       auto type = accumulatorType(cast<RankedTensorType>(sum.getType()));
       if (type != sum.getType())
         sum = graph::CastOp::create(builder, loc, type, sum);
-      std::string state = (parameter.getValue() + ".grad." + Twine(block)).str();
+      std::string state = graph::freeSymbol(symbols, parameter.getValue() + ".grad." + Twine(block));
       graph::AccumulateOp::create(builder, loc, SymbolRefAttr::get(builder.getContext(), state), sum);
       states[parameter].push_back({state, type, block});
     }
@@ -220,7 +221,7 @@ private:
       if (op.hasTrait<OpTrait::ConstantLike>() ||
           (op.getAttrOfType<StringAttr>(graph::kPhaseAttr).getValue() == "F" && origins.floats(&op)))
         floating.insert(&op);
-    addPredicates(floating);
+    addPredicates(floating, origins);
     Rematerializer rematerializer([&](Operation *op) { return floating.contains(op); });
     SmallVector<Operation *> ops = backward();
     for (Operation *op : ops) {
@@ -239,7 +240,7 @@ private:
   }
 
   /// A bool made from values that its block's backward reads anyway floats too.
-  void addPredicates(llvm::DenseSet<Operation *> &floating) {
+  void addPredicates(llvm::DenseSet<Operation *> &floating, const Origins &origins) {
     llvm::DenseSet<std::pair<Value, int64_t>> kept;
     for (Operation *op : backward())
       for (Value operand : op->getOperands())
@@ -253,7 +254,7 @@ private:
       if (llvm::all_of(op.getOperands(), [&](Value operand) {
             Operation *source = operand.getDefiningOp();
             bool isBool = getElementTypeOrSelf(operand.getType()).isInteger(1);
-            return !source || floating.contains(source) ||
+            return !source || (floating.contains(source) && !origins.isSum(operand)) ||
                    (!isBool && kept.contains({operand, blockOf(&op)}));
           }))
         floating.insert(&op);
@@ -277,7 +278,7 @@ private:
     for (auto parameter : module.getOps<graph::ParameterOp>())
       if (!parameter.getFrozen() && !states.contains(parameter.getSymNameAttr())) {
         parameter.emitWarning("parameter @")
-            << parameter.getSymName() << " does not reach the loss; it is kept frozen";
+            << parameter.getModelName() << " does not reach the loss; it is kept frozen";
         parameter.setFrozen(true);
         parameter.setWhy("unused");
       }

@@ -6,6 +6,18 @@
 using namespace mlir;
 using namespace dsopt;
 
+/// Whether an operation adds floats, in an order that may differ between kernels.
+static bool addsFloats(Operation *op) {
+  return isa<graph::ReduceSumOp, graph::ReduceMeanOp, graph::ReduceProdOp, graph::CumSumOp, graph::MatMulOp,
+             graph::SoftmaxOp, graph::LayerNormOp, graph::RmsNormOp, graph::NllOp>(op);
+}
+
+bool Origins::decidesBySum(Operation *op) const {
+  return llvm::none_of(op->getResultTypes(),
+                       [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) { return isSum(operand); });
+}
+
 Origins::Origins(func::FuncOp function) {
   Block &body = function.front();
   for (Value argument : body.getArguments())
@@ -17,12 +29,16 @@ Origins::Origins(func::FuncOp function) {
     };
     if (isa<graph::ReadOp>(op))
       origin = Origin::Parameter;
-    else if (isMemoryEffectFree(&op) && has(Origin::Input))
+    else if (isMemoryEffectFree(&op) && has(Origin::Input) && !decidesBySum(&op))
       origin = Origin::Input;
     else if (isa<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op) && has(Origin::Parameter))
       origin = Origin::Parameter;
     for (Value result : op.getResults())
       origins[result] = origin;
+    if (addsFloats(&op) || llvm::any_of(op.getOperands(), [&](Value operand) { return isSum(operand); }))
+      for (Value result : op.getResults())
+        if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
+          sums.insert(result);
     if (origin != Origin::Activation && !op.hasTrait<OpTrait::IsTerminator>())
       floating.insert(&op);
   }

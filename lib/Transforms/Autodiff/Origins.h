@@ -31,7 +31,14 @@ public:
   /// Whether the operation is made anew in every block and phase that uses it.
   bool floats(mlir::Operation *op) const { return floating.contains(op); }
 
+  /// Whether a float is made of sums: made anew in another kernel its last bits may differ.
+  bool isSum(mlir::Value value) const { return sums.contains(value); }
+
 private:
+  /// Whether the operation makes no floats, but compares or counts what is made of sums: that is decided once.
+  bool decidesBySum(mlir::Operation *op) const;
+
+  llvm::DenseSet<mlir::Value> sums;
   llvm::DenseMap<mlir::Value, Origin> origins;
   llvm::DenseSet<mlir::Operation *> floating;
 };

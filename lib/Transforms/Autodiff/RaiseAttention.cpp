@@ -290,7 +290,7 @@ Value Raiser::joinMasks(ArrayRef<Value> masks, RankedTensorType masked, ArrayRef
 void Raiser::raise(graph::SoftmaxOp softmax) {
   RankedTensorType type = typeOf(softmax);
   int64_t rank = type.getRank();
-  if (rank < 3 || static_cast<int64_t>(softmax.getAxis()) != rank - 1)
+  if (rank < 3 || static_cast<int64_t>(softmax.getAxis()) != rank - 1 || !type.getElementType().isF32())
     return;
   auto probabilities = matchProbabilities(softmax);
   if (!probabilities)

@@ -242,6 +242,7 @@ void ApplyPrecision::readGradients(Block &block) {
 /// The update reads and writes the master; the parameter is the master rounded.
 void ApplyPrecision::addMasters(Block &block) {
   readGradients(block);
+  llvm::DenseMap<Operation *, FlatSymbolRefAttr> masters; ///< of parameters
   llvm::MapVector<func::FuncOp, Type> updates; ///< with the element type of the gradients they read
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto name = op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr)) {
@@ -257,7 +258,9 @@ void ApplyPrecision::addMasters(Block &block) {
     auto parameter = symbols->lookup<graph::ParameterOp>(name.getAttr());
     if (!parameter)
       continue;
-    auto master = SymbolRefAttr::get(&getContext(), (name.getValue() + ".master").str());
+    FlatSymbolRefAttr &master = masters[parameter];
+    if (!master)
+      master = FlatSymbolRefAttr::get(&getContext(), graph::freeSymbol(*symbols, name.getValue() + ".master"));
     if (read) {
       // Before the optimizer's own state: the update takes them in this order.
       Operation *before = parameter->getNextNode();
@@ -268,14 +271,14 @@ void ApplyPrecision::addMasters(Block &block) {
         }
       builder->setInsertionPoint(before);
       auto state =
-          graph::StateOp::create(*builder, parameter.getLoc(), master.getLeafReference(), parameter.getType(),
-                                 "master", parameter.getSymName(), IntegerAttr());
+          graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(), "master",
+                                 parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
       parameter->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
-      read.setStateAttr(FlatSymbolRefAttr(master));
+      read.setStateAttr(master);
     } else {
       builder->setInsertionPoint(write);
-      graph::WriteOp::create(*builder, write.getLoc(), FlatSymbolRefAttr(master), write.getValue());
+      graph::WriteOp::create(*builder, write.getLoc(), master, write.getValue());
       Type stored = withElement(write.getValue().getType(), bf16);
       write.getValueMutable().assign(
           graph::CastOp::create(*builder, write.getLoc(), stored, write.getValue()));

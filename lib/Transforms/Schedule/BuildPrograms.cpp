@@ -64,7 +64,7 @@ void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
       known.insert(input.get("name"));
     }
   for (auto [i, type] : llvm::enumerate(graph.function.getArgumentTypes())) {
-    if (graph.values[i].seed || graph.values[i].input == graph::kContextName ||
+    if (graph.values[i].seed || graph.values[i].context ||
         known.contains(builder.getStringAttr(graph.values[i].input)))
       continue;
     Attribute ignored = graph.function.getArgAttr(i, "graph.ignore_index");
@@ -75,6 +75,8 @@ void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
     entry.set("ignore_index", ignored ? ignored : builder.getI64IntegerAttr(-100));
     if (Attribute bound = graph.function.getArgAttr(i, "graph.bound"))
       entry.set("bound", bound);
+    if (Attribute source = graph.function.getArgAttr(i, graph::kSourceAttr))
+      entry.set("source", source);
     inputs.push_back(entry.getDictionary(module.getContext()));
   }
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));

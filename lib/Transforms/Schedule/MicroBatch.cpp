@@ -128,9 +128,10 @@ LogicalResult Reader::readRuns() {
     if (!name)
       return result.function.emitError()
              << "argument " << i << " of @" << result.function.getSymName() << " has no " << graph::kNameAttr;
-    value.seed = name.getValue() == "seed";
+    value.seed = result.function.getArgAttr(i, graph::kSeedAttr) != nullptr;
+    value.context = result.function.getArgAttr(i, graph::kContextAttr) != nullptr;
     value.input = name.getValue();
-    value.name = value.seed ? "seed" : "input." + name.getValue().str();
+    value.name = value.seed ? "seed" : value.context ? "context" : "input." + name.getValue().str();
     auto type = cast<RankedTensorType>(argument.getType());
     value.type = MemRefType::get(type.getShape(), type.getElementType());
     valueIds[argument] = result.values.size();

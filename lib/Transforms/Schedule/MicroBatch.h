@@ -23,7 +23,7 @@ struct ValueInfo {
   int64_t run = -1;   ///< that defines it, -1 for the function's arguments
   int64_t stage = -1; ///< that defines it, -1 for the function's arguments
   std::string input;  ///< the graph input's name
-  bool seed = false, loss = false;
+  bool seed = false, context = false, loss = false;
   int64_t statistic = -1;            ///< bytes before it among its stage's statistics; -1: it is none
   int64_t lowest = -1, highest = -1; ///< stages that hold it
   /// Whether it is sent from stage `s` to the next one up, or down.

@@ -73,7 +73,7 @@ RefAttr PositionWriter::valueRef(int64_t id, int64_t microBatch) {
 
 void PositionWriter::writeInput(const Step &step) {
   out.emit<InputOp>(graph.values[step.id].input, valueRef(step.id, step.microBatch), step.microBatch,
-                    Stream::Compute);
+                    Stream::Compute, graph.values[step.id].context);
 }
 
 void PositionWriter::writeTransfer(const Step &step) {

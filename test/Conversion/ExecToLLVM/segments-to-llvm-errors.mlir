@@ -11,9 +11,9 @@ func.func private @block0.F(%x: memref<4xf32>) attributes {exec.segment} {
 
 // -----
 
-func.func private @block0.F(%x: memref<4x4xf64>) attributes {exec.segment} {
-  // expected-error @below {{works on 'f64', expected f32}}
-  exec.gemm %x, %x -> %x : memref<4x4xf64>, memref<4x4xf64> -> memref<4x4xf64>
+func.func private @block0.F(%x: memref<4x4xf16>) attributes {exec.segment} {
+  // expected-error @below {{works on 'f16', expected f32}}
+  exec.gemm %x, %x -> %x : memref<4x4xf16>, memref<4x4xf16> -> memref<4x4xf16>
   return
 }
 

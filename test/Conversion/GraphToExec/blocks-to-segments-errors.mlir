@@ -25,10 +25,10 @@ func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {grap
 
 // -----
 
-func.func private @block0.F(%x: tensor<4x4xf64>) -> tensor<4x4xf64> attributes {graph.block = 0 : i64, graph.phase = "F"} {
-  // expected-error @below {{is a product of 'f64', expected f32}}
-  %0 = graph.matmul %x, %x : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
-  return %0 : tensor<4x4xf64>
+func.func private @block0.F(%x: tensor<4x4xf16>) -> tensor<4x4xf16> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+  // expected-error @below {{is a product of 'f16', expected f32, bf16 or f64}}
+  %0 = graph.matmul %x, %x : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16>
+  return %0 : tensor<4x4xf16>
 }
 
 // -----

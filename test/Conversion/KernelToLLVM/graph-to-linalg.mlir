@@ -59,3 +59,20 @@ func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<5xi32>, %s: tensor<2x
   %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
+
+// Unsigned integers lose their sign's meaning in types, not in what is done.
+// CHECK-LABEL: func.func private @unsigned(
+// CHECK-SAME: %[[X:.*]]: tensor<8xi8>, %[[Y:.*]]: tensor<8xi8>) -> (tensor<8xf32>, tensor<8xi8>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[Y]]
+// CHECK: arith.cmpi ult
+// CHECK: arith.maxui
+// CHECK: arith.uitofp {{.*}} : i8 to f32
+// CHECK: return {{.*}} : tensor<8xf32>, tensor<8xi8>
+func.func private @unsigned(%x: tensor<8xui8>, %y: tensor<8xui8>) -> (tensor<8xf32>, tensor<8xui8>)
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %c = graph.less %x, %y : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xi1>
+  %m = graph.max %x, %y : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xui8>
+  %w = graph.where %c, %m, %y : (tensor<8xi1>, tensor<8xui8>, tensor<8xui8>) -> tensor<8xui8>
+  %f = graph.cast %w : (tensor<8xui8>) -> tensor<8xf32>
+  return %f, %w : tensor<8xf32>, tensor<8xui8>
+}

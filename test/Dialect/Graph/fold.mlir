@@ -428,3 +428,20 @@ func.func @dropout(%a: tensor<4xf32>, %k: tensor<5xi32>) -> (tensor<4xf32>, tens
   %2 = graph.dropout %a, %k, %s {ratio = 0.0 : f64} : (tensor<4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// What a narrower type holds: ties to even, too large is infinite; once is enough.
+// CHECK-LABEL: @round_to(
+// CHECK-SAME: %[[X:.*]]: tensor<2xf32>
+// CHECK: %[[A:.*]] = graph.constant dense<[1.000000e+00, 1.015625, 0x7F800000]>
+// CHECK: %[[B:.*]] = graph.constant dense<[1.000000e+00, 6.499200e+04, 0x7F800000]>
+// CHECK: %[[C:.*]] = graph.round_to %[[X]] {to = bf16}
+// CHECK: return %[[A]], %[[B]], %[[C]]
+func.func @round_to(%x: tensor<2xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<2xf32>) {
+  %a = graph.constant dense<[1.00390625, 1.01171875, 3.40282346E+38]> : tensor<3xf32>
+  %b = graph.constant dense<[1.00048828125, 65000.0, 65520.0]> : tensor<3xf32>
+  %r0 = graph.round_to %a {to = bf16} : (tensor<3xf32>) -> tensor<3xf32>
+  %r1 = graph.round_to %b {to = f16} : (tensor<3xf32>) -> tensor<3xf32>
+  %c0 = graph.round_to %x {to = bf16} : (tensor<2xf32>) -> tensor<2xf32>
+  %c1 = graph.round_to %c0 {to = bf16} : (tensor<2xf32>) -> tensor<2xf32>
+  return %r0, %r1, %c1 : tensor<3xf32>, tensor<3xf32>, tensor<2xf32>
+}

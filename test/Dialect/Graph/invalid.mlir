@@ -516,3 +516,16 @@ func.func @dropout_ratio(%x: tensor<4xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>
   %0 = graph.dropout %x, %k, %s {ratio = 1.5 : f64} : (tensor<4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @round_to(%x: tensor<4xf16>) -> tensor<4xf16> {
+  // expected-error @below {{'graph.round_to' op rounds 'f16' to 'bf16', expected a narrower type of floating point}}
+  %0 = graph.round_to %x {to = bf16} : (tensor<4xf16>) -> tensor<4xf16>
+  return %0 : tensor<4xf16>
+}
+
+// -----
+
+// expected-error @below {{'graph.parameter' op converts 'f16' to 'tensor<4xf64>', expected floats to f32}}
+graph.parameter @w : tensor<4xf64> from "w" at 0 bytes 8 {source = f16}

@@ -232,3 +232,10 @@ func.func @calls(%x: tensor<2x4xf32>, %s: tensor<16xf32>) {
   %3 = graph.run @block1.F(%2) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
+
+// CHECK-LABEL: @round_to
+// CHECK: graph.round_to %arg0 {to = bf16} : (tensor<4xf32>) -> tensor<4xf32>
+func.func @round_to(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = graph.round_to %x {to = bf16} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -6,7 +6,7 @@
 // CHECK: graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
 module @seed {
   graph.parameter @w : tensor<4x2xf32> from "m" at 0 bytes 32
-  // CHECK: func @micro_batch(%[[X:.*]]: tensor<8x4xf32> {graph.name = "x"}, %[[SEED:.*]]: tensor<f32> {graph.name = "seed"}) -> tensor<f32>
+  // CHECK: func @micro_batch(%[[X:.*]]: tensor<8x4xf32> {graph.name = "x"}, %[[SEED:.*]]: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32>
   func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}) -> tensor<f32> {
     // CHECK: graph.read @w {graph.block = 0 : i64, graph.phase = "F"}
     // CHECK: graph.matmul {{.*}}graph.phase = "F"
@@ -210,7 +210,7 @@ func.func @forward(%k: tensor<1x2x5x4xf32>, %mask: tensor<3x5xf32>) -> tensor<f3
 // CHECK-LABEL: module @dropout
 module @dropout {
   graph.parameter @w : tensor<4x2xf32> from "m" at 0 bytes 32
-  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %k: tensor<5xi32> {graph.name = "dsopt.context"}) -> tensor<f32> {
+  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %k: tensor<5xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
     // CHECK: graph.dropout %{{.*}}, %arg1, %[[S:.*]] {graph.block = 0 : i64, graph.phase = "F", ratio = 1.000000e-01 : f64}
     // CHECK: %[[T:.*]] = graph.constant {{.*}}dense<[0, -1]>
     // CHECK: %[[DY:.*]] = graph.dropout %{{.*}}, %arg1, %[[T]] {graph.block = 0 : i64, graph.phase = "W", ratio = 1.000000e-01 : f64}

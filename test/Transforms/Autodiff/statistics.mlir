@@ -29,7 +29,7 @@ module {
   // CHECK: %[[RUNNING:.*]] = graph.read @mean
   // CHECK: graph.sub %arg0, %[[RUNNING]]
   // CHECK: return %{{.*}} : tensor<f32>
-  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %k: tensor<5xi32> {graph.name = "dsopt.context"})
+  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %k: tensor<5xi32> {graph.context, graph.name = "context"})
       -> (tensor<f32> {graph.name = "loss"}, tensor<4xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}) {
     %s = graph.slice %k {starts = array<i64: 4>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<5xi32>) -> tensor<1xi32>
     %training = graph.cast %s : (tensor<1xi32>) -> tensor<1xi1>

@@ -71,8 +71,11 @@ func.func @update(%scalars: tensor<16xf32>) {
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<8x16xbf16>, %[[B:[a-z0-9]+]]: tensor<8x16xf32>) -> (tensor<8x16xbf16>, tensor<8x1xf32>)
 // CHECK: %[[WIDE:.*]] = graph.cast %[[X]] : (tensor<8x16xbf16>) -> tensor<8x16xf32>
 // CHECK: %[[SUM:.*]] = graph.add %[[WIDE]], %[[B]]
-// CHECK: graph.reduce_sum %[[SUM]]
-// CHECK: graph.cast %[[SUM]] : (tensor<8x16xf32>) -> tensor<8x16xbf16>
+// What is stored is rounded for the kernel's own operations too.
+// CHECK: %[[STORED:.*]] = graph.cast %[[SUM]] : (tensor<8x16xf32>) -> tensor<8x16xbf16>
+// CHECK: %[[READ:.*]] = graph.cast %[[STORED]] : (tensor<8x16xbf16>) -> tensor<8x16xf32>
+// CHECK: %[[MEAN:.*]] = graph.reduce_sum %[[READ]]
+// CHECK: return %[[STORED]], %[[MEAN]]
 
 // -----
 

@@ -55,7 +55,7 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
   func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
   func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
   func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<f32>
     %g1 = graph.run @block1.B(%h0, %seed) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
@@ -146,7 +146,7 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
   func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
   func.func private @block3.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "F"}
   func.func private @block3.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "B"}
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
     %h2 = graph.run @block2.F(%h1) : (tensor<4xf32>) -> tensor<4xf32>
@@ -201,7 +201,7 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
   func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
   func.func private @block3.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "F"}
   func.func private @block3.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "B"}
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
     %h2 = graph.run @block2.F(%h1) : (tensor<4xf32>) -> tensor<4xf32>
@@ -288,7 +288,7 @@ module attributes {dsopt.options = {pp = 3 : i64, micro_batches = 10 : i64}} {
   func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
   func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
   func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
     %h2 = graph.run @block2.F(%h1) : (tensor<4xf32>) -> tensor<f32>

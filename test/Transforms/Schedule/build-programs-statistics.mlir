@@ -16,7 +16,7 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"} {
     return %p : tensor<64xf32>
   }
-  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"})
+  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed})
       -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}, tensor<1x2xf32> {graph.statistic = @var, graph.momentum = 0.5 : f64}) {
     %loss, %m, %v = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> (tensor<f32>, tensor<3xf32>, tensor<1x2xf32>)
     graph.run @block0.W(%m) : (tensor<3xf32>) -> ()

@@ -30,7 +30,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
     %loss = graph.run @block2.F(%h0, %h1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>

@@ -15,7 +15,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"} {
     return %p : tensor<64xf32>
   }
-  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %loss = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<f32>
     graph.run @block0.W(%x, %seed) : (tensor<4xf32>, tensor<f32>) -> ()
     return %loss : tensor<f32>

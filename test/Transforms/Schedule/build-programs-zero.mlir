@@ -24,7 +24,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
-  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> tensor<4x10xf32>
     %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
     %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>

@@ -105,9 +105,15 @@ def Exec_WaitOp : Exec_Op<"wait", [HasParent<"ScheduleOp">]> {
 }
 def Exec_InputOp : Exec_Action<"input"> {
   let summary = "reads a micro-batch of a graph input into a buffer";
-  let description = [{`micro_batch` is the position in this rank's run order, here and below.}];
-  let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, Exec_Stream:$stream);
-  let assemblyFormat = "$input `to` $target `micro_batch` $micro_batch `on` $stream attr-dict";
+  let description = [{
+    `micro_batch` is the position in this rank's run order, here and below. The
+    `context` is what the micro-batch's random numbers follow from; no data gives it.
+  }];
+  let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, Exec_Stream:$stream,
+                       UnitAttr:$is_context);
+  let assemblyFormat = [{
+    $input `to` $target `micro_batch` $micro_batch `on` $stream (`context` $is_context^)? attr-dict
+  }];
 }
 def Exec_RunOp : Exec_Action<"run"> {
   let summary = "runs a segment on buffers";

@@ -11,8 +11,8 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 
 namespace dsopt::graph {
-/// The `graph.name` of the function's argument.
-inline constexpr llvm::StringLiteral kContextName = "dsopt.context";
+/// The `graph.name` of the function's argument, which `graph.context` tells from a model's input.
+inline constexpr llvm::StringLiteral kContextName = "context";
 
 mlir::RankedTensorType contextType(mlir::MLIRContext *context);
 /// Whether a function's argument is the context.

@@ -41,6 +41,12 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
+/// On the module: the narrow element type (a type) that all the model's parameters have, if they have one.
+inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
+/// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from (Context.h).
+inline constexpr llvm::StringLiteral kSeedAttr = "graph.seed", kContextAttr = "graph.context";
+/// On an argument: the model's element type (a type), where it is computed in f32 instead.
+inline constexpr llvm::StringLiteral kSourceAttr = "graph.source";
 /// On an argument or result of a function: its name in the model.
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
 
@@ -63,6 +69,8 @@ llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64
 #include "dsopt/Dialect/Graph/GraphOps.h.inc"
 
 namespace dsopt::graph {
+/// A symbol that is free: the one wanted, or that with a mark behind it. Models choose their parameters' names.
+std::string freeSymbol(const mlir::SymbolTable &symbols, const llvm::Twine &wanted);
 /// The type a parameter is read and written in: the model's, with the element type of `graph.storage`.
 mlir::Type storedType(ParameterOp parameter);
 } // namespace dsopt::graph

@@ -98,6 +98,16 @@ def Graph_CastOp : Graph_ShapedOp<"cast", [SameOperandsAndResultShape]> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_RoundToOp : Graph_PureOp<"round_to", [Elementwise]> {
+  let summary = "the nearest value that a narrower float type holds, in the operand's type";
+  let description = [{
+    What converting to the type `to` and back gives: ties go to the even one, what is too
+    large becomes infinite. The gradient passes as it is.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, TypeAttr:$to);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
 def Graph_DropoutOp : Graph_PureOp<"dropout"> {
   let summary = "x / (1 - ratio), or 0 with probability ratio; x outside of training";
   let description = [{
@@ -141,8 +151,15 @@ class Graph_Reduce<string mnemonic, string what> : Graph_PureOp<mnemonic> {
 }
 def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over axes">;
 def Graph_ReduceMeanOp : Graph_Reduce<"reduce_mean", "mean over axes">;
-def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "maximum over axes">;
-def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "minimum over axes">;
+class Graph_Extremum<string mnemonic, string what> : Graph_Reduce<mnemonic, what> {
+  let description = [{
+    As the other reductions. Equal extrema share the gradient; with `first` the first
+    of them, in row-major order, takes it.
+  }];
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keepdims, UnitAttr:$first);
+}
+def Graph_ReduceMaxOp : Graph_Extremum<"reduce_max", "maximum over axes">;
+def Graph_ReduceMinOp : Graph_Extremum<"reduce_min", "minimum over axes">;
 def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over axes">;
 
 def Graph_CumSumOp : Graph_PureOp<"cumsum"> {

@@ -17,21 +17,34 @@ def Graph_State : Resource<"::dsopt::graph::StateResource">;
 def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
   let summary = "a named weight: its type and where its bytes are";
   let description = [{
-    The symbol is the model's own name. `file` is relative to the model's
-    folder; the bytes are `bytes` long from `offset`, little-endian, row-major.
+    The symbol is the model's own name, or `name` is where that would be taken for
+    a symbol of the compiler's. `file` is relative to the model's folder; the bytes
+    are `bytes` long from `offset`, little-endian, row-major, of the element type
+    `source` where that is not `type`'s: they are converted as they are read, and
+    back where trained weights leave the program.
     `file_bytes` and `chunks` (XXH3-64 of each 1 MiB chunk of the parameter)
     recognize a file that changed; without them the source is unverified.
     `frozen` parameters are read but not trained; `why` says what made one
-    frozen ("scalar", "buffer", "integer", "-freeze", ...).
+    frozen ("buffer", "mask", "integer", "-freeze", ...). A `constant` is frozen and
+    no weight: it is not saved with them.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
       StrAttr:$file, I64Attr:$offset, I64Attr:$bytes,
       OptionalAttr<I64Attr>:$file_bytes, OptionalAttr<DenseI64ArrayAttr>:$chunks,
-      UnitAttr:$frozen, OptionalAttr<StrAttr>:$why);
+      UnitAttr:$frozen, OptionalAttr<StrAttr>:$why, UnitAttr:$constant, OptionalAttr<StrAttr>:$name,
+      OptionalAttr<TypeAttr>:$source);
   let assemblyFormat = [{
     $sym_name `:` $type `from` $file `at` $offset `bytes` $bytes (`frozen` $frozen^)? attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What the model calls it.
+    ::llvm::StringRef getModelName() { return getName() ? *getName() : getSymName(); }
+    /// The element type of its bytes in the file.
+    ::mlir::Type getSourceType() {
+      return getSource() ? *getSource() : ::mlir::getElementTypeOrSelf(getType());
+    }
+  }];
 }
 
 def Graph_StateOp : Graph_Op<"state", [Symbol]> {

@@ -92,6 +92,24 @@ static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i,
       convert(scratch + row * columns, target + row * p.ldc, columns);
 }
 
+/// The same in f64, for models that compute a little in it: no library, each sum in order.
+static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i, int64_t j, const double *a,
+                         const double *b, double *c, bool accumulate) {
+  int64_t lastRow = std::min(i + tiles.tile, p.m), lastColumn = std::min(j + tiles.tile, p.n);
+  for (int64_t row = i; row < lastRow; ++row) {
+    double *to = c + row * p.ldc;
+    if (!accumulate)
+      std::fill(to + j, to + lastColumn, 0.0);
+    for (int64_t l = 0; l < p.k; ++l) {
+      double factor = a[p.transpose_a ? l * p.lda + row : row * p.lda + l];
+      const double *from = p.transpose_b ? b + l : b + l * p.ldb;
+      int64_t step = p.transpose_b ? p.ldb : 1;
+      for (int64_t column = j; column < lastColumn; ++column)
+        to[column] += factor * from[column * step];
+    }
+  }
+}
+
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
@@ -113,7 +131,10 @@ void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, v
       atC += at * p.stride_c[d];
     }
     int64_t i = row * tiles.tile, j = column * tiles.tile;
-    if (p.type_ab == DSOPT_BF16)
+    if (p.type_ab == DSOPT_F64)
+      multiplyTile(p, tiles, i, j, static_cast<const double *>(a) + atA, static_cast<const double *>(b) + atB,
+                   static_cast<double *>(c) + atC, accumulate);
+    else if (p.type_ab == DSOPT_BF16)
       multiplyTile(p, tiles, i, j, static_cast<const uint16_t *>(a) + atA,
                    static_cast<const uint16_t *>(b) + atB, c, atC, accumulate, rt.tileOf(thread));
     else

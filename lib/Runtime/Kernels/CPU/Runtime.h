@@ -26,7 +26,7 @@ struct dsopt_rt {
   /// Space for a result tile in f32 for each thread, made before the first product whose results
   /// are stored in less.
   void prepareTiles(int64_t resultType) {
-    if (resultType != DSOPT_F32 && tiles.empty())
+    if (resultType == DSOPT_BF16 && tiles.empty())
       tiles.resize(pool->threads() * kTile + 16);
   }
   float *tileOf(int thread) {

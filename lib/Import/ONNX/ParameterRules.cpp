@@ -1,0 +1,186 @@
+//===- ParameterRules.cpp - which initializers are trained -----------------===//
+
+#include "ParameterRules.h"
+
+#include "NodeBuilder.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+/// torch.export's mark of what an initializer was, and what its optimizer made one from.
+static constexpr StringLiteral kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
+static constexpr StringLiteral kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
+/// dsopt.export's list of what each initializer is in PyTorch.
+static constexpr StringLiteral kMapKey = "dsopt.parameters";
+
+/// Of a kind that an exporter gave: nothing where it is unknown.
+static std::optional<ParameterRule> ruleOfKind(StringRef kind) {
+  if (kind.equals_insensitive("parameter"))
+    return ParameterRule{Role::Trained, "parameter"};
+  if (kind.equals_insensitive("buffer"))
+    return ParameterRule{Role::Buffer, "buffer"};
+  if (kind.equals_insensitive("constant_tensor"))
+    return ParameterRule{Role::Constant, "constant tensor"};
+  return std::nullopt;
+}
+
+void ParameterRules::readMap() {
+  for (const onnx::StringStringEntryProto &entry : file.model().metadata_props()) {
+    if (entry.key() != kMapKey)
+      continue;
+    llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(entry.value());
+    if (!parsed) {
+      llvm::consumeError(parsed.takeError());
+      continue;
+    }
+    const llvm::json::Array *rows = parsed->getAsArray();
+    if (!rows)
+      continue;
+    for (const llvm::json::Value &value : *rows) {
+      const llvm::json::Object *row = value.getAsObject();
+      auto name = row ? row->getString("onnx") : std::nullopt;
+      auto kind = row ? row->getString("kind") : std::nullopt;
+      auto rule = kind ? ruleOfKind(*kind) : std::nullopt;
+      if (!name || !rule)
+        continue;
+      hasRoles = true;
+      if (rule->role == Role::Trained && !row->getBoolean("trainable").value_or(true))
+        rule = ParameterRule{Role::Frozen, "requires_grad is False"};
+      roles[*name] = *rule;
+    }
+  }
+}
+
+void ParameterRules::readMarks() {
+  for (const onnx::ValueInfoProto &info : file.graph().value_info())
+    for (const onnx::StringStringEntryProto &entry : info.metadata_props()) {
+      if (entry.key() == kKindKey) {
+        marks[info.name()] = entry.value();
+        hasMarks |= entry.value() == "PARAMETER" && file.findInitializer(info.name()) >= 0;
+      } else if (entry.key() == kFoldedKey) {
+        foldedFrom[info.name()] = entry.value();
+      }
+    }
+}
+
+void ParameterRules::readUses() {
+  // Where an exporter has merged equal initializers it writes an Identity for the others.
+  llvm::StringMap<StringRef> copies;
+  for (const onnx::NodeProto &node : file.graph().node())
+    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1)
+      copies[node.output(0)] = node.input(0);
+  auto original = [&](StringRef name) {
+    for (size_t left = copies.size(); left && copies.count(name); --left)
+      name = copies[name];
+    return name;
+  };
+  for (const onnx::NodeProto &node : file.graph().node()) {
+    StringRef op = node.op_type();
+    for (int i = 0; i < node.input_size(); ++i) {
+      StringRef name = original(node.input(i));
+      if (op == "BatchNormalization" && (i == 3 || i == 4)) {
+        statistics.insert(name);
+        if (NodeBuilder::normalizesByBatch(node, file.opset(), options.batchNorm))
+          folded.insert(name);
+      } else if (op == "Resize" && (i == 1 || i == 2)) {
+        sizes.insert(name);
+      } else if ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && i == 2) {
+        classWeights.insert(name);
+      }
+    }
+  }
+}
+
+/// Every glob of -train must name something that can be trained.
+LogicalResult ParameterRules::checkTrained() const {
+  for (const std::string &glob : options.train) {
+    const onnx::TensorProto *integer = nullptr;
+    bool trains = false;
+    for (const onnx::TensorProto &tensor : file.graph().initializer()) {
+      if (!matches(glob, tensor.name()))
+        continue;
+      Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", location);
+      if (!element)
+        return failure();
+      if (isa<FloatType>(element))
+        trains = true;
+      else
+        integer = &tensor;
+    }
+    if (!trains)
+      return emitError(location) << "-train=" << glob << " names initializer '" << integer->name()
+                                 << "' of type "
+                                 << onnx::TensorProto::DataType_Name(
+                                        (onnx::TensorProto::DataType)integer->data_type())
+                                 << ", expected one of floating point";
+  }
+  return success();
+}
+
+LogicalResult ParameterRules::read() {
+  readMap();
+  readMarks();
+  readUses();
+  uses = std::make_unique<InitializerUses>(file, location);
+  if (failed(checkGlobs(file, "freeze", options.freeze, location)) ||
+      failed(checkGlobs(file, "train", options.train, location)))
+    return failure();
+  return checkTrained();
+}
+
+/// Whether one of the names in a list of what an initializer was folded from is none that the exporter
+/// made up for a value.
+static bool isFoldedFromNamed(StringRef list) {
+  static const llvm::Regex madeUp("^val_[0-9]+$");
+  SmallVector<StringRef> names;
+  list.trim("[]").split(names, ',', -1, /*KeepEmpty=*/false);
+  return llvm::any_of(names, [](StringRef name) { return !madeUp.match(name.trim(" '\"")); });
+}
+
+std::optional<ParameterRule> ParameterRules::saidByFile(StringRef name) const {
+  if (hasRoles) {
+    auto role = roles.find(name);
+    return role == roles.end() ? ParameterRule{Role::Constant, "constant"} : role->second;
+  }
+  auto mark = marks.find(name);
+  return mark == marks.end() ? std::nullopt : ruleOfKind(mark->second);
+}
+
+ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type element) const {
+  bool isFloat = isa<FloatType>(element);
+  if (isFloat && matches(options.train, tensor.name()) && !matches(options.freeze, tensor.name()))
+    return {Role::Trained, "-train"};
+  ParameterRule rule = decideAlone(tensor, element);
+  // What would not be trained anyway stays what it is: constants may have to be known.
+  if (isFloat && rule.role == Role::Trained && matches(options.freeze, tensor.name()))
+    return {Role::Frozen, "-freeze"};
+  return rule;
+}
+
+ParameterRule ParameterRules::decideAlone(const onnx::TensorProto &tensor, Type element) const {
+  StringRef name = tensor.name(), original = file.originalName(name);
+  std::optional<ParameterRule> said = saidByFile(original);
+  if (!isa<FloatType>(element))
+    return {said ? said->role : Role::Constant, element.isInteger(1) ? "bool" : "integer"};
+  if (statistics.contains(name))
+    return {Role::Buffer, "running statistic"};
+  if (said)
+    return *said;
+  if (sizes.contains(name))
+    return {Role::Constant, "size"};
+  if (classWeights.contains(name))
+    return {Role::Constant, "class weights"};
+  // PyTorch's optimizer marks neither constants nor what it made of parameters.
+  auto from = foldedFrom.find(original);
+  if (hasMarks && (from == foldedFrom.end() || !isFoldedFromNamed(from->second)))
+    return {Role::Constant, "constant of the exporter"};
+  StringRef use = uses->constant(tensor);
+  return use.empty() ? ParameterRule{Role::Trained, "takes part in a gradient"}
+                     : ParameterRule{Role::Constant, use.str()};
+}
+
+} // namespace dsopt::onnx_import
