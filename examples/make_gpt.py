@@ -24,6 +24,10 @@ def weight(name, *shape, std=0.02, fill=None):
     return name
 
 
+def constant(name, value):
+    nodes.append(helper.make_node("Constant", [], [name], name="node_" + name, value=numpy_helper.from_array(value, name)))
+
+
 def ints(*values):
     name = "shape_" + "_".join(map(str, values)).replace("-", "m")
     if all(t.name != name for t in initializers):
@@ -51,8 +55,9 @@ def heads(x):
 
 
 mask = np.where(np.tril(np.ones((T, T), bool)), 0, -np.inf).astype(np.float32)
-initializers.append(numpy_helper.from_array(mask.reshape(1, 1, T, T), "causal_mask"))
-initializers.append(numpy_helper.from_array(np.float32((D // H) ** -0.5), "attention_scale"))
+# What is no parameter is a node of its own: float initializers are trained.
+constant("causal_mask", mask.reshape(1, 1, T, T))
+constant("attention_scale", np.float32((D // H) ** -0.5))
 
 wte = weight("wte", 256, D)
 x = node("Add", node("Gather", wte, "input_ids"), weight("wpe", T, D))

@@ -131,56 +131,126 @@ static std::string humanBytes(int64_t bytes) {
   return llvm::formatv(unit ? "{0:F1}{1}" : "{0:F0}{1}", value, units[unit]).str();
 }
 
-static void printTable(const Plan &plan, llvm::raw_ostream &out) {
-  out << llvm::formatv("layout      {0} stages x {1} data-parallel ranks, zero {2}, {3}\n",
-                       plan.programs.size(), plan.dp, plan.zero, plan.schedule);
-  out << llvm::formatv("batch       {0} micro-batches a step = {1} dp x {2}, {3} reduction shards, {4}\n",
-                       plan.dp * plan.M, plan.dp, plan.M, plan.V, plan.accumulate);
-  out << llvm::formatv("parameters  {0}\n\n", plan.parameters);
-  auto cell = [&](StringRef text, size_t width) { out << llvm::right_justify(text, width); };
-  auto header = [&](StringRef title, ArrayRef<StringLiteral> classes) {
-    cell("ranks", 12);
-    cell("blocks", 10);
-    for (StringRef name : classes)
-      cell(name, 16);
-    out << "   " << title << "\n";
-  };
-  auto rows = [&](StringRef dictionary, ArrayRef<StringLiteral> classes) {
-    for (auto [stage, op] : llvm::enumerate(plan.programs)) {
-      ProgramOp program = op;
-      int64_t first = stage * plan.dp;
-      std::string ranks = std::to_string(first);
-      if (plan.dp > 1)
-        ranks += ".." + std::to_string(first + plan.dp - 1);
-      cell(ranks, 12);
-      cell(llvm::formatv("{0}..{1}", program.getBlocks()[0], program.getBlocks()[1] - 1).str(), 10);
-      for (StringRef name : classes)
-        cell(humanBytes(entryOf(program, dictionary, name)), 16);
-      out << "\n";
-    }
+namespace {
+/// What the table's words mean, in its order. `padding` stands for two things.
+struct Word {
+  StringLiteral name, meaning;
+};
+constexpr Word kMemoryWords[] = {
+    {"parameters", "weights that stay here: whole, or this rank's slice (-zero=3)"},
+    {"gradients", "sums over a step's micro-batches, where they live at the peak"},
+    {"optimizer", "moments, and fp32 masters of weights in bf16"},
+    {"activations", "what forward keeps for backward, and what stages exchange"},
+    {"buffers", "short-lived: gathered weights, a block's own gradients, workspace"},
+    {"reduction", "sums of reduction shards that wait for their neighbours"},
+    {"tied", "copies and gradients of weights that several stages use"},
+    {"padding", "alignment, and gaps that no other buffer fits"}};
+constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
+                                  {"reduce_scatter", "gradients, to their slices' owners"},
+                                  {"all_reduce", "gradients, to all"},
+                                  {"send_recv", "activations and their gradients, between stages"},
+                                  {"all_to_all", "tokens, to their experts"},
+                                  {"tied", "weights and gradients that several stages share"},
+                                  {"padding", "of all that: zeros that fill up slices"}};
+/// Columns of a terminal: a word, then as many stages as fit.
+constexpr size_t kLabel = 18, kCell = 10, kStages = 6;
+
+/// Writes the plan for a person; what is 0 everywhere is left out.
+class PlanTable {
+public:
+  PlanTable(const Plan &plan, llvm::raw_ostream &out) : plan(plan), out(out) {}
+
+  void print() {
+    size_t stages = plan.programs.size();
+    out << llvm::formatv("layout      {0} x {1}, zero {2}, {3}\n", counted(stages, "stage"),
+                         counted(plan.dp, "data-parallel rank"), plan.zero, plan.schedule);
+    out << llvm::formatv("batch       {0} a step = {1} dp x {2}, {3}, {4}\n",
+                         counted(plan.dp * plan.M, "micro-batch", "es"), plan.dp, plan.M,
+                         counted(plan.V, "reduction shard"), plan.accumulate);
+    out << llvm::formatv("parameters  {0}\n\n", plan.parameters);
+    for (size_t first = 0; first < stages; first += kStages)
+      printStages(ArrayRef(plan.programs).slice(first, std::min(kStages, stages - first)), first);
+    printSums();
+    printWords();
+  }
+
+private:
+  static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
+    return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();
+  }
+  bool appears(StringRef dictionary, StringRef name) const {
+    return llvm::any_of(plan.programs, [&](ProgramOp program) { return entryOf(program, dictionary, name); });
+  }
+  void row(StringRef label, size_t cells, llvm::function_ref<std::string(size_t)> cell) {
+    out << llvm::left_justify(label, kLabel);
+    for (size_t i = 0; i < cells; ++i)
+      out << llvm::right_justify(cell(i), kCell);
     out << "\n";
-  };
-  header("bytes of a rank at the peak", kMemoryClasses);
-  rows(kMemoryAttr, kMemoryClasses);
-  // The position whose arena is furthest above what no packing can beat.
-  double most = 0;
-  int64_t live = 0;
-  for (ProgramOp program : plan.programs)
-    if (int64_t bound = program.getBound().value_or(0); bound > 0) {
-      double above = double(entryOf(program, kMemoryAttr, "total")) / bound - 1;
-      if (above >= most)
-        most = above, live = bound;
-    }
-  out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n\n",
-                       most * 100, humanBytes(live));
-  header("bytes a rank sends in a step", kTrafficClasses);
-  rows(kTrafficAttr, kTrafficClasses);
-  out << llvm::formatv("bubble      {0:F3}\nflops       {1:e2} a step\npredicted   {2:F1} ms a step at "
-                       "{3:F0} GFLOP/s a thread\n",
-                       plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
-}
+  }
+  static std::string range(int64_t first, int64_t count) {
+    return std::to_string(first) + (count > 1 ? ".." + std::to_string(first + count - 1) : "");
+  }
+
+  void printStages(ArrayRef<ProgramOp> programs, size_t first) {
+    size_t count = programs.size();
+    row("stage", count, [&](size_t i) { return std::to_string(first + i); });
+    row("ranks", count, [&](size_t i) { return range((first + i) * plan.dp, plan.dp); });
+    row("blocks", count, [&](size_t i) {
+      ProgramOp program = programs[i];
+      return range(program.getBlocks()[0], program.getBlocks()[1] - program.getBlocks()[0]);
+    });
+    auto rows = [&](StringRef title, StringRef dictionary, ArrayRef<StringLiteral> classes) {
+      out << title << "\n";
+      for (StringRef name : classes)
+        if (name == "total" || appears(dictionary, name))
+          row(("  " + name).str(), count,
+              [&](size_t i) { return humanBytes(entryOf(programs[i], dictionary, name)); });
+    };
+    rows("bytes of a rank at its peak", kMemoryAttr, kMemoryClasses);
+    if (llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(kTrafficAttr, name); }))
+      rows("bytes that a rank sends in a step", kTrafficAttr, kTrafficClasses);
+    out << "\n";
+  }
+
+  void printSums() {
+    // The position whose arena is furthest above what no packing can beat.
+    double most = 0;
+    int64_t live = 0;
+    for (ProgramOp program : plan.programs)
+      if (int64_t bound = program.getBound().value_or(0); bound > 0) {
+        double above = double(entryOf(program, kMemoryAttr, "total")) / bound - 1;
+        if (above >= most)
+          most = above, live = bound;
+      }
+    out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n",
+                         most * 100, humanBytes(live));
+    out << llvm::formatv(
+        "bubble      {0:F3} of the stages' time is spent waiting for each other\n"
+        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n\n",
+        plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
+  }
+
+  void printWords() {
+    auto words = [&](StringRef dictionary, ArrayRef<Word> meanings) {
+      for (const Word &word : meanings)
+        if (appears(dictionary, word.name))
+          out << llvm::left_justify(("  " + word.name).str(), kLabel) << word.meaning << "\n";
+    };
+    out << llvm::left_justify("blocks", kLabel)
+        << "the model's parts in order, cut where the fewest values live\n"
+        << "in memory\n";
+    words(kMemoryAttr, kMemoryWords);
+    if (llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(kTrafficAttr, name); }))
+      out << "sent\n";
+    words(kTrafficAttr, kTrafficWords);
+  }
+
+  const Plan &plan;
+  llvm::raw_ostream &out;
+};
+} // namespace
 
 void dsopt::printPlan(ModuleOp module, llvm::raw_ostream &out, bool json) {
   Plan plan(module);
-  json ? printJson(plan, out) : printTable(plan, out);
+  json ? printJson(plan, out) : PlanTable(plan, out).print();
 }

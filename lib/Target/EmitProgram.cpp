@@ -83,6 +83,10 @@ void ProgramWriter::writeInputs() {
           json.attribute("bound", bound.getInt());
         if (auto source = input.getAs<TypeAttr>("source"))
           string("source", typeName(source.getValue()));
+        if (auto least = input.getAs<IntegerAttr>("least")) {
+          json.attribute("looked_up", true);
+          json.attribute("least", least.getInt());
+        }
       });
   });
 }

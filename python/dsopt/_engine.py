@@ -71,6 +71,8 @@ class Engine:
         self._folder = tempfile.mkdtemp(prefix="dsopt-engine-")
         self._result: Optional[Result] = None
         try:
+            if options.get("log_every", 1) != 1:
+                raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
             model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
             self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset)
             named = _named_inputs(model, example_inputs)
@@ -240,7 +242,8 @@ class Engine:
             want = (one[0] * len(parts), *one[1:]) if one else one
             if value.shape != want:
                 raise ValueError(f"input '{name}' has shape {list(value.shape)}, expected {list(want)}: the example's, "
-                                 f"for each of {len(parts)} data-parallel ranks")
+                                 f"for each of {len(parts)} data-parallel ranks (a loader's shorter last batch is left "
+                                 "out by drop_last=True)")
             for rank, part in enumerate(parts):
                 part[name] = value[rank * one[0]:(rank + 1) * one[0]] if one else value
         return parts

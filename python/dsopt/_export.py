@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import numpy as np
 
+from ._tools import need
 from ._weights import METADATA_KEY
 
 _INLINE_LIMIT = 1_500_000_000  # a protobuf of 2 GB cannot be written
@@ -253,6 +254,7 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     The model is exported in the mode it is in. Every parameter that the loss depends on is found again in the
     file, with its value and under PyTorch's name, or this raises: none is folded, merged or dropped.
     """
+    need("torch", "onnx", "onnxscript")
     import onnx
     import torch
 

@@ -8,12 +8,14 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
-from ._stream import StreamWriter, to_array, to_micro_batch
-from ._tools import DsoptError, config_words, find_tool, message_of, option_words, pass_on_warnings, run_tool
+from ._data import Arrays, Loader, Steps, is_loader, write_rows
+from ._stream import StreamWriter, to_array
+from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_sizes, given_values,
+                     message_of, option_words, pass_on_warnings, run_tool, warn)
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -48,14 +50,29 @@ def _save(arrays: Mapping[str, Any], path: str) -> str:
     return path
 
 
+def _as_file(data: Any, path: str, file: str) -> "Tuple[str, Optional[Loader]]":
+    """The path of data to measure a loss on: arrays and what a loader yields are written into `file`."""
+    if isinstance(data, Mapping):
+        return _save(data, file), None
+    if not is_loader(data):
+        return os.fspath(data), None
+    loader = Loader(data, path)
+    write_rows(loader, file)
+    return file, loader
+
+
 def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> float:
-    """The mean loss of a model on `data` (a path or a dict of arrays), forward only (-eval)."""
+    """The mean loss of a model over the micro-batches of `data`, forward only (-eval): a path, a dict of
+    arrays, or a loader, which is read once, whole."""
+    path = os.fspath(path)
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
-        if isinstance(data, Mapping):
-            data = _save(data, os.path.join(folder, "data.npz"))
+        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
+        words = [*config_words(config, folder), *option_words(options)]
+        if loader and loader.common and any(isinstance(dims[0], str) for dims in loader.inputs.values() if dims):
+            if not given_values(words, "micro-batch-size") and not given_sizes(words):
+                words.append(f"-micro-batch-size={loader.rows}")
         log = os.path.join(folder, "log.jsonl")
-        run_tool([os.fspath(path), "-eval", f"-data={os.fspath(data)}", f"-log={log}", "-quiet",
-                  *config_words(config, folder), *option_words(options)])
+        run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words])
         with open(log) as lines:
             return next(line["eval_loss"] for line in map(json.loads, lines) if "eval_loss" in line)
 
@@ -67,7 +84,8 @@ class Run:
 
     def __init__(self, path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
                  save_weights: "Optional[os.PathLike[str] | str]" = None,
-                 log: "Optional[os.PathLike[str] | str]" = None, folder: Optional[str] = None, **options: Any):
+                 log: "Optional[os.PathLike[str] | str]" = None, eval_data: Any = None, folder: Optional[str] = None,
+                 **options: Any):
         self._own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="dsopt-")
         self.weights = os.fspath(save_weights) if save_weights else None
@@ -76,24 +94,31 @@ class Run:
         self._words = [os.fspath(path), *config_words(config, self.folder), *option_words(options)]
         self._process: Optional[subprocess.Popen] = None
         self._errors: Any = None
+        self._said = ""  # there
         self._before = 0  # bytes of the log that earlier runs wrote
         self._lines: Any = None
         self._partial = ""
         self._ended = False
         self._failure: Optional[DsoptError] = None
-        self._names: List[str] = []
+        self._warned: Set[str] = set()
         self._end: Optional[Dict[str, Any]] = None
-        self._items: Optional[Iterator[Any]] = None
+        self._cut: Optional[Steps] = None
+        self._steps_to_come: Optional[Iterator[List[Arrays]]] = None
+        self._first = 0  # step, of those before a checkpoint that was resumed
+        self._to_write: Optional[int] = None  # steps of a stream, None: until it ends
         self.stream: Optional[StreamWriter] = None
         self.batch: Dict[str, Any] = {}
         try:
-            if isinstance(data, (str, os.PathLike)):
-                self._launch(os.fspath(data))
-            elif isinstance(data, Mapping):
+            if eval_data is not None:
+                measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"))
+                self._words.append(f"-eval-data={measured}")
+            if isinstance(data, Mapping):
                 self._launch(_save(data, os.path.join(self.folder, "data.npz")))
-            elif data is not None:
-                self._items = iter(data)
+            elif is_loader(data):
+                self._open_loader(Loader(data, self._words[0]))
                 self._feed()
+            elif data is not None:
+                self._launch(os.fspath(data))
         except BaseException:
             self.close()
             raise
@@ -105,8 +130,10 @@ class Run:
         shapes = _save({name: np.asarray(value)[None] for name, value in first.items()},
                        os.path.join(self.folder, "shapes.npz"))
         # One micro-batch is enough to know every shape; that a step has more is for the run.
-        words = [word for word in self._words if not word.startswith(("-data=", "-log="))]
-        self.batch = json.loads(run_tool([*words, "-plan=json", f"-data={shapes}"]))
+        not_planned = ("data=", "log=", "eval-data=")
+        self._plan_words = [word for word in self._words if not word.lstrip("-").startswith(not_planned)]
+        self._plan_words += ["-plan=json", f"-data={shapes}"]
+        self.batch = json.loads(run_tool(self._plan_words, self._warned))
         stream = os.path.join(self.folder, "stream")
         os.makedirs(stream)
         self.stream = StreamWriter(stream, self.batch["batch"]["K"])
@@ -119,33 +146,81 @@ class Run:
         if self._process is None:
             self._launch(self.stream.data)
 
+    def _short_rows(self, loader: Loader) -> Tuple[List[int], str]:
+        """The rows that a pass's last step may have in a micro-batch, or why it has none of its own. Where the
+        model's first dimension is open and the loader says how its last micro-batch will be, the program
+        is compiled for that size too."""
+        assert self.stream is not None
+        open_names = {dims[0] for dims in loader.inputs.values() if dims and isinstance(dims[0], str) and dims[0]}
+        sizes = given_sizes(self._words)
+        given = [size for name in open_names for size in sizes.get(name, [])]
+        if given:
+            return sorted({size for size in given if size < loader.rows}), f"-dim has {sorted(set(given))} for them"
+        if not open_names or not loader.common:
+            return [], "the model takes no other number (exported with dynamic_shapes it would)"
+        if sizes:
+            return [], f"-dim gives {', '.join(sizes)} the sizes that a program can have"
+        last = loader.last_rows()
+        if last is None:
+            return [], "nothing said so before it came"
+        if last == loader.rows:
+            return [], ""
+        assert loader.length is not None
+        count = self.stream.micro_batches
+        rows = ((loader.length - 1) % count * loader.rows + last) // count
+        if not rows:
+            return [], f"a step has {count} micro-batches"
+        words = [f"-dim={name}={loader.rows},{rows}" for name in sorted(open_names)]
+        try:
+            run_tool([*self._plan_words, *words], self._warned)
+        except DsoptError as error:
+            return [], f"the model does not compile for {rows} rows beside {loader.rows}: {error}"
+        self._words += words
+        return [rows], ""
+
+    def _open_loader(self, loader: Loader) -> None:
+        """Plans what of a loader is trained on, and says what is not."""
+        steps, epochs = given_count(self._words, "steps"), given_count(self._words, "epochs")
+        if steps and epochs:
+            raise DsoptError("options -steps and -epochs exclude each other")
+        self._words = [word for word in self._words if not word.lstrip("-").startswith("epochs=")]
+        stream = self.open_stream(loader.open())
+        short_rows, why_not = self._short_rows(loader)
+        self._cut = cut = Steps(loader, stream.micro_batches, steps=steps, epochs=epochs, short_rows=short_rows,
+                                why_not=why_not)
+        cut.announce()
+        planned = cut.planned()
+        if planned == 0:
+            cut.refuse()
+        checkpoint = given_checkpoint(self._words)
+        done = checkpoint["step"] if checkpoint else 0
+        if planned is not None and not steps:
+            self._words.append(f"-steps={planned}")
+        if planned is not None:
+            self._to_write = max(planned - done, 0)
+        if checkpoint and self._to_write != 0:
+            cut.skip(done, checkpoint["micro_batches"], checkpoint["place"])
+        self._steps_to_come = iter(cut)
+        if self._to_write == 0:  # the program says so, and writes what it should
+            self.submit([loader.example] * stream.micro_batches)
+            self._end_feed()
+
     def _feed(self) -> None:
-        """Writes steps until enough lie ready, or the items end."""
-        while self._items is not None and (self.stream is None or
-                                           self.stream.written - len(self._steps()) < _AHEAD):
-            items: List[Dict[str, np.ndarray]] = []
-            wanted = self.stream.micro_batches if self.stream else 1
-            while len(items) < wanted:
-                try:
-                    item = to_micro_batch(next(self._items), self._input_names)
-                except StopIteration:
-                    self._items = None
-                    if self._process is None:
-                        raise DsoptError(f"the data ended after {len(items)} micro-batches, before a step was full")
-                    self.end_stream()
-                    return  # what does not fill a step is left out
-                items.append(item)
-                if self.stream is None:
-                    wanted = self.open_stream(item).micro_batches
-            self.submit(items)
+        """Writes steps until enough lie ready, or the data ends."""
+        # Steps that are not logged are not seen either.
+        ahead = _AHEAD - 1 + (given_count(self._words, "log-every") or 1)
+        while self._steps_to_come is not None and self.stream.written - self._done() < ahead:  # type: ignore[union-attr]
+            items = next(self._steps_to_come, None)
+            if items is not None:
+                self.submit(items)
+            elif self._process is None:
+                self._cut.refuse()  # type: ignore[union-attr]
+            if items is None or self.stream.written == self._to_write:  # type: ignore[union-attr]
+                self._end_feed()
 
-    def _input_names(self) -> List[str]:
-        """The model's inputs in their order, for micro-batches that are tuples."""
-        if not self._names:
-            import onnx
-
-            self._names = [value.name for value in onnx.load(self._words[0], load_external_data=False).graph.input]
-        return self._names
+    def _end_feed(self) -> None:
+        self._steps_to_come = None
+        self.end_stream()
 
     def end_stream(self) -> None:
         if self.stream is not None:
@@ -157,17 +232,25 @@ class Run:
         words = [find_tool(), *self._words, "-run", f"-data={data}", f"-log={self.log}", "-quiet"]
         if self.weights:
             words.append(f"-save-weights={self.weights}")
-        self._errors = open(os.path.join(self.folder, "errors"), "w+")
+        errors = os.path.join(self.folder, "errors")
+        checkpoint = given_checkpoint(self._words)
+        self._first = checkpoint["step"] if checkpoint else 0
         resumes = any(word.lstrip("-").startswith("resume") for word in self._words)
         if os.path.exists(self.log) and not resumes:
             os.remove(self.log)
         self._before = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         # Ctrl-C is for this process, which then asks the program to stop.
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=self._errors,
-                                         start_new_session=True)
+        with open(errors, "w") as written:
+            self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=written, start_new_session=True)
+        self._errors = open(errors)
 
     def _steps(self) -> List[Dict[str, Any]]:
         return [line for line in self.metrics if "step" in line and "loss" in line]
+
+    def _done(self) -> int:
+        """Steps of this run that are seen to be done."""
+        steps = self._steps()
+        return steps[-1]["step"] + 1 - self._first if steps else 0
 
     def poll(self) -> List[Dict[str, Any]]:
         """Reads the metrics that have come since the last call; raises if the program failed."""
@@ -186,20 +269,28 @@ class Run:
         for line in new:
             if "end" in line:
                 self._end = line["end"]
-        steps = len(self._steps())
-        if self.stream is not None and steps:
-            self.stream.done(steps)
+            if "run" in line:
+                self._say_passes(line["run"])
+        if self.stream is not None and new:
+            self.stream.done(self._done())
+        if said := self._errors.read():
+            self._said += said
+            pass_on_warnings(self._said, self._warned)
         if ended and not self._ended:
             self._ended = True
-            self._errors.seek(0)
-            said, status = self._errors.read(), self._process.returncode
+            status = self._process.returncode
             if status not in (0, 3):
-                self._failure = DsoptError(message_of(said) or f"dsopt ended with status {status}", status)
-            elif self.stream is None:  # whose plan was warned about already
-                pass_on_warnings(said)
+                self._failure = DsoptError(message_of(self._said) or f"dsopt ended with status {status}", status)
         if self._failure:
             raise self._failure
         return new
+
+    def _say_passes(self, run: Dict[str, Any]) -> None:
+        """Says that steps that were asked for go through the data more than once."""
+        count = run.get("micro_batches")
+        if count and given_values(self._words, "steps") and run["steps"] * run["K"] > count:
+            warn(f"{run['steps']} steps of {run['K']} micro-batches go {run['steps'] * run['K'] / count:.1f} times "
+                 f"through the data's {count}")
 
     @property
     def running(self) -> bool:
@@ -266,20 +357,23 @@ def start(path: "os.PathLike[str] | str", data: Any, **options: Any) -> Run:
 
 def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
           save_weights: "Optional[os.PathLike[str] | str]" = None,
-          log: "Optional[os.PathLike[str] | str]" = None, on_step: Optional[Callable[[Dict[str, Any]], None]] = None,
-          **options: Any) -> Result:
+          log: "Optional[os.PathLike[str] | str]" = None, eval_data: Any = None,
+          on_step: Optional[Callable[[Dict[str, Any]], None]] = None, **options: Any) -> Result:
     """Compiles a model and trains it on ranks of this machine.
 
     data     a path (.npz, or tokens), a dict of arrays by input name, or an iterable of micro-batches: dicts of
-             tensors or arrays (or tuples in the order of the model's inputs), as a DataLoader yields them. An
-             iterable is read once, a few steps ahead.
+             tensors or arrays (or tuples in the order of the model's inputs), as a DataLoader yields them. It is read
+             a few steps ahead; `epochs` and `steps` go through it again where it can be iterated again. A shorter
+             last micro-batch becomes a step of its own where the model's first dimension is open, else it is left
+             out; a warning says what of the data is not trained on (docs/Data.md).
     config   a DeepSpeed configuration: a path or a dict
     save_weights   the safetensors file to write trained weights to; `load_weights` reads it
     log      keeps the metrics there
-    on_step  called with each line of metrics: a step's, or an evaluation's (eval_data=, eval_every=)
+    eval_data   data to measure the loss on: a path, a dict of arrays, or a loader, which is read once, whole
+    on_step  called with each line of metrics: a step's, or an evaluation's (eval_every=)
     options  as on the command line: zero=3, dp=2, steps=100, betas=(0.9, 0.95), shuffle=True
     """
-    run = Run(path, data, config=config, save_weights=save_weights, log=log, **options)
+    run = Run(path, data, config=config, save_weights=save_weights, log=log, eval_data=eval_data, **options)
     try:
         for metrics in run:
             if on_step:

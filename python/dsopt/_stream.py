@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 import numpy as np
 
@@ -11,16 +11,16 @@ import numpy as np
 def to_array(value: Any) -> np.ndarray:
     """A numpy array of a tensor, an array or a list."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     return np.ascontiguousarray(value)
 
 
-def to_micro_batch(item: Any, input_names: Callable[[], Sequence[str]]) -> Dict[str, np.ndarray]:
-    """A dict of arrays from what a loader yields: a dict, or a tuple in the order of the inputs."""
+def to_micro_batch(item: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
+    """A dict of arrays from what a loader yields: a dict, or a tuple in the order of the inputs `names`."""
     if isinstance(item, Mapping) or hasattr(item, "keys"):
         return {key: to_array(item[key]) for key in item.keys()}
     if isinstance(item, (tuple, list)):
-        names = input_names()
         if len(item) != len(names):
             raise ValueError(f"a micro-batch has {len(item)} parts, the model's inputs are {', '.join(names)}")
         return {name: to_array(value) for name, value in zip(names, item)}
@@ -35,6 +35,7 @@ class StreamWriter:
         self.folder = folder
         self.micro_batches = micro_batches
         self.written = 0
+        self._removed = 0
         self.ended = False
         self._lock = open(os.path.join(folder, "lock"), "w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -64,11 +65,9 @@ class StreamWriter:
 
     def done(self, steps: int) -> None:
         """Removes what `steps` steps have read."""
-        for step in range(max(0, steps - 4), min(steps, self.written)):
-            try:
-                os.remove(self._path(step))
-            except FileNotFoundError:
-                pass
+        while self._removed < min(steps, self.written):
+            os.remove(self._path(self._removed))
+            self._removed += 1
 
     def ask_to_save(self, checkpoints: str) -> None:
         """Asks for a checkpoint after the steps that were written; `saved` says when it is there."""

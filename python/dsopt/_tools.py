@@ -1,12 +1,15 @@
 """Finds dsopt's tools and spells their options."""
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import warnings
-from typing import Any, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -20,7 +23,7 @@ class DsoptError(RuntimeError):
         self.status = status
 
 
-def find_tool(name: str = "dsopt") -> str:
+def find_tool(name: str = "dsopt", on_path: bool = True) -> str:
     """The path of a tool: in $DSOPT_BIN (a folder), in the wheel, in the clone's build folder, where
     CMake installed both, or in $PATH."""
     folders = [os.environ.get("DSOPT_BIN"), os.path.join(_HERE, "bin")]
@@ -31,10 +34,35 @@ def find_tool(name: str = "dsopt") -> str:
         path = os.path.join(folder, name) if folder else ""
         if path and os.access(path, os.X_OK):
             return path
-    found = shutil.which(name)
+    found = shutil.which(name) if on_path else None
     if found:
         return found
     raise DsoptError(f"{name} is not found: build it (./dev build), or set DSOPT_BIN to the folder it is in")
+
+
+def _become(name: str) -> None:
+    """The command that pip puts on PATH: the tool itself, which PATH has only as this command."""
+    try:
+        path = find_tool(name, on_path=False)
+    except DsoptError as error:
+        sys.exit(f"{name}: error: {error}")
+    os.execv(path, [path, *sys.argv[1:]])
+
+
+def become_dsopt() -> None:
+    _become("dsopt")
+
+
+def become_report() -> None:
+    _become("dsopt-report")
+
+
+def need(*modules: str) -> None:
+    """An ImportError with what to install, where a package that exporting takes is not there."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(f"exporting a model needs {' and '.join(missing)}, not installed here: pip install "
+                          "'dsopt[export]' (from a clone: pip install './python[export]')", name=missing[0])
 
 
 def option_words(options: Mapping[str, Any]) -> List[str]:
@@ -56,6 +84,41 @@ def option_words(options: Mapping[str, Any]) -> List[str]:
         else:
             words.append(f"{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     return words
+
+
+def given_values(words: List[str], name: str) -> List[str]:
+    """The values of an option among the words of a command line."""
+    return [word.split("=", 1)[1] for word in words if word.startswith("-") and word.lstrip("-").startswith(name + "=")]
+
+
+def given_count(words: List[str], name: str) -> Optional[int]:
+    """An option that counts, with its suffix, as the command line has it; whatever else is said by the tool."""
+    values = given_values(words, name)
+    match = re.fullmatch(r"(\d+)([kKmMgG]?)", values[-1]) if values else None
+    return int(match[1]) * 1000 ** " kmg".index(match[2].lower() or " ") if match else None
+
+
+def given_sizes(words: List[str]) -> Dict[str, List[int]]:
+    """The symbolic dimensions that -dim gives several sizes."""
+    given = dict(value.split("=", 1) for value in given_values(words, "dim") if "=" in value)
+    return {name: [int(size) for size in sizes.split(",") if size.isdigit()]
+            for name, sizes in given.items() if "," in sizes}
+
+
+def given_checkpoint(words: List[str]) -> Optional[Dict[str, Any]]:
+    """The manifest of the checkpoint that a command line goes on from, with its folder."""
+    resume = (given_values(words, "resume") or [""])[-1]
+    folder = (given_values(words, "save") or [""])[-1] if resume == "auto" else resume
+    if not folder:
+        return None
+    names = [""] if os.path.exists(os.path.join(folder, "manifest.json")) else sorted(
+        name for name in (os.listdir(folder) if os.path.isdir(folder) else [])
+        if re.fullmatch(r"step-\d+", name) and os.path.exists(os.path.join(folder, name, "manifest.json")))
+    if not names:
+        return None
+    place = os.path.join(folder, names[-1]) if names[-1] else folder
+    with open(os.path.join(place, "manifest.json")) as file:
+        return {**json.load(file), "place": place}
 
 
 def config_words(config: Any, folder: str) -> List[str]:
@@ -80,18 +143,28 @@ def message_of(text: str) -> str:
     return text.strip()
 
 
-def pass_on_warnings(text: str) -> None:
-    """Python warnings of what a tool warned about."""
+def warn(text: str) -> None:
+    """A Python warning at the line of the caller's own code."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def pass_on_warnings(text: str, known: Set[str]) -> None:
+    """Python warnings of what a tool warned about, but for what is `known`, which they join."""
     prefix = "dsopt: warning: "
-    for line in text.splitlines():
-        if line.startswith(prefix):
-            warnings.warn(line[len(prefix):], stacklevel=3)
+    for line in text.splitlines(keepends=True):
+        # A line that is still being written comes again.
+        if line.startswith(prefix) and line.endswith("\n") and line not in known:
+            known.add(line)
+            warn(line[len(prefix):-1])
 
 
-def run_tool(words: List[str]) -> str:
-    """Runs dsopt and returns what it prints; raises what it says is wrong."""
+def run_tool(words: List[str], known: Optional[Set[str]] = None) -> str:
+    """Runs dsopt and returns what it prints; raises what it says is wrong. Warnings join what is `known`."""
     done = subprocess.run([find_tool(), *words], capture_output=True, text=True)
     if done.returncode != 0:
         raise DsoptError(message_of(done.stderr), done.returncode)
-    pass_on_warnings(done.stderr)
+    pass_on_warnings(done.stderr, set() if known is None else known)
     return done.stdout

@@ -84,7 +84,19 @@ refused("integer in -train", run("-train=val_10", model=model("gpt2-tiny-opset23
 refused("nothing in -freeze", run("-freeze=nothing*"), "nothing*")
 refused("unwritable output", run("-save-weights=/proc/none/weights.safetensors"), "/proc/none")
 refused("unwritable program", [dsopt, mlp, "-o", "/proc/none/train"], "/proc/none")
-refused("budget", run("-device-memory=1k"), "1024", "device-memory")
+refused("unwritable program of a run", run("-o=/proc/none/train"), "-run and -o exclude each other")
+refused("budget", run("-device-memory=1k"), "the model needs", "more than the 1024 that -device-memory allows")
+refused("budget names no operation", run("-device-memory=1k"), "error: the model needs")
+refused("fixed rows", run("-micro-batch-size=4"), "-micro-batch-size=4 does not match input 'x', whose first dimension is 8",
+        "dynamic_shapes")
+refused("all frozen", run("-freeze=*"), "the loss depends on no trained parameter", "-list-parameters")
+for option in ("no-decay=bias", "lr-scale=bias=0.1", "freeze=bias", "train=bias", "untie=bias"):
+    refused("a glob without a match", run("-" + option), "=bias matches no", "did you mean '*bias', as in net.0.bias, net.2.bias")
+refused("a name spelt wrong", run("-no-decay=net.0.wieght"), "near it are net.0.weight")
+objects = np.empty(2, object)
+objects[:] = [[1, 2], [3]]
+np.savez(path("objects.npz"), x=objects, labels=batches["labels"])
+refused("an array of objects", run(batches=path("objects.npz")), "array 'x' has type '|O'", "rows of different lengths")
 
 done = subprocess.run([*MPIRUN, "3", dsopt, mlp, "-run", f"-data={data}", "-dp=2"], capture_output=True, text=True, timeout=60)
 check(done.returncode == 1 and "3" in done.stderr, f"world size: status {done.returncode}\n{done.stderr}")
@@ -119,7 +131,19 @@ large = dict(np.load(model("gpt2-tiny")[1]))
 large["input_ids"] = large["input_ids"].copy()
 large["input_ids"][0, 0, 1, 3] = 512
 refused("token out of range", run(model=model("gpt2-tiny")[0], batches=npz("large.npz", **large)), "step 0", "micro-batch 0",
-        "element 35", "512", "input_ids")
+        "large.npz at [0, 0, 1, 3]: input_ids[1, 3] is 512", "expected less than 512 and 0 or more")
+# PyTorch's embeddings take no ids from the end, whatever ONNX's Gather does; labels neither.
+for layout in (["-dp=1"], ["-pp=2", "-dp=2", "-micro-batches=2"]):
+    negative = dict(large, input_ids=np.where(large["input_ids"] == 512, -1, large["input_ids"]))
+    refused("negative token", run("-quiet", *layout, model=model("gpt2-tiny")[0], batches=npz("negative.npz", **negative)), "step 0",
+            "negative.npz at [0, 0, 1, 3]: input_ids[1, 3] is -1", "an embedding's rows are not counted from its end")
+    wrong = dict(np.load(model("gpt2-tiny")[1]))
+    wrong["labels"] = wrong["labels"].copy()
+    wrong["labels"][0, 0, 0, 2] = -5
+    refused("negative label", run("-quiet", *layout, model=model("gpt2-tiny")[0], batches=npz("label.npz", **wrong)), "step 0",
+            "label.npz at [0, 0, 0, 2]: labels[0, 2] is -5, expected less than 512 and 0 or more (or -100, ignored)")
+refused("negative token in an evaluation", [dsopt, model("gpt2-tiny")[0], "-eval", f"-data={path('negative.npz')}"],
+        "evaluation, micro-batch 0", "input_ids[1, 3] is -1")
 left = [name for name in os.listdir(folder) if name.endswith((".safetensors", ".part"))]
 check(not left, f"half-written files: {left}")
 shutil.rmtree(folder)

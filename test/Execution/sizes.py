@@ -112,6 +112,30 @@ with tempfile.TemporaryDirectory() as folder:
     check("whole numbers of 1 or more" in done.stderr, done.stderr)
     print("sizes 8, 16, 32:", " ".join(several.loss_text))
 
+    # The first dimension: the rows of a micro-batch. Lists of rows are cut by the largest.
+    mlp = onnx.load(model("mlp")[0])
+    del mlp.graph.value_info[:]
+    for value in (*mlp.graph.input, *mlp.graph.output):
+        for dim in value.type.tensor_type.shape.dim[:1]:
+            dim.dim_param = "batch"
+    onnx.save(mlp, os.path.join(folder, "rows.onnx"))
+    data = np.load(model("mlp")[1])
+    rows = {name: data[name].reshape(-1, *data[name].shape[3:]) for name in data.files}
+
+    def train_rows(shape, *options, status=0):
+        npz, log = os.path.join(folder, "rows.npz"), os.path.join(folder, "rows.jsonl")
+        count = int(np.prod(shape))
+        np.savez(npz, **{name: value[:count].reshape(*shape, *value.shape[1:]) for name, value in rows.items()})
+        done = execute([dsopt, os.path.join(folder, "rows.onnx"), "-run", f"-data={npz}", f"-log={log}", "-quiet", *options], status)
+        return Run(log) if status == 0 else done
+
+    for few in (1, 5):
+        alone, within = train_rows((12, few)), train_rows((12, few), f"-dim=batch=8,{few}")
+        check(alone.hash == within.hash and alone.loss_text == within.loss_text, f"{few} rows: {alone.losses} against {within.losses}")
+        check(relative(within.steps[3]["samples_per_s"] * within.steps[3]["step_ms"], few * 1e3) < 1e-3, f"samples of {few} rows: {within.steps[3]}")
+    check(train_rows((62,), "-dim=batch=8,6").loss_text == train_rows((7, 8)).loss_text, "a list of rows is not cut by the largest")
+    check("is not filled up" in train_rows((12, 4), "-dim=batch=8,6", "-pad", status=1).stderr, "rows are filled up")
+
     # A model that PyTorch exported with names of its own for each input's dimensions.
     gpt, batches = model("gpt2-tiny-opset23-dynamic")
     data = np.load(batches)

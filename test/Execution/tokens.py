@@ -35,9 +35,9 @@ def write(name, *parts):
     return place(name)
 
 
-def llm_c(name, magic, kind, values):
+def llm_c(name, magic, kind, values, count=None):
     head = np.zeros(256, np.int32)
-    head[:3] = magic, 1 if kind == np.uint16 else 7, len(values)
+    head[:3] = magic, 1 if kind == np.uint16 else 7, len(values) if count is None else count
     return write(name, head.tobytes(), values.astype(kind).tobytes())
 
 
@@ -75,7 +75,13 @@ for shift, options in ((0, ()), (1, ("-labels=shifted",))):
         check(got == expected, f"{data} {options}: {got}, expected {expected}")
 for data in (place("shards"), place("shards/*.bin"), f"{place('shards/train_000.bin')},{place('shards/train_001.bin')}"):
     check(losses(data) == losses(arrays(0)), f"{data} gives other losses")
-print("raw, llm.c, Megatron; a folder, a glob and a list: the bits of the same arrays", flush=True)
+os.makedirs(place("npy"))
+np.save(place("npy/a.npy"), tokens[:cut])
+np.save(place("npy/b.npy"), tokens[cut:].astype(np.uint16))
+np.save(place("wide.npy"), tokens.astype(np.int32))
+for data in (place("npy"), place("wide.npy")):
+    check(losses(data) == losses(arrays(0)), f"{data} gives other losses")
+print("raw, llm.c, Megatron, NumPy; a folder, a glob and a list: the bits of the same arrays", flush=True)
 
 # With a learning rate of 0 the loss of a step is that of its windows: an epoch's losses are a permutation.
 order = losses(arrays(0), "-lr=0", "-weight-decay=0")
@@ -99,14 +105,43 @@ def refused(expected, data, *options):
 
 bad = tokens.astype(np.uint16)
 bad[LENGTH + 3] = 60000
-refused(f"bad.bin, token {LENGTH + 3} at byte {2 * LENGTH + 6}", write("bad.bin", bad.tobytes()))
+write("bad.bin", bad.tobytes())
+refused(f"bad.bin, token {LENGTH + 3} at byte {2 * LENGTH + 6}: is 60000, expected 0 or more and less than 512", place("bad.bin"))
+refused(f"step 0, micro-batch {1 // ROWS}: {place('bad.bin')}, token {LENGTH + 3} at byte {2 * LENGTH + 6}: input_ids",
+        place("bad.bin"), "-token-bytes=2")
+np.save(place("negative.npy"), np.where(bad == 60000, -1, tokens))
+refused(f"negative.npy, token {LENGTH + 3} at byte", place("negative.npy"))
+
+# What is no file of tokens is said to be what it seems.
+text = b'{"text": "hello world, this is a line of JSON"}\n' * 200
+as_is = "-token-bytes=2 reads it as it is"
+for name, content, what in (("c.jsonl", text, "seems to be JSON, not tokens"), ("c.txt", "Größe und Maß\n".encode() * 99, "seems to be text"),
+                            ("c.bin", text, "seems to be JSON"), ("c.gz", b"\x1f\x8b\x08" + text, "compressed by gzip: unpack it"),
+                            ("c.zst", b"\x28\xb5\x2f\xfd" + text, "compressed by zstd"), ("c.parquet", b"PAR1" + text, "a Parquet file"),
+                            ("c.pt", open(arrays(0), "rb").read(), "a zip archive: an .npz file has to be named so"),
+                            ("wide2.bin", tokens.astype(np.uint32).tobytes(), "integers of 4 bytes"),
+                            ("wide4.bin", tokens.astype(np.int64).tobytes(), "integers of 8 bytes")):
+    refused(what, write(name, content))
+    refused(as_is, place(name))
+check(losses(place("wide2.bin"), "-token-bytes=4") == losses(arrays(0)), "-token-bytes=4 reads other tokens")
+check(len(losses(write("zeros.bin", np.zeros(WINDOWS * LENGTH, np.uint16).tobytes()))) == 6, "tokens that are all 0 are taken for wider ones")
+np.save(place("rows.npy"), tokens[:-1].reshape(-1, LENGTH))
+refused("expected one axis of integers", place("rows.npy"))
+np.save(place("floats.npy"), tokens.astype(np.float32))
+refused("is a .npy file of f32", place("floats.npy"))
+open(place("cut.npy"), "wb").write(open(place("wide.npy"), "rb").read()[:-2])
+refused("is shorter than its shape", place("cut.npy"))
 refused("holds 1 windows of", write("short.bin", tokens[:LENGTH].astype(np.uint16).tobytes()))
 refused("expected a multiple of 2", write("odd.bin", b"123"))
 refused("holds no tokens", write("empty.bin"))
+refused(f"its header says {len(tokens) - 1} tokens", llm_c("long.bin", 20240520, np.uint16, tokens, len(tokens) - 1))
+megatron("more.bin", tokens)
+open(place("more.bin"), "ab").write(b"12")
+refused(f"says {len(tokens)} tokens of 2 bytes, but the file has", place("more.bin"))
 refused("its header says 100000 tokens", write("cut.bin", np.array([20240520, 1, 100000] + [0] * 253, np.int32).tobytes()))
 refused("cannot be read: No such file", place("none.bin"))
 refused("no file matches", place("none*.bin"))
-refused("holds no .bin files", tempfile.mkdtemp(dir=folder))
+refused("holds no .bin and no .npy files", tempfile.mkdtemp(dir=folder))
 refused("-token-input=NAME names it", raw, "-token-input=words")
 refused("-label-input=labels takes labels", raw, "-label-input=targets")
 print("what is wrong with token files is refused with its place")

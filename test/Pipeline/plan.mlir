@@ -1,5 +1,6 @@
 // RUN: dsopt %s -plan=json | %python -m json.tool | FileCheck %s --check-prefix=JSON
 // RUN: dsopt %s -plan | FileCheck %s --check-prefix=TABLE
+// RUN: dsopt %s -plan | not grep -E '^.{81}'
 
 // Two stages of two ranks: ranks are numbered by stage, then data-parallel index.
 // Each stage is busy for 3 of the 6 units of a step.
@@ -36,13 +37,25 @@
 // JSON: "flops_per_step": 12000,
 // JSON: "predicted_step_ms":
 
+// What is 0 everywhere is left out; no line is wider than a terminal.
 // TABLE: layout 2 stages x 2 data-parallel ranks, zero 1, 1f1b
 // TABLE: batch 2 micro-batches a step = 2 dp x 1, 2 reduction shards, local
-// TABLE: ranks blocks parameters gradients
-// TABLE: 0..1 0..2 512
-// TABLE: 2..3 3..3 0
+// TABLE: stage 0 1
+// TABLE: ranks 0..1 2..3
+// TABLE: blocks 0..2 3
+// TABLE: bytes of a rank at its peak
+// TABLE-NEXT: parameters 512 0
+// TABLE-NEXT: activations 64 0
+// TABLE-NEXT: padding 64 0
+// TABLE-NEXT: total 640 0
+// TABLE: bytes that a rank sends in a step
+// TABLE-NEXT: all_gather 256 0
+// TABLE-NEXT: send_recv 64 0
 // TABLE: packing at most 0.0 % above the largest sum of live bytes (640)
 // TABLE: bubble 0.500
+// TABLE: blocks the model's parts in order
+// TABLE: in memory
+// TABLE-NEXT: parameters weights that stay here
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}} {
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = "write"}) attributes {exec.segment, exec.flops = 1000 : i64}

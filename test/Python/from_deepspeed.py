@@ -67,4 +67,7 @@ for name, theirs in others.items():
     print(f"{name}: loss {theirs[0]:.6f} to {theirs[-1]:.6f}, dsopt {mine[0]:.6f} to {mine[-1]:.6f}, at most {off:.1e} apart")
     if off > 2e-6:
         sys.exit(f"wrong: {mine} against {theirs}")
+first, last = map(float, re.search(r"fall\s+from ([\d.]+) to ([\d.]+)", text).groups())
+if abs(mine[0] - first) > 0.01 or abs(mine[-1] - last) > 0.01:
+    sys.exit(f"wrong: losses {mine}, the page says that they fall from {first} to {last}")
 print("passed")

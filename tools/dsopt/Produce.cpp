@@ -180,6 +180,31 @@ static std::string cacheFolder() {
   return folder.str().str();
 }
 
+std::string outputFile(const std::string &path, const ParsedOptions &options) {
+  bool isText = options.has("plan") || options.has("list-parameters") || options.has("print-pipeline") ||
+                (options.has("emit") && options.text("emit") != "obj");
+  if (options.has("o") || options.has("run") || isText)
+    return options.text("o");
+  return path::stem(path).str() + (options.text("emit") == "obj" ? ".o" : "");
+}
+
+/// What was written, how it is started, and what it was told to do by default.
+static void sayWritten(ModuleOp module, const std::string &path, const std::string &output) {
+  int64_t dp = getOption(module, "dp", 1), pp = getOption(module, "pp", 1);
+  std::string command = llvm::StringRef(output).contains('/') ? output : "./" + output;
+  llvm::outs() << "wrote " << output << ": " << path << " for " << dp * pp
+               << (dp * pp == 1 ? " rank"
+                                : " ranks (" + std::to_string(dp) + " dp x " + std::to_string(pp) + " pp)")
+               << "; " << command << " -data=FILE runs it, " << command << " -help shows its options\n";
+  std::string defaults;
+  for (NamedAttribute one : cast<DictionaryAttr>(getOption(module, "run_defaults"))) {
+    llvm::StringRef value = cast<StringAttr>(one.getValue()).getValue();
+    defaults += " -" + one.getName().str() + (value.empty() ? "" : "=" + value.str());
+  }
+  if (!defaults.empty())
+    llvm::outs() << "without other options it runs with" << defaults << "\n";
+}
+
 LogicalResult Product::produce(const ParsedOptions &options) {
   Location loc = module.getLoc();
   TargetOptions target;
@@ -189,7 +214,7 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   FailureOr<ResolvedTarget> resolved = resolveTarget(loc, target.arch);
   if (failed(resolved))
     return failure();
-  std::string emit = options.text("emit"), output = options.text("o");
+  std::string emit = options.text("emit"), output = outputFile(path, options);
   if (emit == "llvm") {
     std::error_code error;
     llvm::raw_fd_ostream out(output.empty() ? "-" : output, error);
@@ -202,8 +227,6 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   ObjectBuffers objects;
   if (failed(program) || failed(emitObjects(module, *resolved, target, *program, protobuf, objects)))
     return failure();
-  if (output.empty())
-    output = path::stem(path).str() + (emit == "obj" ? ".o" : "");
   if (emit == "obj")
     return linkObjects(loc, objects, output, /*relocatable=*/true);
 
@@ -216,8 +239,13 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   if (succeeded(linked) && !options.has("run"))
     linked = writeExecutable(loc, runtimePath(), object, output);
   fs::remove_directories(scratch);
-  if (failed(linked) || !options.has("run"))
-    return linked;
+  if (failed(linked))
+    return failure();
+  if (!options.has("run")) {
+    if (!options.has("quiet"))
+      sayWritten(module, path, output);
+    return success();
+  }
   if (launcher.localSize > 1)
     handOn(bytes, launcher);
   becomeRuntime(bytes, options);

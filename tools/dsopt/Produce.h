@@ -25,6 +25,9 @@ struct Product {
   llvm::LogicalResult produce(const runtime::ParsedOptions &options);
 };
 
+/// The file that the options ask for; empty: a run, or text on standard output.
+std::string outputFile(const std::string &path, const runtime::ParsedOptions &options);
+
 /// Under a launcher, on every rank of a host but the lowest: waits for the
 /// program that the lowest compiles and becomes dsopt-run with it. Returns false
 /// on a rank that has to compile itself.

@@ -18,6 +18,7 @@
 #include "dsopt/Pipeline/Plan.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Pipeline/Variants.h"
+#include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
@@ -76,6 +77,14 @@ private:
 };
 } // namespace
 
+/// What is wrong with an array of no type that is read.
+static std::string unreadable(const std::string &data, const runtime::NpzArray &array) {
+  return data + ": array '" + array.name + "' has type '" + array.dtype + "', expected numbers" +
+         (array.dtype == "|O" ? ": Python objects are what numpy makes of rows of different lengths, which "
+                                "have to be padded"
+                              : "");
+}
+
 static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOptions &options) {
   std::map<std::string, std::vector<int64_t>> shapes;
   std::string data = options.text("data");
@@ -85,8 +94,21 @@ static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOption
       return shapes;
   if (runtime::namesNpz(data))
     for (const runtime::NpzArray &array : runtime::readNpzHeaders(data))
-      shapes[array.name] = array.shape;
+      if (!array.type.empty())
+        shapes[array.name] = array.shape;
   return shapes;
+}
+
+/// Refuses data whose array for an input is of no type that is read.
+static void checkDataTypes(ModuleOp module, const ParsedOptions &options) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  if (!forward || !runtime::namesNpz(options.text("data")))
+    return;
+  for (const runtime::NpzArray &array : runtime::readNpzHeaders(options.text("data")))
+    for (unsigned i = 0; array.type.empty() && i < forward.getNumArguments(); ++i)
+      if (auto name = forward.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
+          name && name.getValue() == array.name)
+        throw Error(1, unreadable(options.text("data"), array));
 }
 
 namespace {
@@ -168,6 +190,7 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   auto module = importONNX(context, import);
   if (failed(module))
     messages.fail("cannot import " + path);
+  checkDataTypes(**module, options);
   return std::move(*module);
 }
 
@@ -251,6 +274,22 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
   }
 }
 
+/// What cannot be written is said before any work, and what would not be written at all.
+static void checkOutputs(const ParsedOptions &options) {
+  bool runs = options.has("run");
+  if (runs && options.has("o"))
+    throw Error(1, "-run and -o exclude each other: a run keeps its program in memory; without -run, -o=" +
+                       options.text("o") + " is the program, to be run then");
+  if (std::string output = outputFile(options.positionals[0], options); !output.empty())
+    runtime::checkWritable(output, "o");
+  for (const char *name : {"log", "save-weights", "save-onnx", "trace"})
+    if (options.has(name) && runs)
+      runtime::checkWritable(options.text(name), name);
+    else if (options.has(name) && !options.has("plan"))
+      llvm::errs() << "dsopt: warning: -" << name << "=" << options.text(name)
+                   << " is for a run, and nothing runs here: give it to the program\n";
+}
+
 static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
@@ -263,6 +302,8 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, i
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
+  if (launcher.rank == 0)
+    checkOutputs(options);
   if (options.has("run") && joinCompiledRun(launcher, options))
     return 0;
   speaks = true;

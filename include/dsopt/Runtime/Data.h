@@ -16,11 +16,17 @@
 
 namespace dsopt::runtime {
 
+/// What a user is told before the first step.
+struct Note {
+  std::string text;
+  bool warning = false; ///< also where progress is not wanted
+};
+
 class DataSource : public InputSource {
 public:
   int64_t microBatches() const { return count; }
-  /// Lines for the user: remainders dropped.
-  const std::vector<std::string> &notes() const { return lines; }
+  /// Remainders dropped, and how often a run goes through the data.
+  const std::vector<Note> &notes() const { return lines; }
 
   /// Steps of a run: `steps` if given (> 0; the stream wraps around), else `epochs` passes (0: one)
   /// over the whole steps the data holds, the rest left out with a note. An Error of status 1 if there is
@@ -59,7 +65,7 @@ protected:
 
   const Program &program;
   const std::string name;
-  std::vector<std::string> lines;
+  std::vector<Note> lines;
 
 private:
   int64_t count = 0; ///< micro-batches
@@ -71,7 +77,7 @@ private:
 
 /// How files of tokens become inputs.
 struct TokenOptions {
-  int64_t bytes = 2;    ///< of a token in raw files
+  int64_t bytes = 0;    ///< of a token in raw files; 0: 2, where a file looks like that
   bool shifted = false; ///< labels are the next tokens; else the same, and the model shifts
   std::string input;    ///< takes tokens; empty: input_ids
   std::string label;    ///< takes labels; empty: labels

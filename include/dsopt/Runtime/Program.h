@@ -25,6 +25,9 @@ struct Input {
   int64_t ignore_index = -100;
   int64_t bound = 0; ///< values index into something of this size (0: no index)
   std::string source{}; ///< the model's own element type, where `type` is a wider one
+  int64_t bound = 0;      ///< values index into something of this size (0: no index)
+  bool looked_up = false; ///< `ignore_index` is no index there
+  int64_t least = 0;      ///< what is looked up: 0 in a parameter, else -bound (from the end)
 };
 
 struct Parameter {

@@ -112,6 +112,7 @@ struct Breakdown {
 
 struct StepResult {
   int64_t step = 0;
+  int variant = -1;   ///< that the step's micro-batches fit, -1: none
   float loss = 0;     ///< mean over the K micro-batches, equal on all ranks
   float gradNorm = 0; ///< before clipping, equal on all ranks
   double lr = 0;

@@ -98,13 +98,8 @@ LogicalResult Binder::bindFromData(const onnx::ValueInfoProto &input) {
     int64_t size = (*data)[i], known = valueOf(dimension);
     if (size < 0)
       continue;
-    if (options.paddedDims.count(dimension.dim_param())) {
-      if (i == 0)
-        return error() << "-dim=" << dimension.dim_param()
-                       << " has several values, but is the first dimension of input '" << input.name()
-                       << "', the rows of a micro-batch; expected another";
+    if (options.paddedDims.count(dimension.dim_param()))
       continue;
-    }
     if (known >= 0 && known != size)
       return error() << "dimension " << i << " of input '" << input.name() << "' is " << known
                      << (dimension.has_dim_value() ? "" : " (" + dimension.dim_param() + ")")
@@ -127,6 +122,10 @@ LogicalResult Binder::bindMicroBatch() {
     const onnx::TensorShapeProto &shape = input->type().tensor_type().shape();
     if (shape.dim_size() == 0)
       continue;
+    if (options.paddedDims.count(shape.dim(0).dim_param())) {
+      isUsed = true;
+      continue;
+    }
     if (valueOf(shape.dim(0)) < 0 && !shape.dim(0).dim_param().empty())
       values[shape.dim(0).dim_param()] = options.microBatchSize;
     int64_t rows = valueOf(shape.dim(0));
@@ -135,10 +134,16 @@ LogicalResult Binder::bindMicroBatch() {
     else
       other = input;
   }
-  if (!isUsed && other)
-    return error() << "-micro-batch-size=" << options.microBatchSize << " does not match input '"
-                   << other->name() << "', whose first dimension is "
-                   << valueOf(other->type().tensor_type().shape().dim(0));
+  if (!isUsed && other) {
+    const Dimension &rows = other->type().tensor_type().shape().dim(0);
+    InFlightDiagnostic diagnostic = error() << "-micro-batch-size=" << options.microBatchSize
+                                            << " does not match input '" << other->name()
+                                            << "', whose first dimension is " << valueOf(rows);
+    if (rows.has_dim_value())
+      diagnostic << " in the model: a model takes other sizes if it is exported with a symbolic first "
+                    "dimension (dynamic_shapes of torch.onnx.export and dsopt.export)";
+    return diagnostic;
+  }
   return success();
 }
 

@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Globs.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -16,11 +17,15 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
     if (!pattern)
       return module.emitError("-padding-index=") << glob << ": " << llvm::toString(pattern.takeError());
     bool found = false;
+    SmallVector<StringRef> names;
     LogicalResult result = success();
     module.walk([&, row = row](graph::GatherOp gather) {
       auto read = gather.getData().getDefiningOp<graph::ReadOp>();
       auto parameter = read ? module.lookupSymbol<graph::ParameterOp>(read.getState()) : nullptr;
-      if (!parameter || gather.getAxis() != 0 || !pattern->match(parameter.getModelName()))
+      if (!parameter || gather.getAxis() != 0)
+        return;
+      names.push_back(parameter.getModelName());
+      if (!pattern->match(parameter.getModelName()))
         return;
       found = true;
       int64_t rows = cast<ShapedType>(gather.getData().getType()).getDimSize(0);
@@ -32,14 +37,15 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
     if (failed(result))
       return failure();
     if (!found)
-      return module.emitError("-padding-index=") << glob << " matches no embedding of the model";
+      return module.emitError("-padding-index=")
+             << glob << " matches no embedding of the model" << nearMatches(glob, names);
   }
   return success();
 }
 
 /// Notes at the input that `indices` come from by mere data movement that they
-/// stay below `bound`.
-static void noteBound(Value indices, int64_t bound) {
+/// stay below `bound` and, if they look something up, not below `least`.
+static void noteBound(Value indices, int64_t bound, std::optional<int64_t> least) {
   while (Operation *op = indices.getDefiningOp()) {
     if (!isa<graph::ReshapeOp, graph::SliceOp, graph::PadOp, graph::ExpandOp, graph::TransposeOp,
              graph::CastOp>(op))
@@ -50,18 +56,31 @@ static void noteBound(Value indices, int64_t bound) {
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
   if (!function || !isa<IntegerType>(cast<ShapedType>(argument.getType()).getElementType()))
     return;
-  if (auto known = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "graph.bound"))
+  unsigned number = argument.getArgNumber();
+  Builder builder(function.getContext());
+  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, "graph.bound"))
     bound = std::min(bound, known.getInt());
-  function.setArgAttr(argument.getArgNumber(), "graph.bound",
-                      Builder(function.getContext()).getI64IntegerAttr(bound));
+  function.setArgAttr(number, "graph.bound", builder.getI64IntegerAttr(bound));
+  if (!least)
+    return;
+  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, "graph.least"))
+    least = std::max(*least, known.getInt());
+  function.setArgAttr(number, "graph.least", builder.getI64IntegerAttr(*least));
+}
+
+template <typename Op> static void noteLookUp(Op gather) {
+  int64_t size = cast<ShapedType>(gather.getData().getType()).getDimSize(gather.getAxis());
+  bool isEmbedding = gather.getData().template getDefiningOp<graph::ReadOp>() && gather.getAxis() == 0;
+  noteBound(gather.getIndices(), size, isEmbedding ? 0 : -size);
 }
 
 void dsopt::onnx_import::markBounds(ModuleOp module) {
   module.walk([](Operation *op) {
     if (auto gather = dyn_cast<graph::GatherOp>(op))
-      noteBound(gather.getIndices(),
-                cast<ShapedType>(gather.getData().getType()).getDimSize(gather.getAxis()));
+      noteLookUp(gather);
+    else if (auto gather = dyn_cast<graph::GatherElementsOp>(op))
+      noteLookUp(gather);
     else if (auto nll = dyn_cast<graph::NllOp>(op))
-      noteBound(nll.getLabels(), cast<ShapedType>(nll.getLogits().getType()).getDimSize(1));
+      noteBound(nll.getLabels(), cast<ShapedType>(nll.getLogits().getType()).getDimSize(1), std::nullopt);
   });
 }

@@ -12,7 +12,9 @@ namespace dsopt::onnx_import {
 llvm::LogicalResult markPadding(mlir::ModuleOp module, const ImportOptions &options);
 
 /// Sets `graph.bound` (i64) on inputs of @forward that index into something: their
-/// values must be below it.
+/// values must be below it. What is looked up has `graph.least` too: 0 in a
+/// parameter, where PyTorch's embeddings take no index from the end, else as many
+/// below 0 as there are rows, as ONNX has it.
 void markBounds(mlir::ModuleOp module);
 
 } // namespace dsopt::onnx_import

@@ -2,6 +2,7 @@
 
 #include "ModelFile.h"
 
+#include "dsopt/Interfaces/Globs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/GlobPattern.h"
@@ -348,10 +349,12 @@ LogicalResult checkGlobs(const ModelFile &file, StringRef option, ArrayRef<std::
     if (!pattern)
       return emitError(location) << "-" << option << "=" << glob << ": "
                                  << llvm::toString(pattern.takeError());
-    if (llvm::none_of(file.graph().initializer(),
-                      [&](const onnx::TensorProto &tensor) { return matches(glob, tensor.name()); }))
-      return emitError(location) << "-" << option << "=" << glob
-                                 << " matches no initializer of the model (-list-parameters shows them)";
+    SmallVector<StringRef> names;
+    for (const onnx::TensorProto &tensor : file.graph().initializer())
+      names.push_back(tensor.name());
+    if (llvm::none_of(names, [&](StringRef name) { return matches(glob, name); }))
+      return emitError(location) << "-" << option << "=" << glob << " matches no initializer of the model"
+                                 << nearMatches(glob, names);
   }
   return success();
 }

@@ -150,17 +150,23 @@ struct IndexCheck {
 };
 } // namespace
 
+/// "[2, 1]": an element of a shape.
+static std::string describePlace(const std::vector<int64_t> &shape, int64_t element) {
+  std::string text;
+  for (size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
+    text = std::to_string(element % shape[axis]) + (text.empty() ? "" : ", ") + text;
+  return "[" + text + "]";
+}
+
 template <typename Index>
 static IndexCheck checkValues(const void *values, int64_t count, const Input &input) {
   IndexCheck check;
   const Index *indices = static_cast<const Index *>(values);
-  // Labels start at 0; other indices may count from the end.
-  int64_t least = input.label ? 0 : -input.bound;
   for (int64_t i = 0; i < count; ++i) {
-    if (input.label && indices[i] == input.ignore_index)
-      continue;
-    check.anyValid = true;
-    if (input.bound && (indices[i] < least || indices[i] >= input.bound) && check.outside < 0)
+    bool ignored = input.label && indices[i] == input.ignore_index;
+    check.anyValid |= !ignored;
+    bool outside = input.bound && (indices[i] < input.least || indices[i] >= input.bound);
+    if (outside && (!ignored || input.looked_up) && check.outside < 0)
       check.outside = i;
   }
   return check;
@@ -190,10 +196,17 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   std::string place = inputs.describe(step, prepared.microBatch, prepared.action->input, check.outside);
   if (!place.empty())
     where += place + ": ";
-  throw Error(StatusInput, where + "element " + std::to_string(check.outside) + " of '" + input.name +
-                               "' is " + std::to_string(value) + ", expected less than " +
-                               std::to_string(input.bound) + " and " +
-                               (input.label ? "0 or more" : "at least " + std::to_string(-input.bound)));
+  std::string expected = input.least ? "at least " + std::to_string(input.least) : std::string("0 or more");
+  if (input.label && !input.looked_up)
+    expected += " (or " + std::to_string(input.ignore_index) + ", ignored)";
+  where += input.name + describePlace(shapeOf(prepared.action->input), check.outside) + " is " +
+           std::to_string(value) + ", expected less than " + std::to_string(input.bound) + " and " + expected;
+  if (input.looked_up && value < 0)
+    where += input.least ? ""
+             : value == input.ignore_index && input.label
+                 ? ": it is looked up in an embedding too, which has no row for ignored labels"
+                 : ": an embedding's rows are not counted from its end";
+  throw Error(StatusInput, where);
 }
 
 bool Executor::start(int64_t index, int slot) {

@@ -85,7 +85,7 @@ void readRef(const Json &json, Ref &ref, const std::string &where) { Reader::con
 
 void readInput(const Json &json, Input &input, const std::string &where) {
   Reader(json, where)("name", input.name)("type", input.type)("shape", input.shape)("label", input.label)(
-      "ignore_index", input.ignore_index)("bound", input.bound)(
+      "ignore_index", input.ignore_index)("bound", input.bound)("looked_up", input.looked_up)("least", input.least)(
       "source", input.source);
 }
 

@@ -65,7 +65,8 @@ public:
     SentBytes before = engine.sent();
     result.step = steps;
     result.skipped = false;
-    sizes[inputs.chooseVariant(steps) + 1]->executor.run(steps, applied, stop, result);
+    result.variant = inputs.chooseVariant(steps);
+    sizes[result.variant + 1]->executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
     if (options.logNorms)

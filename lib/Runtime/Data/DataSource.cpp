@@ -64,13 +64,21 @@ int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
                                  " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
                                  std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
                                  " micro-batches)");
-  if (steps > 0)
+  if (steps > 0) {
+    double passes = static_cast<double>(steps) * static_cast<double>(program.K) / static_cast<double>(count);
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", passes);
+    if (passes > 1)
+      lines.push_back({name + ": " + std::to_string(steps) + " steps of " + std::to_string(program.K) +
+                       " micro-batches go " + text + " times through its " + std::to_string(count)});
     return steps;
+  }
   int64_t rest = count % program.K;
   if (rest)
-    lines.push_back("warning: " + name + ": the last " + std::to_string(rest) + " of " +
-                    std::to_string(count) + " micro-batches do not fill a step of " +
-                    std::to_string(program.K) + " and are left out");
+    lines.push_back({name + ": the last " + std::to_string(rest) + " of " + std::to_string(count) +
+                         " micro-batches do not fill a step of " + std::to_string(program.K) +
+                         " and are left out",
+                     true});
   wrap = count - rest;
   return (epochs > 0 ? epochs : 1) * (count / program.K);
 }
@@ -122,9 +130,12 @@ static std::vector<std::string> tokenFiles(const std::string &text) {
       continue;
     }
     std::vector<std::string> found = matching(folder ? part + "/*.bin" : part);
+    if (found.empty() && folder)
+      found = matching(part + "/*.npy");
     if (found.empty())
-      throw Error(StatusInput, "option -data: " + (folder ? "the folder " + part + " holds no .bin files"
-                                                          : "no file matches " + part));
+      throw Error(StatusInput,
+                  "option -data: " + (folder ? "the folder " + part + " holds no .bin and no .npy files"
+                                             : "no file matches " + part));
     paths.insert(paths.end(), found.begin(), found.end());
   }
   return paths;

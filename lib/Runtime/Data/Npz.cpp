@@ -1,6 +1,7 @@
 //===- Npz.cpp - zip directory, npy headers, stored and deflated members --===//
 
 #include "dsopt/Runtime/Npz.h"
+#include "Npy.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <cerrno>
@@ -29,37 +30,6 @@ std::string dsopt::runtime::describeShape(const std::vector<int64_t> &shape) {
 
 std::string dsopt::runtime::describeArray(const NpzArray &array) {
   return (array.type.empty() ? array.dtype : array.type) + " " + describeShape(array.shape);
-}
-
-/// NumPy's type descriptor to ours: "<f4" is f32.
-static void readType(NpzArray &array) {
-  const std::string &text = array.dtype;
-  if (text.size() < 3 || (text[0] != '<' && text[0] != '|'))
-    return;
-  std::string width = text.substr(2);
-  if (width.size() != 1 || width.find_first_not_of("1248") != std::string::npos)
-    return;
-  int64_t bytes = width[0] - '0';
-  std::string bits = std::to_string(bytes * 8);
-  switch (text[1]) {
-  case 'f':
-    if (bytes == 1)
-      return;
-    array.type = "f" + bits;
-    break;
-  case 'i':
-    array.type = "i" + bits;
-    break;
-  case 'u':
-    array.type = "ui" + bits;
-    break;
-  case 'b':
-    array.type = "i1";
-    break;
-  default:
-    return;
-  }
-  array.elementBytes = bytes;
 }
 
 void NpzFile::damaged(const std::string &what) const {
@@ -203,21 +173,6 @@ static bool inflateMember(const uint8_t *source, uint64_t sourceBytes, uint8_t *
   return out == bytes;
 }
 
-/// The text after 'key': in a .npy header's dictionary.
-static std::string headerValue(const std::string &header, const std::string &key) {
-  for (char quote : {'\'', '"'}) {
-    size_t at = header.find(quote + key + quote);
-    if (at == std::string::npos)
-      continue;
-    at = header.find(':', at);
-    if (at == std::string::npos)
-      continue;
-    at = header.find_first_not_of(' ', at + 1);
-    return at == std::string::npos ? "" : header.substr(at);
-  }
-  return "";
-}
-
 void NpzFile::readHeader(NpzArray &array) {
   std::string what = "array '" + array.name + "'";
   std::vector<uint8_t> start;
@@ -230,47 +185,13 @@ void NpzFile::readHeader(NpzArray &array) {
     else if (!inflateMember(file + array.offset, array.storedBytes, start.data(), bytes))
       damaged(what + " cannot be inflated");
   };
-  take(12);
-  if (std::memcmp(start.data(), "\x93NUMPY", 6) != 0)
-    damaged(what + " has no .npy header");
-  int version = start[6];
-  if (version < 1 || version > 3)
-    damaged(what + " has .npy version " + std::to_string(version) + "; expected 1, 2 or 3");
-  uint64_t prefix = version == 1 ? 10 : 12;
-  uint64_t bytes = version == 1 ? load<uint16_t>(&start[8]) : load<uint32_t>(&start[8]);
-  take(prefix + bytes);
-  array.headerBytes = static_cast<int64_t>(prefix + bytes);
-  std::string header(reinterpret_cast<const char *>(start.data()) + prefix, bytes);
-  std::string descr = headerValue(header, "descr"), order = headerValue(header, "fortran_order");
-  std::string shape = headerValue(header, "shape");
-  if (descr.empty() || order.empty() || shape.empty() || shape[0] != '(')
-    damaged(what + " has a .npy header without descr, fortran_order or shape");
-  if (descr[0] == '\'' || descr[0] == '"')
-    array.dtype = descr.substr(1, descr.find(descr[0], 1) - 1);
-  else
-    array.dtype = "a record";
-  readType(array);
-  int64_t count = 1;
-  for (const char *p = shape.c_str() + 1; *p && *p != ')';) {
-    char *end = nullptr;
-    int64_t size = std::strtoll(p, &end, 10);
-    if (end == p) {
-      if (*p != ',' && *p != ' ')
-        damaged(what + " has a shape that cannot be read: " + shape.substr(0, shape.find(')') + 1));
-      ++p;
-      continue;
-    }
-    array.shape.push_back(size);
-    if (size < 0 || __builtin_mul_overflow(count, size, &count))
-      damaged(what + " has an impossible shape");
-    p = end;
-  }
-  array.fortran = order.compare(0, 4, "True") == 0 && array.shape.size() > 1;
-  if (array.elementBytes == 0)
-    return;
-  if (__builtin_mul_overflow(count, array.elementBytes, &array.bytes) ||
-      static_cast<uint64_t>(array.bytes) > array.memberBytes - array.headerBytes)
-    damaged(what + " is shorter than its shape " + describeArray(array) + " says");
+  take(kNpyPrefix);
+  uint64_t bytes = npyHeaderBytes(start.data());
+  if (!bytes)
+    damaged(what + " has no .npy header of version 1, 2 or 3");
+  take(bytes);
+  if (std::string wrong = readNpyHeader(start.data(), array); !wrong.empty())
+    damaged(what + wrong);
 }
 
 const NpzArray *NpzFile::find(const std::string &name) const {

@@ -145,8 +145,16 @@ int64_t dsopt::runtime::countMicroBatches(const NpzArray &array, const std::vect
 
 /// Whether the program's dimension is this axis of an input: its variants differ there.
 static bool isFlexible(const Program &program, size_t input, size_t axis) {
-  return !program.variants.empty() &&
+  return !program.variants.empty() && axis < program.inputs[input].shape.size() &&
          program.variants.front().shapes[input][axis] != program.inputs[input].shape[axis];
+}
+
+/// Whether the program's dimension is the rows of a micro-batch.
+static bool variesRows(const Program &program) {
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (isFlexible(program, i, 0))
+      return true;
+  return false;
 }
 
 /// The shape of a micro-batch of the array: the input's, but along the program's dimension the array's own.
@@ -154,7 +162,8 @@ std::vector<int64_t> NpzSource::fileShape(const Input &input, const NpzArray &ar
   std::vector<int64_t> shape = input.shape;
   size_t index = &input - program.inputs.data(), rank = shape.size();
   for (size_t axis = 0; axis < rank && array.shape.size() >= rank; ++axis) {
-    if (!isFlexible(program, index, axis))
+    // A list of rows is cut by the largest size.
+    if (!isFlexible(program, index, axis) || (axis == 0 && array.shape.size() == rank))
       continue;
     int64_t size = array.shape[array.shape.size() - rank + axis];
     if (size > program.size || (length && size != length))
@@ -186,6 +195,8 @@ void NpzSource::checkPadding(bool pad) const {
   }
   std::string text = file.path() + ": micro-batches have " + std::to_string(length) + " along '" +
                      program.dimension + "', which the program has at " + sizes;
+  if (variesRows(program))
+    throw Error(StatusInput, text + "; a micro-batch with fewer rows is not filled up");
   if (!pad)
     throw Error(StatusInput, text + "; -pad fills them up (labels ignored, masks and all else 0)");
   if (!hidden)
@@ -225,8 +236,9 @@ int NpzSource::chooseVariant(int64_t step) {
   if (program.variants.empty() || length == 0)
     return variant;
   int64_t longest = 0;
+  bool rows = variesRows(program);
   for (int64_t microBatch = 0; microBatch < program.K && longest < length; ++microBatch)
-    longest = std::max(longest, lengthOf(step, microBatch));
+    longest = std::max(longest, rows ? length : lengthOf(step, microBatch));
   for (size_t i = program.variants.size(); i-- > 0 && program.variants[i].size >= longest;)
     variant = static_cast<int>(i);
   return variant;
@@ -300,9 +312,11 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     stream.shape = fileShape(input, *array);
     int64_t rest = 0, n = countMicroBatches(*array, stream.shape, rest, path);
     if (rest)
-      lines.push_back(path + ": the last " + std::to_string(rest) + " of " + std::to_string(array->shape[0]) +
-                      " rows of '" + input.name + "' do not fill a micro-batch of " +
-                      std::to_string(input.shape[0]) + " and are dropped");
+      lines.push_back({path + ": the last " + std::to_string(rest) + " of " +
+                           std::to_string(array->shape[0]) + " rows of '" + input.name +
+                           "' do not fill a micro-batch of " + std::to_string(input.shape[0]) +
+                           " and are dropped",
+                       true});
     stream.elements = 1;
     for (int64_t size : stream.shape)
       stream.elements *= size;
@@ -338,4 +352,21 @@ void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *targ
   else if (!convert(stream.from, stream.to, source, target, stream.elements))
     throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +
                                  stream.array->type + " does not fit into " + input.type);
+}
+
+std::string NpzSource::describe(int64_t step, int64_t microBatch, int64_t index, int64_t element) {
+  const Stream &stream = streams[index];
+  const Input &input = program.inputs[index];
+  const std::vector<int64_t> &shape = variant < 0 ? input.shape : program.variants[variant].shapes[index];
+  const std::vector<int64_t> &array = stream.array->shape;
+  int64_t at = itemAt(step, microBatch, 0, 1);
+  std::vector<int64_t> place(array.size());
+  size_t extra = array.size() - shape.size();
+  for (size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
+    place[extra + axis] = element % shape[axis];
+  if (extra == 0 && !shape.empty())
+    place[0] += at * stream.shape[0];
+  for (size_t axis = extra; axis-- > 0; at /= array[axis])
+    place[axis] = at % array[axis];
+  return file.path() + " at " + describeShape(place);
 }

@@ -15,6 +15,7 @@ public:
   void prepare() override;
   int chooseVariant(int64_t step) override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
+  std::string describe(int64_t step, int64_t microBatch, int64_t input, int64_t element) override;
 
 private:
   struct Stream {

@@ -9,11 +9,15 @@ using namespace dsopt::runtime;
 TokenSource::TokenSource(const Program &program, const std::string &text,
                          const std::vector<std::string> &paths, const TokenOptions &options)
     : DataSource(program, text), shifted(options.shifted) {
+  for (const std::string &path : paths)
+    shards.push_back({std::make_unique<TokenFile>(path, options.bytes), 0});
   assignRoles(options);
   int64_t windows = 0, tokens = 0;
-  for (const std::string &path : paths) {
-    shards.push_back({std::make_unique<TokenFile>(path, options.bytes), windows});
-    int64_t count = shards.back().file->tokens();
+  for (Shard &shard : shards) {
+    if (!options.bytes)
+      checkSample(*shard.file);
+    shard.firstWindow = windows;
+    int64_t count = shard.file->tokens();
     tokens += count;
     windows += std::max<int64_t>(0, count - (shifted ? 1 : 0)) / length;
   }
@@ -24,8 +28,10 @@ TokenSource::TokenSource(const Program &program, const std::string &text,
                                  (paths.size() == 1 ? "" : "s") + "), but one step takes " +
                                  std::to_string(program.K * rows));
   if (windows % rows)
-    lines.push_back(name + ": the last " + std::to_string(windows % rows) + " of " + std::to_string(windows) +
-                    " windows do not fill a micro-batch of " + std::to_string(rows) + " and are dropped");
+    lines.push_back({name + ": the last " + std::to_string(windows % rows) + " of " +
+                         std::to_string(windows) + " windows do not fill a micro-batch of " +
+                         std::to_string(rows) + " and are dropped",
+                     true});
   setCount(windows / rows);
 }
 
@@ -68,7 +74,22 @@ void TokenSource::assignRoles(const TokenOptions &options) {
       throw Error(StatusInput,
                   name + ": input '" + other.name + "' has type " + other.type + ", expected i64 or i32");
     roles.push_back(role);
+    if (role == Role::Tokens)
+      bound = other.bound;
   }
+}
+
+void TokenSource::checkSample(const TokenFile &file) const {
+  for (int64_t place : file.sample())
+    if (int64_t token = file.at(place); bound && (token < 0 || token >= bound))
+      throw Error(StatusInput, describe(file, place) + ": is " + std::to_string(token) +
+                                   ", expected 0 or more and less than " + std::to_string(bound) +
+                                   ", the rows that it is looked up in (raw tokens of another width? "
+                                   "-token-bytes=2|4)");
+}
+
+std::string TokenSource::describe(const TokenFile &file, int64_t token) {
+  return file.path() + ", token " + std::to_string(token) + " at byte " + std::to_string(file.offset(token));
 }
 
 std::pair<const TokenFile *, int64_t> TokenSource::window(int64_t step, int64_t microBatch,
@@ -113,7 +134,5 @@ std::string TokenSource::describe(int64_t step, int64_t microBatch, int64_t inpu
   if (roles[input] != Role::Tokens && roles[input] != Role::Labels)
     return "";
   auto [file, first] = window(step, microBatch, element / length);
-  int64_t token = first + element % length + (roles[input] == Role::Labels && shifted);
-  return file->path() + ", token " + std::to_string(token) + " at byte " +
-         std::to_string(file->offset(token));
+  return describe(*file, first + element % length + (roles[input] == Role::Labels && shifted));
 }

@@ -28,12 +28,16 @@ private:
     int64_t firstWindow = 0;
   };
   void assignRoles(const TokenOptions &options);
+  /// Refuses a file some of whose tokens no look-up takes, before anything is trained on others.
+  void checkSample(const TokenFile &file) const;
+  static std::string describe(const TokenFile &file, int64_t token);
   /// The file and the first token of a row's window.
   std::pair<const TokenFile *, int64_t> window(int64_t step, int64_t microBatch, int64_t row) const;
 
   std::vector<Role> roles; ///< of each input
   std::vector<Shard> shards;
   int64_t rows = 1, length = 0; ///< of the token input
+  int64_t bound = 0;            ///< tokens are below it; 0: nothing says so
   bool shifted;
 };
 

@@ -33,7 +33,7 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
 }
 
 std::optional<Resumed> dsopt::runtime::openCheckpoint(const Program &program, RunSettings &settings,
-                                                      std::vector<std::string> &notes) {
+                                                      std::vector<Note> &notes) {
   if (settings.resume.empty())
     return std::nullopt;
   bool automatic = settings.resume == "auto";
@@ -54,7 +54,7 @@ std::optional<Resumed> dsopt::runtime::openCheckpoint(const Program &program, Ru
   std::map<std::string, std::string> now = optionsOf(program, options);
   auto compare = [&](const std::string &name, const std::string &before, const std::string &after) {
     if (before != after)
-      notes.push_back("warning: " + name + " is " + after + ", the checkpoint was written with " + before);
+      notes.push_back({name + " is " + after + ", the checkpoint was written with " + before, true});
   };
   compare("precision", m.precision, program.precision);
   compare("gradient type", m.gradientType, program.gradient_type);
@@ -62,7 +62,12 @@ std::optional<Resumed> dsopt::runtime::openCheckpoint(const Program &program, Ru
   for (auto &[name, value] : now)
     if (auto it = m.options.find(name); it != m.options.end())
       compare("-" + name, it->second, value);
-  notes.push_back("resumed from " + resumed.checkpoint + " after step " + std::to_string(m.step - 1));
+  notes.push_back({"resumed from " + resumed.checkpoint + " after step " + std::to_string(m.step - 1)});
+  if (!settings.evaluates && m.step >= settings.steps)
+    notes.push_back({resumed.checkpoint + " has " + std::to_string(m.step) + " steps behind it, of " +
+                         std::to_string(settings.steps) +
+                         " in all: nothing is trained (-steps and -epochs count from the beginning)",
+                     true});
   return resumed;
 }
 

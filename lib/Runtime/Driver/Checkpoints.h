@@ -20,7 +20,7 @@ struct Resumed {
 /// given. None without -resume, or with `auto` before the first checkpoint. Lines for the user go to
 /// `notes`. An Error of status 1 says what does not fit.
 std::optional<Resumed> openCheckpoint(const Program &program, RunSettings &settings,
-                                      std::vector<std::string> &notes);
+                                      std::vector<Note> &notes);
 
 /// An Error of status 1 unless checkpoints can be written where -save says; clears what earlier runs
 /// left incomplete.

@@ -22,18 +22,21 @@ std::string dsopt::runtime::jsonRanks(const std::vector<int64_t> &values) {
   return text + "]";
 }
 
-int64_t dsopt::runtime::samplesPerStep(const Program &program) {
-  return program.K * std::max<int64_t>(program.micro_batch_size, 1);
+/// The shape of an input's micro-batches in a step.
+static const std::vector<int64_t> &shapeOf(const Program &program, size_t input, int variant) {
+  return variant < 0 ? program.inputs[input].shape : program.variants[variant].shapes[input];
+}
+
+int64_t dsopt::runtime::samplesPerStep(const Program &program, int variant) {
+  bool rows = program.micro_batch_size > 0 && !program.inputs.empty();
+  return program.K * (rows ? shapeOf(program, 0, variant).front() : 1);
 }
 
 MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, const RunFacts &facts)
     : program(program), settings(settings), facts(facts) {
-  for (const Input &input : program.inputs)
-    if (input.name == "input_ids") {
-      tokens = program.K;
-      for (int64_t size : input.shape)
-        tokens *= size;
-    }
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].name == "input_ids")
+      tokens = static_cast<int>(i);
   if (settings.log.empty())
     return;
   file = std::fopen(settings.log.c_str(), settings.resumed ? "ae" : "we");
@@ -72,7 +75,8 @@ void MetricsLog::run() {
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
         text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
         field("threads", run.threads) +
-        (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") + field("seed", run.seed) +
+        (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") +
+        (facts.microBatches ? field("micro_batches", facts.microBatches) : "") + field("seed", run.seed) +
         field("kernel_table", kKernelTable) + ",\"plan\":" + planned +
         ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
 }
@@ -83,15 +87,19 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   bool last = result.step + 1 == facts.steps || result.stop;
   if (!file || (result.step % settings.logEvery != 0 && !last))
     return;
-  double samples = static_cast<double>(samplesPerStep(program));
+  double samples = static_cast<double>(samplesPerStep(program, result.variant));
   double epoch =
       facts.microBatches ? static_cast<double>((result.step + 1) * program.K) / facts.microBatches : 0;
   std::string line = "{\"step\":" + std::to_string(result.step) + ",\"loss\":" + jsonNumber(result.loss) +
                      ",\"grad_norm\":" + jsonNumber(result.gradNorm) +
                      ",\"lr\":" + jsonNumber(result.lr, 12) + ",\"step_ms\":" + jsonNumber(seconds * 1e3, 6) +
                      ",\"samples_per_s\":" + jsonNumber(samples / seconds, 6);
-  if (tokens)
-    line += ",\"tokens_per_s\":" + jsonNumber(tokens / seconds, 6);
+  if (tokens >= 0) {
+    double count = static_cast<double>(program.K);
+    for (int64_t size : shapeOf(program, tokens, result.variant))
+      count *= static_cast<double>(size);
+    line += ",\"tokens_per_s\":" + jsonNumber(count / seconds, 6);
+  }
   line += ",\"epoch\":" + jsonNumber(epoch, 6) + ",\"peak_bytes\":" + jsonRanks(facts.arenaBytes) +
           ",\"sent_bytes\":" + jsonRanks(result.sentByRank);
   if (settings.options.logLosses) {

@@ -53,20 +53,23 @@ private:
   const RunSettings &settings;
   const RunFacts &facts;
   std::FILE *file = nullptr;
-  int64_t tokens = 0; ///< of a step, 0 where there is no input_ids
+  int tokens = -1; ///< the input whose elements are tokens, -1 where there is no input_ids
 };
 
-/// What is printed while a run goes on. With -quiet nothing.
+/// What is printed while a run goes on. With -quiet only warnings.
 class Progress {
 public:
   Progress(const Program &program, const RunSettings &settings, const RunFacts &facts);
   void step(const StepResult &result, double seconds);
   /// A line of its own.
   void line(const std::string &text);
+  /// The same on standard error.
+  void warning(const std::string &text);
   void end();
 
 private:
   void bar(const StepResult &result);
+  void erase();
   const Program &program;
   const RunSettings &settings;
   const RunFacts &facts;
@@ -76,8 +79,8 @@ private:
   std::chrono::steady_clock::time_point drawn;
 };
 
-/// Samples of one step over all ranks (micro-batches where they have no rows).
-int64_t samplesPerStep(const Program &program);
+/// Samples of one step over all ranks (micro-batches where they have no rows); -1: no variant.
+int64_t samplesPerStep(const Program &program, int variant);
 
 /// The table of -breakdown: milliseconds of a step, one row a rank and their mean.
 std::string breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,

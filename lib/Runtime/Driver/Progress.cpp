@@ -46,14 +46,24 @@ Progress::Progress(const Program &program, const RunSettings &settings, const Ru
       facts(facts), // mpirun gives its ranks a terminal even where its own output is a file.
       terminal(settings.launch.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
 
-void Progress::line(const std::string &text) {
-  if (settings.quiet)
-    return;
+void Progress::erase() {
   if (shown)
     std::printf("\r%s\r", std::string(shown, ' ').c_str());
   shown = 0;
+}
+
+void Progress::line(const std::string &text) {
+  if (settings.quiet)
+    return;
+  erase();
   std::printf("%s\n", text.c_str());
   std::fflush(stdout);
+}
+
+void Progress::warning(const std::string &text) {
+  erase();
+  std::fflush(stdout);
+  std::fprintf(stderr, "dsopt: warning: %s\n", text.c_str());
 }
 
 void Progress::step(const StepResult &result, double seconds) {
@@ -67,7 +77,7 @@ void Progress::step(const StepResult &result, double seconds) {
     return;
   line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
               counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
-              seconds * 1e3, samplesPerStep(program) / seconds));
+              seconds * 1e3, samplesPerStep(program, result.variant) / seconds));
 }
 
 void Progress::bar(const StepResult &result) {
@@ -78,12 +88,13 @@ void Progress::bar(const StepResult &result) {
     return;
   drawn = now;
   int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
-  std::string right = format(" %s  loss %.4f  %.1f ms  %.1f samples/s  ", counted(done, facts.steps).c_str(),
-                             result.loss, smoothed * 1e3, samplesPerStep(program) / smoothed) +
-                      describeBytes(most) + " a rank  " +
-                      (facts.steps < DataSource::kEndless
-                           ? describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left"
-                           : "");
+  std::string right =
+      format(" %s  loss %.4f  %.1f ms  %.1f samples/s  ", counted(done, facts.steps).c_str(), result.loss,
+             smoothed * 1e3, samplesPerStep(program, result.variant) / smoothed) +
+      describeBytes(most) + " a rank  " +
+      (facts.steps < DataSource::kEndless
+           ? describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left"
+           : "");
   winsize window{};
   size_t columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
   size_t width = columns > right.size() + 13 ? std::min<size_t>(columns - right.size() - 3, 30) : 0;

@@ -245,8 +245,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   std::unique_ptr<MetricsLog> log;
   Progress progress(program, settings, facts);
   if (first) {
-    for (const std::string &note : run.notes)
-      progress.line(note);
+    for (const Note &note : run.notes)
+      note.warning ? progress.warning(note.text) : progress.line(note.text);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
   }
@@ -305,6 +305,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     }
     if (traces)
       session.writeTrace(settings.trace);
+    if (first && !stopped && !settings.evaluates && session.stepsDone() < settings.steps &&
+        settings.steps < DataSource::kEndless)
+      progress.warning("the data ended after " + std::to_string(session.stepsDone()) + " of " +
+                       std::to_string(settings.steps) + " steps");
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);

@@ -17,7 +17,7 @@ struct Run {
   RunSettings settings;
   DataSource &data;
   DataSource *evalData = nullptr; ///< null: the loss is measured on nothing
-  std::vector<std::string> notes; ///< lines that rank 0 prints first
+  std::vector<Note> notes;        ///< what rank 0 says first
   std::optional<Resumed> resumed;
   std::shared_ptr<Comparison> comparison; ///< of rank 0 with -compare, else null
   const Program &program() const { return object.program; }

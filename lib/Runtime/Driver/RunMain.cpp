@@ -34,7 +34,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
-                                           std::vector<std::string> &notes, std::optional<Resumed> &resumed) {
+                                           std::vector<Note> &notes, std::optional<Resumed> &resumed) {
   checkWorldSize(program, settings.launch);
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
@@ -97,11 +97,13 @@ static int run(int argc, char **argv, int &launchedRank) {
   if (!settings.saveOnnx.empty() && (!object->model() || !object->modelBytes()))
     throw Error(StatusInput, "option -save-onnx: the program carries no ONNX model; it was compiled from " +
                                  (program.model.empty() ? std::string("something else") : program.model));
-  std::vector<std::string> notes;
+  std::vector<Note> notes;
   std::optional<Resumed> resumed;
   std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
+  if (evalData)
+    notes.insert(notes.end(), evalData->notes().begin(), evalData->notes().end());
   // Before this run's log can take the other's place.
   std::shared_ptr<Comparison> comparison;
   if (!settings.compare.empty() && launchedRank <= 0)

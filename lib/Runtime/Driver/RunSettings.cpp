@@ -157,7 +157,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
       throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
   run.shuffle = options.has("shuffle");
   settings.pad = options.has("pad");
-  settings.tokens.bytes = options.text("token-bytes") == "4" ? 4 : 2;
+  settings.tokens.bytes = options.integer("token-bytes");
   settings.tokens.shifted = options.text("labels") == "shifted";
   settings.tokens.input = options.text("token-input");
   settings.tokens.label = options.text("label-input");

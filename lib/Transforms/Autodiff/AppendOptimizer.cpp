@@ -1,5 +1,6 @@
 //===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
 
+#include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
@@ -153,7 +154,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         for (auto parameter : getOperation().getOps<graph::ParameterOp>())
           if (!parameter.getFrozen() && cast<ShapedType>(parameter.getType()).getRank() <= 1)
             exempt(parameter);
-      } else if (failed(forMatches("no_decay", entry, exempt))) {
+      } else if (failed(forMatches("no-decay", entry, exempt))) {
         return failure();
       }
     }
@@ -162,9 +163,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       auto [glob, text] = entry.rsplit('=');
       double scale = 0;
       if (glob.empty() || text.getAsDouble(scale) || !(scale >= 0))
-        return getOperation().emitError("option lr_scale got '")
+        return getOperation().emitError("-lr-scale got '")
                << entry << "', expected GLOB=X with a number X >= 0";
-      if (failed(forMatches("lr_scale", glob, [&, scale = scale](graph::ParameterOp parameter) {
+      if (failed(forMatches("lr-scale", glob, [&, scale = scale](graph::ParameterOp parameter) {
             parameter->setAttr(kLrScaleAttr, builder.getF64FloatAttr(scale));
           })))
         return failure();
@@ -176,17 +177,21 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());
-      return getOperation().emitError("option ")
-             << option << " got '" << glob << "', which is no pattern: " << why;
+      return getOperation().emitError("-") << option << " got '" << glob << "', which is no pattern: " << why;
     }
     bool any = false;
-    for (auto parameter : getOperation().getOps<graph::ParameterOp>())
-      if (!parameter.getFrozen() && pattern->match(parameter.getModelName())) {
+    SmallVector<StringRef> names;
+    for (auto parameter : getOperation().getOps<graph::ParameterOp>()) {
+      names.push_back(parameter.getModelName());
+      if (!pattern->match(parameter.getModelName()))
+        continue;
+      any = true;
+      if (!parameter.getFrozen())
         set(parameter);
-        any = true;
-      }
+    }
     if (!any)
-      getOperation().emitWarning("option ") << option << ": no trainable parameter matches '" << glob << "'";
+      return getOperation().emitError("-")
+             << option << "=" << glob << " matches no parameter of the model" << nearMatches(glob, names);
     return success();
   }
 };

@@ -76,7 +76,8 @@ private:
             active.insert(result);
     if (active.contains(terminator->getOperand(0)))
       return success();
-    return function.emitError("has a loss that depends on no trainable parameter");
+    return function.emitError("the loss depends on no trained parameter: -list-parameters says which are not "
+                              "trained, and why");
   }
 
   LogicalResult seedLoss() {

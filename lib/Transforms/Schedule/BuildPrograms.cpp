@@ -73,10 +73,9 @@ void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
     entry.set("type", TypeAttr::get(type));
     entry.set("label", builder.getBoolAttr(!!graph.function.getArgAttr(i, "graph.label")));
     entry.set("ignore_index", ignored ? ignored : builder.getI64IntegerAttr(-100));
-    if (Attribute bound = graph.function.getArgAttr(i, "graph.bound"))
-      entry.set("bound", bound);
-    if (Attribute source = graph.function.getArgAttr(i, graph::kSourceAttr))
-      entry.set("source", source);
+    for (StringRef name : {"bound", "least", "source"})
+      if (Attribute value = graph.function.getArgAttr(i, ("graph." + name).str()))
+        entry.set(name, value);
     inputs.push_back(entry.getDictionary(module.getContext()));
   }
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));

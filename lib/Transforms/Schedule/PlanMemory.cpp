@@ -122,9 +122,10 @@ static DictionaryAttr toDictionary(MLIRContext *context, const std::map<StringRe
 void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   ModuleOp module = getOperation();
   int64_t limit = budget > 0 ? (int64_t)budget : getOption(module, "device_memory", 0);
-  InFlightDiagnostic diag = program.emitOpError("needs ")
-                            << arena << " bytes on each rank of position " << program.getPosition()
-                            << ", more than the budget of " << limit << " (device-memory)";
+  InFlightDiagnostic diag = emitError(program.getLoc())
+                            << "the model needs " << arena << " bytes of memory on each rank of stage "
+                            << program.getPosition() << ", more than the " << limit
+                            << " that -device-memory allows";
   if (peak.action)
     diag << "; the peak is at the " << describe(peak.action);
   auto bytes = [&](StringRef name) {

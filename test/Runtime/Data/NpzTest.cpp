@@ -92,7 +92,7 @@ TEST_F(Npz, OnePassLeavesOutWhatDoesNotFillAStep) {
   NpzSource source(program, path);
   EXPECT_EQ(source.plannedSteps(0, 0), 2);
   ASSERT_EQ(source.notes().size(), 1u);
-  EXPECT_NE(source.notes()[0].find("the last 2 of 10 micro-batches"), std::string::npos);
+  EXPECT_NE(source.notes()[0].text.find("the last 2 of 10 micro-batches"), std::string::npos);
   EXPECT_EQ(NpzSource(program, path).plannedSteps(0, 3), 6);
 }
 
@@ -105,7 +105,7 @@ TEST_F(Npz, RowsAreCutIntoMicroBatches) {
   source.prepare();
   EXPECT_EQ(source.microBatches(), 4);
   ASSERT_EQ(source.notes().size(), 1u);
-  EXPECT_NE(source.notes()[0].find("the last 1 of 9 rows of 'x'"), std::string::npos);
+  EXPECT_NE(source.notes()[0].text.find("the last 1 of 9 rows of 'x'"), std::string::npos);
   int64_t labels[2];
   source.fill(0, 3, 1, labels);
   EXPECT_EQ(labels[0], 6);

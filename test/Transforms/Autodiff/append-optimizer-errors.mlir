@@ -19,12 +19,22 @@ module attributes {dsopt.options = {lr_scale = ["w*"]}} {
 
 // -----
 
-// expected-error@+1 {{option no_decay got '[w', which is no pattern: }}
+// expected-error@+1 {{-no-decay got '[w', which is no pattern: }}
 module attributes {dsopt.options = {no_decay = ["[w"]}} {
 }
 
 // -----
 
-// expected-warning@+1 {{option no_decay: no trainable parameter matches 'ln*'}}
-module attributes {dsopt.options = {no_decay = ["ln*"]}} {
+// expected-error@+1 {{-no-decay=bias matches no parameter of the model; did you mean '*bias', as in up.bias, down.bias?}}
+module attributes {dsopt.options = {no_decay = ["bias"]}} {
+  graph.parameter @up.weight : tensor<2x2xf32>
+  graph.parameter @up.bias : tensor<2xf32>
+  graph.parameter @down.bias : tensor<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{-lr-scale=norm.wieght matches no parameter of the model; near it are norm.weight}}
+module attributes {dsopt.options = {lr_scale = ["norm.wieght=0.5"]}} {
+  graph.parameter @norm.weight : tensor<2xf32>
 }

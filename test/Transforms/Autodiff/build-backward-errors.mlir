@@ -29,7 +29,7 @@ module {
 
 module {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 frozen
-  // expected-error@+1 {{has a loss that depends on no trainable parameter}}
+  // expected-error@+1 {{the loss depends on no trained parameter: -list-parameters says which are not trained, and why}}
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
     %l = graph.reduce_sum %w {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>

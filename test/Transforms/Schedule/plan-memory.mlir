@@ -16,7 +16,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // CHECK: exec.buffer @c at [[A]]
   // CHECK: exec.buffer @d at
   // CHECK: exec.buffer @k :
-  // ERROR: error: 'exec.program' op needs 320 bytes on each rank of position 0, more than the budget of 300 (device-memory)
+  // ERROR: error: the model needs 320 bytes of memory on each rank of stage 0, more than the 300 that -device-memory allows
   // ERROR: note: live there: parameters 100, activations 128
   // ERROR: note: -zero=3 would fit (about 270 bytes)
   exec.program @position0 position 0 blocks [0, 1] {
