@@ -118,7 +118,7 @@ def given_checkpoint(words: List[str]) -> Optional[Dict[str, Any]]:
         return None
     place = os.path.join(folder, names[-1]) if names[-1] else folder
     with open(os.path.join(place, "manifest.json")) as file:
-        return {**json.load(file), "place": place}
+        return {**json.load(file)["manifest"], "place": place}
 
 
 def config_words(config: Any, folder: str) -> List[str]:

@@ -87,7 +87,7 @@ refused("unwritable program", [dsopt, mlp, "-o", "/proc/none/train"], "/proc/non
 refused("unwritable program of a run", run("-o=/proc/none/train"), "-run and -o exclude each other")
 refused("budget", run("-device-memory=1k"), "the model needs", "more than the 1024 that -device-memory allows")
 refused("budget names no operation", run("-device-memory=1k"), "error: the model needs")
-refused("fixed rows", run("-micro-batch-size=4"), "-micro-batch-size=4 does not match input 'x', whose first dimension is 8",
+refused("fixed rows", run("-micro-batch-size=4"), "-micro-batch-size=4 does not match input 'labels', whose first dimension is 8",
         "dynamic_shapes")
 refused("all frozen", run("-freeze=*"), "the loss depends on no trained parameter", "-list-parameters")
 for option in ("no-decay=bias", "lr-scale=bias=0.1", "freeze=bias", "train=bias", "untie=bias"):

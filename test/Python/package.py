@@ -23,6 +23,7 @@ from onnx import numpy_helper
 
 import dsopt
 
+warnings.filterwarnings("ignore", category=UserWarning)  # test/Python/loaders.py looks at them
 folder = tempfile.mkdtemp()
 mlp = os.path.join(source, "test", "Models", "mlp")
 model, npz = os.path.join(mlp, "model.onnx"), os.path.join(mlp, "batches.npz")
@@ -126,7 +127,9 @@ def uneven():
     yield {"x": inputs["x"][0][:4], "labels": inputs["labels"][0][:4]}
 
 
-fails(lambda: dsopt.train(model, uneven(), micro_batches=7), "micro-batch 6 of step 0: 'x' has shape [4, 32]")
+fails(lambda: dsopt.train(model, uneven(), micro_batches=7), "the data ended after 6 micro-batches, before a step of 7 was full")
+wide = ({"x": one["x"][:, :31 + at % 2], "labels": one["labels"]} for at, one in enumerate(items(), 1))
+fails(lambda: dsopt.train(model, wide, micro_batches=2), "micro-batch 1 of step 0: 'x' has shape [8, 31]")
 fails(lambda: dsopt.train(model, (dict(x=one["x"] * np.nan, labels=one["labels"]) for one in items())), "the loss of step 0 is not finite")
 
 # A stream by hand: its writer's death and a request to stop end a program that waits.

@@ -13,7 +13,7 @@ module {
 
 // -----
 
-// expected-error@+1 {{option lr_scale got 'w*', expected GLOB=X with a number X >= 0}}
+// expected-error@+1 {{-lr-scale got 'w*', expected GLOB=X with a number X >= 0}}
 module attributes {dsopt.options = {lr_scale = ["w*"]}} {
 }
 
@@ -27,14 +27,14 @@ module attributes {dsopt.options = {no_decay = ["[w"]}} {
 
 // expected-error@+1 {{-no-decay=bias matches no parameter of the model; did you mean '*bias', as in up.bias, down.bias?}}
 module attributes {dsopt.options = {no_decay = ["bias"]}} {
-  graph.parameter @up.weight : tensor<2x2xf32>
-  graph.parameter @up.bias : tensor<2xf32>
-  graph.parameter @down.bias : tensor<2xf32>
+  graph.parameter @up.weight : tensor<2x2xf32> from "m" at 0 bytes 16
+  graph.parameter @up.bias : tensor<2xf32> from "m" at 0 bytes 8
+  graph.parameter @down.bias : tensor<2xf32> from "m" at 0 bytes 8
 }
 
 // -----
 
 // expected-error@+1 {{-lr-scale=norm.wieght matches no parameter of the model; near it are norm.weight}}
 module attributes {dsopt.options = {lr_scale = ["norm.wieght=0.5"]}} {
-  graph.parameter @norm.weight : tensor<2xf32>
+  graph.parameter @norm.weight : tensor<2xf32> from "m" at 0 bytes 8
 }
