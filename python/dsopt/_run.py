@@ -15,7 +15,7 @@ import numpy as np
 from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
 from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_sizes, given_values,
-                     message_of, option_words, pass_on_warnings, run_tool, warn)
+                     message_of, option_words, pass_on_warnings, run_tool, spoken, warn)
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -42,7 +42,7 @@ def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None
         words = [os.fspath(path), "-plan=json", *config_words(config, folder), *option_words(options)]
         if data is not None:
             words.append(f"-data={os.fspath(data)}")
-        return json.loads(run_tool(words))
+        return json.loads(run_tool(words, folder=folder))
 
 
 def _save(arrays: Mapping[str, Any], path: str) -> str:
@@ -72,7 +72,7 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
             if not given_values(words, "micro-batch-size") and not given_sizes(words):
                 words.append(f"-micro-batch-size={loader.rows}")
         log = os.path.join(folder, "log.jsonl")
-        run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words])
+        run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words], folder=folder)
         with open(log) as lines:
             return next(line["eval_loss"] for line in map(json.loads, lines) if "eval_loss" in line)
 
@@ -275,12 +275,12 @@ class Run:
             self.stream.done(self._done())
         if said := self._errors.read():
             self._said += said
-            pass_on_warnings(self._said, self._warned)
+            pass_on_warnings(self._said, self._warned, self.folder)
         if ended and not self._ended:
             self._ended = True
             status = self._process.returncode
             if status not in (0, 3):
-                self._failure = DsoptError(message_of(self._said) or f"dsopt ended with status {status}", status)
+                self._failure = DsoptError(message_of(spoken(self._said, self.folder)) or f"dsopt ended with status {status}", status)
         if self._failure:
             raise self._failure
         return new

@@ -151,9 +151,17 @@ def warn(text: str) -> None:
     warnings.warn(text, stacklevel=level)
 
 
-def pass_on_warnings(text: str, known: Set[str]) -> None:
+def spoken(text: str, folder: Optional[str]) -> str:
+    """What a tool said, with what lies in a run's temporary folder called as the caller knows it."""
+    if not folder:
+        return text
+    return text.replace(os.path.join(folder, "data.npz"), "data").replace(os.path.join(folder, "eval.npz"), "eval_data")
+
+
+def pass_on_warnings(text: str, known: Set[str], folder: Optional[str] = None) -> None:
     """Python warnings of what a tool warned about, but for what is `known`, which they join."""
     prefix = "dsopt: warning: "
+    text = spoken(text, folder)
     for line in text.splitlines(keepends=True):
         # A line that is still being written comes again.
         if line.startswith(prefix) and line.endswith("\n") and line not in known:
@@ -161,10 +169,11 @@ def pass_on_warnings(text: str, known: Set[str]) -> None:
             warn(line[len(prefix):-1])
 
 
-def run_tool(words: List[str], known: Optional[Set[str]] = None) -> str:
-    """Runs dsopt and returns what it prints; raises what it says is wrong. Warnings join what is `known`."""
+def run_tool(words: List[str], known: Optional[Set[str]] = None, folder: Optional[str] = None) -> str:
+    """Runs dsopt and returns what it prints; raises what it says is wrong. Warnings join what is `known`;
+    `folder` is what `spoken` takes."""
     done = subprocess.run([find_tool(), *words], capture_output=True, text=True)
     if done.returncode != 0:
-        raise DsoptError(message_of(done.stderr), done.returncode)
-    pass_on_warnings(done.stderr, set() if known is None else known)
+        raise DsoptError(message_of(spoken(done.stderr, folder)), done.returncode)
+    pass_on_warnings(done.stderr, set() if known is None else known, folder)
     return done.stdout

@@ -1,8 +1,8 @@
-"""What the README says: its Python exports a model whose parameters all keep their
-names, which then trains; the losses it prints are those of the example.
+"""What the README says: the losses it prints are those of the example, its Python exports a
+model whose parameters all keep their names, and its commands run on that model as they stand.
 
 usage: readme.py DSOPT SOURCE PYTHON-WITH-TORCH...
-The export runs where one of the Pythons has torch, onnx and onnxscript.
+The export runs where one of the Pythons has torch, onnx and onnxscript; elsewhere the commands run on a model like it.
 """
 import os
 import re
@@ -11,6 +11,8 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from runs import Run, check, execute
 
@@ -21,6 +23,27 @@ folder = tempfile.mkdtemp()
 
 def path(name):
     return os.path.join(folder, name)
+
+
+def stand_in():
+    """The README's model and data where no PyTorch is there to make them."""
+    rng = np.random.default_rng(0)
+    nodes, weights, value = [], [], "x"
+    for at, (rows, columns) in zip((0, 2, 4, 6), ((64, 32), (64, 64), (64, 64), (10, 64))):
+        for name, shape in ((f"model.{at}.weight", (rows, columns)), (f"model.{at}.bias", (rows,))):
+            weights.append(numpy_helper.from_array(rng.uniform(-1, 1, shape).astype(np.float32) / columns**0.5, name))
+        nodes.append(helper.make_node("Gemm", [value, f"model.{at}.weight", f"model.{at}.bias"], [f"linear{at}"], transB=1))
+        nodes.append(helper.make_node("Gelu", [f"linear{at}"], [f"gelu{at}"]))
+        value = f"gelu{at}"
+    nodes[-1] = helper.make_node("SoftmaxCrossEntropyLoss", ["linear6", "labels"], ["loss"])
+    inputs = [helper.make_tensor_value_info(name, kind, shape)
+              for name, kind, shape in (("x", TensorProto.FLOAT, [8, 32]), ("labels", TensorProto.INT64, [8]))]
+    graph = helper.make_graph(nodes, "readme", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path("model.onnx"))
+    x = rng.normal(size=(5120, 32)).astype(np.float32)
+    labels = (x @ rng.normal(size=(32, 10))).argmax(1)
+    np.savez(path("batches.npz"), x=x[:4096], labels=labels[:4096])
+    np.savez(path("held_out.npz"), x=x[4096:], labels=labels[4096:])
 
 
 execute([sys.executable, os.path.join(source, "examples", "make_bytes.py"), "/usr/share/common-licenses/GPL-3", path("text.npz")])
@@ -37,21 +60,30 @@ for step in (0, 49):
     check(abs(losses[step] - printed[step]) < 0.02 * printed[step], f"step {step}: loss {losses[step]}, the README says {printed[step]}")
 print(f"./dev run: loss {losses[0]:.5f}, after 50 steps {losses[49]:.5f}")
 
-code = re.search(r"```python\n(.*?)```", readme, re.S).group(1)
+imported = execute([dsopt, os.path.join(source, "examples", "gpt.onnx"), "-report=import", "-plan"]).stderr
+check(re.search(r"attention +4$", imported, re.M), f"attention is not raised in all layers:\n{imported}")
+check("52 are trained" in imported, f"not the parameters alone are trained:\n{imported}")
+
+code, shell = (re.search(rf"```{language}\n(.*?)```", readme, re.S).group(1) for language in ("python", "sh"))
 open(path("export.py"), "w").write(code)
 for python in pythons:
     if subprocess.run([python, "-c", "import torch, onnx, onnxscript"], capture_output=True).returncode == 0:
+        subprocess.run([python, "export.py"], cwd=folder, check=True, capture_output=True)
         break
 else:
     print("the export is left out: no Python with torch, onnx and onnxscript")
-    sys.exit(0)
-subprocess.run([python, "export.py"], cwd=folder, check=True, capture_output=True)
+    stand_in()
 listed = execute([dsopt, path("model.onnx"), "-list-parameters"]).stdout
-for name in ("model.0.weight", "model.0.bias", "model.2.weight", "model.2.bias"):
-    check(re.search(rf"^{re.escape(name)} .* trained$", listed, re.M), f"{name} was lost:\n{listed}")
-rng = np.random.default_rng(0)
-np.savez(path("batches.npz"), x=rng.normal(size=(4, 8, 32)).astype(np.float32), labels=rng.integers(0, 10, (4, 8)))
-execute([dsopt, path("model.onnx"), "-run", f"-data={path('batches.npz')}", "-steps=20", "-lr=0.01", "-quiet", f"-log={path('log')}"])
-run = Run(path("log"))
-check(run.losses[-1] < run.losses[0], f"the exported model's loss does not fall: {run.losses}")
-print(f"exported model: loss {run.losses[0]:.4f}, after 20 steps {run.losses[-1]:.4f}")
+for at in (0, 2, 4, 6):
+    for name in (f"model.{at}.weight", f"model.{at}.bias"):
+        check(re.search(rf"^{re.escape(name)} .* trained$", listed, re.M), f"{name} was lost:\n{listed}")
+environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(dsopt)) + os.pathsep + os.environ["PATH"]}
+for line in shell.splitlines():
+    done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True)
+    check(done.returncode == 0 and not done.stderr, f"{line}\nended with {done.returncode}: {done.stderr}")
+    if " -eval " in line:
+        print(line.split("#")[0].strip(), "->", done.stdout.strip())
+run = Run(path("run.jsonl"))
+check(run.losses[-1] < 0.5 * run.losses[0], f"the exported model's loss does not fall: {run.losses[::100]}")
+check(all(os.path.exists(path(name)) for name in ("train", "step.mlir", "run.html", "run")), os.listdir(folder))
+print(f"exported model: loss {run.losses[0]:.4f}, after {len(run.losses)} steps {run.losses[-1]:.4f}")

@@ -174,14 +174,14 @@ check(result.status == "ok" and result.losses == [] and result.weights, result)
 print("going on", flush=True)
 
 # Evaluation: of arrays, of loaders with batches of any size.
-short = "the last 6 of 62 rows of 'x' do not fill a micro-batch of 8"
+short = "data: the last 6 of 62 rows do not fill a micro-batch of 8"
 whole = said(lambda: dsopt.evaluate(fixed, rows_of(0, 56, 7, 8)))
 for data in (rows_of(0, 62, 62), Batches(62), Batches(62, batch_size=20)):
-    check(said(lambda: dsopt.evaluate(fixed, data), short, "the last 6 of 62 rows of 'labels'") == whole, data)
+    check(said(lambda: dsopt.evaluate(fixed, data), short) == whole, data)
 check(said(lambda: dsopt.evaluate(model, Batches(64))) == dsopt.evaluate(fixed, rows_of(0, 64, 8, 8)), "an open model's evaluation")
 seen = []
 result = said(lambda: dsopt.train(fixed, Batches(32), eval_data=Batches(62, batch_size=20), eval_every=2, on_step=seen.append,
-                                  lr=0, weight_decay=0), short, "rows of 'labels'")
+                                  lr=0, weight_decay=0), "eval_" + short)
 check(result.eval_losses == [whole, whole], result)
 check(dsopt.train(fixed, Batches(32), eval_data=rows_of(0, 56, 7, 8), lr=0, weight_decay=0).eval_losses == [whole], "eval_data=dict")
 fails(lambda: dsopt.evaluate(fixed, [items[0], {"x": x[:8]}]), "micro-batch 1 of the data has nothing for 'labels'")

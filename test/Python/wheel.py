@@ -37,4 +37,14 @@ subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index",
 del environment["DSOPT_BUILD"]
 environment["PYTHONPATH"] = os.path.join(folder, "site")
 subprocess.run([python, "-c", USE, os.path.join(source, "test", "Models", "mlp")], cwd=folder, env=environment, check=True)
+# The commands on PATH are the tools in the wheel, and not themselves.
+path = os.pathsep.join([os.path.join(folder, "site", "bin"), os.environ["PATH"]])
+for command in (["dsopt", "--version"], ["dsopt", os.path.join(source, "test", "Models", "mlp", "model.onnx"), "-plan"], ["dsopt-report", "--help"]):
+    done = subprocess.run(command, cwd=folder, env={**environment, "PATH": path}, capture_output=True, text=True)
+    if done.returncode or not done.stdout or shutil.which(command[0], path=path) != os.path.join(folder, "site", "bin", command[0]):
+        sys.exit(f"wrong: {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
+shutil.rmtree(os.path.join(folder, "site", "dsopt", "bin"))
+done = subprocess.run(["dsopt", "--version"], cwd=folder, env={**environment, "PATH": path}, capture_output=True, text=True, timeout=60)
+if done.returncode == 0 or "dsopt is not found" not in done.stderr:
+    sys.exit(f"wrong: without a tool dsopt ended with {done.returncode}: {done.stderr}")
 print(wheel, "passed")

@@ -311,12 +311,13 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
                                    "' is stored in Fortran order; save numpy.ascontiguousarray of it");
     stream.shape = fileShape(input, *array);
     int64_t rest = 0, n = countMicroBatches(*array, stream.shape, rest, path);
-    if (rest)
-      lines.push_back({path + ": the last " + std::to_string(rest) + " of " +
-                           std::to_string(array->shape[0]) + " rows of '" + input.name +
-                           "' do not fill a micro-batch of " + std::to_string(input.shape[0]) +
-                           " and are dropped",
-                       true});
+    std::string dropped = "the last " + std::to_string(rest) + " of " +
+                          std::to_string(array->shape.empty() ? 1 : array->shape[0]);
+    dropped += " rows do not fill a micro-batch of " +
+               std::to_string(input.shape.empty() ? 1 : input.shape[0]) + " and are dropped";
+    // Said once of arrays of equal length.
+    if (rest && (lines.empty() || lines.back().text != path + ": " + dropped))
+      lines.push_back({path + ": " + dropped, true});
     stream.elements = 1;
     for (int64_t size : stream.shape)
       stream.elements *= size;
