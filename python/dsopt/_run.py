@@ -190,7 +190,7 @@ class Run:
                                 why_not=why_not)
         cut.announce()
         planned = cut.planned()
-        if planned == 0:
+        if cut.of_pass() == 0:
             cut.refuse()
         checkpoint = given_checkpoint(self._words)
         done = checkpoint["step"] if checkpoint else 0

@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from runs import MPIRUN, check, execute, model
 
@@ -144,6 +144,19 @@ for layout in (["-dp=1"], ["-pp=2", "-dp=2", "-micro-batches=2"]):
             "label.npz at [0, 0, 0, 2]: labels[0, 2] is -5, expected less than 512 and 0 or more (or -100, ignored)")
 refused("negative token in an evaluation", [dsopt, model("gpt2-tiny")[0], "-eval", f"-data={path('negative.npz')}"],
         "evaluation, micro-batch 0", "input_ids[1, 3] is -1")
+# One input is both: the ids of an embedding, and the labels among which -100 is ignored.
+float_tensor = lambda name, *shape: numpy_helper.from_array(np.random.default_rng(0).normal(0, 0.1, shape).astype(np.float32), name)
+both = helper.make_graph(
+    [helper.make_node("Gather", ["table", "ids"], ["x"]), helper.make_node("MatMul", ["x", "head"], ["logits"]),
+     helper.make_node("SoftmaxCrossEntropyLoss", ["logits", "ids"], ["loss"], ignore_index=-100)], "both",
+    [helper.make_tensor_value_info("ids", TensorProto.INT64, [6])], [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
+    [float_tensor("table", 9, 4), float_tensor("head", 4, 12)])
+onnx.save(helper.make_model(both, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path("both.onnx"))
+ids = np.array([[0, 8, 1, 2, 3, 4], [0, 8, -100, 2, 3, 4]])
+refused("an ignored label that is looked up", run(model=path("both.onnx"), batches=npz("both.npz", ids=ids)), "step 1",
+        "both.npz at [1, 2]: ids[2] is -100, expected less than 9 and 0 or more: it is looked up in an embedding too")
+ids[1, 2] = 9
+refused("a class that is no row", run(model=path("both.onnx"), batches=npz("both.npz", ids=ids)), "ids[2] is 9, expected less than 9")
 left = [name for name in os.listdir(folder) if name.endswith((".safetensors", ".part"))]
 check(not left, f"half-written files: {left}")
 shutil.rmtree(folder)

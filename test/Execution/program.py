@@ -15,8 +15,14 @@ path, data = model("mlp")
 with tempfile.TemporaryDirectory() as folder:
     program = os.path.join(folder, "train")
     began = time.monotonic()
-    execute([dsopt, path, "-o", program, "-steps=1"])
+    done = execute([dsopt, path, "-o", program, "-steps=1", "-dp=2", f"-log={folder}/log", f"-save-weights={folder}/weights"])
     print(f"mlp compiles in {time.monotonic() - began:.2f} s")
+    check(f"wrote {program}: {path} for 2 ranks (2 dp x 1 pp); {program} -data=FILE runs it" in done.stdout
+          and "without other options it runs with -steps=1\n" in done.stdout, f"what was written is not said: {done.stdout}")
+    for option in ("log", "save-weights"):
+        check(f"warning: -{option}={folder}/" in done.stderr and "is for a run, and nothing runs here" in done.stderr,
+              f"-{option} is dropped without a word: {done.stderr}")
+    execute([dsopt, path, "-o", program, "-steps=1", "-quiet"])
     libraries = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
     for word in ("LLVM", "MLIR", "protobuf", "python", "mpi"):
         check(word not in libraries, f"the program needs {word}:\n{libraries}")

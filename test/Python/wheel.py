@@ -10,7 +10,8 @@ import tempfile
 
 source, build = map(os.path.abspath, sys.argv[1:3])
 CAN = """
-import importlib.util as u, pip, setuptools, numpy
+import setuptools  # before pip, which takes distutils its own way
+import importlib.util as u, pip, numpy
 assert u.find_spec("wheel") or tuple(map(int, setuptools.__version__.split(".")[:2])) >= (70, 1)
 """
 USE = """

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace dsopt::runtime {
 
@@ -197,7 +198,8 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   if (!place.empty())
     where += place + ": ";
   std::string expected = input.least ? "at least " + std::to_string(input.least) : std::string("0 or more");
-  if (input.label && !input.looked_up)
+  bool ignores = input.ignore_index != std::numeric_limits<int64_t>::min();
+  if (input.label && ignores && !input.looked_up)
     expected += " (or " + std::to_string(input.ignore_index) + ", ignored)";
   where += input.name + describePlace(shapeOf(prepared.action->input), check.outside) + " is " +
            std::to_string(value) + ", expected less than " + std::to_string(input.bound) + " and " + expected;

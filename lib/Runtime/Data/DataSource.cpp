@@ -70,7 +70,7 @@ int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
     std::snprintf(text, sizeof text, "%.1f", passes);
     if (passes > 1)
       lines.push_back({name + ": " + std::to_string(steps) + " steps of " + std::to_string(program.K) +
-                       " micro-batches go " + text + " times through its " + std::to_string(count)});
+                       (program.K == 1 ? " micro-batch go " : " micro-batches go ") + text + " times through its " + std::to_string(count)});
     return steps;
   }
   int64_t rest = count % program.K;

@@ -79,7 +79,12 @@ TEST_F(Npz, StepsTakeMicroBatchesInOrderAndWrapAround) {
   good(10).write(path);
   NpzSource source(program, path);
   source.prepare();
+  EXPECT_EQ(source.plannedSteps(2, 0), 2);
+  EXPECT_TRUE(source.notes().empty());
   EXPECT_EQ(source.plannedSteps(5, 0), 5);
+  ASSERT_EQ(source.notes().size(), 1u);
+  EXPECT_EQ(source.notes()[0].text, path + ": 5 steps of 4 micro-batches go 2.0 times through its 10");
+  EXPECT_FALSE(source.notes()[0].warning);
   float x[6];
   source.fill(0, 3, 0, x);
   EXPECT_EQ(x[0], 18);
@@ -93,6 +98,7 @@ TEST_F(Npz, OnePassLeavesOutWhatDoesNotFillAStep) {
   EXPECT_EQ(source.plannedSteps(0, 0), 2);
   ASSERT_EQ(source.notes().size(), 1u);
   EXPECT_NE(source.notes()[0].text.find("the last 2 of 10 micro-batches"), std::string::npos);
+  EXPECT_TRUE(source.notes()[0].warning);
   EXPECT_EQ(NpzSource(program, path).plannedSteps(0, 3), 6);
 }
 
