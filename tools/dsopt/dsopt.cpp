@@ -256,6 +256,11 @@ static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> 
   return Error(error.status, text, error.quiet);
 }
 
+static void printError(const Error &error) {
+  if (!error.quiet)
+    llvm::errs() << "dsopt: error: " << error.what() << "\n";
+}
+
 /// Compiles the smaller sizes of a dimension by the passes that `module` went through up to its segments,
 /// and merges them into it.
 static void addVariants(ModuleOp module, const Dimension &dimension, const std::string &path,
@@ -274,14 +279,19 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
   }
 }
 
-/// What cannot be written is said before any work, and what would not be written at all.
-static void checkOutputs(const ParsedOptions &options) {
+/// What cannot be read or written is said before any work, and what would not be written at all.
+static void checkPaths(const ParsedOptions &options, const LauncherInfo &launcher) {
   bool runs = options.has("run");
   if (runs && options.has("o"))
     throw Error(1, "-run and -o exclude each other: a run keeps its program in memory; without -run, -o=" +
                        options.text("o") + " is the program, to be run then");
   if (std::string output = outputFile(options.positionals[0], options); !output.empty())
     runtime::checkWritable(output, "o");
+  for (const char *name : {"data", "eval-data"})
+    if (runs && options.has(name))
+      runtime::checkFiles(options.text(name), options.integer("token-bytes"));
+  if (launcher.rank != 0)
+    return;
   for (const char *name : {"log", "save-weights", "save-onnx", "trace"})
     if (options.has(name) && runs)
       runtime::checkWritable(options.text(name), name);
@@ -293,8 +303,8 @@ static void checkOutputs(const ParsedOptions &options) {
 static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
-static int compile(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv,
-                   bool &speaks) {
+static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
+                   const std::vector<ConfiguredOption> &configured, int argc, char **argv, bool &speaks) {
   if (options.positionals.size() != 1)
     throw Error(1, options.positionals.empty()
                        ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
@@ -302,16 +312,18 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, i
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
-  if (launcher.rank == 0)
-    checkOutputs(options);
   if (options.has("run") && joinCompiledRun(launcher, options))
     return 0;
   speaks = true;
   try {
+    checkPaths(options, launcher);
     return compileHere(options, launcher, argc, argv);
-  } catch (const Error &) {
+  } catch (const Error &error) {
+    // Said before the other ranks end, after which a launcher ends this one.
+    Error said = withOrigin(error, configured);
+    printError(said);
     reportFailure(launcher);
-    throw;
+    throw Error(said.status, said.what(), /*quiet=*/true);
   }
 }
 
@@ -426,13 +438,13 @@ int main(int argc, char **argv) {
     LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
     std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
     try {
-      return compile(options, launcher, argc, argv, speaks);
+      return compile(options, launcher, configured, argc, argv, speaks);
     } catch (const Error &error) {
       throw withOrigin(error, configured);
     }
   } catch (const Error &error) {
-    if (dynamic_cast<const runtime::LaunchError *>(&error) || (speaks && !error.quiet))
-      llvm::errs() << "dsopt: error: " << error.what() << "\n";
+    if (dynamic_cast<const runtime::LaunchError *>(&error) || speaks)
+      printError(error);
     return error.status;
   }
 }

@@ -89,6 +89,10 @@ struct TokenOptions {
 std::unique_ptr<DataSource> openData(const Program &program, const std::string &text,
                                      const TokenOptions &tokens = {}, bool pad = false);
 
+/// Opens the files that `-data=text` names, before there is a program to compare them with. An Error of
+/// status 1 says what cannot be read or is no data.
+void checkFiles(const std::string &text, int64_t tokenBytes);
+
 /// Whether `-data=text` names one .npz file.
 bool namesNpz(const std::string &text);
 

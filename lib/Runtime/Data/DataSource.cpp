@@ -70,7 +70,8 @@ int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
     std::snprintf(text, sizeof text, "%.1f", passes);
     if (passes > 1)
       lines.push_back({name + ": " + std::to_string(steps) + " steps of " + std::to_string(program.K) +
-                       (program.K == 1 ? " micro-batch go " : " micro-batches go ") + text + " times through its " + std::to_string(count)});
+                       (program.K == 1 ? " micro-batch go " : " micro-batches go ") + text +
+                       " times through its " + std::to_string(count)});
     return steps;
   }
   int64_t rest = count % program.K;
@@ -139,6 +140,18 @@ static std::vector<std::string> tokenFiles(const std::string &text) {
     paths.insert(paths.end(), found.begin(), found.end());
   }
   return paths;
+}
+
+void dsopt::runtime::checkFiles(const std::string &text, int64_t tokenBytes) {
+  if (text.rfind(kStreamPrefix, 0) == 0)
+    return;
+  if (namesNpz(text)) {
+    NpzFile file(text);
+    return;
+  }
+  for (const std::string &path : tokenFiles(text))
+    if (!namesNpz(path))
+      TokenFile file(path, tokenBytes);
 }
 
 std::unique_ptr<DataSource> dsopt::runtime::openData(const Program &program, const std::string &text,
