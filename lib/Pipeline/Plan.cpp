@@ -141,7 +141,7 @@ constexpr Word kMemoryWords[] = {
     {"gradients", "sums over a step's micro-batches, where they live at the peak"},
     {"optimizer", "moments, and fp32 masters of weights in bf16"},
     {"activations", "what forward keeps for backward, and what stages exchange"},
-    {"buffers", "short-lived: gathered weights, a block's own gradients, workspace"},
+    {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
     {"reduction", "sums of reduction shards that wait for their neighbours"},
     {"tied", "copies and gradients of weights that several stages use"},
     {"padding", "alignment, and gaps that no other buffer fits"}};
@@ -154,6 +154,13 @@ constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"padding", "of all that: zeros that fill up slices"}};
 /// Columns of a terminal: a word, then as many stages as fit.
 constexpr size_t kLabel = 18, kCell = 10, kStages = 6;
+template <size_t N> constexpr bool fits(const Word (&words)[N]) {
+  for (const Word &word : words)
+    if (kLabel + word.meaning.size() > 80)
+      return false;
+  return true;
+}
+static_assert(fits(kMemoryWords) && fits(kTrafficWords), "wider than a terminal");
 
 /// Writes the plan for a person; what is 0 everywhere is left out.
 class PlanTable {
