@@ -98,7 +98,7 @@ struct ImportOptions {
 llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importONNX(mlir::MLIRContext &context,
                                                               const ImportOptions &options);
 
-/// Prints the operators that can be imported, one a line: name, first and last opset.
+/// Prints the operators of ONNX that can be imported, one a line: name, first and last opset.
 void listOperators(llvm::raw_ostream &os);
 
 /// Prints what became of each initializer: name, type, bytes, its use and the rule that decided, as a table

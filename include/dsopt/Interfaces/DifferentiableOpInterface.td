@@ -10,7 +10,11 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
     (lib/Dialect/Graph/GraphDerivatives.cpp); an operation without it has no
     gradient.
   }];
-  let methods = [InterfaceMethod<[{
+  let methods = [
+    InterfaceMethod<[{
+      Whether results depend on this operand as far as gradients go.
+    }], "bool", "passesGradient", (ins "unsigned":$operand), [{}], [{ return true; }]>,
+    InterfaceMethod<[{
       Builds, at the builder's insertion point, the gradients of those operands
       for which `needed` is true, from the gradients of the results
       (`resultGrads`, null where a result has none; never all null).

@@ -83,6 +83,6 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<12, AdamOp>(context);
     attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
                  SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
-                 ScatterOp>(context);
+                 ScatterOp, StopGradientOp, CustomGradientOp>(context);
   });
 }

@@ -203,6 +203,9 @@ Values decompose(LinearNllOp op, Parts &p) {
   return {p.make<NllOp>(logits, op.getLabels(), op.getIgnoreIndex())};
 }
 
+Values decompose(StopGradientOp op, Parts &) { return {op.getInput()}; }
+Values decompose(CustomGradientOp op, Parts &) { return Values(op.getValues()); }
+
 template <typename Op>
 struct CompositeModel : DecomposableOpInterface::ExternalModel<CompositeModel<Op>, Op> {
   SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
@@ -219,7 +222,7 @@ template <typename... Ops> void attach(MLIRContext *context) {
 void registerDecompositions(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     attach<ReduceMeanOp, CumSumOp, WindowsSumOp, SoftmaxOp, GeluOp, SiluOp, RmsNormOp, LayerNormOp, NllOp,
-           LinearNllOp>(context);
+           LinearNllOp, StopGradientOp, CustomGradientOp>(context);
   });
 }
 } // namespace dsopt::graph

@@ -2,6 +2,7 @@
 
 #include "GraphDerivatives.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -32,6 +33,15 @@ Value GradientBuilder::expand(Value a, Type type) {
   return a.getType() == type ? a : make<ExpandOp>(type, a);
 }
 
+SmallVector<Value> GradientBuilder::inlined(Block &block, ValueRange arguments) {
+  IRMapping values;
+  values.map(block.getArguments(), arguments);
+  for (Operation &inner : block.without_terminator())
+    builder.clone(inner, values);
+  return llvm::map_to_vector(block.getTerminator()->getOperands(),
+                             [&](Value value) { return values.lookup(value); });
+}
+
 Value GradientBuilder::sumTo(Value a, Type type) {
   if (a.getType() == type)
     return a;
@@ -59,6 +69,7 @@ void registerDerivatives(DialectRegistry &registry) {
     attachNNDerivatives(context);
     attachWindowDerivatives(context);
     attachAttentionDerivative(context);
+    attachGivenDerivatives(context);
   });
 }
 

@@ -46,6 +46,8 @@ public:
   mlir::Value mean(mlir::Value a, llvm::ArrayRef<int64_t> axes, bool keepdims);
   mlir::Value reshape(mlir::Value a, mlir::Type type);
   mlir::Value expand(mlir::Value a, mlir::Type type);
+  /// Builds a block's operations with these for its arguments; what its terminator returns.
+  llvm::SmallVector<mlir::Value> inlined(mlir::Block &block, mlir::ValueRange arguments);
   /// The adjoint of broadcasting a value of `type` to the value's shape.
   mlir::Value sumTo(mlir::Value a, mlir::Type type);
 
@@ -57,6 +59,11 @@ private:
   llvm::MutableArrayRef<mlir::Value> operandGrads;
 };
 
+/// Whether a gradient can reach the operand; the operations that say otherwise have an overload.
+inline bool passesGradient(mlir::Operation *, unsigned) { return true; }
+inline bool passesGradient(StopGradientOp, unsigned) { return false; }
+inline bool passesGradient(CustomGradientOp op, unsigned operand) { return operand < op.getInputs().size(); }
+
 /// The interface of one operation by its rule.
 template <typename OpTy, llvm::LogicalResult (*rule)(OpTy, GradientBuilder &)>
 struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeModel<OpTy, rule>, OpTy> {
@@ -65,6 +72,9 @@ struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeMode
                                     llvm::MutableArrayRef<mlir::Value> operandGrads) const {
     GradientBuilder gradients(op, builder, resultGrads, needed, operandGrads);
     return rule(llvm::cast<OpTy>(op), gradients);
+  }
+  bool passesGradient(mlir::Operation *op, unsigned operand) const {
+    return graph::passesGradient(llvm::cast<OpTy>(op), operand);
   }
 };
 
@@ -79,6 +89,7 @@ void attachElementwiseDerivatives(mlir::MLIRContext *context);
 void attachShapeDerivatives(mlir::MLIRContext *context);
 void attachWindowDerivatives(mlir::MLIRContext *context);
 void attachNNDerivatives(mlir::MLIRContext *context);
+void attachGivenDerivatives(mlir::MLIRContext *context);
 void attachAttentionDerivative(mlir::MLIRContext *context);
 
 } // namespace dsopt::graph

@@ -273,7 +273,7 @@ void dsopt::graph::registerShardings(DialectRegistry &registry) {
     attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp, SinOp, CosOp,
            TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp, MinOp,
            MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, CastOp, RoundToOp,
-           ExpandOp, GeluOp, SiluOp>(context);
+           ExpandOp, GeluOp, SiluOp, StopGradientOp>(context);
     attach<MatMulOp, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp, SoftmaxOp,
            LayerNormOp, RmsNormOp, NllOp, AttentionOp>(context);
     attach<ReshapeOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp,

@@ -31,10 +31,14 @@ public:
 
 private:
   InFlightDiagnostic error() { return emitError(location); }
+  static std::string operatorName(const onnx::NodeProto &node) {
+    return (node.domain().empty() ? "" : node.domain() + ".") + node.op_type();
+  }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
-    return "node '" + nodeName(node) + "' (" + node.op_type() + ", opset " + std::to_string(file.opset()) +
-           ")";
+    int64_t opset = file.opset(node.domain());
+    return "node '" + nodeName(node) + "' (" + operatorName(node) +
+           (opset ? ", opset " + std::to_string(opset) : "") + ")";
   }
 
   LogicalResult indexNodes();
@@ -286,12 +290,13 @@ LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
 }
 
 LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
-  const OpRow *row = node.domain().empty() || node.domain() == "ai.onnx" ? findOp(node.op_type()) : nullptr;
+  const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
-    return error() << describe(node) << " has an operator that is not available: '"
-                   << (node.domain().empty() ? "" : node.domain() + ".") << node.op_type() << "'";
-  if (file.opset() < row->since || file.opset() > row->until)
-    return error() << describe(node) << " has operator '" << node.op_type() << "', expected in opset "
+    return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
+                   << "'";
+  int64_t opset = file.opset(node.domain());
+  if (opset < row->since || opset > row->until)
+    return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
                    << row->since << " to " << row->until << " only";
   emitter.location = NameLoc::get(StringAttr::get(module.getContext(), nodeName(node)), location);
   if (failed(bindInitializers(node)))
@@ -308,7 +313,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
         message = diagnostic.str();
       return success();
     });
-    NodeBuilder builder(emitter, bindings, node, file.opset(), options);
+    NodeBuilder builder(emitter, bindings, node, opset, options);
     built = row->build(builder);
   }
   if (succeeded(built))
@@ -529,7 +534,7 @@ void Importer::fillReport(ImportReport &report) {
            (binding->second.value && binding->second.value.getDefiningOp<graph::ConstantOp>());
   };
   for (const onnx::NodeProto *node : nodes) {
-    ImportReport::Operator &row = report.operators[node->op_type()];
+    ImportReport::Operator &row = report.operators[operatorName(*node)];
     ++row.nodes;
     row.folded += llvm::all_of(node->output(), isConstant);
   }

@@ -231,6 +231,15 @@ LogicalResult ModelFile::checkVersions(Location location) {
   return success();
 }
 
+int64_t ModelFile::opset(StringRef domain) const {
+  if (domain.empty() || domain == "ai.onnx")
+    return version;
+  for (const onnx::OperatorSetIdProto &set : proto.opset_import())
+    if (set.domain() == domain)
+      return set.version();
+  return 0;
+}
+
 /// Fills in where external data lies, and the names.
 LogicalResult ModelFile::locateInitializers(StringRef weightsFolder, Location location) {
   if ((size_t)proto.graph().initializer_size() != extents.size())

@@ -44,7 +44,9 @@ public:
   /// The model's functions, and how many calls of each were inlined.
   const std::map<std::string, int64_t> &inlinedFunctions() const { return inlined; }
   const onnx::GraphProto &graph() const { return proto.graph(); }
+  /// The version of ONNX's operators, and of another domain's; 0 where the model names none.
   int64_t opset() const { return version; }
+  int64_t opset(llvm::StringRef domain) const;
   llvm::StringRef folder() const { return directory; }
 
   /// The index of an initializer; -1 if there is none of that name.

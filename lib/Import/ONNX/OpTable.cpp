@@ -4,29 +4,37 @@
 
 namespace dsopt::onnx_import {
 
-static const llvm::StringMap<OpRow> &opTable() {
-  static const llvm::StringMap<OpRow> *table = [] {
-    auto *rows = new llvm::StringMap<OpRow>();
+/// By domain, then by name.
+using Table = llvm::StringMap<llvm::StringMap<OpRow>>;
+
+static const Table &opTable() {
+  static const Table *table = [] {
+    auto *rows = new Table();
     for (ArrayRef<OpRow> family : {activationOps(), attentionOps(), einsumOps(), elementwiseOps(), indexOps(),
                                    lossOps(), movementOps(), normalizationOps(), productOps(), recurrentOps(),
                                    reductionOps(), resizeOps(), sequenceOps(), shapeOps(), windowOps()})
       for (const OpRow &row : family)
-        rows->try_emplace(row.name, row);
+        (*rows)[""].try_emplace(row.name, row);
+    for (const OpRow &row : dsoptOps())
+      (*rows)[kDsoptDomain].try_emplace(row.name, row);
     return rows;
   }();
   return *table;
 }
 
-const OpRow *findOp(StringRef name) {
-  auto found = opTable().find(name);
-  return found == opTable().end() ? nullptr : &found->second;
+const OpRow *findOp(StringRef domain, StringRef name) {
+  auto rows = opTable().find(domain == "ai.onnx" ? "" : domain);
+  if (rows == opTable().end())
+    return nullptr;
+  auto found = rows->second.find(name);
+  return found == rows->second.end() ? nullptr : &found->second;
 }
 
 } // namespace dsopt::onnx_import
 
 void dsopt::listOperators(llvm::raw_ostream &os) {
   std::vector<const onnx_import::OpRow *> rows;
-  for (const auto &entry : onnx_import::opTable())
+  for (const auto &entry : onnx_import::opTable().find("")->second)
     rows.push_back(&entry.second);
   llvm::sort(rows, [](const auto *a, const auto *b) { return a->name < b->name; });
   for (const onnx_import::OpRow *row : rows)

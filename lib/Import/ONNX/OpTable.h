@@ -15,12 +15,17 @@ struct OpRow {
   LogicalResult (*build)(NodeBuilder &);
 };
 
-/// The row of an operator, null if there is none.
-const OpRow *findOp(StringRef name);
+/// The domain of operators that the Python package writes for what ONNX cannot say, and its version.
+inline constexpr llvm::StringLiteral kDsoptDomain = "dsopt";
+inline constexpr int64_t kDsoptVersion = 1;
+
+/// The row of an operator of a domain (ONNX's own: ""), null if there is none.
+const OpRow *findOp(StringRef domain, StringRef name);
 
 // The rows of each family.
 ArrayRef<OpRow> activationOps();
 ArrayRef<OpRow> attentionOps();
+ArrayRef<OpRow> dsoptOps();
 ArrayRef<OpRow> einsumOps();
 ArrayRef<OpRow> elementwiseOps();
 ArrayRef<OpRow> indexOps();

@@ -66,11 +66,18 @@ private:
     return parameter && !parameter.getFrozen() ? parameter : graph::ParameterOp();
   }
 
+  /// Whether a trainable parameter's gradient comes through this operand.
+  bool isActive(OpOperand &operand) {
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(operand.getOwner());
+    return active.contains(operand.get()) &&
+           (!differentiable || differentiable.passesGradient(operand.getOperandNumber()));
+  }
+
   /// Values whose gradient a trainable parameter needs.
   LogicalResult findActive() {
     for (Operation &op : function.front().without_terminator())
       if (trainable(&op) ||
-          llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+          llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) { return isActive(operand); }))
         for (Value result : op.getResults())
           if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
             active.insert(result);
@@ -121,7 +128,7 @@ private:
       return success();
     }
     auto needed =
-        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+        llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return isActive(operand); });
     if (!llvm::is_contained(needed, true))
       return success();
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
@@ -142,8 +149,8 @@ private:
   /// A trainable parameter that the operation depends on.
   StringRef parameterBehind(Operation *op) {
     while (!trainable(op)) {
-      auto isActive = [&](Value operand) { return active.contains(operand); };
-      op = (*llvm::find_if(op->getOperands(), isActive)).getDefiningOp();
+      auto reaches = [&](OpOperand &operand) { return isActive(operand); };
+      op = llvm::find_if(op->getOpOperands(), reaches)->get().getDefiningOp();
     }
     return trainable(op).getModelName();
   }

@@ -31,7 +31,8 @@ Origins::Origins(func::FuncOp function) {
       origin = Origin::Parameter;
     else if (isMemoryEffectFree(&op) && has(Origin::Input) && !decidesBySum(&op))
       origin = Origin::Input;
-    else if (isa<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op) && has(Origin::Parameter))
+    else if (isa<graph::ReshapeOp, graph::TransposeOp, graph::CastOp, graph::StopGradientOp>(op) &&
+             has(Origin::Parameter))
       origin = Origin::Parameter;
     for (Value result : op.getResults())
       origins[result] = origin;

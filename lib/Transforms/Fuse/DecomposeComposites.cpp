@@ -19,7 +19,11 @@ struct Created : OpBuilder::Listener {
 struct DecomposeComposites : impl::DecomposeCompositesBase<DecomposeComposites> {
   void runOnOperation() override {
     SmallVector<Operation *> composites;
-    getOperation().walk([&](DecomposableOpInterface op) { composites.push_back(op); });
+    // What a composite holds goes with it.
+    getOperation().walk<WalkOrder::PreOrder>([&](DecomposableOpInterface op) {
+      composites.push_back(op);
+      return WalkResult::skip();
+    });
     while (!composites.empty()) {
       Operation *op = composites.pop_back_val();
       Created created;

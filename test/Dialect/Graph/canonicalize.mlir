@@ -110,3 +110,31 @@ func.func @parameter() -> tensor<2x3xf32> {
   %0 = graph.neg %w : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
+
+// Stopped once is stopped; a constant has no gradient.
+// CHECK-LABEL: @stops
+// CHECK-DAG: %[[C:.*]] = graph.constant dense<1.000000e+00>
+// CHECK-DAG: %[[S:.*]] = graph.stop_gradient %arg0
+// CHECK: return %[[S]], %[[C]]
+func.func @stops(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %c = graph.constant dense<1.0> : tensor<2xf32>
+  %0 = graph.stop_gradient %x : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = graph.stop_gradient %0 : (tensor<2xf32>) -> tensor<2xf32>
+  %2 = graph.stop_gradient %c : (tensor<2xf32>) -> tensor<2xf32>
+  return %1, %2 : tensor<2xf32>, tensor<2xf32>
+}
+
+// Two calls of a function have a gradient each, which need not be linear.
+// CHECK-LABEL: @calls_of_one_function
+// CHECK-COUNT-2: graph.custom_gradient
+func.func @calls_of_one_function(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = graph.custom_gradient 0 of(%x : tensor<2xf32>) is(%x : tensor<2xf32>) saved() {
+  ^bb0(%g: tensor<2xf32>):
+    graph.yield %g : tensor<2xf32>
+  } -> tensor<2xf32>
+  %1 = graph.custom_gradient 1 of(%x : tensor<2xf32>) is(%x : tensor<2xf32>) saved() {
+  ^bb0(%g: tensor<2xf32>):
+    graph.yield %g : tensor<2xf32>
+  } -> tensor<2xf32>
+  return %0, %1 : tensor<2xf32>, tensor<2xf32>
+}

@@ -527,5 +527,46 @@ func.func @round_to(%x: tensor<4xf16>) -> tensor<4xf16> {
 
 // -----
 
+func.func @stopped(%i: tensor<3xi64>) {
+  // expected-error @below {{'graph.stop_gradient' op operand #0 must be statically shaped tensor of floating-point values, but got 'tensor<3xi64>'}}
+  %0 = graph.stop_gradient %i : (tensor<3xi64>) -> tensor<3xi64>
+  return
+}
+
+// -----
+
 // expected-error @below {{'graph.parameter' op converts 'f16' to 'tensor<4xf64>', expected floats to f32}}
 graph.parameter @w : tensor<4xf64> from "w" at 0 bytes 8 {source = f16}
+
+// -----
+
+func.func @given_results(%x: tensor<2xf32>) {
+  // expected-error @below {{'graph.custom_gradient' op has results of types 'tensor<3xf32>', expected its values' 'tensor<2xf32>'}}
+  %0 = graph.custom_gradient 0 of(%x : tensor<2xf32>) is(%x : tensor<2xf32>) saved() {
+  ^bb0(%g: tensor<3xf32>):
+    graph.yield %g : tensor<3xf32>
+  } -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @given_arguments(%x: tensor<2xf32>) {
+  // expected-error @below {{'graph.custom_gradient' op has a backward with arguments of types 'tensor<2xf32>', expected what is saved and the results' gradients, 'tensor<2xf32>', 'tensor<2xf32>'}}
+  %0 = graph.custom_gradient 0 of(%x : tensor<2xf32>) is(%x : tensor<2xf32>) saved(%x : tensor<2xf32>) {
+  ^bb0(%g: tensor<2xf32>):
+    graph.yield %g : tensor<2xf32>
+  } -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @given_gradients(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+  // expected-error @below {{'graph.custom_gradient' op has a backward that yields 'tensor<2xf32>', expected its inputs' types 'tensor<3xf32>'}}
+  %0 = graph.custom_gradient 0 of(%y : tensor<3xf32>) is(%x : tensor<2xf32>) saved() {
+  ^bb0(%g: tensor<2xf32>):
+    graph.yield %g : tensor<2xf32>
+  } -> tensor<2xf32>
+  return
+}

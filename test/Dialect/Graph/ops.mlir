@@ -213,6 +213,27 @@ func.func @optimizers(%p: tensor<8xf32>, %s: tensor<16xf32>) {
   return
 }
 
+// CHECK-LABEL: @given
+func.func @given(%x: tensor<2xf32>, %i: tensor<3xi64>) -> (tensor<2xf32>, tensor<3xi64>) {
+  // CHECK: %[[S:.*]] = graph.stop_gradient %arg0 : (tensor<2xf32>) -> tensor<2xf32>
+  %s = graph.stop_gradient %x : (tensor<2xf32>) -> tensor<2xf32>
+  // CHECK: graph.custom_gradient 3 of(%arg0 : tensor<2xf32>) is(%[[S]], %arg1 : tensor<2xf32>, tensor<3xi64>) saved(%arg0 : tensor<2xf32>) {
+  // CHECK-NEXT: ^bb0(%[[SAVED:.*]]: tensor<2xf32>, %[[G:.*]]: tensor<2xf32>):
+  // CHECK-NEXT: graph.mul %[[G]], %[[SAVED]]
+  // CHECK-NEXT: graph.yield %{{.*}} : tensor<2xf32>
+  // CHECK-NEXT: } -> tensor<2xf32>, tensor<3xi64>
+  %y, %j = graph.custom_gradient 3 of(%x : tensor<2xf32>) is(%s, %i : tensor<2xf32>, tensor<3xi64>) saved(%x : tensor<2xf32>) {
+  ^bb0(%saved: tensor<2xf32>, %g: tensor<2xf32>):
+    %d = graph.mul %g, %saved : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    graph.yield %d : tensor<2xf32>
+  } -> tensor<2xf32>, tensor<3xi64>
+  // CHECK: graph.custom_gradient 4 of() is() saved() {
+  graph.custom_gradient 4 of() is() saved() {
+    graph.yield
+  }
+  return %y, %j : tensor<2xf32>, tensor<3xi64>
+}
+
 func.func private @rows(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {graph.iterate = "rows", graph.range = array<i64: 2>}
 func.func private @flat(tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"}
 func.func private @block0.F(tensor<2x4xf32>) -> tensor<2x4xf32>

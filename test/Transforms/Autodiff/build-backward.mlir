@@ -223,3 +223,60 @@ module @dropout {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+// A gradient that is stopped goes no further: not to @v, which only stopped values read. What has no gradient
+// may stand before it.
+
+// CHECK-LABEL: module @stop
+// CHECK: graph.parameter @v {{.*}} frozen {{.*}}why = "unused"
+// CHECK-NOT: of @v
+module @stop {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.parameter @v : tensor<4xf32> from "m" at 16 bytes 16
+  func.func @forward(%i: tensor<4xi64>) -> tensor<f32> {
+    // CHECK: %[[STOP:.*]] = graph.stop_gradient
+    // CHECK: %[[G:.*]] = graph.expand {{.*}}graph.phase = "W"
+    // CHECK: %[[DW:.*]] = graph.mul %[[G]], %[[STOP]] {{.*}}graph.phase = "W"
+    // CHECK-NEXT: graph.accumulate @w.grad.0, %[[DW]]
+    // CHECK-NEXT: return
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %v = graph.read @v {graph.block = 0 : i64} : tensor<4xf32>
+    %z = graph.mul %w, %v {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %s = graph.stop_gradient %z {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    %o = graph.gather_grad %s, %i {axis = 0, graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xi64>) -> tensor<4xf32>
+    %y = graph.mul %w, %s {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
+// A backward that is given stands in for the operations': @w gets the gradient times what was saved, @v none.
+// A result that nothing reads has a gradient of zeros.
+
+// CHECK-LABEL: module @given
+module @given {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: graph.custom_gradient
+    // CHECK: %[[G:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[ZERO:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[A:.*]] = graph.mul %[[G]], %arg0 {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[DW:.*]] = graph.add %[[A]], %[[ZERO]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK-NEXT: graph.accumulate @w.grad.0, %[[DW]]
+    // CHECK-NEXT: return
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %v = graph.neg %w {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    %y, %unused = graph.custom_gradient 0 of(%w : tensor<4xf32>) is(%v, %v : tensor<4xf32>, tensor<4xf32>) saved(%x : tensor<4xf32>) {
+    ^bb0(%s: tensor<4xf32>, %g: tensor<4xf32>, %h: tensor<4xf32>):
+      %a = graph.mul %g, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %d = graph.add %a, %h : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      graph.yield %d : tensor<4xf32>
+    } {graph.block = 0 : i64} -> tensor<4xf32>, tensor<4xf32>
+    %l = graph.reduce_sum %y {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}

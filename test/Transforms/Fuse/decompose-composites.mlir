@@ -52,3 +52,18 @@ func.func @gelu(%x: tensor<8xf32>) -> tensor<8xf32> {
   %z = graph.gelu %y {approximate_tanh} : (tensor<8xf32>) -> tensor<8xf32>
   return %z : tensor<8xf32>
 }
+
+// What says something about gradients alone is nothing after backward, and what it holds goes with it.
+// CHECK-LABEL: @given
+// CHECK-NEXT: graph.neg
+// CHECK-NEXT: return
+func.func @given(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %s = graph.stop_gradient %x : (tensor<4xf32>) -> tensor<4xf32>
+  %y = graph.custom_gradient 0 of(%x : tensor<4xf32>) is(%s : tensor<4xf32>) saved() {
+  ^bb0(%g: tensor<4xf32>):
+    %d = graph.softmax %g {axis = 0} : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %d : tensor<4xf32>
+  } -> tensor<4xf32>
+  %z = graph.neg %y : (tensor<4xf32>) -> tensor<4xf32>
+  return %z : tensor<4xf32>
+}

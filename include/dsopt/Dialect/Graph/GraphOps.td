@@ -7,5 +7,6 @@ include "dsopt/Dialect/Graph/GraphNNOps.td"
 include "dsopt/Dialect/Graph/GraphWindowOps.td"
 include "dsopt/Dialect/Graph/GraphRoutineOps.td"
 include "dsopt/Dialect/Graph/GraphStateOps.td"
+include "dsopt/Dialect/Graph/GraphGradientOps.td"
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHOPS

@@ -23,9 +23,10 @@ def node(op, inputs, outputs, **attributes):
     return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
 
 
-def model(nodes, inputs, outputs, initializers, opset=18, ir_version=10):
+def model(nodes, inputs, outputs, initializers, opset=18, ir_version=10, domains=()):
     graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
+    opsets = [helper.make_opsetid(*one) for one in (("", opset), *domains)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
 
 
 def save(name, *arguments, **options):
@@ -57,6 +58,13 @@ save("opset-12", [linear, entropy], [x, labels], [loss], [w, bias], opset=12)
 save("ir-99", [linear, entropy], [x, labels], [loss], [w, bias], ir_version=99)
 save("unknown-op", [linear, node("Frobnicate", "y", "z"), node("ReduceSum", "z", "loss")], [x], [loss], [w, bias])
 save("unknown-domain", [node("Gelu", "x", "loss", domain="com.example")], [x], [loss], [])
+stopped = node("StopGradient", "y", "z", domain="dsopt")
+summed = node("ReduceSum", "z", "loss", keepdims=0)
+save("dsopt-unknown", [linear, node("Teleport", "y", "z", domain="dsopt"), summed], [x], [loss], [w, bias], domains=[("dsopt", 1)])
+save("dsopt-version", [linear, stopped, summed], [x], [loss], [w, bias], domains=[("dsopt", 2)])
+save("stop-gradient", [linear, stopped, node("Add", "y z", "both"), node("StopGradient", "labels", "same", domain="dsopt"),
+                       node("SoftmaxCrossEntropyLoss", "both same", "loss")], [x, labels], [loss], [w, bias],
+     domains=[("dsopt", 1)])
 save("too-new", [node("Gelu", "x", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [])
 save("no-loss", [linear], [x], [tensor("y", 4, 2), tensor("z", 4, 2)], [w, bias])
 save("not-scalar", [node("Gemm", "x w b", "loss")], [x], [tensor("loss", 4, 2)], [w, bias])
