@@ -140,20 +140,21 @@ void ProgramWriter::writeParameters() {
   });
 }
 
-/// Ranges of equal learning rate scale and decay, as long as possible. A range
+/// Ranges of equal factors of learning rate and decay, as long as possible. A range
 /// ends where the next parameter starts, so that alignment belongs to it.
 void ProgramWriter::writeGroups(dist::BucketOp bucket) {
   struct Group {
     int64_t begin;
-    double scale;
-    bool decay;
+    double scale, decay;
   };
   SmallVector<Group> groups;
   for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
     Operation *parameter = symbols.lookup(range.getParameter().getAttr());
-    auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(kLrScaleAttr) : FloatAttr();
-    Group group = {range.getOffset(), scale ? scale.getValueAsDouble() : 1.0,
-                   !parameter || !parameter->hasAttr(kNoDecayAttr)};
+    auto factor = [&](StringRef name) {
+      auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(name) : FloatAttr();
+      return scale ? scale.getValueAsDouble() : 1.0;
+    };
+    Group group = {range.getOffset(), factor(kLrScaleAttr), factor(kDecayScaleAttr)};
     if (groups.empty() || groups.back().scale != group.scale || groups.back().decay != group.decay)
       groups.push_back(group);
   }
@@ -164,7 +165,7 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
         json.attribute("end",
                        index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
         json.attribute("lr_scale", group.scale);
-        json.attribute("decay", group.decay);
+        json.attribute("decay_scale", group.decay);
       });
   });
 }

@@ -69,8 +69,8 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     dsopt.options = {dp = 2, zero = 3, micro_batches = 2, reduction_shards = 2, clip = 1, optimizer = "sgd",
                      command = "dsopt tiny.onnx", run_defaults = {lr = "0.1"}}} {
   graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}
-  graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.lr_scale = 0.5, graph.no_decay}
-  graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.lr_scale = 0.5, graph.no_decay}
+  graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
+  graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
     elements 192 padded 256 ranks 2 zero 3
   memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
@@ -227,11 +227,11 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   ASSERT_EQ(program.buckets.size(), 1u);
   ASSERT_EQ(program.buckets[0].groups.size(), 2u);
   EXPECT_EQ(program.buckets[0].groups[0].end, 64);
-  EXPECT_TRUE(program.buckets[0].groups[0].decay);
+  EXPECT_EQ(program.buckets[0].groups[0].decay_scale, 1);
   EXPECT_EQ(program.buckets[0].groups[1].begin, 64);
   EXPECT_EQ(program.buckets[0].groups[1].end, 192);
   EXPECT_EQ(program.buckets[0].groups[1].lr_scale, 0.5);
-  EXPECT_FALSE(program.buckets[0].groups[1].decay);
+  EXPECT_EQ(program.buckets[0].groups[1].decay_scale, 0.25);
 
   ASSERT_EQ(program.positions.size(), 1u);
   const runtime::Position &position = program.positions[0];

@@ -204,11 +204,13 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("momentum", options.number("momentum") > 0);
   if (options.has("no-decay"))
     setList("no_decay", options.list("no-decay"));
-  if (options.has("lr-scale")) {
+  for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {
+    if (!options.has(name))
+      continue;
     std::vector<std::string> scales;
-    for (auto &[glob, scale] : options.pairList("lr-scale"))
+    for (auto &[glob, scale] : options.pairList(name))
       scales.push_back(glob + "=" + scale);
-    setList("lr_scale", scales);
+    setList(key, scales);
   }
   if (options.has("threads") || !getOption(module, "threads")) {
     int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;

@@ -33,8 +33,13 @@ public:
     bool isMissed = remark.getRemarkType() == llvm::remarks::Type::Missed;
     Idiom &idiom = (*idioms)[{remark.getRemarkName().str(), isMissed ? remark.getArgs().front().val : ""}];
     if (idiom.count++ == 0)
-      if (auto name = dyn_cast<NameLoc>(remark.getLocation()))
-        idiom.place = name.getName().str();
+      if (auto name = dyn_cast<NameLoc>(remark.getLocation())) {
+        idiom.place = "'" + name.getName().str() + "'";
+        // Where the model says more: the module, whose own place is the file.
+        auto behind = dyn_cast<NameLoc>(name.getChildLoc());
+        if (behind && isa<NameLoc>(behind.getChildLoc()))
+          idiom.place += " of " + behind.getName().str();
+      }
   }
 
 private:
@@ -99,12 +104,22 @@ static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
     os << "  frozen (" << why << "): " << sum.count << ", " << sum.elements << " elements\n";
 }
 
-LogicalResult printImportReport(const ImportReport &report, ModuleOp module, llvm::raw_ostream &os) {
+static void printOptions(ArrayRef<ConfiguredOption> carried, llvm::raw_ostream &os) {
+  if (carried.empty())
+    return;
+  os << "options     that the model asks for\n";
+  for (const ConfiguredOption &one : carried)
+    os << "  -" << one.option << (one.value.empty() ? "" : "=") << one.value << "\n";
+}
+
+LogicalResult printImportReport(const ImportReport &report, ModuleOp module,
+                                ArrayRef<ConfiguredOption> carried, llvm::raw_ostream &os) {
   FailureOr<Idioms> idioms = raiseIdioms(module);
   if (failed(idioms))
     return failure();
   printOperators(report, os);
   printParameters(module, os);
+  printOptions(carried, os);
   os << "idioms      " << (idioms->empty() ? "none" : "raised to one operation before gradients are built")
      << "\n";
   for (auto &[key, idiom] : *idioms)
@@ -114,7 +129,7 @@ LogicalResult printImportReport(const ImportReport &report, ModuleOp module, llv
   for (auto &[key, idiom] : *idioms)
     if (!key.second.empty())
       os << "  " << llvm::left_justify(key.first, 14) << llvm::format("%4lld", (long long)idiom.count)
-         << " not raised: " << key.second << (idiom.place.empty() ? "" : " (first: '" + idiom.place + "')")
+         << " not raised: " << key.second << (idiom.place.empty() ? "" : " (first: " + idiom.place + ")")
          << "\n";
   return success();
 }

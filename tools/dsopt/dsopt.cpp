@@ -9,6 +9,8 @@
 #include "CompileOptions.h"
 #include "DeepSpeedConfig.h"
 #include "ImportReport.h"
+#include "Messages.h"
+#include "ModelOptions.h"
 #include "Produce.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -35,47 +37,6 @@ using namespace mlir;
 using namespace dsopt;
 using runtime::Error;
 using runtime::ParsedOptions;
-
-namespace {
-/// Collects diagnostics as text, so that the first error is the one message a
-/// user sees, with its notes; warnings are printed as they come.
-class Messages {
-public:
-  explicit Messages(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {}
-
-  /// Throws what was collected; `otherwise` if nothing was.
-  [[noreturn]] void fail(const std::string &otherwise) { throw Error(1, error.empty() ? otherwise : error); }
-
-private:
-  LogicalResult handle(Diagnostic &diagnostic) {
-    std::string text = describe(diagnostic);
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
-      llvm::errs() << "dsopt: warning: " << text << "\n";
-    else if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty()) {
-      error = text;
-      for (Diagnostic &note : diagnostic.getNotes())
-        error += "\n  note: " + describe(note);
-    }
-    return success();
-  }
-  static std::string describe(Diagnostic &diagnostic) {
-    std::string text;
-    if (auto file = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
-      text =
-          (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn()) + ": ")
-              .str();
-    // An operation's place is its node's name in the model's.
-    else if (auto node = dyn_cast<NameLoc>(diagnostic.getLocation());
-             node && isa<NameLoc>(node.getChildLoc()) && !StringRef(diagnostic.str()).contains("node '"))
-      text = ("node '" + node.getName().getValue() + "': ").str();
-    return text + diagnostic.str();
-  }
-
-  std::string error;
-  ScopedDiagnosticHandler handler;
-};
-} // namespace
 
 /// What is wrong with an array of no type that is read.
 static std::string unreadable(const std::string &data, const runtime::NpzArray &array) {
@@ -166,6 +127,7 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.dropoutOff = options.text("dropout") == "off";
   if (options.text("batchnorm") != "model")
     import.batchNorm = options.text("batchnorm") == "train" ? BatchNorm::Train : BatchNorm::Frozen;
+  import.batchNormIsSaid = options.has("batchnorm");
   bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
   import.weights = !reads                               ? WeightFiles::Ignore
                    : options.has("emit") || !ownWeights ? WeightFiles::IfPresent
@@ -247,7 +209,7 @@ static void writeText(const ParsedOptions &options, llvm::function_ref<void(llvm
   print(file);
 }
 
-/// What is wrong with an option that the configuration set: says where it comes from.
+/// What is wrong with an option that the configuration or the model set: says where it comes from.
 static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> &configured) {
   std::string text = error.what();
   for (const ConfiguredOption &one : configured)
@@ -300,7 +262,7 @@ static void checkPaths(const ParsedOptions &options, const LauncherInfo &launche
                    << " is for a run, and nothing runs here: give it to the program\n";
 }
 
-static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv);
+static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
 static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
@@ -327,16 +289,10 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
   }
 }
 
-static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher, int argc, char **argv) {
+static int compileModel(MLIRContext &context, const ParsedOptions &options,
+                        const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher, int argc,
+                        char **argv) {
   std::string path = options.positionals[0];
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  registerAllPasses();
-  loadPlugins(options);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  context.printOpOnDiagnostic(false);
-
   Dimension dimension = openDimension(options);
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
   bool reports = options.text("report") == "import";
@@ -378,7 +334,7 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   }
 
   Messages messages(context);
-  if (reports && failed(printImportReport(report, *module, llvm::errs())))
+  if (reports && failed(printImportReport(report, *module, carried, llvm::errs())))
     messages.fail("the report on the import failed");
   std::string protobuf;
   if (goal == Stage::LLVM)
@@ -413,6 +369,22 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   else
     writeText(options, [&](llvm::raw_ostream &out) { out << *module << "\n"; });
   return 0;
+}
+
+static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int argc, char **argv) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllPasses();
+  loadPlugins(options);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  std::vector<ConfiguredOption> carried = applyModelOptions(options, context);
+  try {
+    return compileModel(context, options, carried, launcher, argc, argv);
+  } catch (const Error &error) {
+    throw withOrigin(error, carried);
+  }
 }
 
 int main(int argc, char **argv) {

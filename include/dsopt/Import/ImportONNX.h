@@ -84,6 +84,8 @@ struct ImportOptions {
   /// Whether to leave dropout out (`-dropout=off`).
   bool dropoutOff = false;
   BatchNorm batchNorm = BatchNorm::Model;
+  /// Whether that is a choice, which exporters' habits are no reason to doubt.
+  bool batchNormIsSaid = false;
   /// Where external data lies; empty: beside the model.
   std::string weightsFolder;
   /// Where weights that are not plain bytes in a file of the model are written.
@@ -108,6 +110,11 @@ void listParameters(llvm::ArrayRef<ImportReport::Initializer> initializers, bool
 std::vector<ImportReport::Initializer> parametersOf(mlir::ModuleOp module);
 /// One line that counts what is trained, and what is not and why; empty where all is, but for numbers.
 std::string summarizeParameters(llvm::ArrayRef<ImportReport::Initializer> initializers);
+
+/// What the model's metadata say under a key; empty where they say nothing. Emits an error and fails where
+/// `path` is no model.
+llvm::FailureOr<std::string> readModelProperty(llvm::StringRef path, llvm::StringRef key,
+                                               mlir::MLIRContext &context);
 
 /// The model at `path`, serialized without the initializers that are parameters
 /// of `module`; other external initializers are inlined. A serialized ModelProto

@@ -43,11 +43,10 @@ struct Parameter {
   int64_t bucket_offset = 0;    ///< first element in the bucket, a multiple of 64
 };
 
-/// Elements [begin, end) of a bucket that share learning rate scale and decay.
+/// Elements [begin, end) of a bucket that share factors of learning rate and weight decay.
 struct Group {
   int64_t begin = 0, end = 0;
-  double lr_scale = 1.0;
-  bool decay = true; ///< false: weight decay 0
+  double lr_scale = 1.0, decay_scale = 1.0;
 };
 
 struct Bucket {

@@ -31,14 +31,23 @@ public:
 
 private:
   InFlightDiagnostic error() { return emitError(location); }
+  /// The node's name, and behind it the module and line that it comes from.
+  Location placeOf(const onnx::NodeProto &node) const {
+    auto named = [&](const std::string &name, Location behind) -> Location {
+      return NameLoc::get(StringAttr::get(location.getContext(), name), behind);
+    };
+    std::string place = nodePlace(node);
+    return named(nodeName(node), place.empty() ? location : named(place, location));
+  }
   static std::string operatorName(const onnx::NodeProto &node) {
     return (node.domain().empty() ? "" : node.domain() + ".") + node.op_type();
   }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
     int64_t opset = file.opset(node.domain());
+    std::string place = nodePlace(node);
     return "node '" + nodeName(node) + "' (" + operatorName(node) +
-           (opset ? ", opset " + std::to_string(opset) : "") + ")";
+           (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
   }
 
   LogicalResult indexNodes();
@@ -298,7 +307,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   if (opset < row->since || opset > row->until)
     return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
                    << row->since << " to " << row->until << " only";
-  emitter.location = NameLoc::get(StringAttr::get(module.getContext(), nodeName(node)), location);
+  emitter.location = placeOf(node);
   if (failed(bindInitializers(node)))
     return failure();
 
@@ -453,6 +462,8 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
     graph::ParameterOp parameter = statistic.parameter;
     function.setResultAttr(i, graph::kStatisticAttr, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     function.setResultAttr(i, graph::kMomentumAttr, emitter.builder.getF64FloatAttr(statistic.momentum));
+    if (statistic.sequential)
+      function.setResultAttr(i, graph::kSequentialAttr, emitter.builder.getUnitAttr());
   }
 
   Block &body = function.getBody().front();
@@ -544,7 +555,9 @@ LogicalResult Importer::run() {
   if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) ||
       failed(initializers.readRules()) || failed(chooseModelType()) || failed(makeFunction()))
     return failure();
-  warnOfMergedInitializers(file, nodes, location);
+  // Whoever says what each initializer is has seen that none is merged.
+  if (file.property("dsopt.parameters").empty())
+    warnOfMergedInitializers(file, nodes, location);
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))
       return failure();
@@ -562,7 +575,7 @@ LogicalResult Importer::run() {
   SmallVector<mlir::Value> results{*result};
   if (failed(addStatistics(results)))
     return failure();
-  if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model)
+  if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model && !options.batchNormIsSaid)
     emitWarning(location) << "the model has " << emitter.frozenNorms
                           << " batch normalizations in the form for inference, which exporters write for "
                              "training models too: their running statistics stay as they are; "

@@ -240,6 +240,13 @@ int64_t ModelFile::opset(StringRef domain) const {
   return 0;
 }
 
+std::string ModelFile::property(StringRef key) const {
+  for (const onnx::StringStringEntryProto &entry : proto.metadata_props())
+    if (entry.key() == key)
+      return entry.value();
+  return "";
+}
+
 /// Fills in where external data lies, and the names.
 LogicalResult ModelFile::locateInitializers(StringRef weightsFolder, Location location) {
   if ((size_t)proto.graph().initializer_size() != extents.size())
@@ -338,6 +345,19 @@ std::string nodeName(const onnx::NodeProto &node) {
   if (!node.name().empty() || node.output_size() == 0)
     return node.name();
   return node.output(0);
+}
+
+std::string nodePlace(const onnx::NodeProto &node) {
+  std::string module, source;
+  for (const onnx::StringStringEntryProto &entry : node.metadata_props()) {
+    if (entry.key() == kModuleKey)
+      module = entry.value();
+    if (entry.key() == kSourceKey)
+      source = entry.value();
+  }
+  if (module.empty())
+    return source;
+  return "module '" + module + "'" + (source.empty() ? "" : " (" + source + ")");
 }
 
 bool matches(ArrayRef<std::string> globs, StringRef name) {

@@ -49,6 +49,9 @@ public:
   int64_t opset(llvm::StringRef domain) const;
   llvm::StringRef folder() const { return directory; }
 
+  /// What the metadata say under a key; empty where they say nothing.
+  std::string property(llvm::StringRef key) const;
+
   /// The index of an initializer; -1 if there is none of that name.
   int findInitializer(llvm::StringRef name) const;
   const Extent &extent(int initializer) const { return extents[initializer]; }
@@ -93,6 +96,11 @@ mlir::LogicalResult untieInitializers(ModelFile &file, llvm::ArrayRef<std::strin
 
 /// A name for messages: the node's own, else its first output's.
 std::string nodeName(const onnx::NodeProto &node);
+/// Metadata of a node by which the Python package says where it comes from: a module's path, a line of
+/// source.
+inline constexpr llvm::StringLiteral kModuleKey = "dsopt.module", kSourceKey = "dsopt.source";
+/// "module 'encoder.layers.0' (model.py:42)", or what is known of it; empty where nothing is.
+std::string nodePlace(const onnx::NodeProto &node);
 
 /// Whether one of the globs matches.
 bool matches(llvm::ArrayRef<std::string> globs, llvm::StringRef name);

@@ -50,6 +50,8 @@ public:
     graph::ParameterOp parameter;
     Value value;
     double momentum;
+    /// Whether forward reads what the micro-batch before it left.
+    bool sequential = false;
   };
   std::vector<Statistic> statistics;
   /// Batch normalizations with running statistics that stay as they are.
@@ -203,6 +205,7 @@ public:
 
   int numInputs() const { return node.input_size(); }
   int numOutputs() const { return node.output_size(); }
+  StringRef inputName(int input) const { return has(input) ? StringRef(node.input(input)) : StringRef(); }
   bool has(int input) const { return input < node.input_size() && !node.input(input).empty(); }
   bool wants(int output) const { return output < node.output_size() && !node.output(output).empty(); }
 

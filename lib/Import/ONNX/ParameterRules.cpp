@@ -3,6 +3,7 @@
 #include "ParameterRules.h"
 
 #include "NodeBuilder.h"
+#include "OpTable.h"
 
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Regex.h"
@@ -80,6 +81,12 @@ void ParameterRules::readUses() {
   };
   for (const onnx::NodeProto &node : file.graph().node()) {
     StringRef op = node.op_type();
+    // The first input is what the operator returns; then the buffers, and then what they become.
+    if (node.domain() == kDsoptDomain && op == "UpdateBuffers")
+      for (int i = 1; i <= node.input_size() / 2; ++i) {
+        statistics.insert(original(node.input(i)));
+        folded.insert(original(node.input(i)));
+      }
     for (int i = 0; i < node.input_size(); ++i) {
       StringRef name = original(node.input(i));
       if (op == "BatchNormalization" && (i == 3 || i == 4)) {

@@ -57,9 +57,12 @@ FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp mo
     *kept.Add() = std::move(tensor);
   }
   graph.mutable_initializer()->Swap(&kept);
-  // Exporters leave stack traces of the machine they ran on.
+  // Exporters leave stack traces of the machine they ran on; ours says module and line.
   for (onnx::NodeProto &node : *graph.mutable_node()) {
-    node.clear_metadata_props();
+    auto &entries = *node.mutable_metadata_props();
+    for (int i = entries.size(); i-- > 0;)
+      if (entries[i].key() != kModuleKey && entries[i].key() != kSourceKey)
+        entries.DeleteSubrange(i, 1);
     node.clear_doc_string();
   }
   std::string text;

@@ -11,9 +11,9 @@ namespace dsopt::runtime {
 double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, bool decay, float *table) {
+                  double lrScale, double decayScale, float *table) {
   bool adam = optimizer.rfind("adam", 0) == 0;
-  double lr = decision.lr * lrScale, weightDecay = decay ? options.weightDecay : 0;
+  double lr = decision.lr * lrScale, weightDecay = decayScale * options.weightDecay;
   Betas betas = betasOf(options, decision.appliedSteps);
   double beta1 = adam ? betas.beta1 : options.momentum, beta2 = betas.beta2;
   double t = static_cast<double>(decision.appliedSteps + 1);

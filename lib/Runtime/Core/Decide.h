@@ -24,7 +24,7 @@ double clipFactor(double clip, double norm);
 
 /// Writes one group's table of DSOPT_SCALARS floats.
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, bool decay, float *table);
+                  double lrScale, double decayScale, float *table);
 
 } // namespace dsopt::runtime
 

@@ -119,14 +119,14 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
     launches.push_back({kernel, begin - first, end - first, pointers.size()});
     for (const Ref &ref : action.refs)
       pointers.push_back(addresses.at(ref));
-    pointers.push_back(scalarTable(group.lr_scale, group.decay));
+    pointers.push_back(scalarTable(group.lr_scale, group.decay_scale));
   }
   prepared.lastLaunch = launches.size();
 }
 
-float *Executor::scalarTable(double lrScale, bool decay) {
+float *Executor::scalarTable(double lrScale, double decayScale) {
   for (const ScalarTable &table : tables)
-    if (table.lrScale == lrScale && table.decay == decay)
+    if (table.lrScale == lrScale && table.decayScale == decayScale)
       return table.values;
   const Buffer *buffer = addresses.find("scalars");
   int64_t bytes = DSOPT_SCALARS * sizeof(float);
@@ -135,7 +135,7 @@ float *Executor::scalarTable(double lrScale, bool decay) {
     throw Error(StatusInput, "program table: buffer 'scalars' of position " + std::to_string(info.position) +
                                  " has room for " + std::to_string(have) + " groups, expected more");
   auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
-  tables.push_back({lrScale, decay, values});
+  tables.push_back({lrScale, decayScale, values});
   return values;
 }
 
@@ -308,7 +308,7 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
 
 void Executor::writeTables(const Decision &decision) {
   for (const ScalarTable &table : tables)
-    writeScalars(decision, options, program.optimizer, table.lrScale, table.decay, table.values);
+    writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
 }
 
 /// What a report counts for an action that is no call.

@@ -69,12 +69,12 @@ private:
   };
   struct ScalarTable {
     double lrScale;
-    bool decay;
+    double decayScale;
     float *values;
   };
 
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
-  float *scalarTable(double lrScale, bool decay);
+  float *scalarTable(double lrScale, double decayScale);
   bool canStart(const Action &action) const;
   /// True if the action is complete at once.
   bool start(int64_t index, int slot);

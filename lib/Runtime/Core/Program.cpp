@@ -99,8 +99,8 @@ void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
   Reader(json, where)("name", bucket.name)("type", bucket.type)("elements", bucket.elements)(
       "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("owner", bucket.owner)
       .list("groups", bucket.groups, [](const Json &json, Group &group, const std::string &where) {
-        Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)("decay",
-                                                                                                group.decay);
+        Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)(
+            "decay_scale", group.decay_scale);
       });
 }
 

@@ -143,12 +143,15 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       graph::WriteOp::create(body, loc, symbol, value);
   }
 
-  /// Sets learning rate scale and decay of the parameters that the lists name.
+  /// Sets the factors of learning rate and decay of the parameters that the lists name.
   LogicalResult groupParameters() {
+    if (failed(scaleParameters("lr_scale", kLrScaleAttr)) ||
+        failed(scaleParameters("decay_scale", kDecayScaleAttr)))
+      return failure();
     Builder builder(&getContext());
     for (StringRef entry : getOptionList(getOperation(), "no_decay")) {
       auto exempt = [&](graph::ParameterOp parameter) {
-        parameter->setAttr(kNoDecayAttr, builder.getUnitAttr());
+        parameter->setAttr(kDecayScaleAttr, builder.getF64FloatAttr(0));
       };
       if (entry == "rank1") {
         for (auto parameter : getOperation().getOps<graph::ParameterOp>())
@@ -158,22 +161,35 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         return failure();
       }
     }
-    for (StringRef entry : getOptionList(getOperation(), "lr_scale")) {
+    return success();
+  }
+
+  /// Sets a factor of the parameters that a list of GLOB=X names.
+  LogicalResult scaleParameters(StringRef option, StringRef attribute) {
+    Builder builder(&getContext());
+    for (StringRef entry : getOptionList(getOperation(), option)) {
       // A name may hold '=', a number does not.
       auto [glob, text] = entry.rsplit('=');
       double scale = 0;
       if (glob.empty() || text.getAsDouble(scale) || !(scale >= 0))
-        return getOperation().emitError("-lr-scale got '")
-               << entry << "', expected GLOB=X with a number X >= 0";
-      if (failed(forMatches("lr-scale", glob, [&, scale = scale](graph::ParameterOp parameter) {
-            parameter->setAttr(kLrScaleAttr, builder.getF64FloatAttr(scale));
+        return getOperation().emitError("-")
+               << option << " got '" << entry << "', expected GLOB=X with a number X >= 0";
+      if (failed(forMatches(option, glob, [&, scale = scale](graph::ParameterOp parameter) {
+            parameter->setAttr(attribute, builder.getF64FloatAttr(scale));
           })))
         return failure();
     }
     return success();
   }
 
+  /// A name stands for itself, whatever it would mean as a pattern.
   LogicalResult forMatches(StringRef option, StringRef glob, function_ref<void(graph::ParameterOp)> set) {
+    for (auto parameter : getOperation().getOps<graph::ParameterOp>())
+      if (parameter.getModelName() == glob) {
+        if (!parameter.getFrozen())
+          set(parameter);
+        return success();
+      }
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());

@@ -37,6 +37,7 @@ public:
       op.setAttr(graph::kPhaseAttr, builder.getStringAttr("F"));
     if (failed(seedLoss()) || failed(differentiate()))
       return failure();
+    accumulateNothing();
     removeUnused();
     tagPhases();
     localize();
@@ -177,6 +178,30 @@ private:
       states[parameter].push_back({state, type, block});
     }
     tagBlock(block);
+  }
+
+  /// Where a block reads a parameter whose gradient comes from others alone (its own is stopped), its
+  /// accumulator holds zeros.
+  void accumulateNothing() {
+    for (Operation &op : function.front().without_terminator()) {
+      if (&op == lastForward->getNextNode())
+        break;
+      graph::ParameterOp parameter = trainable(&op);
+      auto found = parameter ? states.find(parameter.getSymNameAttr()) : states.end();
+      if (found == states.end())
+        continue;
+      auto mine = [&](const State &state) { return state.block == blockOf(&op); };
+      if (llvm::any_of(found->second, mine))
+        continue;
+      auto type = accumulatorType(cast<RankedTensorType>(op.getResult(0).getType()));
+      ElementsAttr zeros = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
+      std::string state = (parameter.getSymName() + ".grad." + Twine(blockOf(&op))).str();
+      graph::AccumulateOp::create(builder, op.getLoc(), SymbolRefAttr::get(builder.getContext(), state),
+                                  graph::ConstantOp::create(builder, op.getLoc(), zeros));
+      tagBlock(blockOf(&op));
+      found->second.push_back({state, type, blockOf(&op)});
+      llvm::sort(found->second, [](const State &a, const State &b) { return a.block > b.block; });
+    }
   }
 
   RankedTensorType accumulatorType(RankedTensorType type) {

@@ -2,6 +2,7 @@
 
 #include "PositionWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -101,8 +102,23 @@ orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_
   return orders;
 }
 
+/// What forward reads and changes goes from one micro-batch to the next, which is the next step's.
+static LogicalResult checkSequential(func::FuncOp function, const BatchShape &batch) {
+  int64_t K = batch.ranks * batch.microBatches;
+  for (const graph::Statistic &statistic : graph::statisticsOf(function))
+    if (statistic.sequential && K > 1)
+      return function.emitError("forward reads buffer ")
+             << statistic.parameter
+             << " and changes it, so that each micro-batch needs what the one before it "
+             << "left: expected one micro-batch a step, got " << K << " (" << batch.ranks << " dp x "
+             << batch.microBatches << ")";
+  return success();
+}
+
 LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batch, AccessAnalysis &analysis) {
   ModuleOp module = getOperation();
+  if (failed(checkSequential(function, batch)))
+    return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
     return failure();

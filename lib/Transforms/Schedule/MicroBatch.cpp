@@ -279,12 +279,15 @@ LogicalResult Reader::readStages() {
 }
 
 LogicalResult Reader::readUpdate() {
-  std::set<std::pair<double, bool>> groups;
+  std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
       continue;
-    auto scale = parameter->getAttrOfType<FloatAttr>("graph.lr_scale");
-    groups.insert({scale ? scale.getValueAsDouble() : 1.0, parameter->hasAttr("graph.no_decay")});
+    auto factor = [&](StringRef name) {
+      auto scale = parameter->getAttrOfType<FloatAttr>(name);
+      return scale ? scale.getValueAsDouble() : 1.0;
+    };
+    groups.insert({factor("graph.lr_scale"), factor("graph.decay_scale")});
   }
   result.scalarGroups = std::max<int64_t>(groups.size(), 1);
   if (auto update = symbols.lookup<func::FuncOp>("update"))

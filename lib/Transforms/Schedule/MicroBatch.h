@@ -89,7 +89,7 @@ struct MicroBatch {
   std::vector<StatisticInfo> statistics;                      ///< in order of results
   llvm::SmallVector<int64_t> statisticBytes;                  ///< of one micro-batch, by stage
   mlir::StringAttr updateKernel;
-  int64_t scalarGroups = 1; ///< distinct (lr_scale, no_decay) of trained parameters
+  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
 };
 
 /// Reads `function`, @micro_batch or @evaluate. Emits an error and fails where it is not what

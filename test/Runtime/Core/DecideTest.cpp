@@ -106,7 +106,7 @@ TEST(Decide, Scalars) {
   decision.lr = 0.01;
   decision.factor = 0.5;
   float table[DSOPT_SCALARS];
-  writeScalars(decision, options, "adamw", 2.0, true, table);
+  writeScalars(decision, options, "adamw", 2.0, 1.0, table);
   EXPECT_EQ(table[DSOPT_LR], 0.02f);
   EXPECT_EQ(table[DSOPT_FACTOR], 0.5f);
   EXPECT_EQ(table[DSOPT_APPLY], 1.0f);
@@ -117,7 +117,7 @@ TEST(Decide, Scalars) {
   EXPECT_EQ(table[DSOPT_DECAY_FACTOR], static_cast<float>(1 - 0.02 * 0.1));
   EXPECT_EQ(table[DSOPT_FIRST], 1.0f);
   decision.appliedSteps = 1;
-  writeScalars(decision, options, "sgd", 1.0, false, table);
+  writeScalars(decision, options, "sgd", 1.0, 0.0, table);
   EXPECT_EQ(table[DSOPT_BETA1], 0.7f);
   EXPECT_EQ(table[DSOPT_WEIGHT_DECAY], 0.0f);
   EXPECT_EQ(table[DSOPT_DECAY_FACTOR], 1.0f);

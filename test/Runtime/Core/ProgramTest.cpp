@@ -40,7 +40,7 @@ TEST(Program, Reads) {
   EXPECT_EQ(program.parameters[0].chunks[0], 18446744073709551615ull);
   EXPECT_EQ(program.defaults.at("lr"), "0.1");
   EXPECT_EQ(program.buckets[0].groups[0].end, 64);
-  EXPECT_TRUE(program.buckets[0].groups[0].decay);
+  EXPECT_EQ(program.buckets[0].groups[0].decay_scale, 1);
   const Position &position = program.positions[0];
   EXPECT_EQ(position.traffic.tied, 7);
   EXPECT_EQ(position.actions[0].refs[0].slot, 1);

@@ -9,3 +9,15 @@ func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) {
   graph.run @block0.W(%x) : (tensor<4xf32>) -> ()
   return
 }
+
+// -----
+
+// Forward reads what a micro-batch leaves of a buffer.
+module attributes {dsopt.options = {dp = 2 : i64, micro_batches = 2 : i64}} {
+  // expected-error @below {{forward reads buffer @mean and changes it, so that each micro-batch needs what the one before it left: expected one micro-batch a step, got 4 (2 dp x 2)}}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.0 : f64, graph.sequential}) {
+    %0 = graph.constant dense<0.0> : tensor<f32>
+    %1 = graph.constant dense<0.0> : tensor<3xf32>
+    return %0, %1 : tensor<f32>, tensor<3xf32>
+  }
+}

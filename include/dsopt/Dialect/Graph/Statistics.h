@@ -1,4 +1,4 @@
-//===- Statistics.h - running statistics of batch normalization -*- C++ -*-===//
+//===- Statistics.h - running statistics and other buffers ------*- C++ -*-===//
 //
 // Forward has no effects: what a micro-batch contributes to a running statistic is one
 // more result of @forward and @micro_batch, behind the loss. It is kept to the end of the
@@ -17,12 +17,16 @@ namespace dsopt::graph {
 inline constexpr llvm::StringLiteral kStatisticAttr = "graph.statistic";
 /// On such a result: what a micro-batch leaves of the running value (f64).
 inline constexpr llvm::StringLiteral kMomentumAttr = "graph.momentum";
+/// On such a result: that forward reads the running value, which the micro-batch before it leaves (unit). A
+/// step can have one micro-batch then.
+inline constexpr llvm::StringLiteral kSequentialAttr = "graph.sequential";
 
 /// running = momentum * running + (1 - momentum) * the function's result
 struct Statistic {
   unsigned result = 0;
   mlir::FlatSymbolRefAttr parameter;
   double momentum = 0;
+  bool sequential = false;
 };
 /// The results of a function that are statistics, in order.
 inline llvm::SmallVector<Statistic> statisticsOf(mlir::func::FuncOp function) {
@@ -31,7 +35,8 @@ inline llvm::SmallVector<Statistic> statisticsOf(mlir::func::FuncOp function) {
     auto parameter = function.getResultAttrOfType<mlir::FlatSymbolRefAttr>(i, kStatisticAttr);
     auto momentum = function.getResultAttrOfType<mlir::FloatAttr>(i, kMomentumAttr);
     if (parameter)
-      statistics.push_back({i, parameter, momentum ? momentum.getValueAsDouble() : 0});
+      statistics.push_back({i, parameter, momentum ? momentum.getValueAsDouble() : 0,
+                            function.getResultAttr(i, kSequentialAttr) != nullptr});
   }
   return statistics;
 }

@@ -13,10 +13,9 @@ inline constexpr llvm::StringLiteral kUpdateFunction = "update";
 inline constexpr llvm::StringLiteral kEvaluateFunction = "evaluate";
 /// On the module: the number of its blocks (i64).
 inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
-/// On a parameter: its factor of the learning rate (f64), and whether weight
-/// decay leaves it out (unit).
+/// On a parameter: its factors of the learning rate and of weight decay (f64).
 inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale";
-inline constexpr llvm::StringLiteral kNoDecayAttr = "graph.no_decay";
+inline constexpr llvm::StringLiteral kDecayScaleAttr = "graph.decay_scale";
 
 #define GEN_PASS_DECL
 #include "dsopt/Transforms/Autodiff/Passes.h.inc"

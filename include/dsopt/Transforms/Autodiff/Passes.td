@@ -244,9 +244,10 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     `@update`, which reads each trainable parameter, the sum of its gradients in
     the order of their blocks, and its states, and writes what the optimizer makes
     of them. Its argument is the table of scalars of Runtime/Scalars.h. Parameters
-    get `graph.lr_scale` and `graph.no_decay` by the option lists of
-    `dsopt.options`: `lr_scale` (`GLOB=X`, a later one wins) and `no_decay` (globs,
-    or `rank1` for parameters of at most one dimension).
+    get `graph.lr_scale` and `graph.decay_scale` by the option lists of
+    `dsopt.options`: `lr_scale` and `decay_scale` (`GLOB=X`, a later one wins) and
+    `no_decay` (globs, or `rank1` for parameters of at most one dimension: a factor
+    of 0 that wins over `decay_scale`).
 
     ```mlir
     graph.state @w.m : tensor<4x2xf32> "m" of @w

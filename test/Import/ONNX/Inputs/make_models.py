@@ -65,6 +65,21 @@ save("dsopt-version", [linear, stopped, summed], [x], [loss], [w, bias], domains
 save("stop-gradient", [linear, stopped, node("Add", "y z", "both"), node("StopGradient", "labels", "same", domain="dsopt"),
                        node("SoftmaxCrossEntropyLoss", "both same", "loss")], [x, labels], [loss], [w, bias],
      domains=[("dsopt", 1)])
+placed = node("Frobnicate", "y", "z")
+placed.metadata_props.add(key="dsopt.module", value="encoder.layers.0")
+placed.metadata_props.add(key="dsopt.source", value="model.py:42")
+save("placed", [linear, placed, summed], [x], [loss], [w, bias])
+missed = node("Frobnicate", "y", "z")
+missed.metadata_props.add(key="dsopt.source", value="model.py:43")
+save("placed-line", [linear, missed, summed], [x], [loss], [w, bias])
+updated = node("UpdateBuffers", "z b new", "loss", domain="dsopt", momenta=[0.5], sequential=[1])
+grown = [linear, node("Add", "b b", "new"), node("ReduceSum", "y", "z", keepdims=0), updated]
+save("buffers", grown, [x], [loss], [w, bias], domains=[("dsopt", 1)])
+short = node("UpdateBuffers", "z b new", "loss", domain="dsopt", momenta=[0.5], sequential=[1, 1])
+save("buffers-short", [*grown[:3], short], [x], [loss], [w, bias], domains=[("dsopt", 1)])
+grown_weights = [linear, node("Add", "w w", "new"), node("ReduceSum", "y", "z", keepdims=0),
+                 node("UpdateBuffers", "z y new", "loss", domain="dsopt", momenta=[0.5], sequential=[1])]
+save("buffers-none", grown_weights, [x], [loss], [w, bias], domains=[("dsopt", 1)])
 save("too-new", [node("Gelu", "x", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [])
 save("no-loss", [linear], [x], [tensor("y", 4, 2), tensor("z", 4, 2)], [w, bias])
 save("not-scalar", [node("Gemm", "x w b", "loss")], [x], [tensor("loss", 4, 2)], [w, bias])
