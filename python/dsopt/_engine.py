@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 
-from ._export import _named_inputs, export
+from ._export import export, named_inputs
 from ._run import Result, Run
 from ._stream import to_array
 from ._tools import DsoptError
@@ -75,7 +75,7 @@ class Engine:
                 raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
             model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
             self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset)
-            named = _named_inputs(model, example_inputs)
+            named = named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(model_path, None, config=config, folder=self._folder,
                             save_weights=os.fspath(save_weights or os.path.join(self._folder, "weights")), **options)

@@ -51,31 +51,41 @@ def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) 
     return [row["torch"] for row in rows if row["onnx"] in listed]
 
 
+def _type_of(tensor: Any, name: str) -> str:
+    """What safetensors calls the type of a tensor."""
+    if str(tensor.dtype) == "torch.bfloat16":
+        return "BF16"
+    types = {np.dtype(code).name: key for key, code in _TYPES.items()}
+    code = types.get(str(tensor.dtype).partition(".")[2])
+    if code is None:
+        raise ValueError(f"tensor '{name}' has type {tensor.dtype}, which is not known here")
+    return code
+
+
 def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike[str] | str",
                   **options: Any) -> None:
     """Writes a PyTorch model's weights as the safetensors file that `train` and `evaluate` start from
     (weights=file): what the exported model `like` has. Options bind its dimensions, where it needs that."""
+    import torch
+
     tensors = dict(model.named_parameters())
     tensors.update(model.named_buffers())
-    values = {}
-    for name in _exported_names(like, options):
-        if name not in tensors:
-            raise ValueError(f"{like} is of another model: it has {name}, which the model lacks")
-        value = tensors[name].detach().cpu()
-        values[name] = np.ascontiguousarray((value.float() if value.is_floating_point() else value).numpy())
     header: Dict[str, Any] = {}
     offset = 0
-    types = {np.dtype(code): name for name, code in _TYPES.items()}
-    for name, value in values.items():
-        header[name] = {"dtype": types[value.dtype], "shape": list(value.shape),
-                        "data_offsets": [offset, offset + value.nbytes]}
-        offset += value.nbytes
+    names = _exported_names(like, options)
+    for name in names:
+        if name not in tensors:
+            raise ValueError(f"{like} is of another model: it has {name}, which the model lacks")
+        tensor = tensors[name]
+        header[name] = {"dtype": _type_of(tensor, name), "shape": list(tensor.shape),
+                        "data_offsets": [offset, offset + tensor.numel() * tensor.element_size()]}
+        offset = header[name]["data_offsets"][1]
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(file, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
-        for value in values.values():
-            out.write(value.tobytes())
+        for name in names:
+            out.write(tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:

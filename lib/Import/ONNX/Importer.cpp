@@ -21,7 +21,7 @@ struct Loss {
   std::string output, target;
 };
 
-class Importer {
+class Importer : SubgraphBuilder {
 public:
   Importer(ModelFile &file, const ImportOptions &options, ModuleOp module)
       : file(file), options(options), module(module), location(module.getLoc()),
@@ -58,6 +58,8 @@ private:
   LogicalResult bindInitializers(const onnx::NodeProto &node);
   LogicalResult buildNode(const onnx::NodeProto &node);
   FailureOr<mlir::Value> buildLoss();
+  FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
+                                                ArrayRef<Binding> inputs) override;
   mlir::Value readBinding(StringRef name);
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
@@ -322,12 +324,31 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
         message = diagnostic.str();
       return success();
     });
-    NodeBuilder builder(emitter, bindings, node, opset, options);
+    NodeBuilder builder(emitter, bindings, node, opset, options, *this);
     built = row->build(builder);
   }
   if (succeeded(built))
     return success();
   return error() << describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
+}
+
+FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &graph,
+                                                        ArrayRef<Binding> inputs) {
+  Location outer = emitter.location;
+  for (auto [value, binding] : llvm::zip_equal(graph.input(), inputs))
+    bindings[value.name()] = binding;
+  for (const onnx::NodeProto &node : graph.node()) {
+    for (const std::string &name : node.input())
+      if (!name.empty() && !bindings.count(name) && file.findInitializer(name) < 0)
+        return error() << describe(node) << " reads '" << name << "', which nothing computes before it";
+    if (failed(buildNode(node)))
+      return failure();
+  }
+  emitter.location = outer;
+  SmallVector<Binding> outputs;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    outputs.push_back(bindings[output.name()]);
+  return outputs;
 }
 
 mlir::Value Importer::readBinding(StringRef name) {

@@ -397,6 +397,26 @@ StringRef NodeBuilder::torchOperator() const {
   return "";
 }
 
+const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
+  const onnx::AttributeProto *found = attribute(name);
+  if (!found || !found->has_g() || found->g().input_size() != inputs) {
+    error() << "has "
+            << (found && found->has_g() ? std::to_string(found->g().input_size()) + " inputs of graph"
+                                        : "no graph")
+            << " '" << name << "', expected one of " << inputs << " inputs";
+    return nullptr;
+  }
+  return &found->g();
+}
+
+Value NodeBuilder::read(const Binding &binding, StringRef name) {
+  if (binding.parameter)
+    return e.read(binding);
+  if (!binding.value)
+    error() << "reads '" << name << "', which is no tensor";
+  return binding.value;
+}
+
 const onnx::AttributeProto *NodeBuilder::attribute(StringRef name) const {
   for (const onnx::AttributeProto &attribute : node.attribute())
     if (attribute.name() == name)

@@ -175,6 +175,21 @@ public:
   static int64_t rankOf(Value value) { return typeOf(value).getRank(); }
   static Type elementOf(Value value) { return typeOf(value).getElementType(); }
 
+  /// While it lives, operations go into another block, which shares no constants with this one.
+  class Elsewhere {
+  public:
+    Elsewhere(Emitter &emitter, mlir::Block &block) : emitter(emitter), guard(emitter.builder) {
+      emitter.builder.setInsertionPointToEnd(&block);
+      std::swap(emitter.constants, constants);
+    }
+    ~Elsewhere() { std::swap(emitter.constants, constants); }
+
+  private:
+    Emitter &emitter;
+    mlir::OpBuilder::InsertionGuard guard;
+    llvm::DenseMap<mlir::Attribute, Value> constants;
+  };
+
 private:
   bool holds(Value value, Type narrow);
   SmallVector<Value> create(StringRef name, ArrayRef<Value> operands, ArrayRef<Type> types,
@@ -186,12 +201,20 @@ private:
   llvm::DenseSet<std::pair<Value, Type>> exact;
 };
 
+/// Builds the nodes of a subgraph with these inputs, and returns its outputs; fails with an error.
+class SubgraphBuilder {
+public:
+  virtual ~SubgraphBuilder() = default;
+  virtual mlir::FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
+                                                              ArrayRef<Binding> inputs) = 0;
+};
+
 /// One node of the model.
 class NodeBuilder {
 public:
   NodeBuilder(Emitter &emitter, Bindings &bindings, const onnx::NodeProto &node, int64_t opset,
-              const ImportOptions &options)
-      : e(emitter), opset(opset), options(options), node(node), bindings(bindings) {}
+              const ImportOptions &options, SubgraphBuilder &subgraphs)
+      : e(emitter), opset(opset), options(options), node(node), bindings(bindings), subgraphs(subgraphs) {}
 
   Emitter &e;
   const int64_t opset;
@@ -240,6 +263,14 @@ public:
   /// Makes the first output another name of an input.
   LogicalResult alias(int input);
 
+  /// The graph of an attribute, checked to have so many inputs; null with an error.
+  const onnx::GraphProto *graph(StringRef name, int inputs);
+  mlir::FailureOr<SmallVector<Binding>> build(const onnx::GraphProto &graph, ArrayRef<Binding> inputs) {
+    return subgraphs.buildSubgraph(graph, inputs);
+  }
+  /// The value of a binding; null with an error where that is none.
+  Value read(const Binding &binding, StringRef name);
+
   const onnx::AttributeProto *attribute(StringRef name) const;
   int64_t integerAttr(StringRef name, int64_t byDefault) const;
   double floatAttr(StringRef name, double byDefault) const;
@@ -263,6 +294,7 @@ private:
 
   const onnx::NodeProto &node;
   Bindings &bindings;
+  SubgraphBuilder &subgraphs;
 };
 
 /// The elements of a constant of integers or bools.

@@ -1,0 +1,162 @@
+"""PyTorch's two exporters, and which of them works."""
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+from . import _operators as operators
+from ._graph import is_the_models
+from ._inputs import Job, shape_list
+from ._refused import Refused, refusal_in
+from ._settings import needed_settings, other_settings, set_all
+
+
+@dataclass
+class Exported:
+    """A model as an exporter wrote it."""
+    proto: Any
+    exporter: str
+    settings: str  #: in words
+
+
+def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], opset: int, dynamic_shapes: Any) -> Exported:
+    import torch
+
+    shapes = shape_list(names, dynamic_shapes)
+    with torch.fx.experimental._config.patch(backed_size_oblivious=True):
+        program = torch.export.export(wrapped, tuple(values), strict=False,
+                                      dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
+    written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss"], opset_version=opset,
+                                dynamo=True, optimize=False, verbose=False,
+                                custom_translation_table=operators.translations())
+    return Exported(written.model_proto, "dynamo", "")
+
+
+def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], opset: int, dynamic_shapes: Any) -> Exported:
+    import onnx
+    import torch
+
+    if dynamic_shapes is not None:
+        raise Refused("dynamic_shapes is for the exporter dynamo")
+    operators.register_symbolics(opset)
+    # Of a model in training it merges what is one tensor; else what is equal. Only the wrapper says so.
+    mode, wrapped.training = wrapped.training, True
+    buffer = io.BytesIO()
+    try:
+        torch.onnx.export(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss"],
+                          opset_version=opset, dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
+                          do_constant_folding=False)
+    finally:
+        wrapped.training = mode
+    return Exported(onnx.load_from_string(buffer.getvalue()), "torchscript", "")
+
+
+EXPORTERS: Dict[str, Callable[..., Exported]] = {"dynamo": _dynamo, "torchscript": _torchscript}
+
+
+class ExportFailed(RuntimeError):
+    """PyTorch's exporters failed."""
+
+
+def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shapes: Any,
+                  exporter: Optional[str]) -> "tuple[Exported, List[str]]":
+    """What the first exporter wrote that works, and a line on each that did not. `traced` makes the module that
+    is exported."""
+    choices = [exporter] if exporter else [name for name in EXPORTERS if name == "dynamo" or dynamic_shapes is None]
+    failures: List[str] = []
+    whole: List[str] = []
+    others = other_settings(job.model)
+    for name in choices:
+        for settings in [[], others] if others else [[]]:
+            stack, words = set_all(needed_settings(job.model) + settings)
+            with stack, _silence() as said:
+                try:
+                    exported = EXPORTERS[name](traced(), list(job.values), job.names, opset, dynamic_shapes)
+                    exported.settings = words
+                    return exported, failures
+                except Exception as error:
+                    refused = refusal_in(error)
+                    if refused is not None:
+                        raise refused from None
+                    label = f"exporter {name}" + (f" with {words}" if words else "")
+                    failures.append(f"{label}: {shortened(error)}")
+                    whole.append(f"{label}\n\n{''.join(traceback.format_exception(error))}\n{said()}")
+    with tempfile.NamedTemporaryFile("w", prefix="dsopt-export-", suffix=".txt", delete=False) as file:
+        file.write("\n\n".join(whole))
+    raise ExportFailed("PyTorch cannot export this model:\n  " + "\n  ".join(failures) +
+                       f"\n  the whole text is in {file.name}") from None
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[Callable[[], str]]:
+    """What exporters print and log, kept from the terminal; the text of it."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        def text() -> str:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            said.seek(0)
+            return said.read()
+
+        before, kept = logging.root.manager.disable, [os.dup(number) for number in (1, 2)]
+        logging.disable(logging.CRITICAL)
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                for number in (1, 2):  # the older one prints past Python
+                    os.dup2(said.fileno(), number)
+                yield text
+        finally:
+            for number, old in zip((1, 2), kept):
+                os.dup2(old, number)
+                os.close(old)
+            logging.disable(before)
+
+
+_HINTS = [
+    (r"GuardOnDataDependentSymNode|data-dependent|\.item\(\)", "the model decides by the values of a tensor, which one "
+     "program cannot: use torch.where, or decide outside of forward"),
+    (r"No ONNX function found|UnsupportedOperatorError|is not currently supported|not supported",
+     "write it with other operations of PyTorch"),
+    (r"complex-valued|ComplexFloat|complex64", "write it with real and imaginary parts"),
+]
+
+
+def shortened(error: BaseException) -> str:
+    """The line of an exporter's failure that helps: what, at which operation, where in the model."""
+    chain: List[BaseException] = []
+    cause: Optional[BaseException] = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    text = "\n".join(str(one) for one in chain)
+    root = next((one for one in reversed(chain) if str(one).strip()), error)
+    line = re.sub(r"\x1b\[\d*m", "", str(root)).strip().splitlines()
+    what = f"{type(root).__name__}: {line[0].strip() if line else 'no message'}"
+    operation = re.search(r"call_function\[target=(?:torch\.ops\.)?([\w.]+)\]", text) or \
+        re.search(r"(?:operator|op|kernel) '?((?:aten|torchvision|transformers|prims)[:.]+[\w.]+)", text)
+    if operation and operation.group(1) not in what:
+        what += f" (at {operation.group(1)})"
+    where = _line_in_model(chain, text)
+    if where:
+        what += f", {where}"
+    hint = next((advice for pattern, advice in _HINTS if re.search(pattern, f"{type(root).__name__} {text}")), "")
+    return what[:600] + (f"; {hint}" if hint else "")
+
+
+def _line_in_model(chain: Sequence[BaseException], text: str) -> str:
+    """"model.py:42": the innermost line outside of PyTorch that a failure speaks of."""
+    places: List[Any] = []
+    for one in chain:
+        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(one.__traceback__)]
+        last = max((at for at, (name, _) in enumerate(frames) if "/dsopt/_export/" in name), default=-1)
+        places += frames[last + 1:]
+    places += [(name, int(line)) for name, line in re.findall(r'File "([^"]+)", line (\d+)', text)]
+    mine = [f"{name.rpartition('/')[2]}:{line}" for name, line in places if is_the_models(name)]
+    return mine[-1] if mine else ""

@@ -1,0 +1,43 @@
+"""What a model draws: a comparison needs the same numbers twice."""
+from __future__ import annotations
+
+from typing import Any, List
+
+import torch
+
+_NAMES = {"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "bernoulli_",
+          "multinomial", "normal", "normal_", "uniform_", "exponential_", "cauchy_", "geometric_", "log_normal_",
+          "random_", "poisson", "rrelu", "rrelu_", "rrelu_with_noise", "rrelu_with_noise_"}
+
+
+def is_random(function: Any) -> bool:
+    """Whether a function draws; dropout is not meant."""
+    return getattr(function, "__name__", "") in _NAMES
+
+
+class Draws:
+    """Numbers drawn in the order of the calls, kept where `keeps`, and given out again in later runs."""
+
+    def __init__(self, keeps: bool = False):
+        self.keeps = keeps
+        self.kept: List[Any] = []
+        self.count = 0
+
+    def begin(self) -> None:
+        """A forward begins."""
+        self.count = 0
+
+    def drawn(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """What a call gives."""
+        self.count += 1
+        if not self.keeps:
+            return function(*arguments, **keywords)
+        if self.count > len(self.kept):
+            self.kept.append(function(*arguments, **keywords).detach().clone())
+            value = self.kept[-1]
+        else:
+            value = self.kept[self.count - 1]
+        if function.__name__.endswith("_"):
+            with torch.no_grad():
+                return arguments[0].copy_(value)
+        return value.clone()

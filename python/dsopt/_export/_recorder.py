@@ -1,0 +1,321 @@
+"""Sees what a model calls while it is traced, and calls what can be exported with the same meaning.
+
+Tracing follows values; of gradients it knows nothing. Here every call is seen with what
+PyTorch knows of it: whether gradients are on, which tensors carry one, which memory is
+shared. Where a gradient ends, an operation says so.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+import torch.functional
+import torch.nn.functional
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils.weak import WeakIdKeyDictionary
+
+from . import _operators as operators
+from ._graph import is_the_models
+from ._random import Draws, is_random
+from ._refused import Refused
+
+_IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
+                                         "lshift", "rshift", "div")} | {"__setitem__"}
+#: Methods by which Python decides by a tensor's values.
+_DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy"}
+_OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
+             torch.Tensor.__len__}
+_NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
+#: Functions of PyTorch in Python that would hide from the recorder what they call.
+_OPAQUE = (torch.nn.functional, torch.functional, sys.modules["torch._tensor"])
+_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+#: What is called instead: rule(recorder, function, arguments, keywords).
+Rule = Callable[["Recorder", Any, Tuple[Any, ...], Dict[str, Any]], Any]
+RULES: Dict[Any, Rule] = {}
+
+
+def rule(*functions: Any) -> Callable[[Rule], Rule]:
+    """Registers what is called instead of these functions."""
+    def register(call: Rule) -> Rule:
+        RULES.update((function, call) for function in functions)
+        return call
+    return register
+
+
+#: Functions of torch.nn.functional that the model calls instead, by name.
+REPLACEMENTS: Dict[str, Callable[..., Any]] = {}
+
+
+def replacement(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function in the place of one of torch.nn.functional."""
+    def register(call: Callable[..., Any]) -> Callable[..., Any]:
+        REPLACEMENTS[name] = call
+        return call
+    return register
+
+
+def changes_in_place(function: Any) -> bool:
+    """Whether a function changes its first argument."""
+    name = getattr(function, "__name__", "")
+    return name in _IN_PLACE or (name.endswith("_") and not name.endswith("__") and name not in _NO_CHANGE)
+
+
+def decides(function: Any) -> bool:
+    """Whether Python gets to know a value by a function."""
+    return getattr(function, "__name__", "") in _DECIDES
+
+
+def storage(tensor: Any) -> int:
+    """What tells the memory of a tensor."""
+    return tensor.untyped_storage()._cdata
+
+
+def tensors_in(values: Any) -> Iterator[Any]:
+    return (leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor))
+
+
+class Seeing(TorchFunctionMode):
+    """A mode that sees what functions of PyTorch in Python call, too, and what Python decides by values."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.model = model
+        self.modules = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
+        #: What was decided, by place.
+        self.decided: Dict[str, List[Any]] = {}
+
+    def __enter__(self) -> Any:
+        self._replaced: List[Tuple[Any, str, Any]] = []
+        for module in _OPAQUE:
+            for name in _CHECKS:
+                if hasattr(module, name):
+                    self._replace(module, name, lambda *arguments: False)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for owner, name, old in reversed(self._replaced):
+            setattr(owner, name, old)
+        super().__exit__(*error)
+
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        self._replaced.append((owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+    def takes(self, values: Any) -> None:
+        """The model's inputs, before it is called."""
+
+    def changed_buffers(self) -> List[Any]:
+        """New values of buffers, after it was called."""
+        return []
+
+    def place(self) -> str:
+        """Where the model calls: "model.py:42, module 'encoder.layers.0'"."""
+        frame = sys._getframe(1)
+        line = module = None
+        while frame is not None and (line is None or module is None):
+            path = frame.f_code.co_filename
+            if line is None and is_the_models(path):
+                line = f"{os.path.basename(path)}:{frame.f_lineno}"
+            owner = frame.f_locals.get("self")
+            if module is None and isinstance(owner, torch.nn.Module) and self.modules.get(id(owner)):
+                module = self.modules[id(owner)]
+            frame = frame.f_back
+        return (line or "forward") + (f", module '{module}'" if module else "")
+
+    def decide(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """A value that leaves the graph."""
+        value = function(*arguments, **keywords)
+        self.decided.setdefault(self.place(), []).append(value)
+        return value
+
+
+class Recorder(Seeing):
+    """Active while the model's forward runs."""
+
+    def __init__(self, model: Any, draws: Optional[Draws] = None):
+        super().__init__(model)
+        self.draws = draws or Draws()
+        self.inside = 0  #: functions with a gradient of their own that are being computed
+        self.calls = 0  #: of such functions
+        self.changed: List[str] = []  #: buffers that forward changes
+        #: Which rows of which embeddings have no gradient: by parameter, what each look-up says.
+        self.padding: Dict[str, List[Any]] = {}
+
+    def __enter__(self) -> "Recorder":
+        self._parameters = {id(tensor): name for name, tensor in self.model.named_parameters()}
+        self._memory = {storage(tensor): name for name, tensor in self.model.named_parameters()}
+        self._valued = WeakIdKeyDictionary()  # tensors that are made of values, not of sizes
+        self._severed: Dict[int, str] = {}  # memory whose other owner keeps what is changed here
+        self._kept: List[Any] = []  # so that no other memory takes its number
+        self._buffers = [(module, name, buffer, buffer._version) for module in self.model.modules()
+                         for name, buffer in module._buffers.items() if buffer is not None]
+        self.draws.begin()
+        super().__enter__()
+        from ._functions import apply
+
+        self._replace(torch.Tensor, "register_hook", lambda tensor, hook: self._refuse_hook())
+        self._replace(torch.autograd, "grad", lambda *arguments, **keywords: self._refuse_grad())
+        self._replace(torch.autograd.Function, "apply", apply(self))
+        for name, call in REPLACEMENTS.items():
+            self._replace(torch.nn.functional, name, call)
+        return self
+
+
+    def takes(self, values: Any) -> None:
+        """The model's inputs, before it is called."""
+        self._valued.update({tensor: True for tensor in values})
+
+    def own_parameter(self, tensor: Any) -> str:
+        """The name of the parameter that a tensor is; else empty."""
+        return self._parameters.get(id(tensor), "")
+
+    def parameter_of(self, tensor: Any) -> str:
+        """The name of a parameter, or of the one whose memory a tensor shares; else empty."""
+        return self.own_parameter(tensor) or self._memory.get(storage(tensor), "")
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for module, name, buffer, _ in self._buffers:
+            module._buffers[name] = buffer
+
+    def changed_buffers(self) -> List[Any]:
+        """The new values of buffers that forward has changed; `changed` are their names then."""
+        self.changed, values = [], []
+        for module, name, buffer, version in self._buffers:
+            value, path = module._buffers.get(name), self.modules.get(id(module))
+            if value is buffer and buffer._version == version:
+                continue
+            full = f"{path}.{name}" if path else name
+            if value is None or value.shape != buffer.shape or value.dtype != buffer.dtype:
+                raise Refused(f"forward makes another of buffer '{full}', expected {list(buffer.shape)} of "
+                              f"{buffer.dtype} as it was")
+            self.changed.append(full)
+            values.append(operators.stop_gradient(value) if value.requires_grad else value.clone())
+        return values
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """While a function with a gradient of its own computes: nothing in it has another."""
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+    # Calls.
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        keywords = keywords or {}
+        if torch.jit.is_tracing():
+            values = any(tensor in self._valued or id(tensor) in self._parameters
+                         for tensor in tensors_in((arguments, keywords)))
+            if decides(function):
+                return self.decide(function, arguments, keywords) if values else function(*arguments, **keywords)
+            result = self._call(function, arguments, keywords)
+            if values and function not in _OF_SIZES:
+                self._valued.update({tensor: True for tensor in tensors_in(result)})
+            return result
+        return self._call(function, arguments, keywords)
+
+    def _call(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        if is_random(function):
+            return self.draws.drawn(function, arguments, keywords)
+        call = RULES.get(function)
+        if not call and (changes_in_place(function) or keywords.get("out") is not None):
+            return self._change(function, arguments, keywords)
+        result = call(self, function, arguments, keywords) if call else function(*arguments, **keywords)
+        if not torch.is_grad_enabled() and not self.inside:
+            result = self.stopped(result, (arguments, keywords))
+        return result
+
+    def stopped(self, result: Any, arguments: Any) -> Any:
+        """A result through which no gradient goes."""
+        carriers = [tensor for tensor in tensors_in(arguments) if tensor.requires_grad]
+        if not carriers or not any(tensor.is_floating_point() for tensor in tensors_in(result)):
+            return result
+        return pytree.tree_map(lambda value: self.stop(value, carriers), result)
+
+    def stop(self, value: Any, carriers: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return value
+        stopped = operators.stop_gradient(value)
+        for carrier in carriers:
+            if storage(carrier) == storage(value):
+                self._severed[storage(stopped)] = self.parameter_of(carrier)
+                self._kept.append(stopped)
+        return stopped
+
+    def _change(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """A function that changes its first argument, or `out`."""
+        targets = list(tensors_in(keywords["out"] if keywords.get("out") is not None else arguments[0]))
+        for target in targets:
+            self.check_change(target)
+        if torch.is_grad_enabled() or self.inside:
+            return function(*arguments, **keywords)
+
+        def stop(value: Any) -> Any:
+            carries = isinstance(value, torch.Tensor) and value.requires_grad
+            return operators.stop_gradient(value) if carries else value
+
+        target = targets[0] if targets else None
+        if target is None or not target.requires_grad or keywords.get("out") is not None:
+            return function(arguments[0], *pytree.tree_map(stop, tuple(arguments[1:])), **pytree.tree_map(stop, keywords))
+        # The value changes, the gradient goes on as before.
+        fresh = operators.stop_gradient(target)
+        function(fresh, *pytree.tree_map(stop, tuple(arguments[1:])), **pytree.tree_map(stop, keywords))
+        self.calls += 1
+        gradient = operators.result_gradient(fresh, self.calls, 0)
+        with torch.enable_grad():
+            value = operators.given_gradient(fresh, [target], [gradient], self.calls, 0)
+            return target.copy_(value)
+
+    def check_change(self, target: Any) -> None:
+        """Raises where the file cannot say that a tensor is changed in place."""
+        severed = self._severed.get(storage(target))
+        parameter = severed or self.parameter_of(target)
+        if parameter and not (torch.is_grad_enabled() and target.requires_grad):  # else PyTorch refuses it
+            raise Refused(f"{self.place()} changes parameter '{parameter}' in forward, which training alone may "
+                          "change here: make it a buffer, or change it between steps")
+        if severed is not None:
+            raise Refused(f"{self.place()} changes in place what shares its memory with a tensor that has a gradient "
+                          "(by detach(), .data or a view under no_grad()): clone it first")
+
+    def _refuse_hook(self) -> None:
+        raise Refused(f"{self.place()} registers a hook on a gradient, which no file can hold: write it as the "
+                      "backward of a torch.autograd.Function")
+
+    def _refuse_grad(self) -> None:
+        raise Refused(f"{self.place()} calls torch.autograd.grad in forward, which exporters cannot trace: write the "
+                      "derivative with operations of its own")
+
+
+def detached(recorder: Recorder, tensor: Any) -> Any:
+    """`tensor` without its gradient, in the same memory where PyTorch's is."""
+    if tensor.requires_grad and not recorder.inside:
+        return recorder.stop(tensor, [tensor])
+    return torch.Tensor.detach(tensor)
+
+
+@rule(torch.Tensor.detach, torch.detach, torch.Tensor.data.__get__)
+def _detach(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    return detached(recorder, arguments[0])
+
+
+@rule(torch.Tensor.data.__set__)
+def _set_data(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    target, value = arguments
+    recorder.check_change(target)
+    return torch.Tensor.copy_(target, detached(recorder, value))
+
+
+@rule(torch.Tensor.detach_, torch.detach_)
+def _detach_in_place(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    if arguments[0].requires_grad:
+        raise Refused(f"{recorder.place()} calls detach_(), which the file cannot say of a tensor that others read: "
+                      "x = x.detach()")
+    return function(*arguments, **keywords)

@@ -1,0 +1,242 @@
+"""What is called instead of functions that exporters write with another meaning, or not at all."""
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import torch
+
+from . import _operators as operators
+from ._recorder import Recorder, replacement, rule
+from ._refused import Refused
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _value(arguments: Any, keywords: Any, at: int, name: str, otherwise: Any) -> Any:
+    return arguments[at] if len(arguments) > at else keywords.get(name, otherwise)
+
+
+def _reduced(values: Any, reduction: int) -> Any:
+    return values if reduction == 0 else values.sum()
+
+
+@rule(torch._C._nn.cross_entropy_loss)
+def _cross_entropy(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Smoothing and soft targets, spelled out as PyTorch computes them."""
+    scores, target = arguments[0], arguments[1]
+    weight = _value(arguments, keywords, 2, "weight", None)
+    reduction = _value(arguments, keywords, 3, "reduction", 1)
+    ignored = _value(arguments, keywords, 4, "ignore_index", -100)
+    smoothing = _value(arguments, keywords, 5, "label_smoothing", 0.0)
+    if not smoothing and not target.is_floating_point():
+        return function(*arguments, **keywords)
+    axis = 0 if scores.dim() == 1 else 1
+    classes = scores.size(axis)
+    shape = [classes if i == axis else 1 for i in range(scores.dim())]
+    logarithms = torch.log_softmax(scores, axis)
+    weighted = logarithms if weight is None else logarithms * weight.reshape(shape)
+    if target.is_floating_point():
+        if smoothing:
+            target = target * (1 - smoothing) + smoothing / classes
+        losses = -(weighted * target).sum(axis)
+        return losses.sum() / (scores.numel() / classes) if reduction == 1 else _reduced(losses, reduction)
+    counted = target != ignored
+    chosen = torch.where(counted, target, torch.zeros_like(target))
+    zero = torch.zeros((), dtype=scores.dtype, device=scores.device)
+    plain = torch.where(counted, -torch.gather(weighted, axis, chosen.unsqueeze(axis)).squeeze(axis), zero)
+    spread = torch.where(counted, -weighted.sum(axis), zero)
+    total = (1 - smoothing) * _reduced(plain, reduction) + smoothing / classes * _reduced(spread, reduction)
+    if reduction != 1:
+        return total
+    factors = torch.ones_like(plain) if weight is None else torch.nn.functional.embedding(
+        chosen, weight.unsqueeze(1)).squeeze(-1)
+    return total / torch.where(counted, factors, zero).sum()
+
+
+@rule(torch.ctc_loss)
+def _ctc_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    log_probs, targets, input_lengths, target_lengths = arguments[:4]
+    blank = _value(arguments, keywords, 4, "blank", 0)
+    reduction = _value(arguments, keywords, 5, "reduction", 1)
+    zero_infinity = _value(arguments, keywords, 6, "zero_infinity", False)
+
+    def lengths(values: Any) -> Any:
+        if isinstance(values, torch.Tensor):
+            return values
+        return torch.tensor(list(values) if isinstance(values, (list, tuple)) else [values])
+
+    input_lengths, target_lengths = lengths(input_lengths), lengths(target_lengths)
+    if log_probs.dim() == 2:  # one sequence
+        losses = operators.ctc_loss(log_probs.unsqueeze(1), targets.reshape(1, -1), input_lengths.reshape(1),
+                                    target_lengths.reshape(1), blank, _REDUCTIONS[reduction], zero_infinity)
+        return losses.squeeze(0) if reduction == 0 else losses
+    return operators.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction],
+                              zero_infinity)
+
+
+@rule(torch.embedding)
+def _embedding(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    weight = arguments[0]
+    row = _value(arguments, keywords, 2, "padding_idx", -1)
+    if _value(arguments, keywords, 3, "scale_grad_by_freq", False):
+        raise Refused(f"{recorder.place()} looks up an embedding with scale_grad_by_freq, which the file cannot say: "
+                      "export it with scale_grad_by_freq=False")
+    name = recorder.own_parameter(weight)
+    if name and weight.requires_grad:
+        recorder.padding.setdefault(name, []).append(None if row < 0 else row)
+    result = function(*arguments, **keywords)
+    if row < 0 or name or not weight.requires_grad:
+        return result
+    # The rows of something computed: no option names it.
+    return torch.where((arguments[1] == row).unsqueeze(-1), operators.stop_gradient(result), result)
+
+
+@rule(torch.embedding_renorm_)
+def _renormalize(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    raise Refused(f"{recorder.place()} looks up an embedding with max_norm, by which PyTorch changes the "
+                  "weights in forward: scale what is looked up instead, as in "
+                  "x * (max_norm / x.norm(dim=-1, keepdim=True)).clamp(max=1)")
+
+
+@rule(torch.embedding_bag)
+def _embedding_bag(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Sums and means of look-ups by the bag that each belongs to."""
+    weight, indices, offsets = arguments[:3]
+    scale = _value(arguments, keywords, 3, "scale_grad_by_freq", False)
+    mode = _value(arguments, keywords, 4, "mode", 0)
+    factors = _value(arguments, keywords, 6, "per_sample_weights", None)
+    includes_last = _value(arguments, keywords, 7, "include_last_offset", False)
+    row = _value(arguments, keywords, 8, "padding_idx", None)
+    if scale or mode == 2:
+        raise Refused(f"{recorder.place()} calls embedding_bag with {'scale_grad_by_freq' if scale else 'mode max'}, "
+                      "which the file cannot say: look up with nn.Embedding and reduce what it gives")
+    if includes_last:
+        offsets = offsets[:-1]
+    found = _embedding(recorder, torch.embedding, (weight, indices, -1 if row is None else row), {})
+    if factors is not None:
+        found = found * factors.unsqueeze(-1)
+    bags = offsets.size(0)
+    begins = torch.zeros(indices.size(0) + 1, dtype=torch.long).index_add(0, offsets.long(),
+                                                                          torch.ones_like(offsets.long()))
+    bag = begins.cumsum(0)[:-1] - 1
+    counted = torch.ones_like(bag) if row is None else (indices != row).to(bag.dtype)
+    found = found * counted.unsqueeze(-1).to(found.dtype)
+    total = torch.zeros(bags, weight.size(1), dtype=found.dtype).index_add(0, bag, found)
+    if mode == 1:
+        counts = torch.zeros(bags, dtype=found.dtype).index_add(0, bag, counted.to(found.dtype))
+        total = total / counts.clamp(min=1).unsqueeze(-1)
+    return total, bag, bag, bag
+
+
+@rule(torch._C._VariableFunctions.cdist)
+def _distances(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """No exporter has it. A distance of zero has no gradient."""
+    x, y = arguments[:2]
+    p = float(_value(arguments, keywords, 2, "p", 2.0))
+    apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+    if p == 1:
+        return apart.abs().sum(-1)
+    if p == math.inf:
+        return apart.abs().amax(-1)
+    powers = (apart * apart if p == 2 else apart.abs().pow(p)).sum(-1)
+    equal = powers == 0
+    roots = torch.where(equal, torch.ones((), dtype=powers.dtype), powers)
+    return torch.where(equal, torch.zeros((), dtype=powers.dtype), roots.sqrt() if p == 2 else roots.pow(1 / p))
+
+
+@rule(torch.batch_norm)
+def _batch_norm(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """In training, exporters write the form for inference."""
+    x, weight, bias, mean, var, training, momentum, eps = arguments[:8]
+    if not training:
+        return function(*arguments, **keywords)
+    channels = x.size(1)
+    weight = torch.ones(channels, dtype=x.dtype) if weight is None else weight
+    bias = torch.zeros(channels, dtype=x.dtype) if bias is None else bias
+    if mean is not None:
+        return operators.batch_norm(x, weight, bias, mean, var, momentum, eps)
+    axes, shape = [i for i in range(x.dim()) if i != 1], [1, channels] + [1] * (x.dim() - 2)
+    centered = x - x.mean(axes, keepdim=True)
+    scale = torch.rsqrt((centered * centered).mean(axes, keepdim=True) + eps)
+    return centered * scale * weight.reshape(shape) + bias.reshape(shape)
+
+
+@rule(torch.instance_norm)
+def _instance_norm(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    if arguments[3] is not None and arguments[5]:
+        raise Refused(f"{recorder.place()} keeps running statistics of an instance normalization, which the file "
+                      "cannot say: track_running_stats=False")
+    return function(*arguments, **keywords)
+
+
+def _dropped(x: Any, p: float, feature: bool) -> Any:
+    """1 where an element (or a channel) stays, 0 where it is dropped."""
+    ones = torch.ones(x.shape[:2] + (1,) * (x.dim() - 2) if feature else x.shape, dtype=x.dtype)
+    return torch.dropout(ones, p, True) * (1 - p)
+
+
+@rule(torch.feature_dropout)
+def _feature_dropout(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    x, p, training = arguments
+    if not training or p == 0:
+        return x
+    return x * torch.dropout(torch.ones(x.shape[:2] + (1,) * (x.dim() - 2), dtype=x.dtype), p, True)
+
+
+@rule(torch.alpha_dropout, torch.feature_alpha_dropout)
+def _alpha_dropout(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    x, p, training = arguments
+    if not training or p == 0:
+        return x
+    alpha = 1.7580993408473766  # of the self-normalizing SELU
+    scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p)) if p < 1 else 0.0
+    stays = _dropped(x, p, function is torch.feature_alpha_dropout)
+    return x * (stays * scale) + ((stays - 1) * (alpha * scale) + alpha * scale * p)
+
+
+@rule(torch._C._nn.scaled_dot_product_attention)
+def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """With dropout, which exporters leave out of it: its parts."""
+    q, k, v = arguments[:3]
+    mask = _value(arguments, keywords, 3, "attn_mask", None)
+    p = _value(arguments, keywords, 4, "dropout_p", 0.0)
+    causal = _value(arguments, keywords, 5, "is_causal", False)
+    scale: Optional[float] = keywords.get("scale")
+    if not p:
+        return function(*arguments, **keywords)
+    if keywords.get("enable_gqa"):
+        k, v = (x.repeat_interleave(q.size(-3) // x.size(-3), -3) for x in (k, v))
+    scores = (q * (scale if scale is not None else 1 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)
+    if causal:
+        mask = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    shares = torch.softmax(scores, -1)
+    if mask is not None:  # a row that reads nothing gives zeros
+        shares = torch.where(torch.isnan(shares), torch.zeros((), dtype=shares.dtype), shares)
+    return torch.dropout(shares, p, True) @ v
+
+
+@rule(torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
+def _recurrent(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    packed = isinstance(arguments[3], (list, tuple)) and not isinstance(arguments[3], bool)
+    layers, p, training = arguments[5:8] if packed else arguments[4:7]
+    if training and p and layers > 1:
+        raise Refused(f"{recorder.place()} drops out between the layers of a recurrent network, which exporters "
+                      "leave out: use one network a layer with nn.Dropout between them")
+    return function(*arguments, **keywords)
+
+
+@replacement("gaussian_nll_loss")
+def _gaussian(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
+    """Without the check of the variance's values, which no program can make."""
+    if isinstance(var, float):
+        var = torch.full_like(input, var)
+    elif var.size() != input.size() and input.size()[:-1] == var.size():
+        var = var.unsqueeze(-1)
+    var = var + (var.clamp(min=eps) - var).detach()
+    losses = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses

@@ -1,0 +1,76 @@
+"""Settings of models that are set while they are exported."""
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any, Iterator, List, Tuple
+
+from ._state import State
+
+@contextlib.contextmanager
+def exporting(model: Any) -> Iterator[None]:
+    """No warnings of the exporter, no cache of keys and values, which is no part of training, and nothing that
+    torch.compile compiled; what forward changes, and what it draws, are as before afterwards."""
+    import torch
+
+    configs = {id(config): config for module in model.modules() if (config := getattr(module, "config", None)) is not None
+               and getattr(config, "use_cache", None) is True}
+    state = State(model)
+    for config in configs.values():
+        config.use_cache = False
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), torch.compiler.set_stance("force_eager"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for config in configs.values():
+            config.use_cache = True
+        state.restore()
+
+
+class Setting:
+    """A choice of the models of transformers inside a module that can be made otherwise for a while."""
+
+    def __init__(self, model: Any, name: str, value: str):
+        self.words, self.value = f'{name}="{value}"', value
+        self.method, self.attribute = f"set_{name}", f"_{name}_internal"
+        parts = [module for module in model.modules() if hasattr(module, self.method)]
+        inner = {id(one) for part in parts for one in part.modules() if one is not part}
+        self.models = [part for part in parts if id(part) not in inner]
+        configs = {id(part.config): part.config for part in parts if hasattr(part.config, self.attribute)}
+        self.before = [(config, getattr(config, self.attribute)) for config in configs.values()]
+
+    @property
+    def applies(self) -> bool:
+        return any(isinstance(value, str) and value != self.value for _, value in self.before)
+
+    @contextlib.contextmanager
+    def set(self) -> Iterator[None]:
+        for model in self.models:
+            getattr(model, self.method)(self.value)
+        try:
+            yield
+        finally:
+            for config, value in self.before:
+                setattr(config, self.attribute, value)
+
+
+def needed_settings(model: Any) -> List[Setting]:
+    """What no exporter can do without: experts as batched products."""
+    mixes = any(getattr(type(module), "_can_set_experts_implementation", lambda: False)() for module in model.modules())
+    experts = Setting(model, "experts_implementation", "batched_mm")
+    return [experts] if mixes and experts.applies else []
+
+
+def other_settings(model: Any) -> List[Setting]:
+    """What may help where an exporter fails."""
+    attention = Setting(model, "attn_implementation", "eager")
+    return [attention] if attention.applies else []
+
+
+def set_all(settings: List[Setting]) -> Tuple[contextlib.ExitStack, str]:
+    """The settings made; leaving the stack undoes them. In words too."""
+    stack = contextlib.ExitStack()
+    for setting in settings:
+        stack.enter_context(setting.set())
+    return stack, ", ".join(setting.words for setting in settings)

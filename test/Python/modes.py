@@ -1,0 +1,95 @@
+"""The mode a model is in is the mode it trains in: batch normalization, dropout, evaluation.
+
+usage: modes.py SOURCE BUILD
+"""
+from exports import *
+
+x, y = torch.randn(4, 8, 3, 5, 5), torch.randint(0, 4, (4, 8))
+
+
+class Images(nn.Module):
+    def __init__(self, norm=nn.BatchNorm2d, **options):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, bias=False)
+        self.norm = norm(8, **options)
+        self.second = nn.Conv2d(8, 8, 3, bias=False)
+        self.last = nn.BatchNorm2d(8)
+        self.o = nn.Linear(8, 4)
+
+    def forward(self, x, y):
+        h = torch.relu(self.norm(self.first(x)))
+        return F.cross_entropy(self.o(self.last(self.second(h)).mean((2, 3))), y)
+
+
+def silent(report_and_lines):
+    check(not report_and_lines[1], report_and_lines[1])
+
+
+def quiet_run(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return dsopt.train(path(name), {"x": x, "y": y})
+
+
+silent(same(Images(), x, y, "batch normalization in training"))
+silent(same(Images().eval(), x, y, "batch normalization in evaluation"))
+partly = Images()
+partly.norm.eval()
+silent(same(partly, x, y, "one of two in evaluation"))
+silent(same(Images(momentum=0.3, eps=1e-3, affine=False), x, y, "other momentum, no scale"))
+silent(same(Images(track_running_stats=False), x, y, "no running statistics"))
+silent(same(Images(lambda n: nn.GroupNorm(2, n)), x, y, "groups"))
+silent(same(Images(lambda n: nn.InstanceNorm2d(n, affine=True)), x, y, "instances"))
+dsopt.export(Images(), {"x": x[0], "y": y[0]}, path("train.onnx"))
+dsopt.export(Images().eval(), {"x": x[0], "y": y[0]}, path("eval.onnx"))
+quiet_run("train.onnx")
+quiet_run("eval.onnx")
+frozen = dsopt.train(path("train.onnx"), {"x": x, "y": y}, batchnorm="frozen").losses
+check(frozen != quiet_run("train.onnx").losses, "an option that is given wins")
+
+
+def refuses(model, *words):
+    refused(lambda: dsopt.export(model, {"x": x[0], "y": y[0]}, path("refused.onnx")), *words)
+
+
+refuses(Images(momentum=None), "module 'norm' averages its statistics over all batches (momentum=None)", "give it a momentum")
+refuses(Images(lambda n: nn.InstanceNorm2d(n, track_running_stats=True)), "module 'norm'", "track_running_stats=False")
+recurrent = Net(lambda m, x, y: F.cross_entropy(m.o(m.r(x.flatten(2).transpose(1, 2))[0][:, -1]), y),
+                r=nn.LSTM(3, 8, 2, dropout=0.5, batch_first=True), o=nn.Linear(8, 4))
+refuses(recurrent, "module 'r' drops out between the layers of a recurrent network", "nn.Dropout")
+same(recurrent.eval(), x, y, "a recurrent network in evaluation", exporters=("dynamo",), layouts=({"lr": 1e-3},) if False else ({},))
+
+
+# Dropout of every kind drops in training: the losses are others, and their mean over many steps is the same.
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m = nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True)
+
+    def forward(self, h):
+        return self.m(h, h, h, need_weights=False)[0]
+
+
+def dropping(part):
+    return Net(lambda m, x, y: F.cross_entropy(m.o(m.d(m.a(x)).mean(1)), y), a=nn.Linear(6, 8), d=part, o=nn.Linear(8, 4))
+
+
+rows, labels = torch.randn(1, 8, 3, 6), torch.randint(0, 4, (1, 8))
+many = {"x": rows.expand(200, -1, -1, -1), "y": labels.expand(200, -1)}
+for part in (nn.Dropout(0.5), nn.Dropout1d(0.5), nn.AlphaDropout(0.5), nn.FeatureAlphaDropout(0.5), Attention()):
+    model = dropping(part)
+    name = type(part).__name__
+    for exporter in ("dynamo", "torchscript"):
+        report, lines = told(lambda: dsopt.export(model, {"x": rows[0], "y": labels[0]}, path("drop.onnx"), exporter=exporter))
+        check(report.checked.startswith("compared") and not lines, (report, lines))
+        losses = dsopt.train(path("drop.onnx"), many, lr=0.0).losses
+        with torch.no_grad():
+            want = [float(model(rows[0], labels[0])) for _ in range(200)]
+        spread = np.std(want) / np.sqrt(200)
+        check(len(set(losses)) > 100 and abs(np.mean(losses) - np.mean(want)) < 6 * spread and
+              0.7 < np.std(losses) / np.std(want) < 1.4, f"{name}: {np.mean(losses)} +- {np.std(losses)}, PyTorch {np.mean(want)} +- {np.std(want)}")
+    model.eval()
+    report = dsopt.export(model, {"x": rows[0], "y": labels[0]}, path("drop.onnx"))
+    check(len(set(dsopt.train(path("drop.onnx"), many, lr=0.0, steps=4).losses)) == 1, f"{name} drops in evaluation")
+    print("dropping:", name)
+print("passed")
