@@ -28,8 +28,8 @@ def nodes_of(graph: Any) -> Iterator[Any]:
 
 
 def keep_places(model: Any) -> None:
-    """Leaves of an exporter's metadata the module, the line and the operator of each node: it holds stack traces of the machine
-    it ran on."""
+    """Leaves of an exporter's metadata the module, the line and the operator of each node: it holds stack traces of
+    the machine it ran on."""
     for graph in [model.graph, *model.functions]:
         for node in nodes_of(graph):
             known = {entry.key: entry.value for entry in node.metadata_props}

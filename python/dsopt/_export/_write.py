@@ -7,7 +7,6 @@ import os
 import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
-import numpy as np
 import onnx
 import onnx.numpy_helper
 import torch
