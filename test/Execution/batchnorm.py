@@ -127,7 +127,7 @@ with tempfile.TemporaryDirectory() as folder:
     file = os.path.join(folder, "merged.onnx")
     onnx.save(merged, file)
     done = run("-steps=1", name=file, status=1)
-    check("running statistic 'm.stem.1.running_mean' belongs to two batch normalizations" in done.stderr, done.stderr)
+    check("running statistic 'm.stem.1.running_mean', which belongs to two batch normalizations" in done.stderr, done.stderr)
 print(f"{len(runs) + 2} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}")
 
 
@@ -169,8 +169,56 @@ def odd_sizes(folder):
     print(f"odd sizes, statistics of an input: {len(others) + 1} layouts, one hash {first.hash[:16]}")
 
 
+def used_twice(folder):
+    """Two views go through the same normalizations, one after the other: statistics are folded once for each."""
+    random = np.random.default_rng(6)
+    path, data, held = (os.path.join(folder, name) for name in ("twice.onnx", "twice.npz", "held.npz"))
+    array = lambda name, *shape: numpy_helper.from_array((random.standard_normal(shape) * 0.5).astype(np.float32), name)
+    norm = lambda x, y, name, momentum: helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=momentum)
+    nodes, initializers = [], [array("w0", 5, 7), array("w1", 7, 6), array("w2", 6, 4)]
+    for name, channels in (("n0", 7), ("n1", 6)):
+        initializers += [array(f"{name}.{k}", channels) for k in ("weight", "bias", "mean")] + [numpy_helper.from_array(np.ones(channels, np.float32), f"{name}.var")]
+    for view in "ab":
+        nodes += [helper.make_node("MatMul", [view, "w0"], [view + "0"]), norm(view + "0", view + "1", "n0", 0.75), helper.make_node("Tanh", [view + "1"], [view + "2"]),
+                  helper.make_node("MatMul", [view + "2", "w1"], [view + "3"]), norm(view + "3", view + "4", "n1", 0.5), helper.make_node("Tanh", [view + "4"], [view + "5"]),
+                  helper.make_node("MatMul", [view + "5", "w2"], [view + "6"])]
+    nodes += [helper.make_node("Sub", ["a6", "b6"], ["d"]), helper.make_node("Mul", ["d", "d"], ["s"]), helper.make_node("ReduceMean", ["s"], ["loss"], keepdims=0)]
+    inputs = [helper.make_tensor_value_info(view, TensorProto.FLOAT, [9, 5]) for view in "ab"]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+    views = {view: random.standard_normal((8, 9, 5)).astype(np.float32) + (view == "b") for view in "ab"}
+    np.savez(data, **views)
+    np.savez(held, **{view: value[:4] for view, value in views.items()})
+
+    def train(dp, pp, zero, *more):
+        return run("-steps=2", "-batchnorm=train", f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={4 // dp}", "-accumulate=sharded", f"-eval-data={held}", *more,
+                   name=path, data=data)
+
+    first, start = train(1, 1, 0), initial(path)
+    # Without an update both normalizations see what the first weights make.
+    still, mean, var = train(1, 1, 0, "-lr=0"), start["n0.mean"].astype(np.float64), start["n0.var"].astype(np.float64)
+    for batch in range(8):
+        for view in "ab":
+            seen = views[view][batch].astype(np.float64) @ start["w0"]
+            mean, var = 0.75 * mean + 0.25 * seen.mean(0), 0.75 * var + 0.25 * seen.var(0, ddof=1)
+    check(np.allclose(still.weights["n0.mean"], mean, rtol=1e-5, atol=1e-6) and np.allclose(still.weights["n0.var"], var, rtol=1e-5),
+          f"statistics used twice are {still.weights['n0.mean']}, {still.weights['n0.var']}, expected {mean}, {var}")
+    others = {"dp 2, zero 3": train(2, 1, 3), "pp 2": train(1, 2, 0), "dp 2, pp 3, zero 1": train(2, 3, 1), "pp 4, gpipe": train(1, 4, 0, "-schedule=gpipe"), "dp 4": train(4, 1, 2)}
+    for name, other in others.items():
+        check((other.hash, other.evaluations) == (first.hash, first.evaluations),
+              f"used twice, {name}: {other.hash} {other.evaluations}, expected {first.hash} {first.evaluations}")
+    # Another scale makes it another normalization.
+    other = onnx.load(path)
+    [n for n in other.graph.node if n.op_type == "BatchNormalization"][2].input[1] = "n0.bias"
+    onnx.save(other, path)
+    done = run("-steps=1", "-batchnorm=train", name=path, data=data, status=1)
+    check("running statistic 'n0.mean', which belongs to two batch normalizations" in done.stderr, done.stderr)
+    print(f"used twice: {len(others) + 1} layouts, one hash {first.hash[:16]}, evaluated {first.evaluations}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     odd_sizes(folder)
+    used_twice(folder)
 if "avx512_bf16" in open("/proc/cpuinfo").read():
     first, other = layout(1, 1, 0, "-precision=bf16", steps=3), layout(2, 2, 3, "-precision=bf16", steps=3)
     check(first.hash == other.hash, "bf16: two hashes")

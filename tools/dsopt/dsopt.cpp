@@ -46,18 +46,22 @@ static std::string unreadable(const std::string &data, const runtime::NpzArray &
                               : "");
 }
 
-static std::map<std::string, std::vector<int64_t>> dataShapes(const ParsedOptions &options) {
-  std::map<std::string, std::vector<int64_t>> shapes;
+/// What the headers of the data say of its arrays.
+static void readHeaders(const ParsedOptions &options, ImportOptions &import) {
   std::string data = options.text("data");
   // A stream whose first step is there already has its shapes.
   if (llvm::StringRef(data).starts_with("stream:"))
     if (data = data.substr(7) + "/step-00000000.npz"; !llvm::sys::fs::exists(data))
-      return shapes;
-  if (runtime::namesNpz(data))
-    for (const runtime::NpzArray &array : runtime::readNpzHeaders(data))
-      if (!array.type.empty())
-        shapes[array.name] = array.shape;
-  return shapes;
+      return;
+  if (!runtime::namesNpz(data))
+    return;
+  for (const runtime::NpzArray &array : runtime::readNpzHeaders(data)) {
+    if (array.type.empty())
+      continue;
+    import.inputShapes[array.name] = array.shape;
+    if (llvm::StringRef(array.type).starts_with("f") || array.type == "bf16")
+      import.floatInputs.insert(array.name);
+  }
 }
 
 /// Refuses data whose array for an input is of no type that is read.
@@ -123,7 +127,7 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   if (ownWeights)
     import.weightsFolder = weights;
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
-  import.inputShapes = dataShapes(options);
+  readHeaders(options, import);
   import.dropoutOff = options.text("dropout") == "off";
   if (options.text("batchnorm") != "model")
     import.batchNorm = options.text("batchnorm") == "train" ? BatchNorm::Train : BatchNorm::Frozen;

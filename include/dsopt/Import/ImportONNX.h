@@ -70,6 +70,8 @@ struct ImportOptions {
   /// array with more axes than the input the last ones are a micro-batch; an
   /// array of the input's rank is a list of rows.
   std::map<std::string, std::vector<int64_t>> inputShapes;
+  /// The data's arrays of floating point.
+  std::set<std::string> floatInputs;
   /// Binds the first dimension of inputs where it is symbolic; 0: not given.
   int64_t microBatchSize = 0;
   /// Whether `@forward` returns the model's outputs instead of a loss.

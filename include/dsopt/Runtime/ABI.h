@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 5
+#define DSOPT_ABI_VERSION 6
 
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;
@@ -138,6 +138,27 @@ typedef struct dsopt_scatter {
 /// :])`; negative indices count from the end, one outside changes nothing.
 void dsopt_rt_scatter(dsopt_rt *rt, const dsopt_scatter *scatter, const void *data, const void *indices,
                       const void *updates, void *result);
+
+/// Connectionist temporal classification, a constant of the program (graph.ctc): logarithms of probabilities
+/// `[frames, batch, classes]`, and targets, for each sample so many or, `concatenated`, so many in all.
+typedef struct dsopt_ctc {
+  int64_t frames, batch, classes, targets;
+  int64_t concatenated, blank;
+  int64_t zero_infinity; ///< samples that cannot be written in their frames count nothing
+} dsopt_ctc;
+
+/// Bytes of scratch for the losses, or for their gradient.
+static inline int64_t dsopt_ctc_workspace(const dsopt_ctc *d, int64_t is_gradient) {
+  return d->batch * (2 * d->targets + 1) * (is_gradient ? d->frames + 3 : 2) * 8;
+}
+
+/// `losses[n]` of each sample: NaN where lengths or targets are out of range.
+void dsopt_rt_ctc(dsopt_rt *rt, const dsopt_ctc *ctc, const float *logs, const int64_t *targets,
+                  const int64_t *input_lengths, const int64_t *target_lengths, void *workspace, float *losses);
+/// The gradient of `logs` from that of the losses, as PyTorch's: right for what a log_softmax gives.
+void dsopt_rt_ctc_grad(dsopt_rt *rt, const dsopt_ctc *ctc, const float *logs, const int64_t *targets,
+                       const int64_t *input_lengths, const int64_t *target_lengths, const float *grad,
+                       void *workspace, float *gradient);
 
 /// `gradient = (accumulate ? gradient : 0) + value`, where the first is a store, rounded to the gradient's
 /// `type`.

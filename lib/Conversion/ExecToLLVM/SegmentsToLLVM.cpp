@@ -76,6 +76,7 @@ private:
   LogicalResult lowerLaunch(exec::LaunchOp launch);
   LogicalResult lowerGemm(exec::GemmOp gemm);
   LogicalResult lowerLoss(exec::LinearNllOp loss);
+  template <typename Op> LogicalResult lowerCtc(Op ctc);
   template <typename Op> LogicalResult lowerAttention(Op attention);
   LogicalResult lowerScatterAdd(exec::ScatterAddOp scatter);
   void call(Location loc, StringRef name, ArrayRef<Value> arguments);
@@ -385,6 +386,26 @@ LogicalResult SegmentLowering::lowerScatterAdd(exec::ScatterAddOp scatter) {
   return success();
 }
 
+template <typename Op> LogicalResult SegmentLowering::lowerCtc(Op ctc) {
+  constexpr bool isGradient = std::is_same_v<Op, exec::CtcGradOp>;
+  auto targets = cast<MemRefType>(ctc.getTargets().getType());
+  dsopt_ctc d{dim(ctc.getLogs(), 0),     dim(ctc.getLogs(), 1),   dim(ctc.getLogs(), 2),
+              targets.getShape().back(), targets.getRank() == 1, int64_t(ctc.getBlank()),
+              ctc.getZeroInfinity()};
+  int64_t bytes = elements(ctc.getWorkspace()), needed = dsopt_ctc_workspace(&d, isGradient);
+  if (bytes < needed)
+    return ctc.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
+  Location loc = ctc.getLoc();
+  Value descriptor = LLVM::AddressOfOp::create(
+      builder, loc,
+      descriptors.get("ctc", {d.frames, d.batch, d.classes, d.targets, d.concatenated, d.blank, d.zero_infinity}));
+  SmallVector<Value> arguments{function.getArgument(0), descriptor};
+  for (Value operand : ctc->getOperands())
+    arguments.push_back(pointer(operand));
+  call(loc, isGradient ? "dsopt_rt_ctc_grad" : "dsopt_rt_ctc", arguments);
+  return success();
+}
+
 LogicalResult SegmentLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   return TypeSwitch<Operation *, LogicalResult>(&op)
@@ -412,6 +433,7 @@ LogicalResult SegmentLowering::lower(Operation &op) {
       .Case<exec::AttentionOp, exec::AttentionGradOp>(
           [&](auto attention) { return lowerAttention(attention); })
       .Case<exec::LinearNllOp>([&](exec::LinearNllOp loss) { return lowerLoss(loss); })
+      .Case<exec::CtcOp, exec::CtcGradOp>([&](auto ctc) { return lowerCtc(ctc); })
       .Case<exec::ScatterOp>([&](exec::ScatterOp scatter) {
         auto data = cast<MemRefType>(scatter.getData().getType());
         auto indices = cast<MemRefType>(scatter.getIndices().getType());

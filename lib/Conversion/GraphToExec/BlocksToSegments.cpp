@@ -255,6 +255,11 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
             return op.emitOpError("works on ") << type << ", expected f32 or bf16";
         return success();
       })
+      .Case<graph::CtcOp, graph::CtcGradOp>([&](auto ctc) -> LogicalResult {
+        if (Type type = getElementTypeOrSelf(ctc.getLogs().getType()); !type.isF32())
+          return op.emitOpError("works on ") << type << ", expected f32";
+        return success();
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         if (!callee || !callee->hasAttrOfType<StringAttr>(graph::kIterateAttr) ||
@@ -282,6 +287,15 @@ int64_t SegmentBuilder::workspaceBytes(Operation &op) {
     auto accumulate = fusedAccumulation(scatter.getResult());
     sizes.type_result = accumulate && gradientType(accumulate).isBF16() ? DSOPT_BF16 : DSOPT_F32;
     return dsopt_scatter_add_workspace(&sizes);
+  }
+  if (isa<graph::CtcOp, graph::CtcGradOp>(op)) {
+    auto logs = cast<RankedTensorType>(op.getOperand(0).getType()),
+         targets = cast<RankedTensorType>(op.getOperand(1).getType());
+    dsopt_ctc sizes{};
+    sizes.frames = logs.getDimSize(0);
+    sizes.batch = logs.getDimSize(1);
+    sizes.targets = targets.getShape().back();
+    return dsopt_ctc_workspace(&sizes, isa<graph::CtcGradOp>(op));
   }
   if (!isa<graph::AttentionOp, graph::AttentionGradOp>(op))
     return 0;
@@ -326,7 +340,8 @@ LogicalResult SegmentBuilder::placeValues() {
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
     if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::ScatterOp, graph::AttentionOp,
-             graph::AttentionGradOp, graph::LinearNllGradOp, graph::KernelOp>(op))
+             graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp, graph::CtcGradOp,
+             graph::KernelOp>(op))
       continue;
     if (int64_t bytes = workspaceBytes(op)) {
       scratch.emplace_back(&op, temporaries.size());
@@ -467,6 +482,17 @@ void SegmentBuilder::buildOp(Operation &op) {
                                 home(scatter.getUpdates()), home(scatter.getResult()), scatter.getMode());
       })
       .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) { buildLoss(loss); })
+      .Case<graph::CtcOp>([&](graph::CtcOp ctc) {
+        exec::CtcOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()), home(ctc.getInputLengths()),
+                            home(ctc.getTargetLengths()), workspace(op), home(ctc.getLoss()), ctc.getBlankAttr(),
+                            ctc.getZeroInfinityAttr());
+      })
+      .Case<graph::CtcGradOp>([&](graph::CtcGradOp ctc) {
+        exec::CtcGradOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()),
+                                home(ctc.getInputLengths()), home(ctc.getTargetLengths()), home(ctc.getGrad()),
+                                workspace(op), home(ctc.getLogsGrad()), ctc.getBlankAttr(),
+                                ctc.getZeroInfinityAttr());
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         int64_t range = 1;
@@ -495,7 +521,8 @@ void SegmentBuilder::countFlops(Operation &op) {
     auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
     int64_t k = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
     flops += 2 * k * graph::numElements(matmul.getType());
-  } else if (isa<graph::AttentionOp, graph::AttentionGradOp, graph::LinearNllGradOp>(op)) {
+  } else if (isa<graph::AttentionOp, graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp,
+                 graph::CtcGradOp>(op)) {
     flops += cast<CostedOpInterface>(op).getFlops();
   } else if (isa<graph::KernelOp, graph::GatherGradOp, graph::ScatterOp>(op)) {
     for (Type type : op.getResultTypes())

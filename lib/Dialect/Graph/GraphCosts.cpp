@@ -71,6 +71,9 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
+    // About so many, as targets are as many as classes are.
+    attachOperandCost<20, CtcOp>(context);
+    attachOperandCost<40, CtcGradOp>(context);
     // One addition or comparison for each element read.
     attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, WindowsSumOp,
                       GatherGradOp, AccumulateOp>(context);

@@ -57,6 +57,48 @@ LogicalResult gradient(CosOp op, GradientBuilder &g) {
   g.set(0, g.neg(g.mul(g.grad(), g.make<SinOp>(op.getInput()))));
   return success();
 }
+/// 1 / sqrt(x)
+Value inverseRoot(Value x, GradientBuilder &g) {
+  return g.make<ReciprocalOp>(g.make<SqrtOp>(x));
+}
+LogicalResult gradient(AsinOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.mul(g.grad(), inverseRoot(g.sub(g.scalar(1, x), g.mul(x, x)), g)));
+  return success();
+}
+LogicalResult gradient(AcosOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.neg(g.mul(g.grad(), inverseRoot(g.sub(g.scalar(1, x), g.mul(x, x)), g))));
+  return success();
+}
+LogicalResult gradient(AtanOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.div(g.grad(), g.add(g.mul(x, x), g.scalar(1, x))));
+  return success();
+}
+LogicalResult gradient(AsinhOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.mul(g.grad(), inverseRoot(g.add(g.mul(x, x), g.scalar(1, x)), g)));
+  return success();
+}
+LogicalResult gradient(AcoshOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.mul(g.grad(), inverseRoot(g.sub(g.mul(x, x), g.scalar(1, x)), g)));
+  return success();
+}
+LogicalResult gradient(AtanhOp op, GradientBuilder &g) {
+  Value x = op.getInput();
+  g.set(0, g.div(g.grad(), g.sub(g.scalar(1, x), g.mul(x, x))));
+  return success();
+}
+LogicalResult gradient(SinhOp op, GradientBuilder &g) {
+  g.set(0, g.mul(g.grad(), g.make<CoshOp>(op.getInput())));
+  return success();
+}
+LogicalResult gradient(CoshOp op, GradientBuilder &g) {
+  g.set(0, g.mul(g.grad(), g.make<SinhOp>(op.getInput())));
+  return success();
+}
 /// Constant between its steps.
 LogicalResult noGradient(Operation *, GradientBuilder &) { return success(); }
 LogicalResult gradient(FloorOp op, GradientBuilder &g) { return noGradient(op, g); }
@@ -201,6 +243,14 @@ void attachElementwiseDerivatives(MLIRContext *context) {
   attachDerivative<SigmoidOp, gradient>(context);
   attachDerivative<SinOp, gradient>(context);
   attachDerivative<CosOp, gradient>(context);
+  attachDerivative<AcosOp, gradient>(context);
+  attachDerivative<AcoshOp, gradient>(context);
+  attachDerivative<AsinOp, gradient>(context);
+  attachDerivative<AsinhOp, gradient>(context);
+  attachDerivative<AtanOp, gradient>(context);
+  attachDerivative<AtanhOp, gradient>(context);
+  attachDerivative<CoshOp, gradient>(context);
+  attachDerivative<SinhOp, gradient>(context);
   attachDerivative<FloorOp, gradient>(context);
   attachDerivative<CeilOp, gradient>(context);
   attachDerivative<RoundOp, gradient>(context);

@@ -151,7 +151,14 @@ LogicalResult gradient(LinearNllOp op, GradientBuilder &g) {
 
 } // namespace
 
+static LogicalResult gradient(CtcOp op, GradientBuilder &g) {
+  g.set(0, g.make<CtcGradOp>(op.getLogs().getType(), op.getLogs(), op.getTargets(), op.getInputLengths(),
+                             op.getTargetLengths(), g.grad(), op.getBlankAttr(), op.getZeroInfinityAttr()));
+  return success();
+}
+
 void attachNNDerivatives(MLIRContext *context) {
+  attachDerivative<CtcOp, gradient>(context);
   attachDerivative<SoftmaxOp, gradient>(context);
   attachDerivative<GeluOp, gradient>(context);
   attachDerivative<SiluOp, gradient>(context);

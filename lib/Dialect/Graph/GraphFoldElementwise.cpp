@@ -85,6 +85,14 @@ template <typename T, typename F> static T inDouble(T x, F f) {
 
 FOLD_DOUBLE(ExpOp, std::exp(y))
 FOLD_DOUBLE(LogOp, std::log(y))
+FOLD_DOUBLE(AcosOp, std::acos(y))
+FOLD_DOUBLE(AcoshOp, std::acosh(y))
+FOLD_DOUBLE(AsinOp, std::asin(y))
+FOLD_DOUBLE(AsinhOp, std::asinh(y))
+FOLD_DOUBLE(AtanOp, std::atan(y))
+FOLD_DOUBLE(AtanhOp, std::atanh(y))
+FOLD_DOUBLE(CoshOp, std::cosh(y))
+FOLD_DOUBLE(SinhOp, std::sinh(y))
 FOLD_DOUBLE(TanhOp, std::tanh(y))
 FOLD_DOUBLE(ErfOp, std::erf(y))
 FOLD_DOUBLE(SigmoidOp, 1 / (1 + std::exp(-y)))
@@ -243,9 +251,11 @@ FOLD_BINARY(GreaterOp, x > y)
 FOLD_BINARY(GreaterEqualOp, x >= y)
 
 /// Folds `op` where one operand is `neutral` (gives the other) or its opposite
-/// (gives that everywhere), or where both are constant.
+/// (gives that everywhere), or where both are constant; of integers where both are.
 template <typename Op, typename F>
 static OpFoldResult foldLogical(Op op, typename Op::FoldAdaptor adaptor, bool neutral, F f) {
+  if (!getElementTypeOrSelf(op.getType()).isInteger(1))
+    return foldBinary(op.getType(), adaptor.getLhs(), adaptor.getRhs(), f);
   std::pair<Attribute, Value> sides[] = {{adaptor.getLhs(), op.getRhs()}, {adaptor.getRhs(), op.getLhs()}};
   for (auto [constant, other] : sides) {
     if (isSplatOf(constant, neutral) && keep(other, op.getType()))
@@ -255,11 +265,20 @@ static OpFoldResult foldLogical(Op op, typename Op::FoldAdaptor adaptor, bool ne
   }
   return foldBinary(op.getType(), adaptor.getLhs(), adaptor.getRhs(), f);
 }
+/// Floats, which the verifier keeps out, are left alone.
+#define BITWISE(operator_)                                                                                   \
+  [](auto x, auto y) {                                                                                       \
+    using T = decltype(x);                                                                                   \
+    if constexpr (std::is_floating_point_v<T>)                                                               \
+      return x;                                                                                              \
+    else                                                                                                     \
+      return (T)(x operator_ y);                                                                             \
+  }
 OpFoldResult AndOp::fold(FoldAdaptor adaptor) {
-  return foldLogical(*this, adaptor, true, [](auto x, auto y) { return x && y; });
+  return foldLogical(*this, adaptor, true, BITWISE(&));
 }
 OpFoldResult OrOp::fold(FoldAdaptor adaptor) {
-  return foldLogical(*this, adaptor, false, [](auto x, auto y) { return x || y; });
+  return foldLogical(*this, adaptor, false, BITWISE(|));
 }
 
 //===----------------------------------------------------------------------===//

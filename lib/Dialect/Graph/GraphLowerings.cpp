@@ -88,9 +88,11 @@ void registerLowerings(DialectRegistry &registry) {
     AttentionOp::attachInterface<LibraryModel<AttentionOp>>(*context);
     AttentionGradOp::attachInterface<LibraryModel<AttentionGradOp>>(*context);
     LinearNllGradOp::attachInterface<LibraryModel<LinearNllGradOp>>(*context);
+    CtcOp::attachInterface<LibraryModel<CtcOp>>(*context);
+    CtcGradOp::attachInterface<LibraryModel<CtcGradOp>>(*context);
     ReshapeOp::attachInterface<ReshapeModel>(*context);
     registerElementwiseLowerings(dialect, context);
-    registerDropoutLowering(dialect, context);
+    registerRandomLowerings(dialect, context);
     registerReductionLowerings(dialect, context);
     registerMovementLowerings(dialect, context);
     registerWindowLowerings(dialect, context);

@@ -51,7 +51,7 @@ inline mlir::Value constantIndex(Builder &b, int64_t value) {
 mlir::Value constantScalar(Builder &b, mlir::Type type, double value);
 
 void registerElementwiseLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
-void registerDropoutLowering(GraphDialect *dialect, mlir::MLIRContext *context);
+void registerRandomLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerReductionLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerMovementLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerWindowLowerings(GraphDialect *dialect, mlir::MLIRContext *context);

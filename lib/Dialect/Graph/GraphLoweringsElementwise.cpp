@@ -85,6 +85,14 @@ Value scalar(ExpOp, Builder &b, ValueRange args) { return math::ExpOp::create(b,
 Value scalar(LogOp, Builder &b, ValueRange args) { return math::LogOp::create(b, args[0]); }
 Value scalar(SqrtOp, Builder &b, ValueRange args) { return math::SqrtOp::create(b, args[0]); }
 Value scalar(ReciprocalOp, Builder &b, ValueRange args) { return reciprocal(b, args[0]); }
+Value scalar(AcosOp, Builder &b, ValueRange args) { return math::AcosOp::create(b, args[0]); }
+Value scalar(AcoshOp, Builder &b, ValueRange args) { return math::AcoshOp::create(b, args[0]); }
+Value scalar(AsinOp, Builder &b, ValueRange args) { return math::AsinOp::create(b, args[0]); }
+Value scalar(AsinhOp, Builder &b, ValueRange args) { return math::AsinhOp::create(b, args[0]); }
+Value scalar(AtanOp, Builder &b, ValueRange args) { return math::AtanOp::create(b, args[0]); }
+Value scalar(AtanhOp, Builder &b, ValueRange args) { return math::AtanhOp::create(b, args[0]); }
+Value scalar(CoshOp, Builder &b, ValueRange args) { return math::CoshOp::create(b, args[0]); }
+Value scalar(SinhOp, Builder &b, ValueRange args) { return math::SinhOp::create(b, args[0]); }
 Value scalar(TanhOp, Builder &b, ValueRange args) { return math::TanhOp::create(b, args[0]); }
 Value scalar(ErfOp, Builder &b, ValueRange args) { return math::ErfOp::create(b, args[0]); }
 Value scalar(FloorOp, Builder &b, ValueRange args) { return math::FloorOp::create(b, args[0]); }
@@ -275,7 +283,7 @@ template <typename... Ops> void attach(MLIRContext *context) {
 } // namespace
 
 void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
-  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp,
+  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp,
          SinOp, CosOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp,
          AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp,
          RoundToOp>(context);

@@ -26,7 +26,7 @@ FailureOr<SmallVector<int64_t>> dsopt::graph::broadcastShapes(ArrayRef<int64_t> 
 
 namespace {
 /// Which element types an operation takes.
-enum class Domain { Any, Number, Float, Bool };
+enum class Domain { Any, Number, Float, Bits, Bool };
 
 LogicalResult checkDomain(std::optional<Location> location, StringRef name, Domain domain, Type element) {
   bool isBool = element.isInteger(1);
@@ -40,6 +40,10 @@ LogicalResult checkDomain(std::optional<Location> location, StringRef name, Doma
     return isa<FloatType>(element) ? success()
                                    : shapeError(location, name, "has operands of element type ", element,
                                                 ", expected floating point");
+  case Domain::Bits:
+    return isa<IntegerType>(element) ? success()
+                                     : shapeError(location, name, "has operands of element type ", element,
+                                                  ", expected integers or i1");
   case Domain::Bool:
     return isBool ? success()
                   : shapeError(location, name, "has operands of element type ", element, ", expected i1");
@@ -124,6 +128,14 @@ INFER_UNARY(ExpOp, Domain::Float)
 INFER_UNARY(LogOp, Domain::Float)
 INFER_UNARY(SqrtOp, Domain::Float)
 INFER_UNARY(ReciprocalOp, Domain::Float)
+INFER_UNARY(AcosOp, Domain::Float)
+INFER_UNARY(AcoshOp, Domain::Float)
+INFER_UNARY(AsinOp, Domain::Float)
+INFER_UNARY(AsinhOp, Domain::Float)
+INFER_UNARY(AtanOp, Domain::Float)
+INFER_UNARY(AtanhOp, Domain::Float)
+INFER_UNARY(CoshOp, Domain::Float)
+INFER_UNARY(SinhOp, Domain::Float)
 INFER_UNARY(TanhOp, Domain::Float)
 INFER_UNARY(ErfOp, Domain::Float)
 INFER_UNARY(SigmoidOp, Domain::Float)
@@ -146,8 +158,8 @@ INFER_BINARY(RemOp, Domain::Number)
 INFER_BINARY(PowOp, Domain::Number)
 INFER_BINARY(MinOp, Domain::Number)
 INFER_BINARY(MaxOp, Domain::Number)
-INFER_BINARY(AndOp, Domain::Bool)
-INFER_BINARY(OrOp, Domain::Bool)
+INFER_BINARY(AndOp, Domain::Bits)
+INFER_BINARY(OrOp, Domain::Bits)
 INFER_COMPARE(EqualOp, Domain::Any)
 INFER_COMPARE(LessOp, Domain::Number)
 INFER_COMPARE(LessEqualOp, Domain::Number)

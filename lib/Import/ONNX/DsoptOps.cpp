@@ -128,6 +128,7 @@ static LogicalResult customGradient(NodeBuilder &n) {
 
 ArrayRef<OpRow> dsoptOps() {
   static const OpRow rows[] = {
+      {"CTCLoss", 1, kDsoptVersion, ctcLoss},
       {"CustomGradient", 1, kDsoptVersion, customGradient},
       {"StopGradient", 1, kDsoptVersion, stopGradient},
       {"UpdateBuffers", 1, kDsoptVersion, updateBuffers},

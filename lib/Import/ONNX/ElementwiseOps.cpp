@@ -70,6 +70,16 @@ static LogicalResult exclusiveOr(NodeBuilder &n) {
   return n.set(0, n.e.make<graph::NotOp>(n.e.equal(n.input(0), n.input(1))));
 }
 
+/// What is set in one of the two: those in either without those in both.
+static LogicalResult bitwiseXor(NodeBuilder &n) {
+  Value lhs = n.input(0), rhs = n.input(1);
+  return n.set(0, n.e.sub(n.e.make<graph::OrOp>({lhs, rhs}), n.e.make<graph::AndOp>({lhs, rhs})));
+}
+static LogicalResult bitwiseNot(NodeBuilder &n) {
+  Value x = n.input(0);
+  return n.set(0, n.e.sub(n.e.scalar(-1, x), x));
+}
+
 static LogicalResult isInf(NodeBuilder &n) {
   Emitter &e = n.e;
   Value x = n.input(0);
@@ -183,7 +193,7 @@ static LogicalResult dropout(NodeBuilder &n) {
   if (!isa<FloatType>(Emitter::elementOf(value)))
     return n.error() << "has an input of type " << Emitter::typeOf(value) << ", expected floating point";
   Value key = graph::getOrAddContext(llvm::cast<func::FuncOp>(e.builder.getBlock()->getParentOp()));
-  Value stream = e.constant(graph::dropoutStream(e.builder.getContext(), e.dropouts++));
+  Value stream = e.constant(graph::randomStream(e.builder.getContext(), e.randoms++));
   auto drop = [&](Value x) {
     return e.make<graph::DropoutOp>({x, key, stream}, e.attr("ratio", e.builder.getF64FloatAttr(*ratio)));
   };
@@ -198,13 +208,24 @@ static LogicalResult dropout(NodeBuilder &n) {
 ArrayRef<OpRow> elementwiseOps() {
   static const OpRow rows[] = {
       {"Abs", 13, kMaxOpset, unary<graph::AbsOp>},
+      {"Acos", 7, kMaxOpset, unary<graph::AcosOp>},
+      {"Acosh", 9, kMaxOpset, unary<graph::AcoshOp>},
       {"Add", 13, kMaxOpset, binary<graph::AddOp>},
       {"And", 7, kMaxOpset, binary<graph::AndOp>},
+      {"Asin", 7, kMaxOpset, unary<graph::AsinOp>},
+      {"Asinh", 9, kMaxOpset, unary<graph::AsinhOp>},
+      {"Atan", 7, kMaxOpset, unary<graph::AtanOp>},
+      {"Atanh", 9, kMaxOpset, unary<graph::AtanhOp>},
+      {"BitwiseAnd", 18, kMaxOpset, binary<graph::AndOp>},
+      {"BitwiseNot", 18, kMaxOpset, bitwiseNot},
+      {"BitwiseOr", 18, kMaxOpset, binary<graph::OrOp>},
+      {"BitwiseXor", 18, kMaxOpset, bitwiseXor},
       {"Cast", 13, kMaxOpset, cast},
       {"CastLike", 15, kMaxOpset, castLike},
       {"Div", 13, kMaxOpset, binary<graph::DivOp>},
       {"Ceil", 13, kMaxOpset, unary<graph::CeilOp>},
       {"Cos", 7, kMaxOpset, unary<graph::CosOp>},
+      {"Cosh", 9, kMaxOpset, unary<graph::CoshOp>},
       {"Dropout", 13, kMaxOpset, dropout},
       {"Equal", 13, kMaxOpset, binary<graph::EqualOp>},
       {"Erf", 13, kMaxOpset, unary<graph::ErfOp>},
@@ -233,6 +254,7 @@ ArrayRef<OpRow> elementwiseOps() {
       {"Sigmoid", 13, kMaxOpset, unary<graph::SigmoidOp>},
       {"Sign", 13, kMaxOpset, unary<graph::SignOp>},
       {"Sin", 7, kMaxOpset, unary<graph::SinOp>},
+      {"Sinh", 9, kMaxOpset, unary<graph::SinhOp>},
       {"Sqrt", 13, kMaxOpset, unary<graph::SqrtOp>},
       {"Sub", 13, kMaxOpset, binary<graph::SubOp>},
       {"Sum", 13, kMaxOpset, variadic<graph::AddOp>},

@@ -4,6 +4,7 @@
 #include "InputShapes.h"
 #include "MarkIndices.h"
 #include "OpTable.h"
+#include "Scopes.h"
 
 #include "dsopt/Dialect/Graph/Statistics.h"
 
@@ -13,6 +14,9 @@
 using namespace mlir;
 
 namespace dsopt::onnx_import {
+
+/// Nodes that branches and iterations of loops may be in all.
+static constexpr size_t kMaxUnrolled = 1 << 16;
 
 namespace {
 /// What is to be minimized: a value of the model, or a loss put on two of them.
@@ -57,15 +61,15 @@ private:
   LogicalResult makeFunction();
   LogicalResult bindInitializers(const onnx::NodeProto &node);
   LogicalResult buildNode(const onnx::NodeProto &node);
-  FailureOr<mlir::Value> buildLoss();
   FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
                                                 ArrayRef<Binding> inputs) override;
+  FailureOr<mlir::Value> buildLoss();
   mlir::Value readBinding(StringRef name);
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
   LogicalResult checkDeclarations();
   LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRef what);
-  LogicalResult addStatistics(SmallVectorImpl<mlir::Value> &results);
+  void addStatistics(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   void fillReport(ImportReport &report);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
@@ -86,6 +90,8 @@ private:
   /// The nodes that the loss needs, operands first.
   std::vector<const onnx::NodeProto *> nodes;
   llvm::StringSet<> needed;
+  /// Nodes of subgraphs built so far.
+  size_t unrolled = 0;
 };
 } // namespace
 
@@ -176,67 +182,21 @@ LogicalResult Importer::chooseLoss() {
 }
 
 LogicalResult Importer::orderNodes() {
-  enum : char { Unseen, Open, Done };
-  std::vector<char> states(file.graph().node_size(), Unseen);
-  std::vector<std::pair<int, int>> stack; // node, next input
-  auto visit = [&](const std::string &name, const onnx::NodeProto *user) -> LogicalResult {
-    if (name.empty() || file.findInitializer(name) >= 0 || findInput(name)) {
+  auto isGiven = [&](const std::string &name) {
+    bool given = file.findInitializer(name) >= 0 || findInput(name);
+    if (given)
       needed.insert(name);
-      return success();
-    }
-    auto producer = producers.find(name);
-    if (producer == producers.end())
-      return error() << (user ? describe(*user) : "the loss") << " reads '" << name
-                     << "', which nothing computes";
-    char &state = states[producer->second];
-    if (state == Open)
-      return error() << describe(*user) << " reads '" << name
-                     << "', which depends on it: the graph has a cycle";
-    if (state == Unseen) {
-      state = Open;
-      stack.push_back({producer->second, 0});
-    }
-    return success();
+    return given;
   };
-  auto require = [&](const std::string &name) -> LogicalResult {
-    if (failed(visit(name, nullptr)))
-      return failure();
-    while (!stack.empty()) {
-      auto [index, next] = stack.back();
-      const onnx::NodeProto &node = file.graph().node(index);
-      if (next == node.input_size()) {
-        states[index] = Done;
-        nodes.push_back(&node);
-        stack.pop_back();
-        continue;
-      }
-      ++stack.back().second;
-      if (failed(visit(node.input(next), &node)))
-        return failure();
-    }
-    return success();
-  };
-  for (const std::string &output : outputs)
-    if (failed(require(output)))
-      return failure();
+  std::vector<std::string> wanted = outputs;
   // The target of an attached loss may be new.
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
-    if (failed(require(loss.target)))
-      return failure();
-  // The model's own order is a better one to read, if it is an order at all.
-  std::vector<int> place(file.graph().node_size(), -1);
-  std::vector<const onnx::NodeProto *> own;
-  bool isOrdered = true;
-  for (int i = 0; i < file.graph().node_size(); ++i) {
-    if (states[i] != Done)
-      continue;
-    own.push_back(&file.graph().node(i));
-    for (const std::string &input : file.graph().node(i).input())
-      if (auto producer = producers.find(input); producer != producers.end() && producer->second >= i)
-        isOrdered = false;
-  }
-  if (isOrdered)
-    nodes = std::move(own);
+    wanted.push_back(loss.target);
+  auto ordered = onnx_import::orderNodes(
+      file.graph(), wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
+  if (failed(ordered))
+    return failure();
+  nodes = std::move(*ordered);
   return success();
 }
 
@@ -285,7 +245,7 @@ LogicalResult Importer::chooseModelType() {
 }
 
 LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
-  for (const std::string &name : node.input()) {
+  for (const std::string &name : readsOf(node)) {
     int index = name.empty() || bindings.count(name) ? -1 : file.findInitializer(name);
     if (index < 0)
       continue;
@@ -337,17 +297,29 @@ FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &
   Location outer = emitter.location;
   for (auto [value, binding] : llvm::zip_equal(graph.input(), inputs))
     bindings[value.name()] = binding;
-  for (const onnx::NodeProto &node : graph.node()) {
-    for (const std::string &name : node.input())
-      if (!name.empty() && !bindings.count(name) && file.findInitializer(name) < 0)
-        return error() << describe(node) << " reads '" << name << "', which nothing computes before it";
-    if (failed(buildNode(node)))
+  onnx::NodeProto reader; // for initializers that are outputs themselves
+  for (const onnx::ValueInfoProto &output : graph.output())
+    reader.add_input(output.name());
+  std::vector<std::string> wanted(reader.input().begin(), reader.input().end());
+  llvm::StringSet<> computed;
+  for (const onnx::NodeProto &node : graph.node())
+    computed.insert_range(node.output());
+  auto isGiven = [&](const std::string &name) { return !computed.contains(name); };
+  auto ordered = onnx_import::orderNodes(
+      graph, wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
+  if (failed(ordered) || failed(bindInitializers(reader)))
+    return failure();
+  unrolled += 1 + ordered->size();
+  if (unrolled > kMaxUnrolled)
+    return error() << "branches and iterations give more than " << kMaxUnrolled
+                   << " nodes; loops are unrolled, so a loop of so many iterations cannot be trained";
+  for (const onnx::NodeProto *node : *ordered)
+    if (failed(buildNode(*node)))
       return failure();
-  }
   emitter.location = outer;
   SmallVector<Binding> outputs;
-  for (const onnx::ValueInfoProto &output : graph.output())
-    outputs.push_back(bindings[output.name()]);
+  for (const std::string &name : wanted)
+    outputs.push_back(bindings[name]);
   return outputs;
 }
 
@@ -380,20 +352,28 @@ FailureOr<mlir::Value> Importer::buildLoss() {
                    << ", expected floating point" << (isClass ? " of rank 2 or more" : "");
   SmallVector<int64_t> rows(type.getShape());
   int64_t classAxis = type.getRank() - 1;
-  if (isClass)
+  bool isSoft = isClass && options.floatInputs.count(loss.target);
+  if (bindings.count(loss.target)) {
+    mlir::Value target = readBinding(loss.target);
+    if (!target)
+      return failure();
+    isSoft = isClass && isa<FloatType>(Emitter::elementOf(target));
+  }
+  if (isSoft && type.getRank() != 2)
+    return error() << "-loss=" << options.loss << " has probabilities as labels of logits of type " << type
+                   << ", expected rows and classes alone: which axis the classes are is not known";
+  if (isClass && !isSoft)
     rows.pop_back();
   if (bindings.count(loss.target)) {
     // Labels of PyTorch's images have the classes second.
     mlir::Value target = readBinding(loss.target);
-    if (!target)
-      return failure();
     SmallVector<int64_t> second(type.getShape());
     second.erase(second.begin() + 1);
     if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
       classAxis = 1;
   } else {
     OpBuilder &b = emitter.builder;
-    auto targetType = isClass ? RankedTensorType::get(rows, b.getI64Type()) : type;
+    auto targetType = isClass && !isSoft ? RankedTensorType::get(rows, b.getI64Type()) : type;
     unsigned index = function.getNumArguments();
     if (failed(function.insertArgument(
             index, targetType,
@@ -414,6 +394,13 @@ FailureOr<mlir::Value> Importer::buildLoss() {
   mlir::Value target = readBinding(loss.target);
   if (!target)
     return failure();
+  if (isSoft) {
+    if (Emitter::shapeOf(target) != type.getShape())
+      return error() << "-loss=" << options.loss << " has logits of type " << type << " and probabilities of type "
+                     << Emitter::typeOf(target) << " as labels, expected equal shapes";
+    mlir::Value result = softCrossEntropy(emitter, logSoftmax(emitter, output, 1), target, {}, "mean");
+    return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
+  }
   if (isClass) {
     mlir::Value result = crossEntropy(emitter, output, target, classAxis, /*ignoreIndex=*/-100, "mean");
     return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
@@ -456,19 +443,12 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
 }
 
 /// Statistics are results behind the loss.
-LogicalResult Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
-  llvm::DenseSet<StringAttr> seen;
+void Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
   for (const Emitter::Statistic &statistic : emitter.statistics) {
     graph::ParameterOp parameter = statistic.parameter;
-    if (!seen.insert(parameter.getSymNameAttr()).second)
-      return error()
-             << "running statistic '" << parameter.getModelName()
-             << "' belongs to two batch normalizations that train, expected one of its own for each (-untie='"
-             << parameter.getModelName() << "' takes apart what an exporter merged)";
     results.push_back(statistic.value);
     parameter->setAttr(graph::kStatisticAttr, emitter.builder.getUnitAttr());
   }
-  return success();
 }
 
 LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
@@ -594,8 +574,7 @@ LogicalResult Importer::run() {
   if (failed(result) || failed(checkLoss(*result)))
     return failure();
   SmallVector<mlir::Value> results{*result};
-  if (failed(addStatistics(results)))
-    return failure();
+  addStatistics(results);
   if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model && !options.batchNormIsSaid)
     emitWarning(location) << "the model has " << emitter.frozenNorms
                           << " batch normalizations in the form for inference, which exporters write for "

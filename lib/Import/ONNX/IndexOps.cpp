@@ -236,13 +236,61 @@ static LogicalResult nonZero(NodeBuilder &n) {
   return n.set(0, n.e.reshape(n.e.integers(places), {rank, count}));
 }
 
+/// By a constant only: the number of results is a shape.
+static LogicalResult compress(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value data = n.input(0);
+  FailureOr<SmallVector<int64_t>> condition = n.integers(1, "a condition");
+  if (!data || failed(condition))
+    return failure();
+  FailureOr<int64_t> axis = 0;
+  if (n.attribute("axis"))
+    axis = n.axis(n.integerAttr("axis", 0), Emitter::rankOf(data));
+  else
+    data = e.reshape(data, graph::numElements(data.getType()));
+  if (failed(axis))
+    return failure();
+  SmallVector<int64_t> places;
+  for (auto [place, holds] : llvm::enumerate(*condition))
+    if (holds)
+      places.push_back(place);
+  int64_t size = Emitter::shapeOf(data)[*axis];
+  if ((int64_t)condition->size() > size)
+    return n.error() << "has a condition of " << condition->size() << " elements for " << size
+                     << " of axis " << *axis << ", expected no more";
+  return n.set(0, e.gather(data, e.integers(places), *axis));
+}
+
+/// The first elements of each sequence, backwards; what is behind them stays.
+static LogicalResult reverseSequence(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value data = n.input(0), lengths = n.input(1);
+  if (!data || !lengths)
+    return failure();
+  int64_t time = n.integerAttr("time_axis", 0), batch = n.integerAttr("batch_axis", 1);
+  ArrayRef<int64_t> shape = Emitter::shapeOf(data);
+  if (shape.size() < 2 || time + batch != 1 || std::min(time, batch) != 0 ||
+      Emitter::shapeOf(lengths) != ArrayRef(shape[batch]) || !isa<IntegerType>(Emitter::elementOf(lengths)))
+    return n.error() << "has data of type " << Emitter::typeOf(data) << " and lengths of type "
+                     << Emitter::typeOf(lengths) << " for time_axis " << time << " and batch_axis " << batch
+                     << ", expected the axes 0 and 1, and a length for each of the batch";
+  SmallVector<int64_t> along(shape.size(), 1);
+  along[batch] = shape[batch];
+  Value length = e.reshape(e.convert(lengths, e.builder.getI64Type()), along);
+  Value place = e.counting(e.builder.getI64Type(), shape[time], time, shape.size());
+  Value from = e.where(e.less(place, length), e.sub(e.sub(length, place), e.scalar(1, place)), place);
+  return n.set(0, e.make<graph::GatherElementsOp>({data, e.expand(from, shape)}, e.attr("axis", time)));
+}
+
 ArrayRef<OpRow> indexOps() {
   static const OpRow rows[] = {
+      {"Compress", 11, kMaxOpset, compress},
       {"Gather", 13, kMaxOpset, gather<graph::GatherOp>},
       {"GatherElements", 13, kMaxOpset, gather<graph::GatherElementsOp>},
       {"GatherND", 12, kMaxOpset, gatherND},
       {"NonZero", 13, kMaxOpset, nonZero},
       {"OneHot", 11, kMaxOpset, oneHot},
+      {"ReverseSequence", 10, kMaxOpset, reverseSequence},
       {"ScatterElements", 13, kMaxOpset, scatterElements},
       {"ScatterND", 13, kMaxOpset, scatterND},
       {"TopK", 11, kMaxOpset, topK},

@@ -58,12 +58,12 @@ private:
 };
 
 InitializerUses::InitializerUses(ModelFile &file, Location location) : file(file), location(location) {
-  for (const onnx::NodeProto &node : file.graph().node()) {
+  forEachNode(file.graph(), [&](const onnx::NodeProto &node) {
     for (int i = 0; i < node.input_size(); ++i)
       readers[node.input(i)].push_back({&node, i});
     for (const std::string &output : node.output())
       producers[output] = &node;
-  }
+  });
 }
 
 static bool isView(const onnx::NodeProto &node, int input) {

@@ -3,6 +3,7 @@
 #include "Initializers.h"
 
 #include "NodeBuilder.h"
+#include "Scopes.h"
 #include "Tensors.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ModelFile.h"
+#include "Scopes.h"
 
 using namespace mlir;
 
@@ -66,7 +66,17 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
     }
     if (result.size() == kMaxNodes)
       return emitError(location) << "the model's functions give more than 2^20 nodes";
-    *result.Add() = node;
+    onnx::NodeProto &copy = *result.Add();
+    copy = node;
+    LogicalResult inlined = success();
+    forEachSubgraph(copy, [&](onnx::GraphProto &graph) {
+      Nodes inner;
+      if (failed(append(graph.node(), inner, depth)))
+        inlined = failure();
+      graph.mutable_node()->Swap(&inner);
+    });
+    if (failed(inlined))
+      return failure();
   }
   return success();
 }
@@ -130,18 +140,26 @@ LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionPro
   auto renamed = [&](const std::string &name) {
     return name.empty() ? name : names.try_emplace(name, prefix + name).first->second;
   };
-  for (const onnx::NodeProto &inner : function.node()) {
-    onnx::NodeProto &copy = *body.Add();
-    copy = inner;
-    copy.set_name(prefix + nodeName(inner));
-    for (std::string &name : *copy.mutable_input())
-      name = renamed(name);
-    for (std::string &name : *copy.mutable_output())
-      name = renamed(name);
-    auto *attributes = copy.mutable_attribute();
+  // A function's names are unique, those of its subgraphs too.
+  auto specialize = [&](auto &&self, onnx::NodeProto &inner) -> void {
+    inner.set_name(prefix + nodeName(inner));
+    auto *attributes = inner.mutable_attribute();
     for (int i = attributes->size(); i-- > 0;)
       if (!setAttribute((*attributes)[i], node, function))
         attributes->DeleteSubrange(i, 1);
+    forEachSubgraph(inner, [&](onnx::GraphProto &graph) {
+      for (onnx::NodeProto &nested : *graph.mutable_node())
+        self(self, nested);
+      renameValues(graph, renamed);
+    });
+  };
+  for (const onnx::NodeProto &inner : function.node()) {
+    onnx::NodeProto &copy = *body.Add();
+    copy = inner;
+    specialize(specialize, copy);
+    for (auto *values : {copy.mutable_input(), copy.mutable_output()})
+      for (std::string &name : *values)
+        name = renamed(name);
   }
   for (auto &[from, to] : aliases) {
     onnx::NodeProto &identity = *body.Add();

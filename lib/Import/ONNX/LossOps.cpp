@@ -77,6 +77,23 @@ Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis,
   return e.make<graph::DivOp>({sum, valid});
 }
 
+Value softCrossEntropy(Emitter &e, Value logarithms, Value probabilities, Value weights, StringRef reduction) {
+  if (!logarithms || !probabilities)
+    return {};
+  int64_t rank = Emitter::rankOf(logarithms), classes = Emitter::shapeOf(logarithms)[1];
+  Value shares = e.convert(probabilities, Emitter::elementOf(logarithms));
+  if (weights) {
+    SmallVector<int64_t> along(rank, 1);
+    along[1] = classes;
+    shares = e.mul(shares, e.reshape(weights, along));
+  }
+  Value losses = e.make<graph::NegOp>(e.sum(e.mul(logarithms, shares), 1, /*keepdims=*/false));
+  if (!losses || reduction == "none")
+    return losses;
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
+  return reduction == "sum" ? e.sum(losses, all, /*keepdims=*/false) : e.mean(losses, all, /*keepdims=*/false);
+}
+
 namespace {
 /// A loss's operands with classes last, and what else it says.
 struct LossNode {
@@ -106,6 +123,9 @@ static FailureOr<LossNode> lossNode(NodeBuilder &n) {
                        Emitter::elementOf(loss.weights) != Emitter::elementOf(loss.scores)))
     return n.error() << "has weights of type " << Emitter::typeOf(loss.weights)
                      << ", expected one for each of " << loss.classes << " classes";
+  // PyTorch's exporters write probabilities in the place of labels.
+  if (n.op() == "SoftmaxCrossEntropyLoss" && Emitter::typeOf(loss.labels) == Emitter::typeOf(loss.scores))
+    return loss;
   if (Emitter::shapeOf(loss.labels) != ArrayRef(loss.rows) ||
       !isa<IntegerType>(Emitter::elementOf(loss.labels)) || !isa<FloatType>(Emitter::elementOf(loss.scores)))
     return n.error() << "has scores of type " << Emitter::typeOf(loss.scores) << " and labels of type "
@@ -143,6 +163,11 @@ static LogicalResult softmaxCrossEntropyLoss(NodeBuilder &n) {
   FailureOr<LossNode> loss = lossNode(n);
   if (failed(loss))
     return failure();
+  if (isa<FloatType>(Emitter::elementOf(loss->labels))) {
+    Value logarithms = logSoftmax(n.e, loss->scores, 1);
+    Value result = softCrossEntropy(n.e, logarithms, loss->labels, loss->weights, loss->reduction);
+    return failure(failed(n.set(0, result)) || failed(n.set(1, logarithms)));
+  }
   if (!loss->weights && !n.wants(1))
     return n.set(0, crossEntropy(n.e, loss->scores, loss->labels, 1, loss->ignored, loss->reduction));
   Value logarithms = logSoftmax(n.e, loss->scores, 1);
@@ -152,6 +177,45 @@ static LogicalResult softmaxCrossEntropyLoss(NodeBuilder &n) {
 static LogicalResult negativeLogLikelihoodLoss(NodeBuilder &n) {
   FailureOr<LossNode> loss = lossNode(n);
   return failed(loss) ? failure() : n.set(0, weightedLoss(n, *loss, loss->scores));
+}
+
+LogicalResult ctcLoss(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value logs = n.input(0), targets = n.input(1), inputs = n.input(2), lengths = n.input(3);
+  if (!logs || !targets || !inputs || !lengths)
+    return failure();
+  StringRef reduction = n.stringAttr("reduction", "mean");
+  if (!llvm::is_contained({"mean", "sum", "none"}, reduction))
+    return n.error() << "has reduction '" << reduction << "', expected mean, sum or none";
+  Type element = Emitter::elementOf(logs), index = e.builder.getI64Type();
+  if (!isa<FloatType>(element))
+    return n.error() << "has log_probs of type " << Emitter::typeOf(logs) << ", expected floating point";
+  // One sample may come without its dimension.
+  bool isSingle = Emitter::rankOf(logs) == 2;
+  if (isSingle) {
+    logs = e.reshape(logs, {Emitter::shapeOf(logs)[0], 1, Emitter::shapeOf(logs)[1]});
+    inputs = e.reshape(inputs, 1);
+    lengths = e.reshape(lengths, 1);
+  }
+  if (!logs || Emitter::rankOf(logs) != 3 || !inputs || !lengths)
+    return logs ? n.error() << "has log_probs of type " << Emitter::typeOf(logs) << ", expected [T, N, C] or [T, C]"
+                : failure();
+  logs = e.convert(logs, e.builder.getF32Type());
+  lengths = e.convert(lengths, index);
+  SmallVector<NamedAttribute> attributes{e.attr("blank", n.integerAttr("blank", 0))};
+  if (n.integerAttr("zero_infinity", 0))
+    attributes.push_back(e.flag("zero_infinity"));
+  Value losses = e.shapedWith<graph::CtcOp>(
+      {logs, e.convert(targets, index), e.convert(inputs, index), lengths}, Emitter::shapeOf(logs)[1], attributes);
+  if (!losses)
+    return failure();
+  if (reduction == "mean")
+    losses = e.div(losses, e.convert(e.maximum(lengths, e.scalar(1, lengths)), Emitter::elementOf(losses)));
+  if (reduction == "none")
+    losses = isSingle ? e.reshape(losses, {}) : losses;
+  else
+    losses = reduction == "mean" ? e.mean(losses, 0, /*keepdims=*/false) : e.sum(losses, 0, /*keepdims=*/false);
+  return n.set(0, e.convert(losses, element));
 }
 
 ArrayRef<OpRow> lossOps() {

@@ -82,5 +82,12 @@ void dsopt::onnx_import::markBounds(ModuleOp module) {
       noteLookUp(gather);
     else if (auto nll = dyn_cast<graph::NllOp>(op))
       noteBound(nll.getLabels(), cast<ShapedType>(nll.getLogits().getType()).getDimSize(1), std::nullopt);
+    else if (auto ctc = dyn_cast<graph::CtcOp>(op)) {
+      auto logs = cast<ShapedType>(ctc.getLogs().getType());
+      auto targets = cast<ShapedType>(ctc.getTargets().getType());
+      noteBound(ctc.getTargets(), logs.getDimSize(2), std::nullopt);
+      noteBound(ctc.getInputLengths(), logs.getDimSize(0) + 1, std::nullopt);
+      noteBound(ctc.getTargetLengths(), targets.getShape().back() + 1, std::nullopt);
+    }
   });
 }

@@ -2,6 +2,8 @@
 
 #include "ModelFile.h"
 
+#include "Scopes.h"
+
 #include "dsopt/Interfaces/Globs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -200,13 +202,18 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
                                                     : "it holds no graph");
     return nullptr;
   }
-  if (failed(file->checkVersions(location)) ||
-      failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
+  if (failed(file->checkVersions(location)))
+    return nullptr;
+  uniteScopes(file->proto);
+  if (failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
     return nullptr;
 
   std::string name = llvm::sys::path::filename(path).str();
   for (auto [offset, length] : scanner.raw)
     file->extents.push_back(offset < 0 ? Extent() : Extent{name, offset, length, false});
+  int own = file->proto.graph().initializer_size();
+  liftInitializers(*file->proto.mutable_graph());
+  file->extents.resize(file->extents.size() + file->proto.graph().initializer_size() - own);
   if (failed(file->locateInitializers(weightsFolder, location)))
     return nullptr;
   return file;
@@ -397,7 +404,8 @@ LogicalResult untieInitializers(ModelFile &file, ArrayRef<std::string> globs, Lo
   // of such a copy is a use of the initializer.
   llvm::StringMap<std::string> source;
   llvm::StringMap<int> uses;
-  for (onnx::NodeProto &node : *file.model().mutable_graph()->mutable_node()) {
+  LogicalResult result = success();
+  forEachNode(*file.model().mutable_graph(), [&](onnx::NodeProto &node) {
     bool isIdentity = node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1;
     for (std::string &input : *node.mutable_input()) {
       auto copy = source.find(input);
@@ -414,12 +422,13 @@ LogicalResult untieInitializers(ModelFile &file, ArrayRef<std::string> globs, Lo
       if (use == 0)
         continue;
       if (file.findInitializer(input) >= 0)
-        return emitError(location) << "-untie cannot name a copy of '" << root << "' '" << input
-                                   << "': the model has that name already";
-      file.copyInitializer(initializer, input);
+        result = emitError(location) << "-untie cannot name a copy of '" << root << "' '" << input
+                                     << "': the model has that name already";
+      else
+        file.copyInitializer(initializer, input);
     }
-  }
-  return success();
+  });
+  return result;
 }
 
 } // namespace dsopt::onnx_import

@@ -260,8 +260,36 @@ static LogicalResult trilu(NodeBuilder &n) {
   return n.set(0, n.e.make<graph::WhereOp>({n.e.bools(keeps, {rows, columns}), value, zero}));
 }
 
+/// The middle of an axis, or zeros around it; of an odd number one more behind.
+static LogicalResult centerCropPad(NodeBuilder &n) {
+  Value value = n.input(0);
+  FailureOr<SmallVector<int64_t>> shape = n.integers(1, "a shape");
+  if (!value || failed(shape))
+    return failure();
+  int64_t rank = Emitter::rankOf(value);
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, rank)), lows(rank, 0), highs(rank, 0);
+  if (n.attribute("axes"))
+    axes = n.integersAttr("axes");
+  if (axes.size() != shape->size())
+    return n.error() << "has a shape of [" << *shape << "] for axes [" << axes << "], expected one size each";
+  for (auto [given, size] : llvm::zip(axes, *shape)) {
+    FailureOr<int64_t> axis = n.axis(given, rank);
+    if (failed(axis))
+      return failure();
+    if (size < 0 || size > kMaxElements)
+      return n.error() << "has a shape of [" << *shape << "], expected sizes of 0 to 2^40";
+    int64_t more = size - Emitter::shapeOf(value)[*axis];
+    lows[*axis] = more / 2;
+    highs[*axis] = more - more / 2;
+  }
+  return n.set(0, n.e.make<graph::PadOp>(value, {n.e.attr("lows", lows), n.e.attr("highs", highs),
+                                                 n.e.attr("value", n.e.builder.getZeroAttr(
+                                                                       Emitter::elementOf(value)))}));
+}
+
 ArrayRef<OpRow> movementOps() {
   static const OpRow rows[] = {
+      {"CenterCropPad", 18, kMaxOpset, centerCropPad},
       {"Concat", 13, kMaxOpset, concat},
       {"DepthToSpace", 13, kMaxOpset, depthToSpace},
       {"Pad", 13, kMaxOpset, pad},

@@ -263,16 +263,43 @@ Value NodeBuilder::input(int index) {
     error() << "has no input " << index << ", expected one";
     return {};
   }
-  Binding &binding = bindings[node.input(index)];
+  return read(bindings[node.input(index)], node.input(index));
+}
+
+Value NodeBuilder::read(const Binding &binding, StringRef name) {
   if (binding.sequence) {
-    error() << "reads sequence '" << node.input(index) << "' where a tensor is expected";
+    error() << "reads sequence '" << name << "' where a tensor is expected";
     return {};
   }
   if (binding.parameter)
     return e.read(binding);
   if (!binding.value)
-    error() << "reads '" << node.input(index) << "', an output that is not available";
+    error() << "reads '" << name << "', an output that is not available";
   return binding.value;
+}
+
+FailureOr<Binding> NodeBuilder::binding(int index) {
+  if (!has(index))
+    return error() << "has no input " << index << ", expected one";
+  return bindings[node.input(index)];
+}
+
+void NodeBuilder::bind(int output, Binding binding) {
+  if (wants(output))
+    bindings[node.output(output)] = std::move(binding);
+}
+
+const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
+  const onnx::AttributeProto *found = attribute(name);
+  if (!found || !found->has_g()) {
+    error() << "has no graph '" << name << "', expected one";
+    return nullptr;
+  }
+  if (found->g().input_size() != inputs) {
+    error() << "has a graph '" << name << "' of " << found->g().input_size() << " inputs, expected " << inputs;
+    return nullptr;
+  }
+  return &found->g();
 }
 
 DenseElementsAttr NodeBuilder::constant(int index, StringRef what) {
@@ -373,11 +400,10 @@ LogicalResult NodeBuilder::set(int output, std::vector<Value> sequence) {
 }
 
 LogicalResult NodeBuilder::alias(int index) {
-  if (!has(index))
-    return error() << "has no input " << index << ", expected one";
-  Binding binding = bindings[node.input(index)];
-  if (wants(0))
-    bindings[node.output(0)] = std::move(binding);
+  FailureOr<Binding> source = binding(index);
+  if (failed(source))
+    return failure();
+  bind(0, std::move(*source));
   return success();
 }
 
@@ -395,26 +421,6 @@ StringRef NodeBuilder::torchOperator() const {
       return entry.value();
     }
   return "";
-}
-
-const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
-  const onnx::AttributeProto *found = attribute(name);
-  if (!found || !found->has_g() || found->g().input_size() != inputs) {
-    error() << "has "
-            << (found && found->has_g() ? std::to_string(found->g().input_size()) + " inputs of graph"
-                                        : "no graph")
-            << " '" << name << "', expected one of " << inputs << " inputs";
-    return nullptr;
-  }
-  return &found->g();
-}
-
-Value NodeBuilder::read(const Binding &binding, StringRef name) {
-  if (binding.parameter)
-    return e.read(binding);
-  if (!binding.value)
-    error() << "reads '" << name << "', which is no tensor";
-  return binding.value;
 }
 
 const onnx::AttributeProto *NodeBuilder::attribute(StringRef name) const {

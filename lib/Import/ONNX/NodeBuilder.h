@@ -43,8 +43,8 @@ public:
 
   mlir::OpBuilder builder;
   mlir::Location location;
-  /// Random dropouts emitted so far; their numbers tell them apart.
-  int64_t dropouts = 0;
+  /// Random operations emitted so far; their numbers tell them apart.
+  int64_t randoms = 0;
   /// What each micro-batch contributes to a running statistic.
   struct Statistic {
     graph::ParameterOp parameter;
@@ -52,6 +52,8 @@ public:
     double momentum;
     /// Whether forward reads what the micro-batch before it left.
     bool sequential = false;
+    /// The names of the normalization's scale, bias, mean and variance.
+    std::array<std::string, 4> normalization;
   };
   std::vector<Statistic> statistics;
   /// Batch normalizations with running statistics that stay as they are.
@@ -90,14 +92,14 @@ public:
     return shapedWith<Op>(operand, shape, {}, element);
   }
   template <typename Op>
-  Value shapedWith(Value operand, ArrayRef<int64_t> shape, ArrayRef<mlir::NamedAttribute> attributes,
-                   Type element = {}) {
-    if (!operand || !checkShape(shape))
+  Value shapedWith(ArrayRef<Value> operands, ArrayRef<int64_t> shape,
+                   ArrayRef<mlir::NamedAttribute> attributes, Type element = {}) {
+    if (llvm::is_contained(operands, Value()) || !checkShape(shape))
       return {};
     if (!element)
-      element = elementOf(operand);
+      element = elementOf(operands.front());
     SmallVector<Value> results =
-        create(Op::getOperationName(), operand, RankedTensorType::get(shape, element), attributes);
+        create(Op::getOperationName(), operands, RankedTensorType::get(shape, element), attributes);
     return results.empty() ? Value() : results.front();
   }
 
@@ -268,8 +270,15 @@ public:
   mlir::FailureOr<SmallVector<Binding>> build(const onnx::GraphProto &graph, ArrayRef<Binding> inputs) {
     return subgraphs.buildSubgraph(graph, inputs);
   }
+  /// What an input stands for; fails with an error where it is missing.
+  mlir::FailureOr<Binding> binding(int index);
+  /// What a subgraph of the node reads under this name; null with an error where that is no tensor.
+  Value outer(StringRef name) { return read(bindings[name], name); }
+  /// The same; null where it is a parameter or no tensor.
+  Value outerValue(StringRef name) const { return bindings.lookup(name).value; }
   /// The value of a binding; null with an error where that is none.
   Value read(const Binding &binding, StringRef name);
+  void bind(int output, Binding binding);
 
   const onnx::AttributeProto *attribute(StringRef name) const;
   int64_t integerAttr(StringRef name, int64_t byDefault) const;

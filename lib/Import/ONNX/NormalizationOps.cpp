@@ -180,6 +180,37 @@ static Value forSamples(Emitter &e, Value channels, Value x) {
   return e.expand(channels, shape);
 }
 
+/// Notes what a micro-batch contributes to a running statistic. Where the model normalizes with the same
+/// scale, bias and statistics once more, the two contributions are folded one after the other: as one,
+/// m2 (m1 r + (1 - m1) c1) + (1 - m2) c2.
+static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, Value value, double momentum) {
+  Emitter &e = n.e;
+  Emitter::Statistic added{parameter, value, momentum, {}};
+  for (int i = 0; i < 4; ++i)
+    added.normalization[i] = n.inputName(i + 1).str();
+  auto known =
+      llvm::find_if(e.statistics, [&](const auto &other) { return other.parameter == parameter; });
+  if (known == e.statistics.end()) {
+    e.statistics.push_back(std::move(added));
+    return success();
+  }
+  const std::array<std::string, 4> &names = added.normalization;
+  bool isOne = known->normalization == names;
+  for (int i = 0; i < 4; ++i)
+    isOne &= llvm::count(names, names[i]) == 1;
+  if (!isOne)
+    return n.error() << "has running statistic '" << parameter.getSymName()
+                     << "', which belongs to two batch normalizations that train, expected one of its own for "
+                        "each (-untie='"
+                     << parameter.getSymName() << "' takes apart what an exporter merged)";
+  double left = known->momentum * momentum;
+  if (left < 1)
+    known->value = e.add(e.mul(known->value, e.scalar(momentum * (1 - known->momentum) / (1 - left), value)),
+                         e.mul(value, e.scalar((1 - momentum) / (1 - left), value)));
+  known->momentum = left;
+  return success(known->value != nullptr);
+}
+
 /// With given statistics, or with the batch's own. Those change the running statistics: as further outputs,
 /// as ONNX has it, and where they are parameters by what each micro-batch contributes, as PyTorch has it,
 /// whose running variance is the unbiased one.
@@ -225,9 +256,10 @@ static LogicalResult batchNormalization(NodeBuilder &n) {
       return failure();
     if (isTracked) {
       double unbiased = count > 1 ? (double)count / (count - 1) : 1;
-      e.statistics.push_back({statistics[0], e.reshape(ownMean, channels), momentum});
-      e.statistics.push_back(
-          {statistics[1], e.reshape(e.mul(ownVariance, e.scalar(unbiased, x)), channels), momentum});
+      Value variance = e.mul(ownVariance, e.scalar(unbiased, x));
+      if (failed(addStatistic(n, statistics[0], e.reshape(ownMean, channels), momentum)) ||
+          failed(addStatistic(n, statistics[1], e.reshape(variance, channels), momentum)))
+        return failure();
     }
     variance = choose(ownVariance, variance);
   } else {

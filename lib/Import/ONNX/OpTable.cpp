@@ -10,9 +10,10 @@ using Table = llvm::StringMap<llvm::StringMap<OpRow>>;
 static const Table &opTable() {
   static const Table *table = [] {
     auto *rows = new Table();
-    for (ArrayRef<OpRow> family : {activationOps(), attentionOps(), einsumOps(), elementwiseOps(), indexOps(),
-                                   lossOps(), movementOps(), normalizationOps(), productOps(), recurrentOps(),
-                                   reductionOps(), resizeOps(), sequenceOps(), shapeOps(), windowOps()})
+    for (ArrayRef<OpRow> family :
+         {activationOps(), attentionOps(), controlFlowOps(), einsumOps(), elementwiseOps(), fourierOps(),
+          indexOps(), lossOps(), movementOps(), normalizationOps(), productOps(), randomOps(), recurrentOps(),
+          reductionOps(), resizeOps(), samplingOps(), sequenceOps(), shapeOps(), windowOps()})
       for (const OpRow &row : family)
         (*rows)[""].try_emplace(row.name, row);
     for (const OpRow &row : dsoptOps())

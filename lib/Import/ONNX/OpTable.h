@@ -25,17 +25,21 @@ const OpRow *findOp(StringRef domain, StringRef name);
 // The rows of each family.
 ArrayRef<OpRow> activationOps();
 ArrayRef<OpRow> attentionOps();
+ArrayRef<OpRow> controlFlowOps();
 ArrayRef<OpRow> dsoptOps();
 ArrayRef<OpRow> einsumOps();
 ArrayRef<OpRow> elementwiseOps();
+ArrayRef<OpRow> fourierOps();
 ArrayRef<OpRow> indexOps();
 ArrayRef<OpRow> lossOps();
 ArrayRef<OpRow> movementOps();
 ArrayRef<OpRow> normalizationOps();
 ArrayRef<OpRow> productOps();
+ArrayRef<OpRow> randomOps();
 ArrayRef<OpRow> recurrentOps();
 ArrayRef<OpRow> reductionOps();
 ArrayRef<OpRow> resizeOps();
+ArrayRef<OpRow> samplingOps();
 ArrayRef<OpRow> sequenceOps();
 ArrayRef<OpRow> shapeOps();
 ArrayRef<OpRow> windowOps();
@@ -54,6 +58,13 @@ Value logSoftmax(Emitter &emitter, Value value, int64_t axis);
 /// classes are along `classAxis`; null after an error.
 Value crossEntropy(Emitter &emitter, Value logits, Value labels, int64_t classAxis,
                    std::optional<int64_t> ignoreIndex, StringRef reduction);
+/// CTCLoss of the domain dsopt: PyTorch's, with its inputs and options.
+LogicalResult ctcLoss(NodeBuilder &n);
+
+/// The mean (or sum, or none) over rows of the cross-entropy of logarithms of probabilities, with classes
+/// second, and of probabilities in the place of labels; of weighted classes, if there are weights.
+Value softCrossEntropy(Emitter &emitter, Value logarithms, Value probabilities, Value weights,
+                       StringRef reduction);
 
 } // namespace dsopt::onnx_import
 

@@ -4,6 +4,7 @@
 
 #include "NodeBuilder.h"
 #include "OpTable.h"
+#include "Scopes.h"
 
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Regex.h"
@@ -71,15 +72,16 @@ void ParameterRules::readMarks() {
 void ParameterRules::readUses() {
   // Where an exporter has merged equal initializers it writes an Identity for the others.
   llvm::StringMap<StringRef> copies;
-  for (const onnx::NodeProto &node : file.graph().node())
+  forEachNode(file.graph(), [&](const onnx::NodeProto &node) {
     if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1)
       copies[node.output(0)] = node.input(0);
+  });
   auto original = [&](StringRef name) {
     for (size_t left = copies.size(); left && copies.count(name); --left)
       name = copies[name];
     return name;
   };
-  for (const onnx::NodeProto &node : file.graph().node()) {
+  forEachNode(file.graph(), [&](const onnx::NodeProto &node) {
     StringRef op = node.op_type();
     // The first input is what the operator returns; then the buffers, and then what they become.
     if (node.domain() == kDsoptDomain && op == "UpdateBuffers")
@@ -99,7 +101,7 @@ void ParameterRules::readUses() {
         classWeights.insert(name);
       }
     }
-  }
+  });
 }
 
 /// Every glob of -train must name something that can be trained.

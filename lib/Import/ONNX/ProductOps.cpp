@@ -40,8 +40,42 @@ static LogicalResult gemm(NodeBuilder &n) {
   return n.set(0, sum);
 }
 
+/// The determinant of the rows from `row` on and these columns of `[batch, size, size]`: by the first of the
+/// rows (Laplace).
+static Value determinant(Emitter &e, Value x, int64_t row, ArrayRef<int64_t> columns) {
+  Value sum;
+  for (auto [i, column] : llvm::enumerate(columns)) {
+    Value factor = e.slice(e.slice(x, 1, row, 1), 2, column, 1);
+    SmallVector<int64_t> rest(columns);
+    rest.erase(rest.begin() + i);
+    Value term = rest.empty() ? factor : e.mul(factor, determinant(e, x, row + 1, rest));
+    sum = !sum ? term : i % 2 ? e.sub(sum, term) : e.add(sum, term);
+  }
+  return sum;
+}
+
+/// Matrices up to this size: terms grow with the factorial.
+static constexpr int64_t kMaxDeterminant = 4;
+
+static LogicalResult det(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  if (!x)
+    return failure();
+  ArrayRef<int64_t> shape = Emitter::shapeOf(x);
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.back() < 1 ||
+      shape.back() > kMaxDeterminant || !isa<FloatType>(Emitter::elementOf(x)))
+    return n.error() << "has an input of type " << Emitter::typeOf(x)
+                     << ", expected square matrices of floating point, of 1 to " << kMaxDeterminant << " rows";
+  int64_t size = shape.back(), batch = ShapedType::getNumElements(shape.drop_back(2));
+  SmallVector<int64_t> columns = llvm::to_vector(llvm::seq<int64_t>(0, size));
+  Value result = determinant(e, e.reshape(x, {batch, size, size}), 0, columns);
+  return n.set(0, e.reshape(result, shape.drop_back(2)));
+}
+
 ArrayRef<OpRow> productOps() {
   static const OpRow rows[] = {
+      {"Det", 11, kMaxOpset, det},
       {"Gemm", 13, kMaxOpset, gemm},
       {"MatMul", 13, kMaxOpset, matMul},
   };

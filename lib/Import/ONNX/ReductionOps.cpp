@@ -122,10 +122,37 @@ static LogicalResult cumSum(NodeBuilder &n) {
   return n.set(0, n.e.make<graph::CumSumOp>(value, attributes));
 }
 
+/// Running products: each element times the one before, times those two before, four and so on.
+static LogicalResult cumProd(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value value = n.input(0);
+  FailureOr<int64_t> given = value ? n.integer(1, "axis") : FailureOr<int64_t>();
+  FailureOr<int64_t> axis = failed(given) ? given : n.axis(*given, Emitter::rankOf(value));
+  if (failed(axis))
+    return failure();
+  Type element = Emitter::elementOf(value);
+  TypedAttr one = isa<FloatType>(element) ? TypedAttr(e.builder.getFloatAttr(element, 1))
+                                          : TypedAttr(e.builder.getIntegerAttr(element, 1));
+  bool reverse = n.integerAttr("reverse", 0);
+  int64_t size = Emitter::shapeOf(value)[*axis];
+  auto shifted = [&](Value x, int64_t by) {
+    SmallVector<int64_t> lows(Emitter::rankOf(x), 0), highs(lows);
+    (reverse ? highs : lows)[*axis] = by;
+    (reverse ? lows : highs)[*axis] = -by;
+    return e.make<graph::PadOp>(x, {e.attr("lows", lows), e.attr("highs", highs), e.attr("value", one)});
+  };
+  if (n.integerAttr("exclusive", 0) && size > 0)
+    value = shifted(value, 1);
+  for (int64_t by = 1; by < size && value; by *= 2)
+    value = e.mul(value, shifted(value, by));
+  return n.set(0, value);
+}
+
 ArrayRef<OpRow> reductionOps() {
   static const OpRow rows[] = {
       {"ArgMax", 13, kMaxOpset, arg<graph::ReduceMaxOp>},
       {"ArgMin", 13, kMaxOpset, arg<graph::ReduceMinOp>},
+      {"CumProd", 26, kMaxOpset, cumProd},
       {"CumSum", 11, kMaxOpset, cumSum},
       {"ReduceL1", 13, kMaxOpset, reduce<l1, 18>},
       {"ReduceL2", 13, kMaxOpset, reduce<l2, 18>},

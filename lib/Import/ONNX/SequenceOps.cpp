@@ -127,11 +127,156 @@ static LogicalResult sequenceConstruct(NodeBuilder &n) {
   return n.set(0, std::move(elements));
 }
 
+static LogicalResult sequenceEmpty(NodeBuilder &n) { return n.set(0, std::vector<Value>()); }
+
+/// The place that an input names, in a sequence of `size`; without the input the last.
+static FailureOr<int64_t> placeIn(NodeBuilder &n, int input, int64_t size, int64_t last) {
+  if (!n.has(input))
+    return last;
+  FailureOr<int64_t> position = n.integer(input, "position");
+  if (failed(position))
+    return failure();
+  int64_t place = *position < 0 ? *position + size : *position;
+  if (place < 0 || place > last)
+    return n.error() << "has position " << *position << " in a sequence of " << size;
+  return place;
+}
+
+static LogicalResult sequenceInsert(NodeBuilder &n) {
+  const std::vector<Value> *given = n.sequence(0);
+  Value value = n.input(1);
+  if (!given || !value)
+    return failure();
+  std::vector<Value> sequence = *given;
+  FailureOr<int64_t> place = placeIn(n, 2, sequence.size(), sequence.size());
+  if (failed(place))
+    return failure();
+  sequence.insert(sequence.begin() + *place, value);
+  return n.set(0, std::move(sequence));
+}
+
+static LogicalResult sequenceErase(NodeBuilder &n) {
+  const std::vector<Value> *given = n.sequence(0);
+  if (!given)
+    return failure();
+  std::vector<Value> sequence = *given;
+  FailureOr<int64_t> place = placeIn(n, 1, sequence.size(), (int64_t)sequence.size() - 1);
+  if (failed(place))
+    return failure();
+  if (sequence.empty())
+    return n.error() << "erases an element of an empty sequence";
+  sequence.erase(sequence.begin() + *place);
+  return n.set(0, std::move(sequence));
+}
+
+/// The value that consecutive slices along an axis are all of, null if they are none.
+static Value wholeOf(ArrayRef<Value> parts, int64_t axis) {
+  Value whole;
+  int64_t end = 0;
+  for (Value part : parts) {
+    auto slice = part.getDefiningOp<graph::SliceOp>();
+    if (!slice || (whole && whole != slice.getInput()))
+      return {};
+    whole = slice.getInput();
+    for (int64_t dim = 0; dim < Emitter::rankOf(whole); ++dim)
+      if (slice.getSteps()[dim] != 1 || slice.getStarts()[dim] != (dim == axis ? end : 0) ||
+          (dim != axis && slice.getSizes()[dim] != Emitter::shapeOf(whole)[dim]))
+        return {};
+    end += slice.getSizes()[axis];
+  }
+  return end == Emitter::shapeOf(whole)[axis] ? whole : Value();
+}
+
+static LogicalResult concatFromSequence(NodeBuilder &n) {
+  const std::vector<Value> *sequence = n.sequence(0);
+  if (!sequence)
+    return failure();
+  if (sequence->empty())
+    return n.error() << "joins an empty sequence, expected one element or more";
+  bool isNew = n.integerAttr("new_axis", 0) != 0;
+  FailureOr<int64_t> axis = n.axis(n.integerAttr("axis", 0), Emitter::rankOf(sequence->front()) + isNew);
+  if (failed(axis))
+    return failure();
+  SmallVector<Value> parts(sequence->begin(), sequence->end());
+  if (isNew)
+    for (Value &part : parts) {
+      SmallVector<int64_t> shape(Emitter::shapeOf(part));
+      shape.insert(shape.begin() + *axis, 1);
+      part = n.e.reshape(part, shape);
+    }
+  if (Value whole = isNew ? Value() : wholeOf(parts, *axis))
+    return n.set(0, whole);
+  return n.set(0, parts.size() == 1 ? parts.front() : n.e.concat(parts, *axis));
+}
+
+/// A graph for each element, of which each output becomes a sequence.
+static LogicalResult sequenceMap(NodeBuilder &n) {
+  const onnx::GraphProto *body = n.graph("body", n.numInputs());
+  const std::vector<Value> *elements = body ? n.sequence(0) : nullptr;
+  if (!elements)
+    return failure();
+  if (body->output_size() != n.numOutputs())
+    return n.error() << "has a body of " << body->output_size() << " outputs, expected " << n.numOutputs();
+  std::vector<std::vector<Value>> results(n.numOutputs());
+  for (size_t i = 0, count = elements->size(); i < count; ++i) {
+    SmallVector<Binding> inputs;
+    for (int k = 0; k < n.numInputs(); ++k) {
+      FailureOr<Binding> given = n.binding(k);
+      if (failed(given))
+        return failure();
+      if (given->sequence) {
+        if (given->sequence->size() != count)
+          return n.error() << "has sequences of " << count << " and " << given->sequence->size()
+                           << " elements, expected as many in each";
+        given = Binding{(*given->sequence)[i], {}, {}};
+      }
+      inputs.push_back(std::move(*given));
+    }
+    FailureOr<SmallVector<Binding>> outputs = n.build(*body, inputs);
+    if (failed(outputs))
+      return failure();
+    for (auto [k, output] : llvm::enumerate(*outputs)) {
+      results[k].push_back(n.read(output, body->output(k).name()));
+      if (!results[k].back())
+        return failure();
+    }
+  }
+  for (auto [k, result] : llvm::enumerate(results))
+    if (failed(n.set(k, std::move(result))))
+      return failure();
+  return success();
+}
+
+/// What may be missing: known when the model is compiled.
+static LogicalResult optional(NodeBuilder &n) {
+  if (n.has(0))
+    return n.alias(0);
+  n.bind(0, {});
+  return success();
+}
+static LogicalResult optionalHasElement(NodeBuilder &n) {
+  bool has = n.has(0);
+  if (has) {
+    FailureOr<Binding> given = n.binding(0);
+    has = given->value || given->parameter || given->sequence;
+  }
+  return n.set(0, n.e.bools(has, {}));
+}
+static LogicalResult optionalGetElement(NodeBuilder &n) { return n.alias(0); }
+
 ArrayRef<OpRow> sequenceOps() {
   static const OpRow rows[] = {
+      {"ConcatFromSequence", 11, kMaxOpset, concatFromSequence},
+      {"Optional", 15, kMaxOpset, optional},
+      {"OptionalGetElement", 15, kMaxOpset, optionalGetElement},
+      {"OptionalHasElement", 15, kMaxOpset, optionalHasElement},
       {"SequenceAt", 11, kMaxOpset, sequenceAt},
       {"SequenceConstruct", 11, kMaxOpset, sequenceConstruct},
+      {"SequenceEmpty", 11, kMaxOpset, sequenceEmpty},
+      {"SequenceErase", 11, kMaxOpset, sequenceErase},
+      {"SequenceInsert", 11, kMaxOpset, sequenceInsert},
       {"SequenceLength", 11, kMaxOpset, sequenceLength},
+      {"SequenceMap", 17, kMaxOpset, sequenceMap},
       {"Split", 13, kMaxOpset, split},
       {"SplitToSequence", 11, kMaxOpset, splitToSequence},
   };

@@ -84,37 +84,31 @@ template <typename T, typename Values> static std::string narrow(const Values &v
   return bytes;
 }
 
-FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, RankedTensorType type, const Twine &what,
-                                  Location location) {
-  std::string bytes;
+/// The bytes that the typed fields stand for.
+static std::string fieldBytes(const onnx::TensorProto &tensor, int64_t elementBytes) {
   switch (tensor.data_type()) {
   case onnx::TensorProto::FLOAT:
-    bytes = narrow<float>(tensor.float_data());
-    break;
+    return narrow<float>(tensor.float_data());
   case onnx::TensorProto::DOUBLE:
-    bytes = narrow<double>(tensor.double_data());
-    break;
+    return narrow<double>(tensor.double_data());
   case onnx::TensorProto::INT64:
-    bytes = narrow<int64_t>(tensor.int64_data());
-    break;
+    return narrow<int64_t>(tensor.int64_data());
   case onnx::TensorProto::UINT64:
-    bytes = narrow<uint64_t>(tensor.uint64_data());
-    break;
+    return narrow<uint64_t>(tensor.uint64_data());
   case onnx::TensorProto::UINT32:
-    bytes = narrow<uint32_t>(tensor.uint64_data());
-    break;
+    return narrow<uint32_t>(tensor.uint64_data());
   case onnx::TensorProto::INT32:
-    bytes = narrow<int32_t>(tensor.int32_data());
-    break;
+    return narrow<int32_t>(tensor.int32_data());
   default: // all others are in int32_data, floats as their bits
-    switch (graph::elementBytes(type.getElementType())) {
-    case 1:
-      bytes = narrow<uint8_t>(tensor.int32_data());
-      break;
-    default:
-      bytes = narrow<uint16_t>(tensor.int32_data());
-    }
+    return elementBytes == 1 ? narrow<uint8_t>(tensor.int32_data()) : narrow<uint16_t>(tensor.int32_data());
   }
+}
+
+FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, RankedTensorType type, const Twine &what,
+                                  Location location) {
+  // Only the raw data of the model's own initializers stays in the file.
+  std::string bytes = tensor.has_raw_data() ? tensor.raw_data()
+                                            : fieldBytes(tensor, graph::elementBytes(type.getElementType()));
   if ((int64_t)bytes.size() != graph::numBytes(type))
     return emitError(location) << what << " has " << bytes.size() << " bytes of data, expected "
                                << graph::numBytes(type) << " for " << type;

@@ -372,15 +372,101 @@ template <typename Op> static LogicalResult globalPool(NodeBuilder &n) {
   return n.set(0, n.e.make<Op>(x, attributes));
 }
 
+static LogicalResult globalLpPool(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = image(n);
+  if (!x)
+    return failure();
+  double p = n.integerAttr("p", 2);
+  Value powers = e.make<graph::PowOp>({e.make<graph::AbsOp>(x), e.scalar(p, x)});
+  Value sums = e.sum(powers, llvm::to_vector(llvm::seq<int64_t>(2, Emitter::rankOf(x))));
+  return n.set(0, e.make<graph::PowOp>({sums, e.scalar(1 / p, x)}));
+}
+
+/// What windows hold, added where they lie.
+static LogicalResult col2Im(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = n.input(0);
+  auto sizes = n.integers(1, "image_shape"), kernel = n.integers(2, "block_shape");
+  if (!x || failed(sizes) || failed(kernel))
+    return failure();
+  Highs highs;
+  FailureOr<Windows> w = windowsOf(n, *sizes, *kernel, highs);
+  if (failed(w))
+    return failure();
+  ArrayRef<int64_t> shape = Emitter::shapeOf(x);
+  int64_t taps = product(*kernel);
+  if (shape.size() != 3 || shape[1] % taps || shape[2] != product(w->counts))
+    return n.error() << "has an input of type " << Emitter::typeOf(x) << ", expected [batch, channels times "
+                     << taps << ", " << product(w->counts) << "]";
+  int64_t channels = shape[1] / taps;
+  Value columns = e.transpose(e.reshape(x, {shape[0], channels, taps, shape[2]}), {0, 1, 3, 2});
+  SmallVector<int64_t> placed{shape[0], channels}, result{shape[0], channels};
+  llvm::append_range(placed, w->counts);
+  llvm::append_range(placed, *kernel);
+  llvm::append_range(result, *sizes);
+  return n.set(0, e.shapedWith<graph::WindowsSumOp>(e.reshape(columns, placed), result,
+                                                    {e.attr("axis", 2), e.attr("strides", ArrayRef(w->strides)),
+                                                     e.attr("dilations", ArrayRef(w->dilations)),
+                                                     e.attr("lows", ArrayRef(w->lows))}));
+}
+
+/// What a max pool has kept, at the places it came from; zero elsewhere.
+static LogicalResult maxUnpool(NodeBuilder &n) {
+  Emitter &e = n.e;
+  Value x = image(n), places = n.input(1);
+  if (!x || !places)
+    return failure();
+  ArrayRef<int64_t> shape = Emitter::shapeOf(x);
+  size_t rank = shape.size() - 2;
+  SmallVector<int64_t> kernel = n.integersAttr("kernel_shape");
+  auto strides = n.integersAttr("strides", rank, 1), pads = n.integersAttr("pads", 2 * rank, 0);
+  if (failed(strides) || failed(pads))
+    return failure();
+  if (kernel.size() != rank || Emitter::shapeOf(places) != shape)
+    return n.error() << "has an input of type " << Emitter::typeOf(x) << ", places of type "
+                     << Emitter::typeOf(places) << " and a kernel of [" << kernel
+                     << "], expected a place for each element and a size for each dimension";
+  SmallVector<int64_t> whole(shape.take_front(2)), asked;
+  for (size_t i = 0; i < rank; ++i)
+    whole.push_back((shape[2 + i] - 1) * (*strides)[i] + kernel[i] - (*pads)[i] - (*pads)[i + rank]);
+  asked = whole;
+  if (n.has(2)) {
+    FailureOr<SmallVector<int64_t>> given = n.integers(2, "an output_shape");
+    if (failed(given))
+      return failure();
+    asked = *given;
+  }
+  for (size_t i = 0; i < rank + 2; ++i)
+    if (whole[i] < 1 || asked.size() != rank + 2 || asked[i] < whole[i])
+      return n.error() << "gives a tensor of [" << asked << "] for elements of [" << whole
+                       << "], expected 1 or more and no smaller ones";
+  int64_t all = product(whole), count = product(shape);
+  Value zeros = e.splat(Emitter::elementOf(x), 0, {all, 1});
+  Value placed = e.make<graph::ScatterOp>({zeros, e.reshape(places, count), e.reshape(x, {count, 1})},
+                                          e.attr("mode", e.builder.getStringAttr("set")));
+  SmallVector<int64_t> lows(rank + 2, 0), behind;
+  for (auto [size, own] : llvm::zip(asked, whole))
+    behind.push_back(size - own);
+  Value result = e.reshape(placed, whole);
+  if (asked != whole)
+    result = e.make<graph::PadOp>(result, {e.attr("lows", lows), e.attr("highs", behind),
+                                           e.attr("value", e.builder.getZeroAttr(Emitter::elementOf(x)))});
+  return n.set(0, result);
+}
+
 ArrayRef<OpRow> windowOps() {
   static const OpRow rows[] = {
       {"AveragePool", 7, kMaxOpset, averagePool},
+      {"Col2Im", 18, kMaxOpset, col2Im},
       {"Conv", 11, kMaxOpset, conv},
       {"ConvTranspose", 11, kMaxOpset, convTranspose},
       {"GlobalAveragePool", 1, kMaxOpset, globalPool<graph::ReduceMeanOp>},
+      {"GlobalLpPool", 2, kMaxOpset, globalLpPool},
       {"GlobalMaxPool", 1, kMaxOpset, globalPool<graph::ReduceMaxOp>},
       {"LpPool", 11, kMaxOpset, lpPool},
       {"MaxPool", 12, kMaxOpset, maxPool},
+      {"MaxUnpool", 11, kMaxOpset, maxUnpool},
   };
   return rows;
 }

@@ -18,7 +18,8 @@ namespace dsopt::runtime {
 [[gnu::used, gnu::retain]] static void *const abi[] = {
     reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_gemm),
     reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
-    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate)};
+    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
+    reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 
 /// Threads that share CPUs with others do not spin.
 static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }

@@ -85,10 +85,15 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
         if (origins.of(operand) == Origin::Activation)
           lastUse[storage(operand)] = index;
     };
+    // Statistics stay where they are made, and what is made for them alone counts nothing.
+    llvm::DenseSet<Operation *> counted{terminator->getOperand(0).getDefiningOp()};
+    for (Operation *op : llvm::reverse(ops))
+      if (counted.contains(op))
+        for (Value operand : op->getOperands())
+          counted.insert(operand.getDefiningOp());
     for (auto [index, op] : llvm::enumerate(ops))
-      if (!isa<graph::ReshapeOp>(op))
+      if (!isa<graph::ReshapeOp>(op) && counted.contains(op))
         use(op->getOperands(), index);
-    // Statistics stay where they are made.
     use(terminator->getOperands().take_front(), ops.size());
     std::vector<Live> live(ops.size() + 1);
     for (auto [index, op] : llvm::enumerate(ops))

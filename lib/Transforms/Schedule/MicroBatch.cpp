@@ -229,7 +229,11 @@ void Reader::placeStatistics() {
   for (const StatisticInfo &statistic : result.statistics) {
     ValueInfo &value = result.values[statistic.value];
     BucketInfo &bucket = result.buckets[statistic.target.bucket];
-    bucket.useStages[0] = value.stage;
+    // Evaluation reads it in every block that uses it.
+    for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
+      for (auto [stage, blocks] : llvm::enumerate(result.stageBlocks))
+        if (blocks.first <= block && block < blocks.second)
+          bucket.useStages[use] = stage;
     // One value may be the mean of two normalizations.
     if (value.statistic >= 0)
       continue;

@@ -79,8 +79,11 @@ private:
   exec::RefAttr statistics();
   void gatherStatistics();
   void foldStatistics();
+  /// What is folded here and read by the evaluation of other stages.
+  void sendStatistics();
   void writeUpdate(BucketInfo &bucket);
-  void writeNewParameters(BucketInfo &bucket);
+  /// From the stage that has changed them to others that use them.
+  void writeNewParameters(BucketInfo &bucket, int64_t from);
   void writeFinish();
 
   /// The buffer BUCKET.SUFFIX of elements of a type: the whole bucket, or a slice of it.

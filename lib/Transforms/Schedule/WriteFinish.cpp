@@ -81,7 +81,7 @@ void PositionWriter::finishBucket(BucketInfo &bucket) {
   if (batch.clip)
     return;
   writeUpdate(bucket);
-  writeNewParameters(bucket);
+  writeNewParameters(bucket, bucket.owner);
 }
 
 void PositionWriter::writeAgree() {
@@ -130,6 +130,14 @@ void PositionWriter::foldStatistics() {
                    Builder(out.context).getF64ArrayAttr(momenta), bytes, Stream::Compute);
 }
 
+void PositionWriter::sendStatistics() {
+  for (const StatisticInfo &statistic : graph.statistics) {
+    BucketInfo &bucket = graph.buckets[statistic.target.bucket];
+    if (bucket.stages.size() > 1 && isHere(bucket))
+      writeNewParameters(bucket, graph.values[statistic.value].stage);
+  }
+}
+
 void PositionWriter::writeUpdate(BucketInfo &bucket) {
   // At stages 1 and 2 the parameters are whole and the optimizer's state is not;
   // at stage 1 the gradient is whole as well.
@@ -146,14 +154,14 @@ void PositionWriter::writeUpdate(BucketInfo &bucket) {
                      sliced ? bucket.slice : bucket.padded, sliced, Stream::Compute);
 }
 
-void PositionWriter::writeNewParameters(BucketInfo &bucket) {
+void PositionWriter::writeNewParameters(BucketInfo &bucket, int64_t from) {
   int64_t part = bucket.wholeParameters() && bucket.ranks > 1 ? bucket.sliceBytes() : 0;
   RefAttr slice = out.ref(parameters(bucket), 0, 0, part), whole = out.ref(parameters(bucket));
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](StringRef traffic) {
     out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), Stream::Comm);
   };
-  if (bucket.owner == stage) {
+  if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
         out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, "tied", Stream::Send);
@@ -161,7 +169,7 @@ void PositionWriter::writeNewParameters(BucketInfo &bucket) {
       gather("all_gather");
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), bucket.owner, tag, "tied", Stream::Recv);
+  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, "tied", Stream::Recv);
   if (bucket.ranks > 1 && bucket.wholeParameters())
     gather("tied");
 }
@@ -186,9 +194,10 @@ void PositionWriter::writeFinish() {
   gatherStatistics();
   writeAgree();
   foldStatistics();
+  sendStatistics();
   for (BucketInfo *bucket : updates)
     if (bucket->owner == stage)
       writeUpdate(*bucket);
   for (BucketInfo *bucket : updates)
-    writeNewParameters(*bucket);
+    writeNewParameters(*bucket, bucket->owner);
 }

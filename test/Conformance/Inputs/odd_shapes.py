@@ -54,7 +54,10 @@ def case(op, *inputs, outputs=1, opset=23, **attributes):
 
 
 for shape in ((7, 1, 5), (1, 13)):
-    for op in "Abs Cos Elu Celu Erf Exp Gelu HardSigmoid HardSwish Identity LeakyRelu Mish Neg Relu Selu Shrink Sigmoid Sin Softplus Softsign Tan Tanh ThresholdedRelu".split():
+    for op in "Acos Asin Atanh".split():
+        case(op, real(*shape, low=-0.9, high=0.9))
+    case("Acosh", real(*shape, low=1.2, high=3))
+    for op in "Abs Asinh Atan Cosh Sinh Cos Elu Celu Erf Exp Gelu HardSigmoid HardSwish Identity LeakyRelu Mish Neg Relu Selu Shrink Sigmoid Sin Softplus Softsign Tan Tanh ThresholdedRelu".split():
         case(op, real(*shape, low=-1.4, high=1.4))
     case("Gelu", real(*shape), approximate="tanh")
     case("Swish", real(*shape), opset=24, alpha=1.7)
@@ -142,6 +145,39 @@ for shape in ((1, 6, 1, 7), (3, 2, 5, 3)):
     case("Conv", real(*shape), real(4, channels // 2, 1, 3), real(4), group=2, pads=[0, 1, 0, 1])
     case("ConvTranspose", real(*shape), real(channels, 3, 2, 1), strides=[2, 1])
     case("Resize", real(*shape), None, None, whole(*shape[:2], 7, 11), mode="linear")
+case("AffineGrid", real(3, 2, 3), whole(3, 1, 7, 1))
+case("AffineGrid", real(1, 3, 4), whole(1, 2, 1, 5, 3), align_corners=1)
+for mode in ("linear", "cubic", "nearest"):
+    for padding in ("zeros", "border", "reflection"):
+        case("GridSample", real(1, 3, 5, 7), real(1, 11, 1, 2, low=-1.3, high=1.3), mode=mode, padding_mode=padding)
+        case("GridSample", real(3, 1, 7, 5), real(3, 1, 2, 2, low=-0.9, high=0.9), mode=mode, padding_mode=padding, align_corners=1)
+case("GridSample", real(1, 2, 3, 5, 7), real(1, 3, 1, 2, 3, low=-1.2, high=1.2))
+case("DeformConv", real(1, 4, 5, 7), real(6, 2, 3, 1), real(1, 6, 3, 7), real(6), real(1, 3, 3, 7), group=2)
+case("DeformConv", real(3, 2, 5, 1), real(1, 2, 2, 1), real(3, 8, 2, 1), offset_group=2, strides=[2, 1], kernel_shape=[2, 1])
+case("Col2Im", real(1, 6, 15), whole(5, 7), whole(1, 3), strides=[1, 2])
+case("Col2Im", real(3, 4, 8), whole(7, 1), whole(2, 1), dilations=[1, 1], pads=[1, 0, 1, 0])
+case("CenterCropPad", real(7, 1, 5), whole(4, 3, 8))
+case("CenterCropPad", real(1, 13), whole(5), axes=[-1])
+case("Compress", real(7, 1, 5), np.array([0, 1, 1, 0, 1], np.bool_), axis=2)
+case("Compress", real(1, 13), np.array([1, 0, 1, 1], np.bool_))
+case("CumProd", real(7, 1, 5), np.array(0, np.int64), opset=26, exclusive=1)
+case("CumProd", real(1, 13), np.array(1, np.int64), opset=26, reverse=1)
+for size in (1, 2, 3, 4):
+    case("Det", real(1, 5, size, size))
+for points, factors in ((7, None), (13, 11), (131 * 2, None), (144, None)):
+    for inverse in (0, 1):
+        length = None if factors is None else np.array(factors, np.int64)
+        case("DFT", real(1, points, 3, 2), length, np.array(1, np.int64), inverse=inverse)
+        case("DFT", real(3, points, 1 + inverse), length, opset=20, inverse=inverse, onesided=1)
+case("DFT", real(1, 3, 7, 1), opset=17, axis=2, onesided=1)
+case("STFT", real(1, 29, 1), np.array(5, np.int64), real(7))
+case("STFT", real(3, 17, 2), np.array(3, np.int64), None, np.array(8, np.int64), onesided=0)
+case("GlobalLpPool", positive(1, 6, 1, 7))
+case("GlobalLpPool", positive(3, 2, 5), p=3)
+case("MaxUnpool", apart(1, 1, 3, 5), np.arange(15).reshape(1, 1, 3, 5) * 2, kernel_shape=[1, 2], strides=[1, 2])
+case("MaxUnpool", apart(1, 3, 5), (np.arange(15) * 3).reshape(1, 3, 5), whole(1, 3, 17), kernel_shape=[3], strides=[3])
+case("ReverseSequence", real(5, 3, 1), whole(5, 1, 3))
+case("ReverseSequence", real(1, 13), whole(7), time_axis=1, batch_axis=0)
 for rows, sequence, batch, size, hidden in ((1, 5, 1, 7, 3), (1, 1, 3, 2, 5)):
     for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
         case(op, real(sequence, batch, size), real(rows, gates * hidden, size), real(rows, gates * hidden, hidden),

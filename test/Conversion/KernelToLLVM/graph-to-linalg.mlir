@@ -47,6 +47,19 @@ func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4
   return %0 : tensor<8x4xf32>
 }
 
+// A number from the upper 24 bits of its word.
+// CHECK-LABEL: func.func private @uniform
+// CHECK: linalg.generic
+// CHECK: linalg.index 1
+// CHECK: arith.shrui
+// CHECK: arith.sitofp
+// CHECK: arith.mulf
+func.func private @uniform(%k: tensor<5xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  %0 = graph.uniform %k, %s : (tensor<5xi32>, tensor<2xi32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
 // Dropout's words follow from the element's place; a select, no branch.
 // CHECK-LABEL: func.func private @dropout
 // CHECK: linalg.generic

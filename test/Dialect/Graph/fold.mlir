@@ -413,6 +413,17 @@ func.func @scatters() -> (tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>) {
   return %0, %1, %2 : tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>
 }
 
+// CHECK-LABEL: @bits(
+// CHECK-DAG: graph.constant dense<[8, -6]> : tensor<2xi32>
+// CHECK-DAG: graph.constant dense<[14, -1]> : tensor<2xi32>
+func.func @bits() -> (tensor<2xi32>, tensor<2xi32>) {
+  %x = graph.constant dense<[12, -2]> : tensor<2xi32>
+  %y = graph.constant dense<[10, -5]> : tensor<2xi32>
+  %0 = graph.and %x, %y : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+  %1 = graph.or %x, %y : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+  return %0, %1 : tensor<2xi32>, tensor<2xi32>
+}
+
 // Words 0x65dcab86, 0xa9325d35, 0x25141772 and 0xb6175bf7 in training; nothing is dropped outside of it.
 // CHECK-LABEL: @dropout(
 // CHECK-DAG: %[[Y:.*]] = graph.constant dense<[0.000000e+00, 4.000000e+00, 0.000000e+00, 8.000000e+00]> : tensor<4xf32>

@@ -511,6 +511,30 @@ func.func @dropout_key(%x: tensor<4xf32>, %k: tensor<4xi32>, %s: tensor<2xi32>) 
 
 // -----
 
+func.func @uniform_key(%k: tensor<4xi32>, %s: tensor<2xi32>) {
+  // expected-error @below {{'graph.uniform' op has a key of type 'tensor<4xi32>', expected 'tensor<5xi32>'}}
+  %0 = graph.uniform %k, %s : (tensor<4xi32>, tensor<2xi32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @uniform_type(%k: tensor<5xi32>, %s: tensor<2xi32>) {
+  // expected-error @below {{'graph.uniform' op has a result of type 'tensor<4xf64>', expected f32}}
+  %0 = graph.uniform %k, %s : (tensor<5xi32>, tensor<2xi32>) -> tensor<4xf64>
+  return
+}
+
+// -----
+
+func.func @bits(%x: tensor<4xf32>) {
+  // expected-error @below {{'graph.and' op has operands of element type 'f32', expected integers or i1}}
+  %0 = graph.and %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @dropout_ratio(%x: tensor<4xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) {
   // expected-error @below {{'graph.dropout' op has ratio 1.5}}
   %0 = graph.dropout %x, %k, %s {ratio = 1.5 : f64} : (tensor<4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<4xf32>

@@ -32,6 +32,33 @@ func.func @state(%x: tensor<4x5xf32>) {
 func.func @random(%x: tensor<2x3xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) {
   // CHECK: graph.dropout %arg0, %arg1, %arg2 {ratio = 1.000000e-01 : f64} : (tensor<2x3xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
   %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<2x3xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  // CHECK: graph.uniform %arg1, %arg2 : (tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  %1 = graph.uniform %k, %s : (tensor<5xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: @inverse
+func.func @inverse(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>) {
+  // CHECK: graph.acos
+  %0 = graph.acos %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.acosh
+  %1 = graph.acosh %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.asin
+  %2 = graph.asin %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.asinh
+  %3 = graph.asinh %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.atan
+  %4 = graph.atan %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.atanh
+  %5 = graph.atanh %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.cosh
+  %6 = graph.cosh %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.sinh
+  %7 = graph.sinh %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: graph.and %arg1, %arg1 : (tensor<2x3xi64>, tensor<2x3xi64>) -> tensor<2x3xi64>
+  %8 = graph.and %i, %i : (tensor<2x3xi64>, tensor<2x3xi64>) -> tensor<2x3xi64>
+  // CHECK: graph.or %arg1, %arg1 : (tensor<2x3xi64>, tensor<2x3xi64>) -> tensor<2x3xi64>
+  %9 = graph.or %i, %i : (tensor<2x3xi64>, tensor<2x3xi64>) -> tensor<2x3xi64>
   return
 }
 

@@ -278,6 +278,19 @@ def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {
                        UnitAttr:$weight_into_gradient, UnitAttr:$bias_into_gradient);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
+def Exec_CtcOp : Exec_Op<"ctc"> {
+  let summary = "graph.ctc, a sample at a time";
+  let arguments = (ins AnyMemRef:$logs, AnyMemRef:$targets, AnyMemRef:$input_lengths, AnyMemRef:$target_lengths,
+                       AnyMemRef:$workspace, AnyMemRef:$loss, I64Attr:$blank, UnitAttr:$zero_infinity);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
+def Exec_CtcGradOp : Exec_Op<"ctc_grad"> {
+  let summary = "graph.ctc_grad, a sample at a time";
+  let arguments = (ins AnyMemRef:$logs, AnyMemRef:$targets, AnyMemRef:$input_lengths, AnyMemRef:$target_lengths,
+                       AnyMemRef:$grad, AnyMemRef:$workspace, AnyMemRef:$logs_grad, I64Attr:$blank,
+                       UnitAttr:$zero_infinity);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
 def Exec_ScatterOp : Exec_Op<"scatter"> {
   let summary = "result = data, then each row of updates is put at its index, or combined (graph.scatter)";
   let arguments = (ins AnyMemRef:$data, AnyMemRef:$indices, AnyMemRef:$updates, AnyMemRef:$result, StrAttr:$mode);

@@ -1,6 +1,6 @@
 //===- Context.h - what a micro-batch's random numbers follow from -*- C++ -*-===//
 //
-// A graph with dropout has one input that no data gives: the runtime fills it for each
+// A graph with random numbers has one input that no data gives: the runtime fills it for each
 // micro-batch (DESIGN 2.1 rule 8). Its fields are in dsopt/Runtime/Scalars.h.
 //
 //===----------------------------------------------------------------------===//
@@ -19,8 +19,10 @@ mlir::RankedTensorType contextType(mlir::MLIRContext *context);
 bool isContext(mlir::BlockArgument argument);
 /// The function's argument of that name; made behind the others where there is none.
 mlir::Value getOrAddContext(mlir::func::FuncOp function);
-/// The stream of the model's dropout number `number`.
-mlir::DenseElementsAttr dropoutStream(mlir::MLIRContext *context, int64_t number);
+/// The stream of the model's random operation `number`. Of numbers that a model chooses itself
+/// (`isSeed`), and of an operation's second draw, the streams are others.
+mlir::DenseElementsAttr randomStream(mlir::MLIRContext *context, int64_t number, bool isSeed = false,
+                                     bool isSecond = false);
 
 /// Dropout with a ratio keeps an element whose random word is not below this.
 uint32_t dropoutThreshold(double ratio);

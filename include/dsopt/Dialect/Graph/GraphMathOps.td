@@ -57,6 +57,14 @@ def Graph_CeilOp : Graph_Unary<"ceil", "the smallest whole number that is not sm
 def Graph_RoundOp : Graph_Unary<"round", "the nearest whole number; of two the even one">;
 def Graph_SinOp : Graph_Unary<"sin", "sine">;
 def Graph_CosOp : Graph_Unary<"cos", "cosine">;
+def Graph_AcosOp : Graph_Unary<"acos", "inverse cosine">;
+def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine">;
+def Graph_AsinOp : Graph_Unary<"asin", "inverse sine">;
+def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine">;
+def Graph_AtanOp : Graph_Unary<"atan", "inverse tangent">;
+def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent">;
+def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine">;
+def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine">;
 def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent">;
 def Graph_ErfOp : Graph_Unary<"erf", "error function">;
 def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))">;
@@ -76,8 +84,8 @@ def Graph_RemOp : Graph_Binary<"rem", "the remainder of x / y, with the sign of 
 def Graph_PowOp : Graph_Binary<"pow", "x to the y">;
 def Graph_MinOp : Graph_Binary<"min", "the smaller; NaN if either is">;
 def Graph_MaxOp : Graph_Binary<"max", "the larger; NaN if either is">;
-def Graph_AndOp : Graph_Binary<"and", "logical and of bools">;
-def Graph_OrOp : Graph_Binary<"or", "logical or of bools">;
+def Graph_AndOp : Graph_Binary<"and", "and of bools, or of integers bit by bit">;
+def Graph_OrOp : Graph_Binary<"or", "or of bools, or of integers bit by bit">;
 def Graph_EqualOp : Graph_Compare<"equal", "x == y">;
 def Graph_LessOp : Graph_Compare<"less", "x < y">;
 def Graph_LessEqualOp : Graph_Compare<"less_equal", "x <= y">;
@@ -120,6 +128,15 @@ def Graph_DropoutOp : Graph_PureOp<"dropout"> {
   }];
   let arguments = (ins Graph_FloatTensor:$input, Graph_IntTensor:$key, Graph_IntTensor:$stream,
                        F64Attr:$ratio);
+  let results = (outs Graph_FloatTensor:$result);
+}
+def Graph_UniformOp : Graph_ShapedOp<"uniform"> {
+  let summary = "random numbers from 0 to below 1, multiples of 2^-24 (f32)";
+  let description = [{
+    `key` and `stream` as of `graph.dropout`, whether this is training or not. Streams that
+    differ in either number give other numbers (Context.h).
+  }];
+  let arguments = (ins Graph_IntTensor:$key, Graph_IntTensor:$stream);
   let results = (outs Graph_FloatTensor:$result);
 }
 

@@ -69,4 +69,33 @@ def Graph_LinearNllGradOp : Graph_RoutineOp<"linear_nll_grad", [AttrSizedResultS
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
+def Graph_CtcOp : Graph_RoutineOp<"ctc"> {
+  let summary = "connectionist temporal classification: -log of the probability of each sample's targets";
+  let description = [{
+    `logs` are logarithms of probabilities, `[T, N, C]`; `targets` are `[N, S]`, or
+    those of all samples one after the other; lengths say how many frames and targets
+    each sample has, all in i64. `loss` is `[N]`; with `zero_infinity` what cannot be
+    written in so many frames is 0. Lengths or targets out of range give NaN.
+  }];
+  let arguments = (ins Graph_FloatTensor:$logs, Graph_IntTensor:$targets, Graph_IntTensor:$input_lengths,
+                       Graph_IntTensor:$target_lengths, I64Attr:$blank, UnitAttr:$zero_infinity);
+  let results = (outs Graph_FloatTensor:$loss);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+def Graph_CtcGradOp : Graph_RoutineOp<"ctc_grad"> {
+  let summary = "the gradient of ctc's logs, which come from a log_softmax";
+  let description = [{
+    exp(logs) less the share of a sample's paths that go through a class, as PyTorch
+    has it. Operands as of `graph.ctc`; `grad` is the gradient of `loss`.
+  }];
+  let arguments = (ins Graph_FloatTensor:$logs, Graph_IntTensor:$targets, Graph_IntTensor:$input_lengths,
+                       Graph_IntTensor:$target_lengths, Graph_FloatTensor:$grad, I64Attr:$blank,
+                       UnitAttr:$zero_infinity);
+  let results = (outs Graph_FloatTensor:$logs_grad);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
 #endif // DSOPT_DIALECT_GRAPH_GRAPHROUTINEOPS

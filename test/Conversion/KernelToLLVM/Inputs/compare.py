@@ -3,7 +3,7 @@ import sys
 from math import erf, pi, sqrt
 import numpy as np
 from kernels import Suite, spell
-from philox import kept
+from philox import kept, uniform
 
 suite = Suite(*sys.argv[1:])
 random = np.random.default_rng(1)
@@ -88,13 +88,16 @@ with np.errstate(all="ignore"):
                                ("erf", -4, 4, verf), ("sqrt", 0, 1e9, np.sqrt), ("abs", -3, 3, np.abs),
                                ("sigmoid", -90, 90, lambda x: 1 / (1 + np.exp(-x))), ("neg", -1, 1, np.negative),
                                ("reciprocal", 0.1, 9, lambda x: 1 / x), ("sign", -1, 1, np.sign),
-                               ("relu", -1, 1, lambda x: np.maximum(x, 0))]:
+                               ("relu", -1, 1, lambda x: np.maximum(x, 0)), ("acos", -1, 1, np.arccos),
+                               ("acosh", 1, 1e6, np.arccosh), ("asin", -1, 1, np.arcsin), ("asinh", -100, 100, np.arcsinh),
+                               ("atan", -100, 100, np.arctan), ("atanh", -0.99, 0.99, np.arctanh), ("cosh", -5, 5, np.cosh),
+                               ("sinh", -5, 5, np.sinh)]:
         points = random.uniform(low, high, 100003).astype(np.float32)
         Y = T(points.size)
         # Each element relative to itself: the quotient of the kernel's and numpy's.
         exact = f(points.astype(f64))
         body = f"  %y = graph.{name} %arg0 : ({Y}) -> {Y}\n"
-        if name in ("erf", "tanh", "abs", "neg", "sign", "relu"):
+        if name in ("erf", "tanh", "abs", "neg", "sign", "relu", "sinh") or name.startswith("a"):
             suite.check(f"{name} in [{low}, {high}]", body + f"  return %y : {Y}", [points], [exact], 2e-6)
             continue
         small = np.abs(exact) < 1e-3 if name == "log" else np.abs(exact) < 1e-37
@@ -132,6 +135,12 @@ for shape in [(1, 1), (1,), (1023,), (15, 17), (17, 1023), (3, 5, 64), (2, 3, 5,
   %y = {drop}
   %c = graph.reduce_sum %y {{axes = array<i64: {", ".join(map(str, lead))}>}} : ({X}) -> {T(shape[-1])}
   return %c : {T(shape[-1])}""", [x, key, stream], [y.sum(tuple(lead))])
+
+    drawn = uniform(shape, number=4, step=3, micro_batch=2, seed=7 + (5 << 32))
+    suite.check(f"uniform {shape}", f"""
+  %y = graph.uniform %arg0, %arg1 : ({T(5, t='i32')}, {T(2, t='i32')}) -> {X}
+  %z = graph.add %y, %arg2 : ({X}, {X}) -> {X}
+  return %y, %z : {X}, {X}""", [key, stream, x], [drawn, drawn + x])
 
 a, b = np.abs(real(7, 1, 33)) + 0.1, real(5, 1)
 A, B, C, I = T(7, 1, 33), T(5, 1), T(7, 5, 33), T(7, 5, 33, t="i1")

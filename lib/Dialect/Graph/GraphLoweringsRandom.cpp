@@ -1,6 +1,6 @@
-//===- GraphLoweringsDropout.cpp - dropout inside of kernels --------------===//
+//===- GraphLoweringsRandom.cpp - random numbers inside of kernels --------===//
 //
-// The same words as the folder's (GraphFoldDropout.cpp). What depends on the micro-batch and
+// The same words as the folder's (GraphFoldRandom.cpp). What depends on the micro-batch and
 // the operation alone is the same for all elements; LLVM takes it out of the loops.
 //
 //===----------------------------------------------------------------------===//
@@ -54,6 +54,24 @@ struct Words {
     }
     return lower(x0);
   }
+  /// The key of an operation in a micro-batch.
+  std::array<Value, 4> operationKey(Value key, Value first, Value last) {
+    return philox4({first, element(key, DSOPT_STEP), element(key, DSOPT_MICRO_BATCH), last},
+                   element(key, DSOPT_SEED_LOW), element(key, DSOPT_SEED_HIGH));
+  }
+  /// The word of the element at `indices` of a result, in the lower half.
+  Value elementWord(const std::array<Value, 4> &keys, ValueRange indices, RankedTensorType type) {
+    Value place = constantIndex(b, 0);
+    for (auto [index, size] : llvm::zip_equal(indices, type.getShape()))
+      if (size != 1)
+        place = arith::AddIOp::create(b, arith::MulIOp::create(b, place, constantIndex(b, size)), index);
+    Value low = arith::IndexCastUIOp::create(b, b.getI64Type(), place), high = wide(keys[1]);
+    if (type.getNumElements() > INT64_C(1) << 32) {
+      Value upper = arith::ShRUIOp::create(b, place, constantIndex(b, 32));
+      high = exclusiveOr(high, arith::IndexCastUIOp::create(b, b.getI64Type(), upper));
+    }
+    return philox2(low, high, keys[0]);
+  }
   Value wide(Value word) { return arith::ExtUIOp::create(b, b.getI64Type(), word); }
   Value lower(Value x) {
     return arith::AndIOp::create(b, x, arith::ConstantOp::create(b, b.getI64IntegerAttr(0xffffffff)));
@@ -72,10 +90,7 @@ struct DropoutModel : LowerableOpInterface::ExternalModel<DropoutModel, DropoutO
         builder, op.getLoc(), type, operands[0], [&](Builder &b, ValueRange indices, ValueRange args) {
           Words words{b};
           Value key = operands[1], stream = operands[2], zero = words.constant(0);
-          std::array<Value, 4> keys =
-              words.philox4({words.element(stream, 0), words.element(key, DSOPT_STEP),
-                             words.element(key, DSOPT_MICRO_BATCH), zero},
-                            words.element(key, DSOPT_SEED_LOW), words.element(key, DSOPT_SEED_HIGH));
+          std::array<Value, 4> keys = words.operationKey(key, words.element(stream, 0), zero);
           Value training =
               arith::CmpIOp::create(b, arith::CmpIPredicate::ne, words.element(key, DSOPT_TRAINING), zero);
           auto inTraining = [&](Value value, Value otherwise) {
@@ -85,27 +100,36 @@ struct DropoutModel : LowerableOpInterface::ExternalModel<DropoutModel, DropoutO
           Type element = type.getElementType();
           Value scale =
               inTraining(constantScalar(b, element, dropoutScale(ratio)), constantScalar(b, element, 1));
-
-          Value place = constantIndex(b, 0);
-          for (auto [index, size] : llvm::zip_equal(indices, type.getShape()))
-            if (size != 1)
-              place =
-                  arith::AddIOp::create(b, arith::MulIOp::create(b, place, constantIndex(b, size)), index);
-          Value low = arith::IndexCastUIOp::create(b, b.getI64Type(), place), high = words.wide(keys[1]);
-          if (type.getNumElements() > INT64_C(1) << 32) {
-            Value upper = arith::ShRUIOp::create(b, place, constantIndex(b, 32));
-            high = words.exclusiveOr(high, arith::IndexCastUIOp::create(b, b.getI64Type(), upper));
-          }
-          Value word = words.philox2(low, high, keys[0]);
+          Value word = words.elementWord(keys, indices, type);
           Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, word, words.wide(threshold));
           return Value(arith::SelectOp::create(b, keep, arith::MulFOp::create(b, args[0], scale),
                                                constantScalar(b, element, 0)));
         });
   }
 };
+
+struct UniformModel : LowerableOpInterface::ExternalModel<UniformModel, UniformOp> {
+  FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
+  bool readsPointwise(Operation *, unsigned) const { return false; }
+
+  Value buildLinalg(Operation *operation, OpBuilder &builder, ValueRange operands) const {
+    auto op = cast<UniformOp>(operation);
+    RankedTensorType type = op.getType();
+    return buildIndexed(builder, op.getLoc(), type, {}, [&](Builder &b, ValueRange indices, ValueRange) {
+      Words words{b};
+      Value key = operands[0], stream = operands[1];
+      Value word = words.elementWord(
+          words.operationKey(key, words.element(stream, 0), words.element(stream, 1)), indices, type);
+      Value upper = arith::ShRUIOp::create(b, word, arith::ConstantOp::create(b, b.getI64IntegerAttr(8)));
+      Value number = arith::SIToFPOp::create(b, b.getF32Type(), arith::TruncIOp::create(b, b.getI32Type(), upper));
+      return Value(arith::MulFOp::create(b, number, constantScalar(b, b.getF32Type(), 0x1p-24)));
+    });
+  }
+};
 } // namespace
 
-void registerDropoutLowering(GraphDialect *, MLIRContext *context) {
+void registerRandomLowerings(GraphDialect *, MLIRContext *context) {
   DropoutOp::attachInterface<DropoutModel>(*context);
+  UniformOp::attachInterface<UniformModel>(*context);
 }
 } // namespace dsopt::graph

@@ -1,4 +1,4 @@
-//===- GraphFoldDropout.cpp - dropout's rule and its reference ------------===//
+//===- GraphFoldRandom.cpp - the rule of random numbers, a reference ------===//
 //
 // Random words by Philox (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as
 // easy as 1, 2, 3"): the 4x32 cipher makes a key of the micro-batch and the operation, the
@@ -42,10 +42,11 @@ Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   return function.getArgument(index);
 }
 
-DenseElementsAttr dsopt::graph::dropoutStream(MLIRContext *context, int64_t number) {
+DenseElementsAttr dsopt::graph::randomStream(MLIRContext *context, int64_t number, bool isSeed,
+                                             bool isSecond) {
   auto type = RankedTensorType::get({2}, IntegerType::get(context, 32));
   int32_t low = static_cast<int32_t>(number);
-  return DenseElementsAttr::get(type, ArrayRef<int32_t>{low, ~low});
+  return DenseElementsAttr::get(type, ArrayRef<int32_t>{low, ~low ^ (2 * isSeed + isSecond)});
 }
 
 uint32_t dsopt::graph::dropoutThreshold(double ratio) {
@@ -54,20 +55,32 @@ uint32_t dsopt::graph::dropoutThreshold(double ratio) {
 
 double dsopt::graph::dropoutScale(double ratio) { return ratio < 1 ? 1 / (1 - ratio) : 0; }
 
+static LogicalResult checkKeys(std::optional<Location> location, StringRef name, Value key, Value stream) {
+  MLIRContext *context = key.getContext();
+  if (tensorType(key) != contextType(context))
+    return shapeError(location, name, "has a key of type ", tensorType(key), ", expected ",
+                      contextType(context));
+  auto expected = RankedTensorType::get({2}, IntegerType::get(context, 32));
+  if (tensorType(stream) != expected)
+    return shapeError(location, name, "has a stream of type ", tensorType(stream), ", expected ", expected);
+  return success();
+}
+
 LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  if (tensorType(adaptor.getKey()) != contextType(context))
-    return shapeError(location, getOperationName(), "has a key of type ", tensorType(adaptor.getKey()),
-                      ", expected ", contextType(context));
-  auto stream = RankedTensorType::get({2}, IntegerType::get(context, 32));
-  if (tensorType(adaptor.getStream()) != stream)
-    return shapeError(location, getOperationName(), "has a stream of type ", tensorType(adaptor.getStream()),
-                      ", expected ", stream);
+  if (failed(checkKeys(location, getOperationName(), adaptor.getKey(), adaptor.getStream())))
+    return failure();
   double ratio = adaptor.getRatio().convertToDouble();
   if (!(ratio >= 0 && ratio <= 1))
     return shapeError(location, getOperationName(), "has ratio ", ratio, ", expected 0 to 1");
   types.push_back(tensorType(adaptor.getInput()));
   return success();
+}
+
+LogicalResult UniformOp::verify() {
+  if (!getType().getElementType().isF32())
+    return emitOpError("has a result of type ") << getType() << ", expected f32";
+  return checkKeys(getLoc(), getOperationName(), getKey(), getStream());
 }
 
 static uint32_t philox2(uint32_t x0, uint32_t x1, uint32_t key) {
@@ -77,6 +90,17 @@ static uint32_t philox2(uint32_t x0, uint32_t x1, uint32_t key) {
     x1 = static_cast<uint32_t>(product);
   }
   return x0;
+}
+
+static uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
+
+static std::array<uint32_t, 4> operationKey(ArrayRef<int64_t> key, int64_t first, int64_t last) {
+  return runtime::philox({word(first), word(key[DSOPT_STEP]), word(key[DSOPT_MICRO_BATCH]), word(last)},
+                         {word(key[DSOPT_SEED_LOW]), word(key[DSOPT_SEED_HIGH])});
+}
+
+static uint32_t elementWord(const std::array<uint32_t, 4> &keys, uint64_t place) {
+  return philox2(word(place), word(place >> 32) ^ keys[1], keys[0]);
 }
 
 OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
@@ -89,10 +113,7 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     return {};
   if (!(*key)[DSOPT_TRAINING])
     return getInput();
-  auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
-  std::array<uint32_t, 4> keys =
-      runtime::philox({word((*stream)[0]), word((*key)[DSOPT_STEP]), word((*key)[DSOPT_MICRO_BATCH]), 0},
-                      {word((*key)[DSOPT_SEED_LOW]), word((*key)[DSOPT_SEED_HIGH])});
+  std::array<uint32_t, 4> keys = operationKey(*key, (*stream)[0], 0);
   uint32_t threshold = dropoutThreshold(ratio);
   return dispatchNumber(x->elementType(), [&](auto tag) -> Attribute {
     using T = decltype(tag);
@@ -100,9 +121,21 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     uint64_t count = x->type.getNumElements();
     Buffer out(count * sizeof(T));
     for (uint64_t i = 0; i < count; ++i) {
-      bool keep = philox2(word(i), word(i >> 32) ^ keys[1], keys[0]) >= threshold;
+      bool keep = elementWord(keys, i) >= threshold;
       reinterpret_cast<T *>(out.data())[i] = keep ? x->as<T>()[x->splat ? 0 : i] * scale : T(0);
     }
     return fromNumbers(x->type, out);
   });
+}
+
+OpFoldResult UniformOp::fold(FoldAdaptor adaptor) {
+  auto key = integers(adaptor.getKey()), stream = integers(adaptor.getStream());
+  if (!key || !stream || !fits(getType()))
+    return {};
+  std::array<uint32_t, 4> keys = operationKey(*key, (*stream)[0], (*stream)[1]);
+  uint64_t count = getType().getNumElements();
+  Buffer out(count * sizeof(float));
+  for (uint64_t i = 0; i < count; ++i)
+    reinterpret_cast<float *>(out.data())[i] = static_cast<float>(elementWord(keys, i) >> 8) * 0x1p-24f;
+  return fromNumbers(getType(), out);
 }

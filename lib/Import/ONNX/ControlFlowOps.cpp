@@ -1,0 +1,277 @@
+//===- ControlFlowOps.cpp - branches, and loops of known length ------------===//
+//
+// Nothing of them is left after import: a branch is taken when its condition is known, both are
+// computed and one is selected when it is not, and loops are unrolled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BagOps.h"
+#include "OpTable.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+/// A condition that is known.
+static std::optional<bool> knownCondition(Value condition) {
+  auto values = constantIntegers(condition);
+  return values && values->size() == 1 ? std::optional<bool>(values->front() != 0) : std::nullopt;
+}
+
+/// A condition, which has one element; null with an error.
+static Value conditionOf(NodeBuilder &n, const Binding &binding, StringRef name) {
+  Value condition = n.read(binding, name);
+  if (condition && (!Emitter::elementOf(condition).isInteger(1) ||
+                    Emitter::typeOf(condition).getNumElements() != 1)) {
+    n.error() << "has a condition of type " << Emitter::typeOf(condition) << ", expected one bool";
+    return {};
+  }
+  return n.e.reshape(condition, {});
+}
+
+static LogicalResult checkOutputs(NodeBuilder &n, const onnx::GraphProto &graph, StringRef name, int expected) {
+  if (graph.output_size() == expected)
+    return success();
+  return n.error() << "has a graph '" << name << "' of " << graph.output_size() << " outputs, expected "
+                   << expected;
+}
+
+//===----------------------------------------------------------------------===//
+// If
+//===----------------------------------------------------------------------===//
+
+static LogicalResult branch(NodeBuilder &n) {
+  const onnx::GraphProto *graphs[] = {n.graph("then_branch", 0), n.graph("else_branch", 0)};
+  FailureOr<Binding> given = n.binding(0);
+  if (!graphs[0] || !graphs[1] || failed(given))
+    return failure();
+  for (auto [graph, name] : {std::pair(graphs[0], "then_branch"), std::pair(graphs[1], "else_branch")})
+    if (failed(checkOutputs(n, *graph, name, n.numOutputs())))
+      return failure();
+  Value condition = conditionOf(n, *given, "condition");
+  if (!condition)
+    return failure();
+  if (std::optional<bool> known = knownCondition(condition)) {
+    FailureOr<SmallVector<Binding>> outputs = n.build(*graphs[*known ? 0 : 1], {});
+    if (failed(outputs))
+      return failure();
+    for (auto [i, output] : llvm::enumerate(*outputs))
+      n.bind(i, output);
+    return success();
+  }
+  size_t statistics = n.e.statistics.size();
+  FailureOr<SmallVector<Binding>> left = n.build(*graphs[0], {}), right = n.build(*graphs[1], {});
+  if (failed(left) || failed(right))
+    return failure();
+  if (n.e.statistics.size() != statistics)
+    return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
+                        "branch; both branches are computed, expected none with running statistics";
+  for (int i = 0; i < n.numOutputs(); ++i) {
+    if (!n.wants(i))
+      continue;
+    std::string name = graphs[0]->output(i).name(), other = graphs[1]->output(i).name();
+    Value lhs = n.read((*left)[i], name), rhs = n.read((*right)[i], other);
+    if (!lhs || !rhs)
+      return failure();
+    if (lhs.getType() != rhs.getType())
+      return n.error() << "has a condition that depends on data, and branches that give '" << name
+                       << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
+                       << Emitter::typeOf(rhs) << "; both are computed and one is selected, expected equal types";
+    if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// The iterations' values as one tensor with a new dimension.
+static Value stack(NodeBuilder &n, ArrayRef<Value> values, int64_t axis) {
+  SmallVector<Value> parts;
+  for (Value value : values) {
+    if (value.getType() != values.front().getType()) {
+      n.error() << "stacks values of types " << Emitter::typeOf(values.front()) << " and "
+                << Emitter::typeOf(value) << ", expected equal types in all iterations";
+      return {};
+    }
+    SmallVector<int64_t> shape(Emitter::shapeOf(value));
+    shape.insert(shape.begin() + axis, 1);
+    parts.push_back(n.e.reshape(value, shape));
+  }
+  return parts.size() == 1 ? parts.front() : n.e.concat(parts, axis);
+}
+
+namespace {
+/// What iterations give, of which each output becomes one tensor.
+struct Stacks {
+  std::vector<SmallVector<Value>> values;
+
+  LogicalResult add(NodeBuilder &n, const onnx::GraphProto &body, ArrayRef<Binding> outputs, int first) {
+    values.resize(outputs.size() - first);
+    for (auto [i, list] : llvm::enumerate(values)) {
+      list.push_back(n.read(outputs[first + i], body.output(first + i).name()));
+      if (!list.back())
+        return failure();
+    }
+    return success();
+  }
+};
+} // namespace
+
+/// What the first iteration takes.
+static LogicalResult initialValues(NodeBuilder &n, int first, int count, SmallVectorImpl<Binding> &carried) {
+  for (int i = 0; i < count; ++i) {
+    FailureOr<Binding> initial = n.binding(first + i);
+    if (failed(initial))
+      return failure();
+    carried.push_back(std::move(*initial));
+  }
+  return success();
+}
+
+static LogicalResult loop(NodeBuilder &n) {
+  int count = std::max(n.numInputs() - 2, 0);
+  const onnx::GraphProto *body = n.graph("body", 2 + count);
+  if (!body)
+    return failure();
+  if (body->output_size() < 1 + count)
+    return n.error() << "has a body of " << body->output_size() << " outputs, expected a condition and "
+                     << count << " values that it carries on";
+  if (failed(checkOutputs(n, *body, "body", 1 + n.numOutputs())))
+    return failure();
+  FailureOr<bool> isBags = buildBags(n, *body);
+  if (failed(isBags) || *isBags)
+    return success(succeeded(isBags));
+  std::optional<int64_t> most;
+  if (n.has(0)) {
+    FailureOr<int64_t> given = n.integer(0, "a trip count");
+    if (failed(given))
+      return failure();
+    most = *given;
+  }
+  Emitter &e = n.e;
+  Value condition = e.bools(true, {});
+  if (n.has(1)) {
+    FailureOr<Binding> given = n.binding(1);
+    condition = failed(given) ? Value() : conditionOf(n, *given, "condition");
+  }
+  SmallVector<Binding> carried;
+  if (!condition || failed(initialValues(n, 2, count, carried)))
+    return failure();
+  Stacks stacks;
+  int64_t iteration = 0;
+  for (; !most || iteration < *most; ++iteration) {
+    std::optional<bool> goesOn = knownCondition(condition);
+    if (!goesOn)
+      return n.error() << "goes on after iteration " << iteration
+                       << " by a condition that depends on data, expected one that is known: loops are "
+                          "unrolled when the model is compiled";
+    if (!*goesOn)
+      break;
+    SmallVector<Binding> inputs{{e.splat(e.builder.getI64Type(), iteration), {}, {}}, {condition, {}, {}}};
+    inputs.append(carried);
+    FailureOr<SmallVector<Binding>> outputs = n.build(*body, inputs);
+    if (failed(outputs))
+      return failure();
+    condition = conditionOf(n, outputs->front(), body->output(0).name());
+    carried.assign(outputs->begin() + 1, outputs->begin() + 1 + count);
+    if (!condition || failed(stacks.add(n, *body, *outputs, 1 + count)))
+      return failure();
+  }
+  if (iteration == 0 && body->output_size() > 1 + count)
+    return n.error() << "has no iteration, but outputs that hold what iterations give, expected one or more";
+  for (auto [i, binding] : llvm::enumerate(carried))
+    n.bind(i, binding);
+  for (auto [i, values] : llvm::enumerate(stacks.values))
+    if (n.wants(count + i) && failed(n.set(count + i, stack(n, values, 0))))
+      return failure();
+  return success();
+}
+
+/// The axes (or directions) of a scan's inputs or outputs.
+static FailureOr<SmallVector<int64_t>> oneEach(NodeBuilder &n, StringRef name, size_t count) {
+  return n.integersAttr(name, count, 0);
+}
+
+static LogicalResult scan(NodeBuilder &n) {
+  int scanned = n.integerAttr("num_scan_inputs", 0), count = n.numInputs() - scanned;
+  const onnx::GraphProto *body = n.graph("body", n.numInputs());
+  if (!body)
+    return failure();
+  if (scanned < 1 || count < 0 || body->output_size() < count)
+    return n.error() << "scans " << scanned << " of " << n.numInputs() << " inputs with a body of "
+                     << body->output_size() << " outputs, expected one or more inputs to scan, and an output "
+                     << "for each other";
+  if (failed(checkOutputs(n, *body, "body", n.numOutputs())))
+    return failure();
+  size_t stacked = body->output_size() - count;
+  auto axes = oneEach(n, "scan_input_axes", scanned), reversed = oneEach(n, "scan_input_directions", scanned),
+       outputAxes = oneEach(n, "scan_output_axes", stacked),
+       outputReversed = oneEach(n, "scan_output_directions", stacked);
+  SmallVector<Binding> carried;
+  if (failed(axes) || failed(reversed) || failed(outputAxes) || failed(outputReversed) ||
+      failed(initialValues(n, 0, count, carried)))
+    return failure();
+  SmallVector<Value> sequences;
+  int64_t length = -1;
+  for (int i = 0; i < scanned; ++i) {
+    Value value = n.input(count + i);
+    FailureOr<int64_t> axis = value ? n.axis((*axes)[i], Emitter::rankOf(value)) : FailureOr<int64_t>();
+    if (failed(axis))
+      return failure();
+    (*axes)[i] = *axis;
+    int64_t own = Emitter::shapeOf(value)[*axis];
+    if (own == 0 || (length >= 0 && own != length))
+      return n.error() << "scans " << own << " elements of input " << count + i << " and "
+                       << std::max<int64_t>(length, own) << " of another, expected as many of each, and one or more";
+    length = own;
+    sequences.push_back(value);
+  }
+  Emitter &e = n.e;
+  Stacks stacks;
+  for (int64_t step = 0; step < length; ++step) {
+    SmallVector<Binding> inputs = carried;
+    for (auto [i, value] : llvm::enumerate(sequences)) {
+      int64_t axis = (*axes)[i];
+      SmallVector<int64_t> shape(Emitter::shapeOf(value));
+      shape.erase(shape.begin() + axis);
+      Value part = e.reshape(e.slice(value, axis, (*reversed)[i] ? length - 1 - step : step, 1), shape);
+      if (!part)
+        return failure();
+      inputs.push_back({part, {}, {}});
+    }
+    FailureOr<SmallVector<Binding>> outputs = n.build(*body, inputs);
+    if (failed(outputs))
+      return failure();
+    carried.assign(outputs->begin(), outputs->begin() + count);
+    if (failed(stacks.add(n, *body, *outputs, count)))
+      return failure();
+  }
+  for (auto [i, binding] : llvm::enumerate(carried))
+    n.bind(i, binding);
+  for (auto [i, values] : llvm::enumerate(stacks.values)) {
+    if (!n.wants(count + i))
+      continue;
+    FailureOr<int64_t> axis = n.axis((*outputAxes)[i], Emitter::rankOf(values.front()) + 1);
+    if (failed(axis))
+      return failure();
+    if ((*outputReversed)[i])
+      std::reverse(values.begin(), values.end());
+    if (failed(n.set(count + i, stack(n, values, *axis))))
+      return failure();
+  }
+  return success();
+}
+
+ArrayRef<OpRow> controlFlowOps() {
+  static const OpRow rows[] = {
+      {"If", 11, kMaxOpset, branch},
+      {"Loop", 11, kMaxOpset, loop},
+      {"Scan", 9, kMaxOpset, scan},
+  };
+  return rows;
+}
+
+} // namespace dsopt::onnx_import
