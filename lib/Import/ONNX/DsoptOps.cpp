@@ -41,7 +41,7 @@ static LogicalResult updateBuffers(NodeBuilder &n) {
       return n.error() << "changes '" << n.inputName(1 + i) << "' to a value of type "
                        << Emitter::typeOf(value)
                        << ", expected a float32 initializer of that type which is not trained";
-    n.e.statistics.push_back({buffer, value, momenta[i], sequential[i] != 0});
+    n.e.statistics.push_back({buffer, value, momenta[i], sequential[i] != 0, {}});
   }
   return n.alias(0);
 }

@@ -2,6 +2,7 @@
 
 #include "InitializerUses.h"
 
+#include "Scopes.h"
 #include "Tensors.h"
 
 #include "llvm/ADT/StringSwitch.h"

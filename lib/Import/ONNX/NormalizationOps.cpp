@@ -185,7 +185,7 @@ static Value forSamples(Emitter &e, Value channels, Value x) {
 /// m2 (m1 r + (1 - m1) c1) + (1 - m2) c2.
 static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, Value value, double momentum) {
   Emitter &e = n.e;
-  Emitter::Statistic added{parameter, value, momentum, {}};
+  Emitter::Statistic added{parameter, value, momentum, /*sequential=*/false, {}};
   for (int i = 0; i < 4; ++i)
     added.normalization[i] = n.inputName(i + 1).str();
   auto known =
@@ -199,10 +199,10 @@ static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, 
   for (int i = 0; i < 4; ++i)
     isOne &= llvm::count(names, names[i]) == 1;
   if (!isOne)
-    return n.error() << "has running statistic '" << parameter.getSymName()
+    return n.error() << "has running statistic '" << parameter.getModelName()
                      << "', which belongs to two batch normalizations that train, expected one of its own for "
                         "each (-untie='"
-                     << parameter.getSymName() << "' takes apart what an exporter merged)";
+                     << parameter.getModelName() << "' takes apart what an exporter merged)";
   double left = known->momentum * momentum;
   if (left < 1)
     known->value = e.add(e.mul(known->value, e.scalar(momentum * (1 - known->momentum) / (1 - left), value)),
