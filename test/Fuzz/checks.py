@@ -1,0 +1,273 @@
+"""The properties of a case: numbers as the oracle has them, and bits that no layout, stage,
+program or checkpoint changes."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import onnx
+
+from compare import Oracle, compare
+from generate import Case
+from metamorphic import VARIANTS
+from tool import Failure, Refused, Run, Tool
+
+#: By name, with how likely each is drawn.
+PROPERTIES = {"layout": 5, "variant": 4, "readback": 2, "program": 1, "resume": 2, "plan": 1, "evaluate": 1, "saved": 1, "budget": 1, "bf16": 3}
+#: What compares with the oracle's numbers, or with one rank's in fp32.
+ONE_RANK = {"variant", "evaluate", "bf16"}
+EXTRAS = [("-precision=bf16",), ("-precision=bf16", "-gradient-type=param"), ("-precision=bf16", "-shuffle"), ("-shuffle",), ("-seed=7",),
+          ("-dropout=off",), ("-batchnorm=frozen",), ("-no-decay=rank1",)]
+
+
+@dataclasses.dataclass
+class Layout:
+    dp: int = 1
+    pp: int = 1
+    zero: int = 0
+    schedule: str = "1f1b"
+    threads: int = 1
+    window: int = 0
+
+    def arguments(self, case: Case) -> list[str]:
+        options = case.options
+        words = [f"-dp={self.dp}", f"-pp={self.pp}", f"-zero={self.zero}", f"-micro-batches={options.micro_batches // self.dp}",
+                 f"-reduction-shards={options.shards}", f"-accumulate={options.accumulate}", f"-threads={self.threads}"]
+        words += [f"-schedule={self.schedule}"] if self.pp > 1 else []
+        words += [f"-gather-window={self.window}"] if self.window else []
+        return words
+
+
+@dataclasses.dataclass
+class Property:
+    """What is checked beside the numbers of one rank, and with which choices."""
+    name: str
+    layout: Layout
+    #: Where a checkpoint goes on, and after how many steps it was written.
+    other: Layout
+    half: int = 1
+    stage: str = "graph"
+    variant: str = ""
+    #: Options that change the bits, in all layouts alike.
+    extra: tuple[str, ...] = ()
+
+
+def degrees(shards: int) -> list[int]:
+    """Of data parallelism, with the bits of all others: V over dp is a power of two."""
+    return [dp for dp in range(1, min(shards, 4) + 1) if shards % dp == 0 and (shards // dp).bit_count() == 1]
+
+
+def draw_layout(case: Case, rng: np.random.Generator) -> Layout:
+    layout = Layout(int(rng.choice([1, *degrees(case.options.shards) * 2])))
+    layout.pp = int(rng.integers(1, 6 // layout.dp + 1))
+    layout.zero = int(rng.integers(4))
+    layout.schedule = str(rng.choice(["1f1b", "gpipe"]))
+    layout.threads = int(rng.integers(1, 4))
+    layout.window = int(rng.integers(1, 4)) if layout.zero == 3 and rng.random() < 0.3 else 0
+    return layout
+
+
+def draw_properties(case: Case, count: int) -> list[Property]:
+    rng = np.random.default_rng([case.seed, 5])
+    weights = np.array(list(PROPERTIES.values()), float)
+    found = []
+    for name in rng.choice(list(PROPERTIES), count, replace=False, p=weights / weights.sum()):
+        found.append(Property(str(name), draw_layout(case, rng), draw_layout(case, rng), int(rng.integers(1, max(2, case.options.steps))),
+                              str(rng.choice(["graph", "dist", "exec"])), str(rng.choice(list(VARIANTS)))))
+        if name not in ONE_RANK and rng.random() < 0.3:
+            found[-1].extra = EXTRAS[int(rng.integers(len(EXTRAS)))]
+    return found
+
+
+class Checker:
+    """One case and the files it lies in."""
+
+    def __init__(self, tool: Tool, case: Case):
+        self.tool, self.case = tool, case
+        self.blocks = 6
+        self.sensitive = False
+        self.extra: tuple[str, ...] = ()
+
+    def write(self, case: Case) -> None:
+        with open(self.tool.path("model.onnx"), "wb") as file:
+            file.write(case.graph.to_onnx().SerializeToString())
+        np.savez(self.tool.path("data.npz"), **case.arrays())
+
+    def check(self, properties: list[Property], numbers: bool = True) -> None:
+        """Trains on one rank, compares with the oracle unless only the rest is asked for, then checks the properties."""
+        self.write(self.case)
+        run = self.train(Layout(), norms=True, weights=True)
+        if numbers:
+            self.oracle = Oracle(self.case)
+            self.expected = self.oracle.train()
+            self.sensitive = compare(self.oracle, self.expected, run)
+        for chosen in properties:
+            self.extra = chosen.extra
+            getattr(self, chosen.name)(self.train(Layout(), norms=True, weights=True) if chosen.extra else run, chosen)
+
+    def in_layout(self, layout: Layout, work):
+        """A pipeline that the model is too small for gets as many stages as there are blocks."""
+        layout = dataclasses.replace(layout, pp=min(layout.pp, self.blocks))
+        try:
+            return work(layout)
+        except Refused as refusal:
+            found = re.search(r"cannot cut (\d+) blocks?", str(refusal))
+            if not found or layout.pp == 1:
+                raise
+            self.blocks = int(found.group(1))
+            return work(dataclasses.replace(layout, pp=self.blocks))
+
+    def arguments(self, layout: Layout) -> list[str]:
+        return [*layout.arguments(self.case), *self.case.arguments(), *self.extra]
+
+    def train(self, layout: Layout, *options: str, model: str = "model.onnx", **files: bool) -> Run:
+        return self.tool.train(model, *self.arguments(layout), *options, **files)
+
+    def produce(self, layout: Layout, *options: str) -> str:
+        """What dsopt prints or writes instead of training."""
+        return self.tool.execute([self.tool.dsopt, "model.onnx", "-data=data.npz", *options, *self.arguments(layout)])
+
+    @staticmethod
+    def same(kind: str, run: Run, base: Run, first: int = 0) -> None:
+        for step, text in base.text.items():
+            if step >= first and run.text.get(step) != text:
+                raise Failure(kind, f"step {step} has loss and gradient norm {run.text.get(step)}, on one rank {text}", run.command)
+        if run.hash != base.hash:
+            raise Failure(kind, f"equal losses, but other weights than on one rank: {run.hash[:12]}, {base.hash[:12]}", run.command)
+
+    def layout(self, base: Run, chosen: Property) -> None:
+        run = self.in_layout(chosen.layout, lambda layout: self.train(layout, norms=True))
+        self.same("layout", run, base)
+        for got, expected in zip(run.steps, base.steps):
+            for what in ("grad_norms", "param_norms"):
+                if got[what] != expected[what]:
+                    raise Failure("layout", f"{what} of step {got['step']} are {got[what]}, on one rank {expected[what]}", run.command)
+
+    def variant(self, base: Run, chosen: Property) -> None:
+        """The same in other words: the first variant from the chosen one on that applies."""
+        names = list(VARIANTS)
+        begin = names.index(chosen.variant)
+        for name in names[begin:] + names[:begin]:
+            case = VARIANTS[name](self.case, self.oracle, np.random.default_rng(self.case.seed))
+            if case is not None:
+                break
+        else:
+            return
+        self.write(case)
+        try:
+            run = Checker(self.tool, case).train(Layout(), norms=True, weights=True)
+            compare(Oracle(case), self.expected, run)
+        except Failure as failure:
+            failure.kind, failure.what = f"{name}: {failure.kind}", f"{name.replace('_', ' ')}: {failure.what}"
+            raise
+        self.write(self.case)
+
+    def readback(self, base: Run, chosen: Property) -> None:
+        """A printed stage reads back to the same text and the same bits."""
+        emit = [self.tool.dsopt, "stage.mlir", f"-emit={chosen.stage}"]
+
+        def through(layout: Layout) -> Run:
+            self.produce(layout, emit[2], "-o", "stage.mlir")
+            self.tool.execute([*emit, "-o", "again.mlir"])
+            first, second = (open(self.tool.path(name)).read() for name in ("stage.mlir", "again.mlir"))
+            if first != second:
+                raise Failure("readback", f"stage {chosen.stage} reads back to another text", emit)
+            return self.tool.train("stage.mlir")
+
+        self.same("readback", self.in_layout(chosen.layout, through), base)
+
+    def program(self, base: Run, chosen: Property) -> None:
+        """An executable, which also writes down what ran when."""
+        self.in_layout(chosen.layout, lambda layout: self.produce(layout, "-o", "train"))
+        self.same("program", self.tool.train("", "-trace=trace.json", "-breakdown", command=["./train"]), base)
+        with open(self.tool.path("trace.json")) as file:
+            json.load(file)
+
+    def resume(self, base: Run, chosen: Property) -> None:
+        """Saved in one layout, continued in another."""
+        options = self.case.options
+        if options.steps < 2:
+            return
+        shutil.rmtree(self.tool.path("saved"), ignore_errors=True)
+        # How far the rate falls follows from -steps where nothing else is given.
+        words = [word for word in (*self.case.arguments(), *self.extra) if not word.startswith(("-steps", "-lr-decay-steps"))]
+        words += [f"-lr-decay-steps={options.decay_steps or options.steps}"] if options.schedule != "constant" else []
+
+        def part(*more: str):
+            return lambda layout: self.tool.train("model.onnx", *layout.arguments(self.case), *words, *more)
+
+        half = min(chosen.half, options.steps - 1)
+        self.in_layout(chosen.layout, part(f"-steps={half}", "-save=saved"))
+        self.same("resume", self.in_layout(chosen.other, part(f"-steps={options.steps}", "-resume=saved")), base, half)
+
+    def plan(self, base: Run, chosen: Property) -> None:
+        """Planned bytes and traffic are those of the run."""
+        def both(layout: Layout) -> tuple[dict, Run]:
+            return json.loads(self.produce(layout, "-plan=json")), self.train(layout)
+
+        planned, run = self.in_layout(chosen.layout, both)
+        self.same("layout", run, base)
+        for rank, entry in enumerate(planned["ranks"]):
+            for what, got, expected in (("maps", run.steps[-1]["peak_bytes"][rank], entry["memory"]["total"]),
+                                        ("sends", run.steps[-1]["sent_bytes"][rank], sum(entry["traffic"].values()))):
+                if got != expected:
+                    raise Failure("plan", f"rank {rank} {what} {got} bytes, planned {expected}", run.command)
+
+    def saved(self, base: Run, chosen: Property) -> None:
+        """What is saved are the trained weights, and where training goes on from."""
+        run = self.in_layout(chosen.layout, lambda layout: self.train(layout, "-save-onnx=trained.onnx", weights=True))
+        written = {array.name: onnx.numpy_helper.to_array(array) for array in onnx.load(self.tool.path("trained.onnx")).graph.initializer}
+        for name, array in base.weights.items():
+            for what, other in (("-save-weights", run.weights.get(name)), ("-save-onnx", written.get(name))):
+                if other is None or other.tobytes() != array.tobytes():
+                    raise Failure("saved", f"{what} has other values of '{name}' than one rank", run.command)
+        shutil.copy(self.tool.path("weights.safetensors"), self.tool.path("start.safetensors"))
+        again = self.train(Layout(), "-weights=start.safetensors", "-steps=1")
+        self.same("saved", self.train(Layout(), "-steps=1", model="trained.onnx"), again)
+
+    def budget(self, base: Run, chosen: Property) -> None:
+        """A rank gets by with the bytes that the plan says."""
+        def within(layout: Layout) -> Run:
+            most = max(entry["memory"]["total"] for entry in json.loads(self.produce(layout, "-plan=json"))["ranks"])
+            return self.train(layout, f"-device-memory={most}")
+
+        self.same("budget", self.in_layout(chosen.layout, within), base)
+
+    def evaluate(self, base: Run, chosen: Property) -> None:
+        """Evaluations change nothing, and that of the first step's micro-batches is its loss, where training does nothing of its own."""
+        self.same("evaluate", self.in_layout(chosen.layout, lambda layout: self.train(layout, "-eval-data=data.npz", "-eval-every=1")), base)
+        if self.oracle.forward.draws or self.oracle.forward.folds:
+            return
+        words = [self.tool.dsopt, "model.onnx", "-eval", "-data=data.npz", "-log=eval.jsonl", "-quiet",
+                 f"-eval-batches={self.case.options.micro_batches}", *self.case.choices()]
+
+        def measure(layout: Layout) -> str:
+            log = self.tool.path("eval.jsonl")
+            if os.path.exists(log):
+                os.remove(log)
+            self.tool.execute([*words, *layout.arguments(self.case)])
+            return next(re.search(r'"eval_loss":([^,}]*)', line).group(1) for line in open(log) if "eval_loss" in line)
+
+        texts = [self.in_layout(layout, measure) for layout in (Layout(), chosen.layout)]
+        if texts[0] != texts[1]:
+            raise Failure("evaluate", f"-eval gives {texts[1]} in one layout, {texts[0]} on one rank", words)
+        first = base.steps[0]["loss"]
+        if not abs(float(texts[0]) - first) <= 1e-5 * max(abs(first), 0.1) and not self.sensitive:
+            raise Failure("evaluate", f"-eval gives {texts[0]}, the first step's loss is {first}", words)
+
+    def bf16(self, base: Run, chosen: Property) -> None:
+        """Near fp32 as far as noise of bf16's size explains, and one set of bits in all layouts."""
+        self.extra = ("-precision=bf16",)
+        alone = self.train(Layout())
+        self.same("bf16", self.in_layout(chosen.layout, self.train), alone)
+        loss, exact = float(alone.steps[0]["loss"]), self.expected.losses[0]
+        noise, spread = np.random.default_rng(self.case.seed), 0.0
+        for _ in range(6):
+            losses = [self.oracle.first_loss(k, rng=noise, level=2.0 ** -8) for k in range(self.case.options.micro_batches)]
+            spread = max(spread, abs(float(np.mean(losses)) - exact))
+        if not abs(loss - exact) <= 0.02 * abs(exact) + 6 * spread + 1e-3:
+            raise Failure("bf16", f"the first loss is {loss}, expected {exact:.6g} (noise of bf16 moves it by {spread:.2g})", alone.command)

@@ -1,0 +1,141 @@
+"""Random training graphs against float64, in random layouts, stages and programs.
+
+usage: fuzz.py DSOPT FOLDER [-seed=N] [-cases=N] [-checks=N]
+
+Case N is made of seed N alone: `-seed=17 -cases=1` repeats it. What fails is made smaller and written to FOLDER/SEED:
+model.onnx, data.npz, `command`, and `what` with a line that says what is wrong. Ends with status 1 if something failed.
+"""
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import os
+import shutil
+import sys
+import time
+import traceback
+import warnings
+
+import numpy as np
+
+from checks import Checker, Property, draw_properties
+from generate import Case, generate
+from minimize import Minimizer, signature
+from tool import Failure, Refused, Tool, shown
+
+#: How long one case is made smaller, and how many of one signature are.
+SECONDS, EACH = 240, 2
+
+
+class Worker:
+    def __init__(self, dsopt: str, folder: str, checks: int):
+        self.dsopt, self.folder, self.checks = dsopt, folder, checks
+
+    def attempt(self, case: Case, properties: list[Property], numbers: bool = True, seconds: float = 30) -> Failure | None:
+        checker = Checker(Tool(self.dsopt, self.scratch, seconds), case)
+        try:
+            checker.check(properties, numbers)
+        except Failure as failure:
+            return failure
+        except Refused as refusal:
+            self.notes["refused: " + str(refusal).split(" error: ")[-1][:70]] += 1
+        except Exception as error:  # the fuzzer's own fault, to be told apart from dsopt's
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return Failure("oracle", f"{type(error).__name__} in {os.path.basename(where.filename)}:{where.lineno}: {error}")
+        self.notes["sensitive"] += checker.sensitive
+        return None
+
+    def __call__(self, seed: int) -> tuple[int, Failure | None, tuple | None, collections.Counter]:
+        """A case's failure, if it has one, with what is needed to make it smaller."""
+        self.scratch = os.path.join(self.folder, f"{seed}.run")
+        self.notes: collections.Counter = collections.Counter()
+        case = generate(seed)
+        properties = draw_properties(case, self.checks)
+        failure = self.attempt(case, properties, seconds=120)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        return seed, failure, (case, properties) if failure else None, self.notes
+
+    def minimize(self, seed: int, failure: Failure, trial: tuple) -> Failure:
+        """Writes the smallest case found; returns how that fails."""
+        self.scratch, self.notes = os.path.join(self.folder, f"{seed}.run"), collections.Counter()
+        minimizer = Minimizer(self.attempt, failure, SECONDS)
+        case, properties = minimizer.run(trial)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        folder = os.path.join(self.folder, str(seed))
+        checker = Checker(Tool(self.dsopt, folder), case)
+        checker.write(case)
+        try:
+            checker.check(properties)
+        except Failure as last:
+            minimizer.failure = last
+        except Exception:  # already told by minimizer.failure
+            pass
+        for name in os.listdir(folder):
+            if name not in ("model.onnx", "data.npz", "stage.mlir"):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+        with open(os.path.join(folder, "what"), "w") as file:
+            print(f"{minimizer.failure.kind}: {minimizer.failure.what}", file=file)
+            print(f"{len(case.graph.nodes)} nodes: {' '.join(node.op for node in case.graph.nodes)}", file=file)
+            print(*properties, file=file)
+        with open(os.path.join(folder, "command"), "w") as file:
+            print(shown(minimizer.failure.command or ["no command"]), file=file)
+        return minimizer.failure
+
+
+def run_case(job: tuple[Worker, int]):
+    warnings.simplefilter("ignore")
+    return job[0](job[1])
+
+
+def progress(done: int, cases: int, began: float, failures: int, end: str) -> None:
+    rate = done / max(time.monotonic() - began, 1e-9)
+    print(f"\r{done}/{cases} cases  {rate:.2f} cases/s  {failures} failures", end=end, file=sys.stderr, flush=True)
+
+
+def fuzz(worker: Worker, first: int, cases: int) -> int:
+    """The number of failures."""
+    warnings.simplefilter("ignore")
+    began, notes = time.monotonic(), collections.Counter()
+    seen: collections.Counter = collections.Counter()
+    failures = 0
+    with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
+        jobs = ((worker, seed) for seed in range(first, first + cases))
+        for done, (seed, failure, trial, noted) in enumerate(pool.imap_unordered(run_case, jobs), 1):
+            notes.update(noted)
+            if failure:
+                failures += 1
+                mark = signature(failure)
+                seen[mark] += 1
+                print(f"\nseed {seed}: {failure.kind}: {failure.what}", flush=True)
+                if seen[mark] <= EACH:
+                    smaller = worker.minimize(seed, failure, trial)
+                    print(f"  made smaller: {smaller.kind}: {smaller.what}\n  in {os.path.join(worker.folder, str(seed))}", flush=True)
+                print(f"  repeat with: ./dev fuzz -seed={seed} -cases=1", flush=True)
+            if sys.stderr.isatty() or done % 50 == 0 or done == cases:
+                progress(done, cases, began, failures, "" if sys.stderr.isatty() and done < cases else "\n")
+    for note, count in sorted(notes.items()):
+        print(f"{note}: {count}")
+    print(f"{cases} cases, {failures} failures")
+    return failures
+
+
+def main() -> None:
+    words, values = [], {"seed": 1, "cases": 100, "checks": 2}
+    for word in sys.argv[1:]:
+        name, _, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name in values and value.isdigit():
+            values[name] = int(value)
+        elif word.startswith("-"):
+            sys.exit(f"unknown option {word}; expected -seed=N, -cases=N or -checks=N")
+        else:
+            words.append(word)
+    if len(words) != 2:
+        sys.exit(__doc__)
+    os.makedirs(words[1], exist_ok=True)
+    worker = Worker(os.path.abspath(words[0]), os.path.abspath(words[1]), values["checks"])
+    sys.exit(1 if fuzz(worker, values["seed"], values["cases"]) else 0)
+
+
+if __name__ == "__main__":
+    main()
