@@ -121,6 +121,8 @@ void ProgramWriter::writeParameters() {
         string("type", typeName(parameter.getType()));
         shape(parameter.getType());
         json.attribute("trainable", !parameter.getFrozen());
+        if (parameter.getConstant())
+          json.attribute("constant", true);
         string("file", parameter.getFile());
         json.attribute("offset", int64_t(parameter.getOffset()));
         json.attribute("bytes", int64_t(parameter.getBytes()));

@@ -61,8 +61,8 @@ typedef struct dsopt_gemm {
   int64_t stride_a[DSOPT_BATCH_RANK], stride_b[DSOPT_BATCH_RANK], stride_c[DSOPT_BATCH_RANK];
 } dsopt_gemm;
 
-/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32 (of f64 in f64), rounded to c's type once. Cut into tiles by
-/// bounds that depend on the product alone (DESIGN 2.1 rule 2).
+/// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32 (of f64 in f64), rounded to c's type once.
+/// Cut into tiles by bounds that depend on the product alone (DESIGN 2.1 rule 2).
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);
 
@@ -154,7 +154,8 @@ static inline int64_t dsopt_ctc_workspace(const dsopt_ctc *d, int64_t is_gradien
 
 /// `losses[n]` of each sample: NaN where lengths or targets are out of range.
 void dsopt_rt_ctc(dsopt_rt *rt, const dsopt_ctc *ctc, const float *logs, const int64_t *targets,
-                  const int64_t *input_lengths, const int64_t *target_lengths, void *workspace, float *losses);
+                  const int64_t *input_lengths, const int64_t *target_lengths, void *workspace,
+                  float *losses);
 /// The gradient of `logs` from that of the losses, as PyTorch's: right for what a log_softmax gives.
 void dsopt_rt_ctc_grad(dsopt_rt *rt, const dsopt_ctc *ctc, const float *logs, const int64_t *targets,
                        const int64_t *input_lengths, const int64_t *target_lengths, const float *grad,

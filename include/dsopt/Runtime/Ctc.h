@@ -24,8 +24,8 @@ public:
   static constexpr double kNever = -std::numeric_limits<double>::infinity();
 
   /// Sample `n`. What its lengths and labels are is looked at before it is used: see isValid.
-  CtcSample(const dsopt_ctc &d, int64_t n, const Real *logs, const int64_t *targets, const int64_t *inputLengths,
-            const int64_t *targetLengths)
+  CtcSample(const dsopt_ctc &d, int64_t n, const Real *logs, const int64_t *targets,
+            const int64_t *inputLengths, const int64_t *targetLengths)
       : d(d), logs(logs + n * d.classes), first(targets), frames(inputLengths[n]), labels(targetLengths[n]) {
     int64_t begin = d.concatenated ? 0 : n * d.targets, room = d.targets;
     for (int64_t before = 0; d.concatenated && before < n; ++before) {
@@ -43,8 +43,8 @@ public:
 
   bool isValid() const { return valid; }
 
-  /// The logarithm of the probability; `rows` holds those to have come to each state, of each frame or, of two
-  /// rows in turn, of the last. NaN where the sample is not valid.
+  /// The logarithm of the probability; `rows` holds those to have come to each state, of each frame or, of
+  /// two rows in turn, of the last. NaN where the sample is not valid.
   double forward(double *rows, bool keepsAll) const {
     if (!valid)
       return std::numeric_limits<double>::quiet_NaN();
@@ -70,9 +70,9 @@ public:
     return count > 1 ? logSum(last[count - 1], last[count - 2]) : last[0];
   }
 
-  /// The gradient of the loss, times `factor`, from the rows that forward has filled and its result: as that of
-  /// the logits of a log_softmax, exp(log) less the share of the paths that go through a class (PyTorch's).
-  /// `scratch` are three more rows.
+  /// The gradient of the loss, times `factor`, from the rows that forward has filled and its result: as that
+  /// of the logits of a log_softmax, exp(log) less the share of the paths that go through a class
+  /// (PyTorch's). `scratch` are three more rows.
   void backward(const double *rows, double *scratch, Real *gradient, double total, double factor) const {
     int64_t count = states(), stride = d.batch * d.classes;
     double *after = scratch, *next = after + count, *links = next + count;
@@ -119,8 +119,8 @@ private:
     double sum = s + 1 < count ? logSum(next[s], next[s + 1]) : next[s];
     return s + 2 < count && skips(s + 2) ? logSum(sum, next[s + 2]) : sum;
   }
-  /// For each state 1 more than the next of its class, 0 if there is none; negative (-1 if there is none) where
-  /// it is not the first.
+  /// For each state 1 more than the next of its class, 0 if there is none; negative (-1 if there is none)
+  /// where it is not the first.
   void linkEqual(double *links) const {
     for (int64_t s = states() - 1; s >= 0; --s) {
       int64_t next = s + 1;
@@ -158,8 +158,8 @@ void ctcLosses(const dsopt_ctc &d, const Real *logs, const int64_t *targets, con
 /// The gradients of the logarithms of samples [begin, end), from those of the losses.
 template <typename Real>
 void ctcGradients(const dsopt_ctc &d, const Real *logs, const int64_t *targets, const int64_t *inputLengths,
-                  const int64_t *targetLengths, const Real *grad, Real *gradient, double *scratch, int64_t begin,
-                  int64_t end) {
+                  const int64_t *targetLengths, const Real *grad, Real *gradient, double *scratch,
+                  int64_t begin, int64_t end) {
   for (int64_t n = begin; n < end; ++n) {
     CtcSample<Real> sample(d, n, logs, targets, inputLengths, targetLengths);
     double *rows = scratch + n * ctcScratch(d, true), *more = rows + d.frames * (2 * d.targets + 1);

@@ -23,8 +23,7 @@ struct Input {
   std::vector<int64_t> shape; ///< of one micro-batch
   bool label = false;         ///< feeds the loss: a micro-batch of only `ignore_index` is an error
   int64_t ignore_index = -100;
-  int64_t bound = 0; ///< values index into something of this size (0: no index)
-  std::string source{}; ///< the model's own element type, where `type` is a wider one
+  std::string source{};   ///< the model's own element type, where `type` is a wider one
   int64_t bound = 0;      ///< values index into something of this size (0: no index)
   bool looked_up = false; ///< `ignore_index` is no index there
   int64_t least = 0;      ///< what is looked up: 0 in a parameter, else -bound (from the end)
@@ -34,7 +33,8 @@ struct Parameter {
   std::string name, type;
   std::vector<int64_t> shape;
   bool trainable = true;
-  std::string file; ///< relative to `model_folder`
+  bool constant = false; ///< no weight: not saved with them
+  std::string file;      ///< relative to `model_folder`
   int64_t offset = 0, bytes = 0;
   std::string source;           ///< element type in the file, and where weights leave; empty: `type`
   int64_t file_bytes = 0;       ///< the whole file's size when it was compiled

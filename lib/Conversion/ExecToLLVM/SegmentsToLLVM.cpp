@@ -172,7 +172,8 @@ LogicalResult SegmentLowering::lowerGemm(exec::GemmOp gemm) {
   auto typeA = typeOf(gemm.getLhs()), typeB = typeOf(gemm.getRhs()), typeC = typeOf(gemm.getResult());
   if (failed(typeA) || failed(typeB) || failed(typeC))
     return failure();
-  if (*typeA != *typeB || (*typeA != DSOPT_BF16 && *typeC != *typeA) || (*typeC == DSOPT_F64 && *typeA != *typeC))
+  if (*typeA != *typeB || (*typeA != DSOPT_BF16 && *typeC != *typeA) ||
+      (*typeC == DSOPT_F64 && *typeA != *typeC))
     return gemm.emitOpError("multiplies ")
            << gemm.getLhs().getType() << " by " << gemm.getRhs().getType() << " to "
            << gemm.getResult().getType() << ", expected f32, f64, or bf16 to bf16 or f32";
@@ -389,16 +390,17 @@ LogicalResult SegmentLowering::lowerScatterAdd(exec::ScatterAddOp scatter) {
 template <typename Op> LogicalResult SegmentLowering::lowerCtc(Op ctc) {
   constexpr bool isGradient = std::is_same_v<Op, exec::CtcGradOp>;
   auto targets = cast<MemRefType>(ctc.getTargets().getType());
-  dsopt_ctc d{dim(ctc.getLogs(), 0),     dim(ctc.getLogs(), 1),   dim(ctc.getLogs(), 2),
+  dsopt_ctc d{dim(ctc.getLogs(), 0),     dim(ctc.getLogs(), 1),  dim(ctc.getLogs(), 2),
               targets.getShape().back(), targets.getRank() == 1, int64_t(ctc.getBlank()),
               ctc.getZeroInfinity()};
   int64_t bytes = elements(ctc.getWorkspace()), needed = dsopt_ctc_workspace(&d, isGradient);
   if (bytes < needed)
     return ctc.emitOpError("has a workspace of ") << bytes << " bytes, expected " << needed;
   Location loc = ctc.getLoc();
-  Value descriptor = LLVM::AddressOfOp::create(
-      builder, loc,
-      descriptors.get("ctc", {d.frames, d.batch, d.classes, d.targets, d.concatenated, d.blank, d.zero_infinity}));
+  Value descriptor =
+      LLVM::AddressOfOp::create(builder, loc,
+                                descriptors.get("ctc", {d.frames, d.batch, d.classes, d.targets,
+                                                        d.concatenated, d.blank, d.zero_infinity}));
   SmallVector<Value> arguments{function.getArgument(0), descriptor};
   for (Value operand : ctc->getOperands())
     arguments.push_back(pointer(operand));

@@ -340,8 +340,8 @@ LogicalResult SegmentBuilder::placeValues() {
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
     if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::ScatterOp, graph::AttentionOp,
-             graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp, graph::CtcGradOp,
-             graph::KernelOp>(op))
+             graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp, graph::CtcGradOp, graph::KernelOp>(
+            op))
       continue;
     if (int64_t bytes = workspaceBytes(op)) {
       scratch.emplace_back(&op, temporaries.size());
@@ -483,15 +483,15 @@ void SegmentBuilder::buildOp(Operation &op) {
       })
       .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) { buildLoss(loss); })
       .Case<graph::CtcOp>([&](graph::CtcOp ctc) {
-        exec::CtcOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()), home(ctc.getInputLengths()),
-                            home(ctc.getTargetLengths()), workspace(op), home(ctc.getLoss()), ctc.getBlankAttr(),
-                            ctc.getZeroInfinityAttr());
+        exec::CtcOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()),
+                            home(ctc.getInputLengths()), home(ctc.getTargetLengths()), workspace(op),
+                            home(ctc.getLoss()), ctc.getBlankAttr(), ctc.getZeroInfinityAttr());
       })
       .Case<graph::CtcGradOp>([&](graph::CtcGradOp ctc) {
         exec::CtcGradOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()),
-                                home(ctc.getInputLengths()), home(ctc.getTargetLengths()), home(ctc.getGrad()),
-                                workspace(op), home(ctc.getLogsGrad()), ctc.getBlankAttr(),
-                                ctc.getZeroInfinityAttr());
+                                home(ctc.getInputLengths()), home(ctc.getTargetLengths()),
+                                home(ctc.getGrad()), workspace(op), home(ctc.getLogsGrad()),
+                                ctc.getBlankAttr(), ctc.getZeroInfinityAttr());
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());

@@ -45,8 +45,9 @@ struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {
     OpBuilder atStart = OpBuilder::atBlockBegin(&body);
     for (Value argument : body.getArguments())
       if (Type bits = signless(argument.getType()); bits != argument.getType())
-        values.map(argument,
-                   UnrealizedConversionCastOp::create(atStart, argument.getLoc(), bits, argument).getResult(0));
+        values.map(
+            argument,
+            UnrealizedConversionCastOp::create(atStart, argument.getLoc(), bits, argument).getResult(0));
     SmallVector<Operation *> lowered;
     for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
       if (isa<UnrealizedConversionCastOp>(op))
@@ -68,8 +69,8 @@ struct GraphToLinalg : impl::GraphToLinalgBase<GraphToLinalg> {
         cast.replaceAllUsesWith(argument);
         cast.getDefiningOp()->erase();
       }
-    function.setType(FunctionType::get(&getContext(), body.getArgumentTypes(),
-                                       body.getTerminator()->getOperandTypes()));
+    function.setType(
+        FunctionType::get(&getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   }
 
 private:

@@ -58,9 +58,7 @@ LogicalResult gradient(CosOp op, GradientBuilder &g) {
   return success();
 }
 /// 1 / sqrt(x)
-Value inverseRoot(Value x, GradientBuilder &g) {
-  return g.make<ReciprocalOp>(g.make<SqrtOp>(x));
-}
+Value inverseRoot(Value x, GradientBuilder &g) { return g.make<ReciprocalOp>(g.make<SqrtOp>(x)); }
 LogicalResult gradient(AsinOp op, GradientBuilder &g) {
   Value x = op.getInput();
   g.set(0, g.mul(g.grad(), inverseRoot(g.sub(g.scalar(1, x), g.mul(x, x)), g)));

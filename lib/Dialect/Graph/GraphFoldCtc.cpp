@@ -10,7 +10,7 @@ using namespace dsopt::graph::fold;
 
 template <typename Op> static dsopt_ctc describe(Op op) {
   RankedTensorType logs = tensorType(op.getLogs()), targets = tensorType(op.getTargets());
-  return {logs.getDimSize(0),      logs.getDimSize(1),      logs.getDimSize(2),     targets.getShape().back(),
+  return {logs.getDimSize(0),     logs.getDimSize(1),     logs.getDimSize(2),  targets.getShape().back(),
           targets.getRank() == 1, int64_t(op.getBlank()), op.getZeroInfinity()};
 }
 
@@ -40,7 +40,8 @@ OpFoldResult CtcOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult CtcGradOp::fold(FoldAdaptor adaptor) {
-  std::optional<Elements> logs = Elements::numbers(adaptor.getLogs()), grad = Elements::numbers(adaptor.getGrad());
+  std::optional<Elements> logs = Elements::numbers(adaptor.getLogs()),
+                          grad = Elements::numbers(adaptor.getGrad());
   auto targets = integers(adaptor.getTargets()), inputs = integers(adaptor.getInputLengths()),
        lengths = integers(adaptor.getTargetLengths());
   if (!logs || !grad || !targets || !inputs || !lengths || !fits(logs->type))
@@ -51,8 +52,8 @@ OpFoldResult CtcGradOp::fold(FoldAdaptor adaptor) {
     Buffer out(logs->type.getNumElements() * sizeof(T));
     std::vector<double> scratch(d.batch * runtime::ctcScratch(d, true));
     runtime::ctcGradients<T>(d, elementsOf<T>(*logs).data(), targets->data(), inputs->data(), lengths->data(),
-                             elementsOf<T>(*grad).data(), reinterpret_cast<T *>(out.data()), scratch.data(), 0,
-                             d.batch);
+                             elementsOf<T>(*grad).data(), reinterpret_cast<T *>(out.data()), scratch.data(),
+                             0, d.batch);
     return fromNumbers(cast<RankedTensorType>(getType()), out);
   });
 }

@@ -274,12 +274,8 @@ static OpFoldResult foldLogical(Op op, typename Op::FoldAdaptor adaptor, bool ne
     else                                                                                                     \
       return (T)(x operator_ y);                                                                             \
   }
-OpFoldResult AndOp::fold(FoldAdaptor adaptor) {
-  return foldLogical(*this, adaptor, true, BITWISE(&));
-}
-OpFoldResult OrOp::fold(FoldAdaptor adaptor) {
-  return foldLogical(*this, adaptor, false, BITWISE(|));
-}
+OpFoldResult AndOp::fold(FoldAdaptor adaptor) { return foldLogical(*this, adaptor, true, BITWISE(&)); }
+OpFoldResult OrOp::fold(FoldAdaptor adaptor) { return foldLogical(*this, adaptor, false, BITWISE(|)); }
 
 //===----------------------------------------------------------------------===//
 // Selection and conversion

@@ -36,8 +36,8 @@ Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   auto attributes =
       builder.getDictionaryAttr({builder.getNamedAttr(kNameAttr, builder.getStringAttr(kContextName)),
                                  builder.getNamedAttr(kContextAttr, builder.getUnitAttr())});
-  if (failed(function.insertArgument(index, contextType(function.getContext()), attributes,
-                                     function.getLoc())))
+  if (failed(
+          function.insertArgument(index, contextType(function.getContext()), attributes, function.getLoc())))
     return {};
   return function.getArgument(index);
 }

@@ -139,19 +139,24 @@ Value scalar(MaxOp op, Builder &b, ValueRange args) {
 Value scalar(AndOp, Builder &b, ValueRange args) { return arith::AndIOp::create(b, args[0], args[1]); }
 Value scalar(OrOp, Builder &b, ValueRange args) { return arith::OrIOp::create(b, args[0], args[1]); }
 Value scalar(EqualOp op, Builder &b, ValueRange args) {
-  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, args[0], args[1]);
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, args[0],
+                 args[1]);
 }
 Value scalar(LessOp op, Builder &b, ValueRange args) {
-  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, args[0], args[1]);
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, args[0],
+                 args[1]);
 }
 Value scalar(LessEqualOp op, Builder &b, ValueRange args) {
-  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, args[0], args[1]);
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, args[0],
+                 args[1]);
 }
 Value scalar(GreaterOp op, Builder &b, ValueRange args) {
-  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, args[0], args[1]);
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt, args[0],
+                 args[1]);
 }
 Value scalar(GreaterEqualOp op, Builder &b, ValueRange args) {
-  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, args[0], args[1]);
+  return compare(b, op.getLhs().getType(), arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, args[0],
+                 args[1]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,10 +238,9 @@ struct PowModel : LowerableOpInterface::ExternalModel<PowModel, PowOp> {
     if (isa<FloatType>(type.getElementType()) && matchPattern(operands[1], m_Constant(&exponent)) &&
         exponent.isSplat())
       known = exponent.getSplatValue<APFloat>().convertToDouble();
-    return buildPointwise(builder, op->getLoc(), type, operands,
-                          [&](Builder &b, ValueRange args) {
-                            return isFloat(args[0]) ? power(b, args, known) : powerOfIntegers(b, type, args);
-                          });
+    return buildPointwise(builder, op->getLoc(), type, operands, [&](Builder &b, ValueRange args) {
+      return isFloat(args[0]) ? power(b, args, known) : powerOfIntegers(b, type, args);
+    });
   }
 
   static Value powerOfIntegers(Builder &b, RankedTensorType type, ValueRange args) {
@@ -283,10 +287,10 @@ template <typename... Ops> void attach(MLIRContext *context) {
 } // namespace
 
 void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
-  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp,
-         SinOp, CosOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp,
-         AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp,
-         RoundToOp>(context);
+  attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp,
+         AtanhOp, CoshOp, SinhOp, TanhOp, ErfOp, FloorOp, CeilOp, RoundOp, SinOp, CosOp, SigmoidOp, ReluOp,
+         NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp,
+         LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp, RoundToOp>(context);
   PowOp::attachInterface<PowModel>(*context);
 }
 } // namespace dsopt::graph

@@ -153,8 +153,8 @@ struct GatherElementsModel : LowerableOpInterface::ExternalModel<GatherElementsM
     return buildIndexed(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
                         operands[1], [&](Builder &b, ValueRange indices, ValueRange scalars) {
                           SmallVector<Value> source(indices);
-                          source[axis] = place(b, scalars[0], gather.getIndices().getType(),
-                                               shapeOf(operands[0])[axis]);
+                          source[axis] =
+                              place(b, scalars[0], gather.getIndices().getType(), shapeOf(operands[0])[axis]);
                           return extract(b, operands[0], source);
                         });
   }

@@ -121,7 +121,8 @@ struct UniformModel : LowerableOpInterface::ExternalModel<UniformModel, UniformO
       Value word = words.elementWord(
           words.operationKey(key, words.element(stream, 0), words.element(stream, 1)), indices, type);
       Value upper = arith::ShRUIOp::create(b, word, arith::ConstantOp::create(b, b.getI64IntegerAttr(8)));
-      Value number = arith::SIToFPOp::create(b, b.getF32Type(), arith::TruncIOp::create(b, b.getI32Type(), upper));
+      Value number =
+          arith::SIToFPOp::create(b, b.getF32Type(), arith::TruncIOp::create(b, b.getI32Type(), upper));
       return Value(arith::MulFOp::create(b, number, constantScalar(b, b.getF32Type(), 0x1p-24)));
     });
   }

@@ -35,11 +35,12 @@ TypedAttr neutral(Combine combine, Type type, bool isUnsigned) {
                                     : APFloat::getInf(semantics, /*Negative=*/combine == Combine::Max));
   }
   unsigned width = type.getIntOrFloatBitWidth();
-  return IntegerAttr::get(type, combine == Combine::Sum       ? APInt::getZero(width)
-                                : combine == Combine::Product ? APInt(width, 1)
-                                : combine == Combine::Max
-                                    ? (isUnsigned ? APInt::getZero(width) : APInt::getSignedMinValue(width))
-                                    : (isUnsigned ? APInt::getAllOnes(width) : APInt::getSignedMaxValue(width)));
+  return IntegerAttr::get(type,
+                          combine == Combine::Sum       ? APInt::getZero(width)
+                          : combine == Combine::Product ? APInt(width, 1)
+                          : combine == Combine::Max
+                              ? (isUnsigned ? APInt::getZero(width) : APInt::getSignedMinValue(width))
+                              : (isUnsigned ? APInt::getAllOnes(width) : APInt::getSignedMaxValue(width)));
 }
 
 Value combined(Combine combine, Builder &b, Value total, Value x, bool isUnsigned) {
@@ -108,16 +109,16 @@ struct ReduceModel : LowerableOpInterface::ExternalModel<ReduceModel<Op, combine
         writes.push_back(getAffineConstantExpr(0, context));
 
     Value init = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(result, Attribute(neutral(combine, result.getElementType(), isUnsigned))));
+        builder, loc,
+        DenseElementsAttr::get(result, Attribute(neutral(combine, result.getElementType(), isUnsigned))));
     SmallVector<AffineMap> maps{AffineMap::get(rank, 0, reads, context),
                                 AffineMap::get(rank, 0, writes, context)};
-    return linalg::GenericOp::create(builder, loc, TypeRange(result), operands, ValueRange(init), maps,
-                                     iterators,
-                                     [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-                                       Builder b(nestedLoc, nested);
-                                       linalg::YieldOp::create(
-                                           b, combined(combine, b, args[1], args[0], isUnsigned));
-                                     })
+    return linalg::GenericOp::create(
+               builder, loc, TypeRange(result), operands, ValueRange(init), maps, iterators,
+               [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+                 Builder b(nestedLoc, nested);
+                 linalg::YieldOp::create(b, combined(combine, b, args[1], args[0], isUnsigned));
+               })
         .getResult(0);
   }
 };

@@ -48,8 +48,7 @@ struct WindowsModel : LowerableOpInterface::ExternalModel<WindowsModel, WindowsO
           Value value = tensor::ExtractOp::create(b, operands[0], source);
           if (!inside)
             return value;
-          return Value(
-              arith::SelectOp::create(b, inside, value, constantNumber(b, op.getValue())));
+          return Value(arith::SelectOp::create(b, inside, value, constantNumber(b, op.getValue())));
         });
   }
 };

@@ -101,12 +101,14 @@ template <typename Op> static LogicalResult verifyCtc(Op op) {
   RankedTensorType logs = tensorType(op.getLogs()), targets = tensorType(op.getTargets());
   auto lengths = RankedTensorType::get({logs.getRank() == 3 ? logs.getDimSize(1) : 0},
                                        IntegerType::get(op.getContext(), 64));
-  bool fits = logs.getRank() == 3 && targets.getElementType().isInteger(64) &&
-              (targets.getRank() == 1 || (targets.getRank() == 2 && targets.getDimSize(0) == logs.getDimSize(1)));
+  bool fits =
+      logs.getRank() == 3 && targets.getElementType().isInteger(64) &&
+      (targets.getRank() == 1 || (targets.getRank() == 2 && targets.getDimSize(0) == logs.getDimSize(1)));
   if (!fits || op.getInputLengths().getType() != lengths || op.getTargetLengths().getType() != lengths)
     return op.emitOpError("has operands of types ")
            << logs << ", " << targets << ", " << op.getInputLengths().getType() << " and "
-           << op.getTargetLengths().getType() << ", expected [T, N, C], [N, S] or [S], [N] and [N], the last three in i64";
+           << op.getTargetLengths().getType()
+           << ", expected [T, N, C], [N, S] or [S], [N] and [N], the last three in i64";
   int64_t blank = op.getBlank();
   if (blank < 0 || blank >= logs.getDimSize(2))
     return op.emitOpError("has blank ") << blank << ", expected 0 to " << logs.getDimSize(2) - 1;
@@ -117,7 +119,8 @@ LogicalResult CtcOp::verify() {
   RankedTensorType logs = tensorType(getLogs());
   if (failed(verifyCtc(*this)))
     return failure();
-  return verifyType(*this, "loss", getLoss(), RankedTensorType::get({logs.getDimSize(1)}, logs.getElementType()));
+  return verifyType(*this, "loss", getLoss(),
+                    RankedTensorType::get({logs.getDimSize(1)}, logs.getElementType()));
 }
 
 LogicalResult CtcGradOp::verify() {

@@ -271,10 +271,10 @@ void dsopt::graph::registerShardings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     attach<ConstantOp, ReadOp>(context);
     attach<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp, SinOp, CosOp,
-           AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp, ErfOp, SigmoidOp, ReluOp,
-           NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp,
-           LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, CastOp, RoundToOp, ExpandOp, GeluOp, SiluOp,
-           StopGradientOp>(context);
+           AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp, ErfOp, SigmoidOp,
+           ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp, MinOp, MaxOp, AndOp, OrOp,
+           EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, CastOp, RoundToOp, ExpandOp,
+           GeluOp, SiluOp, StopGradientOp>(context);
     attach<MatMulOp, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp, SoftmaxOp,
            LayerNormOp, RmsNormOp, NllOp, AttentionOp>(context);
     attach<ReshapeOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp,

@@ -46,8 +46,8 @@ public:
 private:
   Node find(const std::string &name, StringRef op, int inputs = 1) const {
     auto found = producers.find(name);
-    bool fits = found != producers.end() && found->second->op_type() == op &&
-                found->second->input_size() >= inputs;
+    bool fits =
+        found != producers.end() && found->second->op_type() == op && found->second->input_size() >= inputs;
     return fits ? found->second : nullptr;
   }
   bool isOuter(const std::string &name) const {
@@ -118,7 +118,8 @@ std::string Matcher::taken(std::string name) const {
       break;
     // Of a mode that is a constant, or whether this is the last bag, which is no other.
     std::optional<int64_t> left = integerOf(equal->input(0)), right = integerOf(equal->input(1));
-    const onnx::GraphProto *branch = graphOf(node, left && right && left == right ? "then_branch" : "else_branch");
+    const onnx::GraphProto *branch =
+        graphOf(node, left && right && left == right ? "then_branch" : "else_branch");
     if (!branch)
       break;
     name = branch->output(0).name();
@@ -134,7 +135,8 @@ std::optional<Bags> Matcher::matchScan() {
   auto bound = [&](const std::string &name) -> std::string {
     Node unsqueeze = find(name, "Unsqueeze");
     Node gather = unsqueeze ? find(unsqueeze->input(0), "Gather", 2) : nullptr;
-    return gather && gather->input(1) == body.input(0).name() && isOuter(gather->input(0)) ? gather->input(0) : "";
+    return gather && gather->input(1) == body.input(0).name() && isOuter(gather->input(0)) ? gather->input(0)
+                                                                                           : "";
   };
   auto slice = [&](Node node) {
     if (!node || integerOf(node->input(3)) != 0 || !isOuter(node->input(0)))
@@ -188,8 +190,8 @@ std::optional<Bags> Matcher::matchSequence() {
   const onnx::GraphProto *filled = graphOf(isEmpty, "else_branch");
   Node reduce = filled ? reductionOf(taken(filled->output(0).name()), bags.reduction) : nullptr;
   Node rows = reduce ? find(taken(reduce->input(0)), "Slice", 3) : nullptr;
-  if (!rows || rows->input_size() != 3 || rows->input(1) != equal->input(0) || rows->input(2) != equal->input(1) ||
-      !isOuter(rows->input(0)))
+  if (!rows || rows->input_size() != 3 || rows->input(1) != equal->input(0) ||
+      rows->input(2) != equal->input(1) || !isOuter(rows->input(0)))
     return std::nullopt;
   bags.rows = rows->input(0);
   bags.offsets = start->input(0);
@@ -220,7 +222,8 @@ static Value reduceBags(Emitter &e, Value rows, Value offsets, StringRef reducti
   };
   // How many offsets there are up to a row, less one; what is in no bag goes behind the last.
   Value marks = scatter(e.splat(index, 0, {count + 1, 1}), offsets, e.splat(index, 1, {bags + 1, 1}), "add");
-  Value passed = e.make<graph::CumSumOp>(e.slice(e.reshape(marks, count + 1), 0, 0, count), e.attr("axis", 0));
+  Value passed =
+      e.make<graph::CumSumOp>(e.slice(e.reshape(marks, count + 1), 0, 0, count), e.attr("axis", 0));
   Value places = e.sub(passed, e.scalar(1, passed));
   places = e.where(e.less(places, e.scalar(0, places)), e.scalar(bags, places), places);
   Value sizes = e.sub(e.slice(offsets, 0, 1, bags), e.slice(offsets, 0, 0, bags));
@@ -288,8 +291,9 @@ FailureOr<bool> buildBags(NodeBuilder &n, const onnx::GraphProto &body) {
   for (int64_t i = 0; i < count; ++i)
     elements.push_back(e.slice(result, 0, i, 1));
   if (failed(n.set(bags->sequence, std::move(elements))) ||
-      failed(n.set(1 - bags->sequence, e.convert(e.splat(e.builder.getI64Type(), count, Emitter::shapeOf(counter->value)),
-                                Emitter::elementOf(counter->value)))))
+      failed(n.set(1 - bags->sequence,
+                   e.convert(e.splat(e.builder.getI64Type(), count, Emitter::shapeOf(counter->value)),
+                             Emitter::elementOf(counter->value)))))
     return failure();
   return true;
 }

@@ -21,15 +21,16 @@ static std::optional<bool> knownCondition(Value condition) {
 /// A condition, which has one element; null with an error.
 static Value conditionOf(NodeBuilder &n, const Binding &binding, StringRef name) {
   Value condition = n.read(binding, name);
-  if (condition && (!Emitter::elementOf(condition).isInteger(1) ||
-                    Emitter::typeOf(condition).getNumElements() != 1)) {
+  if (condition &&
+      (!Emitter::elementOf(condition).isInteger(1) || Emitter::typeOf(condition).getNumElements() != 1)) {
     n.error() << "has a condition of type " << Emitter::typeOf(condition) << ", expected one bool";
     return {};
   }
   return n.e.reshape(condition, {});
 }
 
-static LogicalResult checkOutputs(NodeBuilder &n, const onnx::GraphProto &graph, StringRef name, int expected) {
+static LogicalResult checkOutputs(NodeBuilder &n, const onnx::GraphProto &graph, StringRef name,
+                                  int expected) {
   if (graph.output_size() == expected)
     return success();
   return n.error() << "has a graph '" << name << "' of " << graph.output_size() << " outputs, expected "
@@ -76,7 +77,8 @@ static LogicalResult branch(NodeBuilder &n) {
     if (lhs.getType() != rhs.getType())
       return n.error() << "has a condition that depends on data, and branches that give '" << name
                        << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
-                       << Emitter::typeOf(rhs) << "; both are computed and one is selected, expected equal types";
+                       << Emitter::typeOf(rhs)
+                       << "; both are computed and one is selected, expected equal types";
     if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
       return failure();
   }
@@ -225,7 +227,8 @@ static LogicalResult scan(NodeBuilder &n) {
     int64_t own = Emitter::shapeOf(value)[*axis];
     if (own == 0 || (length >= 0 && own != length))
       return n.error() << "scans " << own << " elements of input " << count + i << " and "
-                       << std::max<int64_t>(length, own) << " of another, expected as many of each, and one or more";
+                       << std::max<int64_t>(length, own)
+                       << " of another, expected as many of each, and one or more";
     length = own;
     sequences.push_back(value);
   }

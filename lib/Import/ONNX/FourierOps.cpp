@@ -50,7 +50,8 @@ struct Transform {
     if (!x)
       return {};
     int64_t points = Emitter::shapeOf(x)[1];
-    return points <= kFewPoints || factorOf(points) == 1 ? direct(x, results, scale) : factored(x, results, scale);
+    return points <= kFewPoints || factorOf(points) == 1 ? direct(x, results, scale)
+                                                         : factored(x, results, scale);
   }
 
   /// The largest factor that is not larger than the root.
@@ -69,12 +70,13 @@ struct Transform {
                 << kMostPoints;
       return {};
     }
-    Value roots = matrix(e, Emitter::elementOf(x), points * parts, results * 2, [&](int64_t row, int64_t column) {
-      double turn = angle(row / parts, column / 2, points);
-      bool fromImaginary = row % parts, toImaginary = column % 2;
-      double part = fromImaginary == toImaginary ? std::cos(turn) : std::sin(turn);
-      return scale * (fromImaginary && !toImaginary ? -part : part);
-    });
+    Value roots =
+        matrix(e, Emitter::elementOf(x), points * parts, results * 2, [&](int64_t row, int64_t column) {
+          double turn = angle(row / parts, column / 2, points);
+          bool fromImaginary = row % parts, toImaginary = column % 2;
+          double part = fromImaginary == toImaginary ? std::cos(turn) : std::sin(turn);
+          return scale * (fromImaginary && !toImaginary ? -part : part);
+        });
     return e.reshape(e.matmul(e.reshape(x, {rows, points * parts}), roots), {rows, results, 2});
   }
 
@@ -188,8 +190,8 @@ static LogicalResult dft(NodeBuilder &n) {
   int64_t rows = ShapedType::getNumElements(ArrayRef(shape).drop_back(2));
   Transform transform{e, inverse};
   Value pairs = e.reshape(x, {rows, shape[rank - 2], parts});
-  Value result = toReal ? transform.toReal(pairs, points)
-                        : transform.rows(pairs, results, inverse ? 1.0 / points : 1);
+  Value result =
+      toReal ? transform.toReal(pairs, points) : transform.rows(pairs, results, inverse ? 1.0 / points : 1);
   shape[rank - 2] = results;
   shape[rank - 1] = toReal ? 1 : 2;
   return n.set(0, e.moveAxis(e.reshape(result, shape), rank - 2, *axis));
@@ -240,7 +242,8 @@ static LogicalResult stft(NodeBuilder &n) {
 /// A window whose weights are sums of cosines.
 static LogicalResult cosines(NodeBuilder &n, double first, double second, double third) {
   FailureOr<int64_t> size = n.integer(0, "a size");
-  Type element = elementType(n.integerAttr("output_datatype", onnx::TensorProto::FLOAT), "the result", n.e.location);
+  Type element =
+      elementType(n.integerAttr("output_datatype", onnx::TensorProto::FLOAT), "the result", n.e.location);
   if (failed(size) || !element)
     return failure();
   if (*size < 1 || *size > (1 << 24) || !isa<FloatType>(element))
@@ -259,9 +262,11 @@ static LogicalResult blackmanWindow(NodeBuilder &n) { return cosines(n, 0.42, 0.
 /// What sums the bins of a spectrum to bands that are as wide as the ear hears them: triangles, of which
 /// each begins where the one before has its peak.
 static LogicalResult melWeightMatrix(NodeBuilder &n) {
-  auto bands = n.integer(0, "num_mel_bins"), points = n.integer(1, "dft_length"), rate = n.integer(2, "sample_rate");
+  auto bands = n.integer(0, "num_mel_bins"), points = n.integer(1, "dft_length"),
+       rate = n.integer(2, "sample_rate");
   auto low = n.floats(3, "lower_edge_hertz"), high = n.floats(4, "upper_edge_hertz");
-  Type element = elementType(n.integerAttr("output_datatype", onnx::TensorProto::FLOAT), "the result", n.e.location);
+  Type element =
+      elementType(n.integerAttr("output_datatype", onnx::TensorProto::FLOAT), "the result", n.e.location);
   if (failed(bands) || failed(points) || failed(rate) || failed(low) || failed(high) || !element)
     return failure();
   if (*bands < 1 || *points < 1 || *rate < 1 || low->size() != 1 || high->size() != 1 || *bands > (1 << 16) ||
@@ -291,12 +296,9 @@ static LogicalResult melWeightMatrix(NodeBuilder &n) {
 
 ArrayRef<OpRow> fourierOps() {
   static const OpRow rows[] = {
-      {"BlackmanWindow", 17, kMaxOpset, blackmanWindow},
-      {"DFT", 17, kMaxOpset, dft},
-      {"HammingWindow", 17, kMaxOpset, hammingWindow},
-      {"HannWindow", 17, kMaxOpset, hannWindow},
-      {"MelWeightMatrix", 17, kMaxOpset, melWeightMatrix},
-      {"STFT", 17, kMaxOpset, stft},
+      {"BlackmanWindow", 17, kMaxOpset, blackmanWindow},   {"DFT", 17, kMaxOpset, dft},
+      {"HammingWindow", 17, kMaxOpset, hammingWindow},     {"HannWindow", 17, kMaxOpset, hannWindow},
+      {"MelWeightMatrix", 17, kMaxOpset, melWeightMatrix}, {"STFT", 17, kMaxOpset, stft},
   };
   return rows;
 }

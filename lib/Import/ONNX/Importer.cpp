@@ -1,5 +1,6 @@
 //===- Importer.cpp - from a model's nodes to @forward ---------------------===//
 
+#include "Declarations.h"
 #include "FreezeUnreached.h"
 #include "InputShapes.h"
 #include "MarkIndices.h"
@@ -67,8 +68,6 @@ private:
   mlir::Value readBinding(StringRef name);
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
-  LogicalResult checkDeclarations();
-  LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRef what);
   void addStatistics(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   void fillReport(ImportReport &report);
@@ -103,12 +102,6 @@ const onnx::ValueInfoProto *Importer::findInput(StringRef name) const {
 }
 
 LogicalResult Importer::indexNodes() {
-  for (auto [values, what] : {std::pair(&file.graph().input(), "inputs"), {&file.graph().output(), "outputs"}}) {
-    llvm::StringSet<> names;
-    for (const onnx::ValueInfoProto &value : *values)
-      if (!names.insert(value.name()).second)
-        return error() << "the model has two " << what << " named '" << value.name() << "'";
-  }
   for (auto [i, node] : llvm::enumerate(file.graph().node()))
     for (const std::string &output : node.output()) {
       if (output.empty())
@@ -396,8 +389,9 @@ FailureOr<mlir::Value> Importer::buildLoss() {
     return failure();
   if (isSoft) {
     if (Emitter::shapeOf(target) != type.getShape())
-      return error() << "-loss=" << options.loss << " has logits of type " << type << " and probabilities of type "
-                     << Emitter::typeOf(target) << " as labels, expected equal shapes";
+      return error() << "-loss=" << options.loss << " has logits of type " << type
+                     << " and probabilities of type " << Emitter::typeOf(target)
+                     << " as labels, expected equal shapes";
     mlir::Value result = softCrossEntropy(emitter, logSoftmax(emitter, output, 1), target, {}, "mean");
     return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
   }
@@ -491,52 +485,6 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   return verify(module);
 }
 
-/// Compares what the model declares about a value with what its nodes give.
-LogicalResult Importer::checkDeclaration(const onnx::ValueInfoProto &info, StringRef what) {
-  auto found = bindings.find(info.name());
-  const onnx::TypeProto_Tensor &declared = info.type().tensor_type();
-  if (found == bindings.end() || !found->second.value || !info.type().has_tensor_type())
-    return success();
-  RankedTensorType type = Emitter::typeOf(found->second.value);
-  Type element = found->second.narrow ? found->second.narrow : type.getElementType();
-  if (declared.elem_type() != onnx::TensorProto::UNDEFINED) {
-    Type expected = elementType(declared.elem_type(), what + " '" + info.name() + "'", location);
-    if (!expected)
-      return failure();
-    if (expected != element)
-      return error() << what << " '" << info.name() << "' is declared as " << expected << ", but is computed as "
-                     << element;
-  }
-  if (!declared.has_shape())
-    return success();
-  bool fits = declared.shape().dim_size() == type.getRank();
-  for (int64_t i = 0; fits && i < type.getRank(); ++i)
-    fits = !declared.shape().dim(i).has_dim_value() ||
-           declared.shape().dim(i).dim_value() == type.getDimSize(i);
-  if (fits)
-    return success();
-  std::string shape;
-  llvm::raw_string_ostream stream(shape);
-  llvm::interleaveComma(declared.shape().dim(), stream, [&](const auto &dim) {
-    if (dim.has_dim_value())
-      stream << dim.dim_value();
-    else
-      stream << (dim.dim_param().empty() ? "?" : dim.dim_param());
-  });
-  return error() << what << " '" << info.name() << "' is declared with the shape [" << shape
-                 << "], but is computed as " << type;
-}
-
-LogicalResult Importer::checkDeclarations() {
-  for (const onnx::ValueInfoProto &output : file.graph().output())
-    if (failed(checkDeclaration(output, "output")))
-      return failure();
-  for (const onnx::ValueInfoProto &info : file.graph().value_info())
-    if (failed(checkDeclaration(info, "value")))
-      return failure();
-  return success();
-}
-
 void Importer::fillReport(ImportReport &report) {
   report.nodes = file.graph().node_size();
   report.functions = file.inlinedFunctions();
@@ -553,8 +501,9 @@ void Importer::fillReport(ImportReport &report) {
 }
 
 LogicalResult Importer::run() {
-  if (failed(indexNodes()) || failed(chooseLoss()) || failed(orderNodes()) ||
-      failed(initializers.readRules()) || failed(chooseModelType()) || failed(makeFunction()))
+  if (failed(checkDuplicates(file, location)) || failed(indexNodes()) || failed(chooseLoss()) ||
+      failed(orderNodes()) || failed(initializers.readRules()) || failed(chooseModelType()) ||
+      failed(makeFunction()))
     return failure();
   // Whoever says what each initializer is has seen that none is merged.
   if (file.property("dsopt.parameters").empty())
@@ -562,7 +511,7 @@ LogicalResult Importer::run() {
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))
       return failure();
-  if (failed(checkDeclarations()))
+  if (failed(checkDeclarations(file, bindings, location)))
     return failure();
   if (options.report)
     fillReport(*options.report);

@@ -256,8 +256,8 @@ static LogicalResult compress(NodeBuilder &n) {
       places.push_back(place);
   int64_t size = Emitter::shapeOf(data)[*axis];
   if ((int64_t)condition->size() > size)
-    return n.error() << "has a condition of " << condition->size() << " elements for " << size
-                     << " of axis " << *axis << ", expected no more";
+    return n.error() << "has a condition of " << condition->size() << " elements for " << size << " of axis "
+                     << *axis << ", expected no more";
   return n.set(0, e.gather(data, e.integers(places), *axis));
 }
 

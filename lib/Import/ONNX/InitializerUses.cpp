@@ -136,16 +136,16 @@ bool InitializerUses::isMask(ArrayRef<Use> uses, Values &values) const {
              values.any([](double value) { return value == 0; }) &&
              values.any([](double value) { return value == 1; });
     bool isAdded = op == "Add" || op == "Sub" || (op == "Where" && use.input > 0);
-    if (op == "Attention" ? use.input != 3
-                          : !isAdded || use.node->output_size() == 0 ||
-                                !leadsTo(use.node->output(0), "Softmax", 6))
+    if (op == "Attention"
+            ? use.input != 3
+            : !isAdded || use.node->output_size() == 0 || !leadsTo(use.node->output(0), "Softmax", 6))
       return false;
     return values.any(hides) && values.all([&](double value) { return hides(value) || value == 0; });
   });
 }
 
-/// Whether a number is one of GELU's: x / 2 (1 + erf(x / sqrt(2))), x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715
-/// x^3))) or x sigmoid(1.702 x).
+/// Whether a number is one of GELU's: x / 2 (1 + erf(x / sqrt(2))), x / 2 (1 + tanh(sqrt(2 / pi) (x +
+/// 0.044715 x^3))) or x sigmoid(1.702 x).
 bool InitializerUses::isFactorOfGelu(const onnx::NodeProto &node, double value) const {
   auto is = [&](std::initializer_list<double> known) {
     return llvm::any_of(known, [&](double one) { return std::fabs(value - one) <= 1e-3 * one; });

@@ -54,11 +54,11 @@ FailureOr<Initializer> Initializers::make(int index) {
   Type element = type.getElementType(), narrow = isNarrow(element) ? element : Type();
   ParameterRule rule = rules.decide(tensor, element);
   if (rule.role == Role::Trained && element.isF64())
-    return emitError(location) << what << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
+    return emitError(location) << what
+                               << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
                                << "the model (model.float() in PyTorch), or keep it as it is with -freeze="
                                << tensor.name();
-  bool isSmall =
-      graph::numBytes(type) <= (isa<FloatType>(element) ? kFoldedFloatBytes : kFoldedIntegerBytes);
+  bool isSmall = graph::numBytes(type) <= (isa<FloatType>(element) ? kFoldedFloatBytes : kFoldedIntegerBytes);
   // What training changes is no constant.
   bool isWeight = rule.role == Role::Trained || rule.role == Role::Frozen || rules.isFolded(tensor.name());
   if ((isSmall && !isWeight) || type.getNumElements() == 0) {
@@ -223,10 +223,11 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
   if (isNarrow(element))
     type = RankedTensorType::get(type.getShape(), builder.getF32Type());
   return graph::ParameterOp::create(
-      builder, location, builder.getStringAttr(symbol), TypeAttr::get(type), builder.getStringAttr(extent.file),
-      builder.getI64IntegerAttr(extent.offset), builder.getI64IntegerAttr(bytes), fileBytes, chunks,
-      unit(!trained), trained ? StringAttr() : builder.getStringAttr(rule.why),
-      unit(rule.role == Role::Constant), symbol == name ? StringAttr() : builder.getStringAttr(name),
+      builder, location, builder.getStringAttr(symbol), TypeAttr::get(type),
+      builder.getStringAttr(extent.file), builder.getI64IntegerAttr(extent.offset),
+      builder.getI64IntegerAttr(bytes), fileBytes, chunks, unit(!trained),
+      trained ? StringAttr() : builder.getStringAttr(rule.why), unit(rule.role == Role::Constant),
+      symbol == name ? StringAttr() : builder.getStringAttr(name),
       isNarrow(element) ? TypeAttr::get(element) : TypeAttr());
 }
 

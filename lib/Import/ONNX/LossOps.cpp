@@ -77,7 +77,8 @@ Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis,
   return e.make<graph::DivOp>({sum, valid});
 }
 
-Value softCrossEntropy(Emitter &e, Value logarithms, Value probabilities, Value weights, StringRef reduction) {
+Value softCrossEntropy(Emitter &e, Value logarithms, Value probabilities, Value weights,
+                       StringRef reduction) {
   if (!logarithms || !probabilities)
     return {};
   int64_t rank = Emitter::rankOf(logarithms), classes = Emitter::shapeOf(logarithms)[1];
@@ -91,7 +92,8 @@ Value softCrossEntropy(Emitter &e, Value logarithms, Value probabilities, Value 
   if (!losses || reduction == "none")
     return losses;
   SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
-  return reduction == "sum" ? e.sum(losses, all, /*keepdims=*/false) : e.mean(losses, all, /*keepdims=*/false);
+  return reduction == "sum" ? e.sum(losses, all, /*keepdims=*/false)
+                            : e.mean(losses, all, /*keepdims=*/false);
 }
 
 namespace {
@@ -198,15 +200,17 @@ LogicalResult ctcLoss(NodeBuilder &n) {
     lengths = e.reshape(lengths, 1);
   }
   if (!logs || Emitter::rankOf(logs) != 3 || !inputs || !lengths)
-    return logs ? n.error() << "has log_probs of type " << Emitter::typeOf(logs) << ", expected [T, N, C] or [T, C]"
+    return logs ? n.error() << "has log_probs of type " << Emitter::typeOf(logs)
+                            << ", expected [T, N, C] or [T, C]"
                 : failure();
   logs = e.convert(logs, e.builder.getF32Type());
   lengths = e.convert(lengths, index);
   SmallVector<NamedAttribute> attributes{e.attr("blank", n.integerAttr("blank", 0))};
   if (n.integerAttr("zero_infinity", 0))
     attributes.push_back(e.flag("zero_infinity"));
-  Value losses = e.shapedWith<graph::CtcOp>(
-      {logs, e.convert(targets, index), e.convert(inputs, index), lengths}, Emitter::shapeOf(logs)[1], attributes);
+  Value losses =
+      e.shapedWith<graph::CtcOp>({logs, e.convert(targets, index), e.convert(inputs, index), lengths},
+                                 Emitter::shapeOf(logs)[1], attributes);
   if (!losses)
     return failure();
   if (reduction == "mean")
@@ -214,7 +218,8 @@ LogicalResult ctcLoss(NodeBuilder &n) {
   if (reduction == "none")
     losses = isSingle ? e.reshape(losses, {}) : losses;
   else
-    losses = reduction == "mean" ? e.mean(losses, 0, /*keepdims=*/false) : e.sum(losses, 0, /*keepdims=*/false);
+    losses =
+        reduction == "mean" ? e.mean(losses, 0, /*keepdims=*/false) : e.sum(losses, 0, /*keepdims=*/false);
   return n.set(0, e.convert(losses, element));
 }
 

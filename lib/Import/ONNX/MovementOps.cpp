@@ -282,9 +282,9 @@ static LogicalResult centerCropPad(NodeBuilder &n) {
     lows[*axis] = more / 2;
     highs[*axis] = more - more / 2;
   }
-  return n.set(0, n.e.make<graph::PadOp>(value, {n.e.attr("lows", lows), n.e.attr("highs", highs),
-                                                 n.e.attr("value", n.e.builder.getZeroAttr(
-                                                                       Emitter::elementOf(value)))}));
+  return n.set(0, n.e.make<graph::PadOp>(
+                      value, {n.e.attr("lows", lows), n.e.attr("highs", highs),
+                              n.e.attr("value", n.e.builder.getZeroAttr(Emitter::elementOf(value)))}));
 }
 
 ArrayRef<OpRow> movementOps() {

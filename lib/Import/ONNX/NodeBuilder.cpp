@@ -296,7 +296,8 @@ const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
     return nullptr;
   }
   if (found->g().input_size() != inputs) {
-    error() << "has a graph '" << name << "' of " << found->g().input_size() << " inputs, expected " << inputs;
+    error() << "has a graph '" << name << "' of " << found->g().input_size() << " inputs, expected "
+            << inputs;
     return nullptr;
   }
   return &found->g();

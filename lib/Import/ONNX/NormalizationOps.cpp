@@ -183,13 +183,13 @@ static Value forSamples(Emitter &e, Value channels, Value x) {
 /// Notes what a micro-batch contributes to a running statistic. Where the model normalizes with the same
 /// scale, bias and statistics once more, the two contributions are folded one after the other: as one,
 /// m2 (m1 r + (1 - m1) c1) + (1 - m2) c2.
-static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, Value value, double momentum) {
+static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, Value value,
+                                  double momentum) {
   Emitter &e = n.e;
   Emitter::Statistic added{parameter, value, momentum, /*sequential=*/false, {}};
   for (int i = 0; i < 4; ++i)
     added.normalization[i] = n.inputName(i + 1).str();
-  auto known =
-      llvm::find_if(e.statistics, [&](const auto &other) { return other.parameter == parameter; });
+  auto known = llvm::find_if(e.statistics, [&](const auto &other) { return other.parameter == parameter; });
   if (known == e.statistics.end()) {
     e.statistics.push_back(std::move(added));
     return success();
@@ -199,10 +199,11 @@ static LogicalResult addStatistic(NodeBuilder &n, graph::ParameterOp parameter, 
   for (int i = 0; i < 4; ++i)
     isOne &= llvm::count(names, names[i]) == 1;
   if (!isOne)
-    return n.error() << "has running statistic '" << parameter.getModelName()
-                     << "', which belongs to two batch normalizations that train, expected one of its own for "
-                        "each (-untie='"
-                     << parameter.getModelName() << "' takes apart what an exporter merged)";
+    return n.error()
+           << "has running statistic '" << parameter.getModelName()
+           << "', which belongs to two batch normalizations that train, expected one of its own for "
+              "each (-untie='"
+           << parameter.getModelName() << "' takes apart what an exporter merged)";
   double left = known->momentum * momentum;
   if (left < 1)
     known->value = e.add(e.mul(known->value, e.scalar(momentum * (1 - known->momentum) / (1 - left), value)),

@@ -66,7 +66,8 @@ static LogicalResult det(NodeBuilder &n) {
   if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.back() < 1 ||
       shape.back() > kMaxDeterminant || !isa<FloatType>(Emitter::elementOf(x)))
     return n.error() << "has an input of type " << Emitter::typeOf(x)
-                     << ", expected square matrices of floating point, of 1 to " << kMaxDeterminant << " rows";
+                     << ", expected square matrices of floating point, of 1 to " << kMaxDeterminant
+                     << " rows";
   int64_t size = shape.back(), batch = ShapedType::getNumElements(shape.drop_back(2));
   SmallVector<int64_t> columns = llvm::to_vector(llvm::seq<int64_t>(0, size));
   Value result = determinant(e, e.reshape(x, {batch, size, size}), 0, columns);

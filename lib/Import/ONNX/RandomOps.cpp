@@ -142,12 +142,9 @@ static LogicalResult multinomial(NodeBuilder &n) {
 
 ArrayRef<OpRow> randomOps() {
   static const OpRow rows[] = {
-      {"Bernoulli", 15, kMaxOpset, bernoulli},
-      {"Multinomial", 7, kMaxOpset, multinomial},
-      {"RandomNormal", 1, kMaxOpset, randomNormal},
-      {"RandomNormalLike", 1, kMaxOpset, randomNormal},
-      {"RandomUniform", 1, kMaxOpset, randomUniform},
-      {"RandomUniformLike", 1, kMaxOpset, randomUniform},
+      {"Bernoulli", 15, kMaxOpset, bernoulli},        {"Multinomial", 7, kMaxOpset, multinomial},
+      {"RandomNormal", 1, kMaxOpset, randomNormal},   {"RandomNormalLike", 1, kMaxOpset, randomNormal},
+      {"RandomUniform", 1, kMaxOpset, randomUniform}, {"RandomUniformLike", 1, kMaxOpset, randomUniform},
   };
   return rows;
 }

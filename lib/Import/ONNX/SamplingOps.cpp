@@ -40,10 +40,11 @@ public:
       SmallVector<Tap> along = tapsOf(place, size), all;
       for (const Tap &outer : taps)
         for (const Tap &inner : along)
-          all.push_back({outer.index ? e.add(e.mul(outer.index, e.splat(index, size)), inner.index) : inner.index,
-                         outer.weight && inner.weight ? e.mul(outer.weight, inner.weight)
-                         : outer.weight               ? outer.weight
-                                                      : inner.weight});
+          all.push_back(
+              {outer.index ? e.add(e.mul(outer.index, e.splat(index, size)), inner.index) : inner.index,
+               outer.weight && inner.weight ? e.mul(outer.weight, inner.weight)
+               : outer.weight               ? outer.weight
+                                            : inner.weight});
       taps = std::move(all);
     }
     Value sum;
@@ -174,7 +175,9 @@ static LogicalResult gridSample(NodeBuilder &n) {
     Value along = e.reshape(e.slice(flat, 2, rank - 1 - dim, 1), {places[0], samples});
     coordinates.push_back(inPixels(e, along, shape[2 + dim], alignsCorners));
   }
-  Filter filter = mode == "nearest" ? Filter::Nearest : mode.ends_with("cubic") ? Filter::Cubic : Filter::Linear;
+  Filter filter = mode == "nearest"         ? Filter::Nearest
+                  : mode.ends_with("cubic") ? Filter::Cubic
+                                            : Filter::Linear;
   Border border = padding == "zeros"    ? Border::Zeros
                   : padding == "border" ? Border::Nearest
                                         : Border::Reflection;
@@ -266,12 +269,13 @@ static LogicalResult deformConv(NodeBuilder &n) {
   if (groups < 1 || offsetGroups < 1 || channels % offsetGroups || channels != filter[1] * groups ||
       outputs % groups || moved != ArrayRef(expected))
     return n.error() << "has an image of type " << Emitter::typeOf(x) << ", a weight of type "
-                     << Emitter::typeOf(weight) << " and offsets of type " << Emitter::typeOf(offset) << " in "
-                     << groups << " groups and " << offsetGroups << " of offsets, expected offsets of shape ["
-                     << expected << "]";
+                     << Emitter::typeOf(weight) << " and offsets of type " << Emitter::typeOf(offset)
+                     << " in " << groups << " groups and " << offsetGroups
+                     << " of offsets, expected offsets of shape [" << expected << "]";
   SmallVector<int64_t> maskShape{batch, offsetGroups * taps, high, wide};
   if (mask && Emitter::shapeOf(mask) != ArrayRef(maskShape))
-    return n.error() << "has a mask of type " << Emitter::typeOf(mask) << ", expected shape [" << maskShape << "]";
+    return n.error() << "has a mask of type " << Emitter::typeOf(mask) << ", expected shape [" << maskShape
+                     << "]";
   // Where each tap of the kernel lies without an offset: [taps, high, wide].
   auto base = [&](int64_t dim) {
     std::vector<float> numbers;
@@ -298,8 +302,9 @@ static LogicalResult deformConv(NodeBuilder &n) {
     samples = e.mul(samples, e.reshape(mask, {images, taps * places, 1}));
   // [batch, offset groups, taps, places, channels] as rows of places and columns of channels and taps.
   Value all = e.reshape(samples, {batch, offsetGroups, taps, places, each});
-  Value columns = all ? e.reshape(e.transpose(all, {0, 3, 1, 4, 2}), {batch * places, groups, filter[1] * taps})
-                      : Value();
+  Value columns =
+      all ? e.reshape(e.transpose(all, {0, 3, 1, 4, 2}), {batch * places, groups, filter[1] * taps})
+          : Value();
   Value lhs = columns ? e.transpose(columns, {1, 0, 2}) : Value();
   Value rhs = e.reshape(weight, {groups, outputs / groups, filter[1] * taps});
   Value product = e.make<graph::MatMulOp>({lhs, rhs}, e.flag("transpose_b"));

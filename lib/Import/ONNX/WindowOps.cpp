@@ -260,7 +260,8 @@ static TypedAttr least(Type element) {
   if (auto real = dyn_cast<FloatType>(element))
     return FloatAttr::get(real, APFloat::getInf(real.getFloatSemantics(), /*Negative=*/true));
   unsigned width = element.getIntOrFloatBitWidth();
-  return IntegerAttr::get(element, element.isUnsignedInteger() ? APInt::getZero(width) : APInt::getSignedMinValue(width));
+  return IntegerAttr::get(element, element.isUnsignedInteger() ? APInt::getZero(width)
+                                                               : APInt::getSignedMinValue(width));
 }
 
 /// Where in the flattened input the first of the largest elements of each window is.
@@ -298,7 +299,8 @@ static LogicalResult maxPool(NodeBuilder &n) {
   if (failed(w))
     return failure();
   Value windows = makeWindows(n.e, x, 2, *w, least(Emitter::elementOf(x)));
-  Value largest = n.e.make<graph::ReduceMaxOp>(windows, {n.e.attr("axes", kernelAxes(*w)), n.e.flag("first")});
+  Value largest =
+      n.e.make<graph::ReduceMaxOp>(windows, {n.e.attr("axes", kernelAxes(*w)), n.e.flag("first")});
   if (failed(n.set(0, largest)))
     return failure();
   return n.wants(1) ? n.set(1, placesOfLargest(n, x, windows, largest, *w)) : success();
@@ -405,10 +407,10 @@ static LogicalResult col2Im(NodeBuilder &n) {
   llvm::append_range(placed, w->counts);
   llvm::append_range(placed, *kernel);
   llvm::append_range(result, *sizes);
-  return n.set(0, e.shapedWith<graph::WindowsSumOp>(e.reshape(columns, placed), result,
-                                                    {e.attr("axis", 2), e.attr("strides", ArrayRef(w->strides)),
-                                                     e.attr("dilations", ArrayRef(w->dilations)),
-                                                     e.attr("lows", ArrayRef(w->lows))}));
+  return n.set(0, e.shapedWith<graph::WindowsSumOp>(
+                      e.reshape(columns, placed), result,
+                      {e.attr("axis", 2), e.attr("strides", ArrayRef(w->strides)),
+                       e.attr("dilations", ArrayRef(w->dilations)), e.attr("lows", ArrayRef(w->lows))}));
 }
 
 /// What a max pool has kept, at the places it came from; zero elsewhere.

@@ -88,8 +88,8 @@ void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end
   if (parameter.source.empty() || parameter.source == parameter.type)
     return readBytes(parameter, begin, end, target);
   if (!isNarrowFloat(parameter.source) || parameter.type != "f32")
-    throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
-                                 parameter.source + " cannot be read as " + parameter.type);
+    throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " + parameter.source +
+                                 " cannot be read as " + parameter.type);
   std::vector<char> piece(2 * std::min(kPiece, std::max<int64_t>(end - begin, 0)));
   for (int64_t at = begin; at < end; at += kPiece) {
     int64_t count = std::min(kPiece, end - at);

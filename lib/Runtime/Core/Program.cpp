@@ -85,14 +85,14 @@ void readRef(const Json &json, Ref &ref, const std::string &where) { Reader::con
 
 void readInput(const Json &json, Input &input, const std::string &where) {
   Reader(json, where)("name", input.name)("type", input.type)("shape", input.shape)("label", input.label)(
-      "ignore_index", input.ignore_index)("bound", input.bound)("looked_up", input.looked_up)("least", input.least)(
-      "source", input.source);
+      "ignore_index", input.ignore_index)("bound", input.bound)("looked_up", input.looked_up)(
+      "least", input.least)("source", input.source);
 }
 
 void readParameter(const Json &json, Parameter &p, const std::string &where) {
   Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)(
-      "file", p.file)("offset", p.offset)("bytes", p.bytes)("source", p.source)("file_bytes", p.file_bytes)("chunks", p.chunks)(
-      "bucket", p.bucket)("bucket_offset", p.bucket_offset);
+      "constant", p.constant)("file", p.file)("offset", p.offset)("bytes", p.bytes)("source", p.source)(
+      "file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)("bucket_offset", p.bucket_offset);
 }
 
 void readBucket(const Json &json, Bucket &bucket, const std::string &where) {

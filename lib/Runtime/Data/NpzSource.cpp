@@ -22,9 +22,9 @@ bool isConvertible(int from, int to) {
 
 Kind kindOf(const std::string &type) {
   static const std::pair<const char *, Kind> kinds[] = {
-      {"i1", I1},    {"i8", I8},    {"i16", I16}, {"i32", I32},  {"i64", I64},  {"si8", I8},  {"si16", I16},
-      {"si32", I32}, {"si64", I64}, {"ui8", U8},  {"ui16", U16}, {"ui32", U32}, {"ui64", U64},
-      {"f16", F16},  {"f32", F32},  {"f64", F64}};
+      {"i1", I1},    {"i8", I8},    {"i16", I16},  {"i32", I32}, {"i64", I64},  {"si8", I8},
+      {"si16", I16}, {"si32", I32}, {"si64", I64}, {"ui8", U8},  {"ui16", U16}, {"ui32", U32},
+      {"ui64", U64}, {"f16", F16},  {"f32", F32},  {"f64", F64}};
   for (auto &[name, kind] : kinds)
     if (type == name)
       return kind;

@@ -2,11 +2,10 @@
 //
 // -data=stream:DIR: another program writes each step's micro-batches as the file
 // DIR/step-00000000.npz (counted from the run's first step; arrays of
-// [K, ...input shape], at any size of the program's dimension), renamed into place, and the empty file DIR/end after the
-// last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be
-// removed once its step is logged. With nothing else to come the writer may ask for
-// a checkpoint: DIR/save, renamed into place, names its folder and becomes DIR/saved
-// when it is complete.
+// [K, ...input shape], at any size of the program's dimension), renamed into place, and the empty file
+// DIR/end after the last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be removed once
+// its step is logged. With nothing else to come the writer may ask for a checkpoint: DIR/save, renamed into
+// place, names its folder and becomes DIR/saved when it is complete.
 //
 //===----------------------------------------------------------------------===//
 

@@ -116,8 +116,11 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
   const RunSettings &settings = run.settings;
   if (settings.log.empty() && settings.saveWeights.empty() && settings.saveOnnx.empty())
     return "";
-  std::vector<Parameter> given = inSourceTypes(run.program().parameters);
+  std::vector<Parameter> given = inSourceTypes(run.program().parameters), weights;
+  std::copy_if(given.begin(), given.end(), std::back_inserter(weights),
+               [](auto &one) { return !one.constant; });
   std::vector<std::unique_ptr<ParameterSink>> sinks;
+  ParameterSink *model = nullptr; // wants constants, too
   WeightsHash *hash = nullptr;
   if (writes && !settings.log.empty()) {
     auto sink = std::make_unique<WeightsHash>();
@@ -125,15 +128,17 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
     sinks.push_back(std::move(sink));
   }
   if (writes && !settings.saveWeights.empty())
+    sinks.push_back(inSourceTypes(makeSafetensorsWriter(
+        settings.saveWeights, weights, originalNames(run.object.model(), run.object.modelBytes()))));
+  if (writes && !settings.saveOnnx.empty()) {
     sinks.push_back(
-        inSourceTypes(makeSafetensorsWriter(settings.saveWeights, given,
-                                            originalNames(run.object.model(), run.object.modelBytes()))));
-  if (writes && !settings.saveOnnx.empty())
-    sinks.push_back(inSourceTypes(
-        makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), given)));
+        inSourceTypes(makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), given)));
+    model = sinks.back().get();
+  }
   session.visitParameters([&](const Parameter &parameter, const char *value) {
     for (auto &sink : sinks)
-      sink->parameter(parameter, value);
+      if (!parameter.constant || sink.get() == model)
+        sink->parameter(parameter, value);
   });
   for (auto &sink : sinks)
     sink->finish();

@@ -35,7 +35,8 @@ public:
   bool isSum(mlir::Value value) const { return sums.contains(value); }
 
 private:
-  /// Whether the operation makes no floats, but compares or counts what is made of sums: that is decided once.
+  /// Whether the operation makes no floats, but compares or counts what is made of sums: that is decided
+  /// once.
   bool decidesBySum(mlir::Operation *op) const;
 
   llvm::DenseSet<mlir::Value> sums;

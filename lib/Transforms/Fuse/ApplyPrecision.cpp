@@ -260,7 +260,8 @@ void ApplyPrecision::addMasters(Block &block) {
       continue;
     FlatSymbolRefAttr &master = masters[parameter];
     if (!master)
-      master = FlatSymbolRefAttr::get(&getContext(), graph::freeSymbol(*symbols, name.getValue() + ".master"));
+      master =
+          FlatSymbolRefAttr::get(&getContext(), graph::freeSymbol(*symbols, name.getValue() + ".master"));
     if (read) {
       // Before the optimizer's own state: the update takes them in this order.
       Operation *before = parameter->getNextNode();
@@ -270,9 +271,8 @@ void ApplyPrecision::addMasters(Block &block) {
           break;
         }
       builder->setInsertionPoint(before);
-      auto state =
-          graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(), "master",
-                                 parameter.getSymName(), IntegerAttr());
+      auto state = graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(),
+                                          "master", parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
       parameter->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
       read.setStateAttr(master);

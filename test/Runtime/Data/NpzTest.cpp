@@ -111,7 +111,8 @@ TEST_F(Npz, RowsAreCutIntoMicroBatches) {
   source.prepare();
   EXPECT_EQ(source.microBatches(), 4);
   ASSERT_EQ(source.notes().size(), 1u);
-  EXPECT_NE(source.notes()[0].text.find("the last 1 of 9 rows do not fill a micro-batch of 2"), std::string::npos);
+  EXPECT_NE(source.notes()[0].text.find("the last 1 of 9 rows do not fill a micro-batch of 2"),
+            std::string::npos);
   int64_t labels[2];
   source.fill(0, 3, 1, labels);
   EXPECT_EQ(labels[0], 6);

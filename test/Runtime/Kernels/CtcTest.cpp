@@ -38,9 +38,10 @@ struct Problem {
     rt.pool = &pool;
     std::vector<float> losses(d.batch), gradient(logs.size());
     std::vector<char> scratch(dsopt_ctc_workspace(&d, 0)), more(dsopt_ctc_workspace(&d, 1));
-    dsopt_rt_ctc(&rt, &d, logs.data(), targets.data(), inputs.data(), lengths.data(), scratch.data(), losses.data());
-    dsopt_rt_ctc_grad(&rt, &d, logs.data(), targets.data(), inputs.data(), lengths.data(), grad.data(), more.data(),
-                      gradient.data());
+    dsopt_rt_ctc(&rt, &d, logs.data(), targets.data(), inputs.data(), lengths.data(), scratch.data(),
+                 losses.data());
+    dsopt_rt_ctc_grad(&rt, &d, logs.data(), targets.data(), inputs.data(), lengths.data(), grad.data(),
+                      more.data(), gradient.data());
     return {losses, gradient};
   }
 };
@@ -65,7 +66,8 @@ TEST(Ctc, SaysNothingOfWhatIsOutOfRange) {
     return problem.run(2).first[1];
   };
   EXPECT_TRUE(std::isfinite(lossOf(4, 3, 1)));
-  for (auto [input, length, target] : {std::array<int64_t, 3>{5, 1, 1}, {-1, 1, 1}, {4, 4, 1}, {4, -1, 1}, {4, 3, 5}, {4, 3, -1}})
+  for (auto [input, length, target] :
+       {std::array<int64_t, 3>{5, 1, 1}, {-1, 1, 1}, {4, 4, 1}, {4, -1, 1}, {4, 3, 5}, {4, 3, -1}})
     EXPECT_TRUE(std::isnan(lossOf(input, length, target))) << input << " " << length << " " << target;
 }
 } // namespace

@@ -44,7 +44,8 @@ inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On the module: the narrow element type (a type) that all the model's parameters have, if they have one.
 inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
-/// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from (Context.h).
+/// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from
+/// (Context.h).
 inline constexpr llvm::StringLiteral kSeedAttr = "graph.seed", kContextAttr = "graph.context";
 /// On an argument: the model's element type (a type), where it is computed in f32 instead.
 inline constexpr llvm::StringLiteral kSourceAttr = "graph.source";
@@ -70,7 +71,8 @@ llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64
 #include "dsopt/Dialect/Graph/GraphOps.h.inc"
 
 namespace dsopt::graph {
-/// A symbol that is free: the one wanted, or that with a mark behind it. Models choose their parameters' names.
+/// A symbol that is free: the one wanted, or that with a mark behind it. Models choose their parameters'
+/// names.
 std::string freeSymbol(const mlir::SymbolTable &symbols, const llvm::Twine &wanted);
 /// The type a parameter is read and written in: the model's, with the element type of `graph.storage`.
 mlir::Type storedType(ParameterOp parameter);

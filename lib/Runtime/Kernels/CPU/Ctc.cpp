@@ -14,16 +14,17 @@ extern "C" void dsopt_rt_ctc(dsopt_rt *rt, const dsopt_ctc *d, const float *logs
                              float *losses) {
   CallTimer timer(rt->profile);
   rt->pool->split(0, d->batch, 1, [&](int64_t begin, int64_t end, int) {
-    ctcLosses(*d, logs, targets, inputLengths, targetLengths, losses, static_cast<double *>(workspace), begin, end);
+    ctcLosses(*d, logs, targets, inputLengths, targetLengths, losses, static_cast<double *>(workspace), begin,
+              end);
   });
 }
 
 extern "C" void dsopt_rt_ctc_grad(dsopt_rt *rt, const dsopt_ctc *d, const float *logs, const int64_t *targets,
-                                  const int64_t *inputLengths, const int64_t *targetLengths, const float *grad,
-                                  void *workspace, float *gradient) {
+                                  const int64_t *inputLengths, const int64_t *targetLengths,
+                                  const float *grad, void *workspace, float *gradient) {
   CallTimer timer(rt->profile);
   rt->pool->split(0, d->batch, 1, [&](int64_t begin, int64_t end, int) {
-    ctcGradients(*d, logs, targets, inputLengths, targetLengths, grad, gradient, static_cast<double *>(workspace),
-                 begin, end);
+    ctcGradients(*d, logs, targets, inputLengths, targetLengths, grad, gradient,
+                 static_cast<double *>(workspace), begin, end);
   });
 }

@@ -68,7 +68,10 @@ double measureBandwidth(ThreadPool &pool) {
 }
 
 double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape) {
-  int64_t batch = shape[0], m = shape[1], n = shape[2], k = shape[3], bytes = type == DSOPT_BF16 ? 2 : type == DSOPT_F64 ? 8 : 4;
+  int64_t batch = shape[0], m = shape[1], n = shape[2], k = shape[3],
+          bytes = type == DSOPT_BF16  ? 2
+                  : type == DSOPT_F64 ? 8
+                                      : 4;
   dsopt_gemm product{};
   product.m = m, product.n = n, product.k = k;
   product.transpose_a = shape[4], product.transpose_b = shape[5];

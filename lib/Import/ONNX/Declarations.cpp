@@ -1,0 +1,71 @@
+//===- Declarations.cpp - what a model says of its values ------------------===//
+
+#include "Declarations.h"
+
+#include "Tensors.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+LogicalResult checkDuplicates(const ModelFile &file, Location location) {
+  for (auto [values, what] :
+       {std::pair(&file.graph().input(), "inputs"), {&file.graph().output(), "outputs"}}) {
+    llvm::StringSet<> names;
+    for (const onnx::ValueInfoProto &value : *values)
+      if (!names.insert(value.name()).second)
+        return emitError(location) << "the model has two " << what << " named '" << value.name() << "'";
+  }
+  return success();
+}
+
+/// Compares what the model declares about a value with what its nodes give.
+static LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRef what,
+                                      const Bindings &bindings, Location location) {
+  auto found = bindings.find(info.name());
+  const onnx::TypeProto_Tensor &declared = info.type().tensor_type();
+  if (found == bindings.end() || !found->second.value || !info.type().has_tensor_type())
+    return success();
+  RankedTensorType type = Emitter::typeOf(found->second.value);
+  Type element = found->second.narrow ? found->second.narrow : type.getElementType();
+  if (declared.elem_type() != onnx::TensorProto::UNDEFINED) {
+    Type expected = elementType(declared.elem_type(), what + " '" + info.name() + "'", location);
+    if (!expected)
+      return failure();
+    if (expected != element)
+      return emitError(location) << what << " '" << info.name() << "' is declared as " << expected
+                                 << ", but is computed as " << element;
+  }
+  if (!declared.has_shape())
+    return success();
+  bool fits = declared.shape().dim_size() == type.getRank();
+  for (int64_t i = 0; fits && i < type.getRank(); ++i)
+    fits =
+        !declared.shape().dim(i).has_dim_value() || declared.shape().dim(i).dim_value() == type.getDimSize(i);
+  if (fits)
+    return success();
+  std::string shape;
+  llvm::raw_string_ostream stream(shape);
+  llvm::interleaveComma(declared.shape().dim(), stream, [&](const auto &dim) {
+    if (dim.has_dim_value())
+      stream << dim.dim_value();
+    else
+      stream << (dim.dim_param().empty() ? "?" : dim.dim_param());
+  });
+  return emitError(location) << what << " '" << info.name() << "' is declared with the shape [" << shape
+                             << "], but is computed as " << type;
+}
+
+LogicalResult checkDeclarations(const ModelFile &file, const Bindings &bindings, Location location) {
+  for (const onnx::ValueInfoProto &output : file.graph().output())
+    if (failed(checkDeclaration(output, "output", bindings, location)))
+      return failure();
+  for (const onnx::ValueInfoProto &info : file.graph().value_info())
+    if (failed(checkDeclaration(info, "value", bindings, location)))
+      return failure();
+  return success();
+}
+
+} // namespace dsopt::onnx_import
