@@ -76,7 +76,7 @@ else:
 listed = execute([dsopt, path("model.onnx"), "-list-parameters"]).stdout
 for at in (0, 2, 4, 6):
     for name in (f"model.{at}.weight", f"model.{at}.bias"):
-        check(re.search(rf"^{re.escape(name)} .* trained$", listed, re.M), f"{name} was lost:\n{listed}")
+        check(re.search(rf"^{re.escape(name)} .* trained +\S.*$", listed, re.M), f"{name} was lost:\n{listed}")
 environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(dsopt)) + os.pathsep + os.environ["PATH"]}
 for line in shell.splitlines():
     done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True)

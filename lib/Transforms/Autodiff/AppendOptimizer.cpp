@@ -167,14 +167,16 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   /// Sets a factor of the parameters that a list of GLOB=X names.
   LogicalResult scaleParameters(StringRef option, StringRef attribute) {
     Builder builder(&getContext());
+    std::string spelled = option.str();
+    llvm::replace(spelled, '_', '-');
     for (StringRef entry : getOptionList(getOperation(), option)) {
       // A name may hold '=', a number does not.
       auto [glob, text] = entry.rsplit('=');
       double scale = 0;
       if (glob.empty() || text.getAsDouble(scale) || !(scale >= 0))
         return getOperation().emitError("-")
-               << option << " got '" << entry << "', expected GLOB=X with a number X >= 0";
-      if (failed(forMatches(option, glob, [&, scale = scale](graph::ParameterOp parameter) {
+               << spelled << " got '" << entry << "', expected GLOB=X with a number X >= 0";
+      if (failed(forMatches(spelled, glob, [&, scale = scale](graph::ParameterOp parameter) {
             parameter->setAttr(attribute, builder.getF64FloatAttr(scale));
           })))
         return failure();

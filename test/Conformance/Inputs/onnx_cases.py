@@ -94,8 +94,14 @@ class Case:
         def since(node, at):
             return onnx.defs.get_schema(node.op_type, at, node.domain).since_version
 
+        def nodes(graph):
+            for node in graph.node:
+                yield node
+                for attribute in node.attribute:
+                    yield from nodes(attribute.g)
+
         return all(since(node, OLDEST) == since(node, version) or version >= UNCHANGED.get(node.op_type, OLDEST)
-                   for node in model.graph.node if node.domain == "")
+                   for node in nodes(model.graph) if node.domain == "")
 
     def compare(self, folder, line):
         """What is wrong with the run that this line reports."""

@@ -87,6 +87,10 @@ save("cycle", [node("Add", "x b2", "a"), node("Add", "a b1", "b2", name="second"
      [x], [loss], [array("b1", [1, 2, 3])])
 save("missing", [node("Add", "x nothing", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [])
 save("twice", [node("Neg", "x", "y"), node("Abs", "x", "y"), node("ReduceSum", "y", "loss")], [x], [loss], [])
+save("two-inputs", [node("ReduceSum", "x", "loss", keepdims=0)], [x, x], [loss], [])
+save("two-outputs", [node("ReduceSum", "x", "loss", keepdims=0)], [x], [loss, loss], [])
+save("declared-type", [node("ReduceSum", "x", "loss", keepdims=0)], [x], [tensor("loss", type=TensorProto.INT64)], [])
+save("declared-shape", [linear, node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss, tensor("y", "N", 3)], [w, bias])
 save("shapes", [node("Add", "x b", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss], [bias])
 save("types", [node("Add", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("i", [1, 2, 3], np.int64)])
