@@ -48,7 +48,7 @@ losses = {
     "margins": (ONE, lambda m, x, y: F.margin_ranking_loss(scores(m, x)[:, 0], scores(m, x)[:, 1], signs(y), margin=0.2)
                 + F.hinge_embedding_loss(scores(m, x)[:, 2], signs(y)) + F.soft_margin_loss(scores(m, x)[:, 3], signs(y).float())),
     "gaussian": (BOTH, lambda m, x, y: F.gaussian_nll_loss(
-        scores(m, x)[:, 0], y.float(), F.softplus(scores(m, x)[:, 1]) - 0.5, eps=1e-2, full=True)),
+        scores(m, x)[:, 0], y.float(), F.relu(scores(m, x)[:, 1]), eps=1e-2, full=True)),
     "poisson": (ONE, lambda m, x, y: F.poisson_nll_loss(scores(m, x)[:, 0], y.float())),
 }
 for name, (exporters, body) in losses.items():

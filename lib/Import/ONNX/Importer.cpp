@@ -475,7 +475,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   llvm::StringSet<> read;
   function.walk([&](graph::ReadOp op) { read.insert(op.getState()); });
   for (auto parameter : llvm::make_early_inc_range(module.getOps<graph::ParameterOp>()))
-    if (!read.contains(parameter.getSymName()))
+    if (!read.contains(parameter.getSymName()) && !parameter->hasAttr(graph::kStatisticAttr))
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
   if (!options.outputs)

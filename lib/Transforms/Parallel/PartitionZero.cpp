@@ -41,6 +41,20 @@ static llvm::MapVector<StringAttr, SmallVector<int64_t>> findReaders(ArrayRef<gr
   return readers;
 }
 
+/// Statistics that nothing reads, which are overwritten before, belong to the block that makes their new value.
+static void addUnread(ModuleOp module, SymbolTable &symbols,
+                      llvm::MapVector<StringAttr, SmallVector<int64_t>> &readers) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (const graph::Statistic &statistic : graph::statisticsOf(function)) {
+      Operation *terminator = function.getBody().front().getTerminator();
+      auto run = terminator->getOperand(statistic.result).getDefiningOp<graph::RunOp>();
+      auto block = run ? symbols.lookup<func::FuncOp>(run.getCallee()) : func::FuncOp();
+      auto number = block ? block->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
+      if (number && !readers.count(statistic.parameter.getAttr()))
+        readers[statistic.parameter.getAttr()] = {number.getInt()};
+    }
+}
+
 /// Parameters whose gradient is complete at the end of phase F (the loss's own weight).
 static llvm::DenseSet<StringAttr> findEarly(ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
   llvm::DenseSet<StringAttr> early;
@@ -69,6 +83,7 @@ void PartitionZeroPass::runOnOperation() {
 
   SymbolTable symbols(module);
   auto readers = findReaders(*blocks, symbols);
+  addUnread(module, symbols, readers);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
   llvm::MapVector<StringAttr, Bucket> buckets;
   Builder attributes(module.getContext());

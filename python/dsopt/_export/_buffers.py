@@ -116,13 +116,17 @@ class _Affine:
         return self.shares[name]
 
     def _compute(self, node: Any) -> Optional[float]:
-        shares = [self._of(name) for name in node.input if name]
+        inputs = node.input[:1] if node.op_type == "CastLike" else node.input
+        shares = [self._of(name) for name in inputs if name]
         if all(share == 0 for share in shares):
             return 0.0
         if None in shares:
             return None
         if node.op_type in ("Identity", "Cast", "CastLike", "StopGradient"):
             return shares[0] if all(share == 0 for share in shares[1:]) else None
+        if node.op_type == "Where":  # on either side the same
+            same = shares[0] == 0 and abs(shares[1] - shares[2]) < 1e-9
+            return shares[1] if same else None
         if node.op_type == "Neg":
             return -shares[0]
         if node.op_type in ("Add", "Sub"):
@@ -148,4 +152,7 @@ class _Affine:
                 return None
             array = numpy_helper.to_array(value.t) if value.name == "value" else np.array(value.f)
             return float(array.reshape(())) if array.size == 1 else None
+        if node.op_type in ("Add", "Sub"):
+            a, b = map(self._number, node.input)
+            return None if a is None or b is None else a + b if node.op_type == "Add" else a - b
         return self._number(node.input[0]) if node.op_type in ("Cast", "CastLike", "Identity") else None

@@ -109,14 +109,23 @@ def of_pytorch(job: Job, model: Any, values: List[Any], draws: Draws) -> Numbers
     return Numbers(float(loss), gradients, buffers)
 
 
+def _rate(model: Any, theirs: Numbers) -> float:
+    """A power of two: large, but weights of float16, which leave the program in their type, have to hold what is
+    added to them."""
+    if not any(one.dtype == torch.float16 for one in model.parameters()):
+        return _RATE
+    largest = max((float(np.abs(one).max()) for one in theirs.gradients.values() if one.size), default=0.0)
+    return 2.0 ** min(20, math.floor(math.log2(torch.finfo(torch.float16).max / 4 / largest))) if largest else 1.0
+
+
 def of_dsopt(path: str, model: Any, rows: List[Dict[str, Any]], scales: Mapping[str, float],
-             inputs: Mapping[str, Any]) -> Numbers:
+             inputs: Mapping[str, Any], rate: float) -> Numbers:
     """What the program computes that is compiled from the file."""
     with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
         data, log, weights = (os.path.join(folder, name) for name in ("data.npz", "log.jsonl", "weights"))
         np.savez(data, **{name: value.cpu().numpy()[None] for name, value in inputs.items()})
         words = [find_tool(), path, "-run", f"-data={data}", f"-log={log}", f"-save-weights={weights}", "-quiet",
-                 "-steps=1", "-dp=1", "-pp=1", "-micro-batches=1", "-optimizer=sgd", f"-lr={_RATE}", "-momentum=0",
+                 "-steps=1", "-dp=1", "-pp=1", "-micro-batches=1", "-optimizer=sgd", f"-lr={rate}", "-momentum=0",
                  "-weight-decay=0", "-dropout=off", "-launcher=none"]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=_TIME_LIMIT)
@@ -136,7 +145,7 @@ def of_dsopt(path: str, model: Any, rows: List[Dict[str, Any]], scales: Mapping[
             if not np.array_equal(value, initial_value(path, name)):
                 buffers[name] = value
         elif name in known:
-            gradients[name] = (_float64(known[name]) - value) / (_RATE * scales.get(names[name], 1.0))
+            gradients[name] = (_float64(known[name]) - value) / (rate * scales.get(names[name], 1.0))
         else:
             buffers[name] = value
     return Numbers(loss, gradients, buffers)
@@ -309,8 +318,8 @@ def check(job: Job, path: str, rows: List[Dict[str, Any]], scales: Mapping[str, 
             return f"not compared with PyTorch, whose own step takes longer than {LONGEST_STEP:.0f} s"
         if not theirs.is_finite():
             return "not compared with PyTorch, whose loss or gradients on the example are not finite"
-        compare(job, job.values, of_dsopt(path, job.model, rows, scales, job.tensors), theirs, draws, "the example",
-                exporter)
+        mine = of_dsopt(path, job.model, rows, scales, job.tensors, _rate(job.model, theirs))
+        compare(job, job.values, mine, theirs, draws, "the example", exporter)
         for other in other_values(job.tensors, torch.Generator().manual_seed(1)):
             values = [other[name] for name in job.names]
             try:
@@ -318,8 +327,8 @@ def check(job: Job, path: str, rows: List[Dict[str, Any]], scales: Mapping[str, 
             except Exception:  # values that mean nothing to this model
                 continue
             if theirs.is_finite():
-                compare(job, values, of_dsopt(path, job.model, rows, scales, other), theirs, draws, "other values",
-                        exporter)
+                mine = of_dsopt(path, job.model, rows, scales, other, _rate(job.model, theirs))
+                compare(job, values, mine, theirs, draws, "other values", exporter)
                 return "compared with PyTorch on the example and on other values"
         return "compared with PyTorch on the example alone: other values of its shapes give nothing finite"
     except Unable as why:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 import torch
 
 from . import _operators as operators
-from ._recorder import Recorder, replacement, rule
+from ._recorder import RULES, Recorder, replacement, rule
 from ._refused import Refused
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -170,12 +170,6 @@ def _instance_norm(recorder: Recorder, function: Any, arguments: Any, keywords: 
     return function(*arguments, **keywords)
 
 
-def _dropped(x: Any, p: float, feature: bool) -> Any:
-    """1 where an element (or a channel) stays, 0 where it is dropped."""
-    ones = torch.ones(x.shape[:2] + (1,) * (x.dim() - 2) if feature else x.shape, dtype=x.dtype)
-    return torch.dropout(ones, p, True) * (1 - p)
-
-
 @rule(torch.feature_dropout)
 def _feature_dropout(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     x, p, training = arguments
@@ -191,8 +185,22 @@ def _alpha_dropout(recorder: Recorder, function: Any, arguments: Any, keywords: 
         return x
     alpha = 1.7580993408473766  # of the self-normalizing SELU
     scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p)) if p < 1 else 0.0
-    stays = _dropped(x, p, function is torch.feature_alpha_dropout)
-    return x * (stays * scale) + ((stays - 1) * (alpha * scale) + alpha * scale * p)
+    ones = torch.ones(x.shape[:2] + (1,) * (x.dim() - 2) if function is torch.feature_alpha_dropout else x.shape,
+                      dtype=x.dtype)
+    stays = torch.dropout(ones, p, True)  # 0, or more than 1; 1 where dropout is switched off
+    number = torch.full((), -alpha, dtype=x.dtype)
+    return torch.where(stays == 1, x, torch.where(stays == 0, number, x) * scale + alpha * scale * p)
+
+
+@rule(torch.dropout_, torch.feature_dropout_, torch.alpha_dropout_, torch.feature_alpha_dropout_)
+def _dropout_in_place(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Exporters draw numbers for these, which -dropout=off does not reach."""
+    x, _, training = arguments
+    if not training:
+        return x
+    away = getattr(torch, function.__name__[:-1])
+    call = RULES.get(away)
+    return x.copy_(call(recorder, away, arguments, {}) if call else away(*arguments))
 
 
 @rule(torch._C._nn.scaled_dot_product_attention)

@@ -24,6 +24,7 @@ class State:
         self.buffers: List[Tuple[Any, str, str, Any, Any]] = []
         self.attributes: List[Tuple[Any, str, Dict[str, Any]]] = []
         self.tensors: List[Tuple[Any, str, str, Any, Any]] = []
+        self.names = [(module, set(vars(module))) for module in model.modules()]
         for path, module in model.named_modules():
             prefix = path + "." if path else ""
             for name, buffer in module._buffers.items():
@@ -66,6 +67,9 @@ class State:
         import torch
 
         self.restore_buffers()
+        for module, names in self.names:
+            for name in set(vars(module)) - names:
+                del vars(module)[name]
         for module, _, plain in self.attributes:
             now = vars(module)
             now.update((name, value) for name, (value,) in plain.items() if _copy(now.get(name)) != (value,))

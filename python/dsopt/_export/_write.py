@@ -22,7 +22,7 @@ from ._graph import OPTIONS_KEY, depends_on, keep_places
 from ._inputs import Job
 from ._operators import DOMAIN, VERSION
 from ._optimizer import optimizer_options
-from ._parameters import check_values, gradients_of, match, own_names, rename, rows_of
+from ._parameters import Found, check_values, gradients_of, match, own_names, rename, rows_of
 from ._random import Draws
 from ._recorder import Recorder
 from ._refused import Refused
@@ -108,6 +108,9 @@ class _Writer:
         values = [one.name for one in self.graph.output[1:]]
         del self.graph.output[1:]
         known, own = _statistics(self.job.model), {one.torch: name for name, one in self.found.items()}
+        for name in self.recorder.changed:
+            if name not in own and name not in known:  # what it was is overwritten before it is read
+                own[name] = self._add_buffer(name)
         changed = {value: own[name] for value, name in zip(values, self.recorder.changed)
                    if name in own and name not in known}
         kept = fold_buffers(self.graph, changed)
@@ -117,6 +120,13 @@ class _Writer:
                              "as they are")
         if DOMAIN not in [one.domain for one in self.proto.opset_import]:
             self.proto.opset_import.add(domain=DOMAIN, version=VERSION)
+
+    def _add_buffer(self, name: str) -> str:
+        value = dict(self.job.model.named_buffers())[name].detach().cpu().numpy()
+        own = f"buffer/{name}"
+        self.graph.initializer.append(onnx.numpy_helper.from_array(value, own))
+        self.found[own] = Found(name)
+        return own
 
     def name(self) -> None:
         """PyTorch's own names, and what each initializer is."""

@@ -10,12 +10,15 @@
 // CHECK-DAG: dist.bucket @b1.frozen : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 ranks 2 zero 3 frozen
 // Running statistics are whole on every rank.
 // CHECK-DAG: dist.bucket @b1.frozen.statistics : f32 of [1] [#dist.range<@r, 0, 64>] elements 64 padded 128 ranks 2 zero 0 frozen
+// One that nothing reads is with the block that makes its new value.
+// CHECK-DAG: dist.bucket @b0.frozen.statistics : f32 of [0] [#dist.range<@u, 0, 128>] elements 128 padded 128 ranks 2 zero 0 frozen
 // ONE: elements 192 padded 192 ranks 1 zero 0
 graph.parameter @w : tensor<10x10xf32> from "m" at 0 bytes 400
 graph.parameter @e : tensor<128xf32> from "m" at 400 bytes 512
 graph.parameter @b : tensor<10xf32> from "m" at 912 bytes 40
 graph.parameter @f : tensor<64xf32> from "m" at 952 bytes 256 frozen
 graph.parameter @r : tensor<64xf32> from "m" at 1208 bytes 256 frozen {graph.statistic}
+graph.parameter @u : tensor<128xf32> from "m" at 1464 bytes 512 frozen {graph.statistic}
 graph.state @w.grad.0 : tensor<10x10xf32> "grad" of @w block 0
 graph.state @w.m : tensor<10x10xf32> "m" of @w
 graph.state @w.v : tensor<10x10xf32> "v" of @w
@@ -38,4 +41,8 @@ func.func private @block1.F() -> (tensor<128xf32>, tensor<64xf32>) attributes {g
 func.func private @block1.E() -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = "E"} {
   %r = graph.read @r : tensor<64xf32>
   return %r : tensor<64xf32>
+}
+func.func @micro_batch() -> (tensor<10x10xf32>, tensor<128xf32> {graph.statistic = @u, graph.momentum = 0.0 : f64}) {
+  %0:3 = graph.run @block0.F() : () -> (tensor<10x10xf32>, tensor<10xf32>, tensor<128xf32>)
+  return %0#0, %0#2 : tensor<10x10xf32>, tensor<128xf32>
 }
