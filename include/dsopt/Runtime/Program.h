@@ -79,6 +79,9 @@ inline constexpr int64_t kNormWords = 21;
 
 enum class Stream { Compute, Comm, Send, Recv };
 enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree, Update, Fold };
+/// By ActionKind.
+inline constexpr const char *const kActionKinds[] = {"input", "run",  "gather", "reduce", "add", "send",
+                                                     "recv",  "norm", "agree",  "update", "fold"};
 
 /// A running statistic, and where among a micro-batch's statistics lies what is folded into it.
 struct Folded {

@@ -41,6 +41,52 @@ static LogicalResult checkOutputs(NodeBuilder &n, const onnx::GraphProto &graph,
 // If
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// While it lives, a branch reads what is around it with a gradient that is zero where the branch is not
+/// taken: selected, since the derivative of what is not taken may be no number.
+class Guards {
+public:
+  Guards(NodeBuilder &n, Value condition, bool taken) : n(n), condition(condition), taken(taken) {
+    for (const std::string &name : n.captured()) {
+      Binding &binding = n.outerBinding(name);
+      before.push_back({name, binding});
+      if (binding.parameter)
+        binding = {guarded(n.e.read(binding)), {}, {}, binding.narrow};
+      else if (binding.value)
+        binding.value = guarded(binding.value);
+      else if (binding.sequence)
+        for (Value &value : *binding.sequence)
+          value = guarded(value);
+    }
+  }
+  ~Guards() {
+    for (auto &[name, binding] : llvm::reverse(before))
+      n.outerBinding(name) = std::move(binding);
+  }
+
+private:
+  Value guarded(Value value) {
+    Emitter &e = n.e;
+    if (!value || !isa<FloatType>(Emitter::elementOf(value)) || value.getDefiningOp<graph::ConstantOp>())
+      return value;
+    auto op = graph::CustomGradientOp::create(e.builder, e.location, value.getType(), value, value, condition,
+                                              /*number=*/0);
+    Block &block = op.getBackward().emplaceBlock();
+    Emitter::Elsewhere elsewhere(e, block);
+    Value isTrue = block.addArgument(condition.getType(), e.location);
+    Value gradient = block.addArgument(value.getType(), e.location), zero = e.scalar(0, value);
+    graph::YieldOp::create(e.builder, e.location,
+                           taken ? e.where(isTrue, gradient, zero) : e.where(isTrue, zero, gradient));
+    return op.getResult(0);
+  }
+
+  NodeBuilder &n;
+  Value condition;
+  bool taken;
+  SmallVector<std::pair<std::string, Binding>> before;
+};
+} // namespace
+
 static LogicalResult branch(NodeBuilder &n) {
   const onnx::GraphProto *graphs[] = {n.graph("then_branch", 0), n.graph("else_branch", 0)};
   FailureOr<Binding> given = n.binding(0);
@@ -61,9 +107,13 @@ static LogicalResult branch(NodeBuilder &n) {
     return success();
   }
   size_t statistics = n.e.statistics.size();
-  FailureOr<SmallVector<Binding>> left = n.build(*graphs[0], {}), right = n.build(*graphs[1], {});
-  if (failed(left) || failed(right))
-    return failure();
+  FailureOr<SmallVector<Binding>> results[2];
+  for (int i : {0, 1}) {
+    Guards guards(n, condition, /*taken=*/i == 0);
+    results[i] = n.build(*graphs[i], {});
+    if (failed(results[i]))
+      return failure();
+  }
   if (n.e.statistics.size() != statistics)
     return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
                         "branch; both branches are computed, expected none with running statistics";
@@ -71,7 +121,7 @@ static LogicalResult branch(NodeBuilder &n) {
     if (!n.wants(i))
       continue;
     std::string name = graphs[0]->output(i).name(), other = graphs[1]->output(i).name();
-    Value lhs = n.read((*left)[i], name), rhs = n.read((*right)[i], other);
+    Value lhs = n.read((*results[0])[i], name), rhs = n.read((*results[1])[i], other);
     if (!lhs || !rhs)
       return failure();
     if (lhs.getType() != rhs.getType())

@@ -165,7 +165,7 @@ bool InitializerUses::isNumber(const Use &use, double value) const {
     return op == "Pow" ? use.input == 1 : value <= kHidden || value == 0;
   if (op != "Add" && op != "Sub" && op != "Mul" && op != "Div")
     return llvm::StringSwitch<bool>(op)
-        .Cases({"Clip", "Min", "Max", "Mod", "Range", "Dropout", "Pad", "OneHot"}, true)
+        .Cases({"Clip", "Min", "Max", "Mod", "Range", "Dropout", "Pad", "OneHot", "MelWeightMatrix"}, true)
         .Default(false);
   if (op == "Sub" && use.input == 0 && value == 1)
     return true;

@@ -2,6 +2,7 @@
 
 #include "NodeBuilder.h"
 
+#include "Scopes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -287,6 +288,12 @@ FailureOr<Binding> NodeBuilder::binding(int index) {
 void NodeBuilder::bind(int output, Binding binding) {
   if (wants(output))
     bindings[node.output(output)] = std::move(binding);
+}
+
+std::vector<std::string> NodeBuilder::captured() const {
+  onnx::NodeProto subgraphs = node;
+  subgraphs.clear_input();
+  return readsOf(subgraphs);
 }
 
 const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {

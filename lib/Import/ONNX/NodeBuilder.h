@@ -272,6 +272,9 @@ public:
   }
   /// What an input stands for; fails with an error where it is missing.
   mlir::FailureOr<Binding> binding(int index);
+  /// The names that the node's subgraphs read of what is around it, and what each stands for.
+  std::vector<std::string> captured() const;
+  Binding &outerBinding(StringRef name) { return bindings[name]; }
   /// What a subgraph of the node reads under this name; null with an error where that is no tensor.
   Value outer(StringRef name) { return read(bindings[name], name); }
   /// The same; null where it is a parameter or no tensor.

@@ -110,11 +110,9 @@ void readBuffer(const Json &json, Buffer &b, const std::string &where) {
 }
 
 void readAction(const Json &json, Action &a, const std::string &where) {
-  static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add", "send",
-                                      "recv",  "norm", "agree",  "update", "fold"};
   static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
-      .name("kind", a.kind, kinds)
+      .name("kind", a.kind, kActionKinds)
       .name("stream", a.stream, streams)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(

@@ -63,8 +63,6 @@ public:
       return slice(rank, kWaitLane, event, base, "waiting", "waiting", step);
     RankInfo info = rankInfo(program, rank);
     const Action &action = *findAction(program, info.position, event.action);
-    static const char *const kinds[] = {"input", "run",  "gather", "reduce", "add",
-                                        "send",  "recv", "norm",   "agree",  "update"};
     int lane = kFirstStream + static_cast<int>(action.stream);
     std::string more = step;
     if (action.kind == ActionKind::Input || action.kind == ActionKind::Run)
@@ -74,7 +72,7 @@ public:
     if (action.bucket >= 0)
       more += ",\"bucket\":" + jsonString(program.buckets[action.bucket].name);
     slice(rank, lane, event, base, describeAction(program, rank, event.action),
-          kinds[static_cast<int>(action.kind)], more);
+          kActionKinds[static_cast<int>(action.kind)], more);
     // An arrow from each send to its receive.
     bool sends = action.kind == ActionKind::Send;
     if (!sends && action.kind != ActionKind::Recv)

@@ -69,7 +69,8 @@ class State:
         self.restore_buffers()
         for module, names in self.names:
             for name in set(vars(module)) - names:
-                del vars(module)[name]
+                if isinstance(vars(module)[name], torch.Tensor):  # of tracing, which means nothing behind it
+                    del vars(module)[name]
         for module, _, plain in self.attributes:
             now = vars(module)
             now.update((name, value) for name, (value,) in plain.items() if _copy(now.get(name)) != (value,))
