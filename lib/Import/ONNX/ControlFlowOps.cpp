@@ -50,6 +50,8 @@ public:
     for (const std::string &name : n.captured()) {
       Binding &binding = n.outerBinding(name);
       before.push_back({name, binding});
+      if (binding.parameter && binding.parameter.getFrozen())
+        continue;
       if (binding.parameter)
         binding = {guarded(n.e.read(binding)), {}, {}, binding.narrow};
       else if (binding.value)

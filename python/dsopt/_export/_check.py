@@ -36,6 +36,8 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-3
 NOISE = 1e-6
 #: How much further from float64 than PyTorch's float32 the program may be.
 CHAOS = 8.0
+#: What rounding is in all, relative to weights and inputs, and how often it is drawn.
+_SHAKE, _SHAKES = 2.0 ** -20, 3
 #: Not compared is what takes PyTorch longer for one step, or has more elements.
 LONGEST_STEP, MOST_ELEMENTS = 20.0, 500_000_000
 
@@ -221,8 +223,13 @@ def compare(job: Job, values: List[Any], mine: Numbers, theirs: Numbers, draws: 
     if not wrong and not loss_differs:
         return
     exact = _in_float64(job, values, draws)
-    if exact is not None and _is_as_good(mine, theirs, exact, factor):
-        return
+    if exact is not None:
+        if _is_as_good(mine, [theirs], exact, factor):
+            return
+        # A unit that is nearly off switches by rounding, and many gradients with it.
+        shaken = [_in_float64(job, values, draws, seed) for seed in range(1, 1 + _SHAKES)]
+        if _is_as_good(mine, [theirs, *(one for one in shaken if one)], exact, factor):
+            return
     parts = [f"the loss is {mine.loss:.7g}, PyTorch's {theirs.loss:.7g}"] if loss_differs else []
     if wrong:
         _, name, a, b = wrong[0]
@@ -236,33 +243,47 @@ def compare(job: Job, values: List[Any], mine: Numbers, theirs: Numbers, draws: 
                        f"was {exporter}; check=False keeps the file all the same")
 
 
-def _in_float64(job: Job, values: List[Any], draws: Draws) -> Optional[Numbers]:
+def _in_float64(job: Job, values: List[Any], draws: Draws, seed: int = 0) -> Optional[Numbers]:
+    """What a twin of the model computes; with a seed, of weights and inputs that are off by what rounding is in all."""
     wide = Draws(keeps=True)
     wide.kept = [one.double() if one.is_floating_point() else one for one in draws.kept]
+    generator = torch.Generator().manual_seed(seed)
+
+    def shaken(value: Any) -> Any:
+        if not value.is_floating_point() or not seed:
+            return value.double() if value.is_floating_point() else value
+        return value.double() * (1 + _SHAKE * torch.randn(value.shape, generator=generator, dtype=torch.float64))
+
     try:
-        return of_pytorch(job, copy.deepcopy(job.model).double(),
-                          [one.double() if one.is_floating_point() else one for one in values], wide)
+        twin = copy.deepcopy(job.model).double()
+        with torch.no_grad():
+            for parameter in twin.parameters():
+                parameter.copy_(shaken(parameter))
+        return of_pytorch(job, twin, [shaken(one) for one in values], wide)
     except Exception:  # a model that has no such twin
         return None
 
 
-def _is_as_good(mine: Numbers, theirs: Numbers, exact: Numbers, factor: float) -> bool:
-    """Whether dsopt is about as far from float64 as PyTorch is."""
-    def near(a: float, b: float, allowed: float) -> bool:
-        return a <= CHAOS * b + allowed
+def _is_as_good(mine: Numbers, others: List[Numbers], exact: Numbers, factor: float) -> bool:
+    """Whether dsopt is about as far from float64 as one of the others is."""
+    def near(of: Any, allowed: float) -> bool:
+        return of(mine) <= CHAOS * max(map(of, others)) + allowed
 
-    if not near(abs(mine.loss - exact.loss), abs(theirs.loss - exact.loss),
-                factor * LOSS_TOLERANCE * max(abs(exact.loss), 1e-3)):
+    def off(name: str, want: Any) -> Any:
+        return lambda one: float(np.linalg.norm(one.gradients.get(name, np.zeros_like(want)) - want))
+
+    def buffer_off(name: str, want: Any) -> Any:
+        return lambda one: float(np.linalg.norm(one.buffers[name] - want))
+
+    if not near(lambda one: abs(one.loss - exact.loss), factor * LOSS_TOLERANCE * max(abs(exact.loss), 1e-3)):
         return False
     noise = NOISE * exact.norm()
     for name, want in exact.gradients.items():
-        a, b = (one.gradients.get(name, np.zeros_like(want)) for one in (mine, theirs))
-        if not near(float(np.linalg.norm(a - want)), float(np.linalg.norm(b - want)),
-                    factor * (GRADIENT_TOLERANCE * float(np.linalg.norm(want)) + noise)):
+        if not near(off(name, want), factor * (GRADIENT_TOLERANCE * float(np.linalg.norm(want)) + noise)):
             return False
-    for name, got in mine.buffers.items():
+    for name in mine.buffers:
         want = exact.buffers.get(name)
-        if want is None or not near(float(np.linalg.norm(got - want)), float(np.linalg.norm(theirs.buffers[name] - want)),
+        if want is None or not near(buffer_off(name, want),
                                     factor * (GRADIENT_TOLERANCE * float(np.linalg.norm(want)) + 1e-6)):
             return False
     return not [name for name in mine.gradients if name not in exact.gradients and np.any(mine.gradients[name])]
