@@ -97,6 +97,9 @@ def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:
     weights = read_weights(file)
     targets = dict(model.named_parameters(remove_duplicate=False))
     targets.update(model.named_buffers(remove_duplicate=False))
+    owners = {name: id(one) for name, one in targets.items()}
+    with torch.no_grad():  # complex numbers are pairs in a file
+        targets = {name: torch.view_as_real(one) if one.is_complex() else one for name, one in targets.items()}
     unknown = [name for name in weights if name not in targets]
     if unknown or not weights:
         raise ValueError(f"{file} is of another model: it has {', '.join(unknown[:3]) or 'no tensors'}"
@@ -108,5 +111,5 @@ def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:
     with torch.no_grad():
         for name, value in weights.items():
             targets[name].copy_(torch.from_numpy(value))
-            loaded.add(id(targets[name]))
+            loaded.add(owners[name])
     return [name for name, parameter in model.named_parameters() if id(parameter) not in loaded]

@@ -96,7 +96,8 @@ class Numbers:
 
 
 def _float64(tensor: Any) -> np.ndarray:
-    return tensor.detach().cpu().double().numpy()
+    tensor = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach()
+    return tensor.cpu().double().numpy()
 
 
 def of_pytorch(job: Job, model: Any, values: List[Any], draws: Draws) -> Numbers:
@@ -250,7 +251,7 @@ def _in_float64(job: Job, values: List[Any], draws: Draws, seed: int = 0) -> Opt
     generator = torch.Generator().manual_seed(seed)
 
     def shaken(value: Any) -> Any:
-        if not value.is_floating_point() or not seed:
+        if value.is_complex() or not value.is_floating_point() or not seed:
             return value.double() if value.is_floating_point() else value
         return value.double() * (1 + _SHAKE * torch.randn(value.shape, generator=generator, dtype=torch.float64))
 

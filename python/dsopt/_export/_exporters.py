@@ -122,9 +122,9 @@ def _silence() -> Iterator[Callable[[], str]]:
 _HINTS = [
     (r"GuardOnDataDependentSymNode|data-dependent|\.item\(\)", "the model decides by the values of a tensor, which one "
      "program cannot: use torch.where, or decide outside of forward"),
+    (r"complex-valued|ComplexFloat|complex64|complex dtype", "write it with real and imaginary parts"),
     (r"No ONNX function found|UnsupportedOperatorError|is not currently supported|not supported",
      "write it with other operations of PyTorch"),
-    (r"complex-valued|ComplexFloat|complex64", "write it with real and imaginary parts"),
 ]
 
 

@@ -16,9 +16,10 @@ class Found:
 
 
 def bits_of(tensor: Any) -> np.ndarray:
-    """The bits of a tensor or an array, as unsigned integers of its shape."""
+    """The bits of a tensor or an array, as unsigned integers of its shape; of complex numbers, of pairs."""
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu().contiguous()
+        tensor = tensor.view(tensor.real.dtype).reshape(*tensor.shape, 2) if tensor.is_complex() else tensor
         wide = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}[tensor.element_size()]
         import torch
 

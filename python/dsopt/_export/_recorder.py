@@ -227,7 +227,7 @@ class Recorder(Seeing):
             return self.draws.drawn(function, arguments, keywords)
         call = RULES.get(function)
         if not call and (changes_in_place(function) or keywords.get("out") is not None):
-            return self._change(function, arguments, keywords)
+            return self.change(function, arguments, keywords)
         result = call(self, function, arguments, keywords) if call else function(*arguments, **keywords)
         if not torch.is_grad_enabled() and not self.inside:
             result = self.stopped(result, (arguments, keywords))
@@ -250,7 +250,7 @@ class Recorder(Seeing):
                 self._kept.append(stopped)
         return stopped
 
-    def _change(self, function: Any, arguments: Any, keywords: Any) -> Any:
+    def change(self, function: Any, arguments: Any, keywords: Any) -> Any:
         """A function that changes its first argument, or `out`."""
         targets = list(tensors_in(keywords["out"] if keywords.get("out") is not None else arguments[0]))
         for target in targets:

@@ -145,6 +145,42 @@ def _distances(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
     return torch.where(equal, torch.zeros((), dtype=powers.dtype), roots.sqrt() if p == 2 else roots.pow(1 / p))
 
 
+@rule(torch._C._VariableFunctions.einsum)
+def _einsum(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of complex numbers, by their parts."""
+    equation, operands = arguments[0], list(arguments[1])
+    if not any(one.is_complex() for one in operands):
+        return function(*arguments, **keywords)
+    parts = [torch.view_as_real(one).unbind(-1) if one.is_complex() else (one, None) for one in operands]
+    terms: Any = [((), 0)]  # operands, and how many of them are imaginary
+    for real, imaginary in parts:
+        terms = [((*chosen, part), count + which) for chosen, count in terms
+                 for which, part in enumerate((real, imaginary)) if part is not None]
+    sums = [sum((-1) ** (count // 2) * function(equation, list(chosen)) for chosen, count in terms
+                if count % 2 == odd) for odd in (0, 1)]
+    return torch.view_as_complex(torch.stack(sums, -1))
+
+
+@rule(torch.zeros, torch.zeros_like)
+def _zeros(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of complex numbers, as pairs: no constant of the file holds them."""
+    plain = function(*arguments, **keywords)
+    return torch.view_as_complex(torch.zeros((*plain.shape, 2), dtype=plain.real.dtype)) if plain.is_complex() else plain
+
+
+@rule(torch.Tensor.__setitem__)
+def _set_item(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of complex numbers, by their parts."""
+    target, key, value = arguments
+    if not target.is_complex():
+        return recorder.change(function, arguments, keywords)
+    keys = key if isinstance(key, tuple) else (key,)
+    keys = (*keys, slice(None)) if any(one is Ellipsis for one in keys) else keys
+    parts = torch.view_as_real(value) if isinstance(value, torch.Tensor) and value.is_complex() else \
+        torch.view_as_real(torch.as_tensor(value).to(target.dtype))
+    return recorder.change(function, (torch.view_as_real(target), keys, parts), {})
+
+
 @rule(torch.batch_norm)
 def _batch_norm(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """In training, exporters write the form for inference."""
