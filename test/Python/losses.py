@@ -53,4 +53,23 @@ losses = {
 }
 for name, (exporters, body) in losses.items():
     same(Net(body, **layers()), x, y, name, exporters=exporters)
+
+
+def frames_of(m, x):
+    """Logarithms of shares, by frame, sequence and class: each row of x is a frame, a shift of it the next."""
+    return torch.stack([m.o(F.relu(m.a(x.roll(shift, 1)))) for shift in range(6)]).log_softmax(-1)
+
+
+def of_padded(m, x, y):
+    """CTC of one or two labels a sequence, where -1 is none, as models of speech have it."""
+    rows = torch.stack([y, torch.where(y > 1, y - 1, torch.full_like(y, -1))], 1)
+    given = rows >= 1
+    return F.ctc_loss(frames_of(m, x), rows.masked_select(given), torch.full((8,), 6), given.sum(-1), zero_infinity=True)
+
+
+same(Net(of_padded, **layers()), x, y, "ctc of what a mask selects")
+same(Net(lambda m, x, y: F.ctc_loss(frames_of(m, x), y[:, None].clamp(min=1), torch.full((8,), 6), torch.ones(8, dtype=torch.long),
+                                    reduction="sum"), **layers()), x, y, "ctc")
+chosen = Net(lambda m, x, y: F.cross_entropy(m.o(m.a(x)), y) + m.a.weight.masked_select(m.a.weight > 0).mean(), **layers())
+refused(lambda: dsopt.export(chosen, {"x": x[0], "y": y[0]}, path("refused.onnx")), "selects elements by a mask", "use torch.where")
 print("passed")

@@ -26,6 +26,8 @@ def _define(signature: str, compute: Callable[..., Any], like: Callable[..., Any
 
 def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: str,
               zero_infinity: bool) -> Any:
+    if targets.dim() == 1:  # behind them may be more, which mean nothing
+        targets = targets[:int(target_lengths.sum())]
     return torch.nn.functional.ctc_loss(log_probs.detach(), targets, input_lengths, target_lengths, blank, reduction,
                                         zero_infinity)
 

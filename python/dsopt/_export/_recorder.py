@@ -47,6 +47,9 @@ def rule(*functions: Any) -> Callable[[Rule], Rule]:
     return register
 
 
+#: Functions that take what a mask selected.
+TAKES_SELECTED = {torch.ctc_loss}
+
 #: Functions of torch.nn.functional that the model calls instead, by name.
 REPLACEMENTS: Dict[str, Callable[..., Any]] = {}
 
@@ -154,6 +157,7 @@ class Recorder(Seeing):
         self._kept: List[Any] = []  # so that no other memory takes its number
         self._buffers = [(module, name, buffer, buffer._version) for module in self.model.modules()
                          for name, buffer in module._buffers.items() if buffer is not None]
+        self.selected = WeakIdKeyDictionary()  # what a mask selected, with what it left behind it: where
         self.draws.begin()
         super().__enter__()
         from ._functions import apply
@@ -225,6 +229,10 @@ class Recorder(Seeing):
     def _call(self, function: Any, arguments: Any, keywords: Any) -> Any:
         if is_random(function):
             return self.draws.drawn(function, arguments, keywords)
+        for tensor in tensors_in((arguments, keywords)):
+            if tensor in self.selected and function not in TAKES_SELECTED:
+                raise Refused(f"{self.selected[tensor]} selects elements by a mask, whose number depends on the data: "
+                              "use torch.where, and a mask where they are counted")
         call = RULES.get(function)
         if not call and (changes_in_place(function) or keywords.get("out") is not None):
             return self.change(function, arguments, keywords)

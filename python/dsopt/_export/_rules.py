@@ -75,6 +75,18 @@ def _ctc_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) 
                               zero_infinity)
 
 
+@rule(torch.masked_select, torch.Tensor.masked_select)
+def _masked_select(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """What is selected, then zeros: CTC's targets, of which it knows the number."""
+    values, mask = torch.broadcast_tensors(arguments[0], _value(arguments, keywords, 1, "mask", None))
+    values, mask = values.flatten(), mask.flatten()
+    count = values.size(0)
+    places = torch.where(mask, mask.to(torch.long).cumsum(0) - 1, torch.full((), count))
+    selected = torch.zeros(count + 1, dtype=values.dtype).scatter(0, places, values)[:count]
+    recorder.selected[selected] = recorder.place()
+    return selected
+
+
 @rule(torch.embedding)
 def _embedding(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     weight = arguments[0]
