@@ -80,7 +80,10 @@ void dsopt::onnx_import::markBounds(ModuleOp module) {
       noteLookUp(gather);
     else if (auto gather = dyn_cast<graph::GatherElementsOp>(op))
       noteLookUp(gather);
-    else if (auto nll = dyn_cast<graph::NllOp>(op))
+    else if (auto scatter = dyn_cast<graph::ScatterOp>(op)) {
+      int64_t rows = cast<ShapedType>(scatter.getData().getType()).getDimSize(0);
+      noteBound(scatter.getIndices(), rows, -rows);
+    } else if (auto nll = dyn_cast<graph::NllOp>(op))
       noteBound(nll.getLabels(), cast<ShapedType>(nll.getLogits().getType()).getDimSize(1), std::nullopt);
     else if (auto ctc = dyn_cast<graph::CtcOp>(op)) {
       auto logs = cast<ShapedType>(ctc.getLogs().getType());

@@ -444,6 +444,10 @@ static LogicalResult maxUnpool(NodeBuilder &n) {
       return n.error() << "gives a tensor of [" << asked << "] for elements of [" << whole
                        << "], expected 1 or more and no smaller ones";
   int64_t all = product(whole), count = product(shape);
+  if (std::optional<SmallVector<int64_t>> known = constantIntegers(places))
+    for (int64_t place : *known)
+      if (place < 0 || place >= all)
+        return n.error() << "puts an element at place " << place << " of a tensor of " << all << " elements";
   Value zeros = e.splat(Emitter::elementOf(x), 0, {all, 1});
   Value placed = e.make<graph::ScatterOp>({zeros, e.reshape(places, count), e.reshape(x, {count, 1})},
                                           e.attr("mode", e.builder.getStringAttr("set")));
