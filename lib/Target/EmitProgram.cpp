@@ -210,6 +210,8 @@ void ProgramWriter::writeCalls() {
           json.attribute(key, call.getAs<IntegerAttr>(key).getInt());
         if (auto products = call.getAs<DenseI64ArrayAttr>("products"))
           numbers("products", products);
+        if (auto place = call.getAs<StringAttr>("place"))
+          string("place", place.getValue());
       });
   });
   json.attributeObject("segment_calls", [&] {

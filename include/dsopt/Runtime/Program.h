@@ -125,7 +125,8 @@ struct Call {
   std::string type;             ///< of the elements it computes with
   int64_t bytes = 0, flops = 0; ///< of one call; of an update, for 64 elements
   /// Matrix products in it, seven numbers each: how many, batch, m, n, k, whether a and b are transposed.
-  std::vector<int64_t> products;
+  std::vector<int64_t> products{};
+  std::string place{}; ///< a module of the model that it is part of, and how many more
 };
 
 /// Traffic of one rank in one step by logical class, in bytes sent.

@@ -203,6 +203,39 @@ static Call describe(Operation &op, SymbolTable &symbols) {
           flops ? flops.getInt() : 0};
 }
 
+/// The module of the model that an operation comes from, else the node; empty where neither is known.
+static StringRef placeOf(Location location) {
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location one : fused.getLocations())
+      if (StringRef place = placeOf(one); !place.empty())
+        return place;
+    return "";
+  }
+  auto node = dyn_cast<NameLoc>(location);
+  auto behind = node ? dyn_cast<NameLoc>(node.getChildLoc()) : NameLoc();
+  if (!behind)
+    return "";
+  // "module 'layers.0' (model.py:42)" between the node and the model, where it is known.
+  StringRef module = behind.getName().getValue();
+  bool isKnown = isa<NameLoc>(behind.getChildLoc()) && module.consume_front("module '");
+  return isKnown ? module.take_until([](char c) { return c == '\''; }) : node.getName().getValue();
+}
+
+/// The places that the operations of a call come from.
+static void collectPlaces(Operation &op, SymbolTable &symbols, llvm::SetVector<StringRef> &places) {
+  auto add = [&](Operation &one) {
+    if (StringRef place = placeOf(one.getLoc()); !place.empty())
+      places.insert(place);
+  };
+  auto launch = dyn_cast<exec::LaunchOp>(op);
+  auto kernel = launch ? symbols.lookup<func::FuncOp>(launch.getKernel()) : func::FuncOp();
+  if (!kernel)
+    return add(op);
+  for (Operation &inner : kernel.getBody().front().without_terminator())
+    if (!isa<graph::ConstantOp>(inner))
+      add(inner);
+}
+
 namespace {
 struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
   void runOnOperation() override {
@@ -210,9 +243,11 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
     MLIRContext *context = &getContext();
     SymbolTable symbols(module);
     llvm::SetVector<Attribute> calls;
+    std::vector<llvm::SetVector<StringRef>> places; // of each
     auto indexOf = [&](const Call &call) -> int64_t {
       Attribute attribute = call.attribute(context);
-      calls.insert(attribute);
+      if (calls.insert(attribute))
+        places.emplace_back();
       return std::distance(calls.begin(), llvm::find(calls, attribute));
     };
     Builder builder(context);
@@ -221,8 +256,10 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
         continue;
       SmallVector<int64_t> indices;
       for (Operation &op : segment.getBody().front().without_terminator())
-        if (!isa<exec::TempOp, exec::ViewOp>(op) && op.getNumOperands())
+        if (!isa<exec::TempOp, exec::ViewOp>(op) && op.getNumOperands()) {
           indices.push_back(indexOf(describe(op, symbols)));
+          collectPlaces(op, symbols, places[indices.back()]);
+        }
       segment->setAttr(exec::kCallsAttr, builder.getDenseI64ArrayAttr(indices));
     }
     NamedAttrList updates;
@@ -236,7 +273,16 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
       call.bytes -= graph::numBytes(kernel.getArgumentTypes().back());
       updates.set(update.getKernel(), builder.getI64IntegerAttr(indexOf(call)));
     });
-    module->setAttr(exec::kCallsAttr, builder.getArrayAttr(calls.getArrayRef()));
+    SmallVector<Attribute> placed;
+    for (auto [call, from] : llvm::zip_equal(calls, places)) {
+      NamedAttrList list(cast<DictionaryAttr>(call));
+      if (!from.empty())
+        list.set("place", builder.getStringAttr(from.size() == 1
+                                                    ? from[0]
+                                                    : from[0] + " and " + Twine(from.size() - 1) + " more"));
+      placed.push_back(list.getDictionary(context));
+    }
+    module->setAttr(exec::kCallsAttr, builder.getArrayAttr(placed));
     module->setAttr(exec::kUpdateCallsAttr, updates.getDictionary(context));
   }
 };

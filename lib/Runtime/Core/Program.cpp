@@ -147,7 +147,7 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
 
 void readCall(const Json &json, Call &call, const std::string &where) {
   Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
-      "flops", call.flops)("products", call.products);
+      "flops", call.flops)("products", call.products)("place", call.place);
   if (call.products.size() % kProductNumbers)
     bad(where + ": " + std::to_string(call.products.size()) +
         " numbers of products, expected seven for each");

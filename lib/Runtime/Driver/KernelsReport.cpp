@@ -86,7 +86,8 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
                    row.ms / steps, 100 * row.ms / ms, row.bytes / steps / 1e6, row.flops / steps / 1e9,
                    row.bytes / seconds / 1e9, row.flops / seconds / 1e9, 100 * limit / seconds);
     text += row.call.kind + (row.call.type.empty() || row.call.type == "f32" ? "" : " " + row.call.type) +
-            " " + row.call.what + (row.flies ? " (beside computation)" : "") + "\n";
+            " " + row.call.what + (row.call.place.empty() ? "" : "  [" + row.call.place + "]") +
+            (row.flies ? " (beside computation)" : "") + "\n";
   }
   if (others)
     text += format("%9s %9.2f %6.1f%%  %lld more rows\n", "", othersMs / steps, 100 * othersMs / ms,

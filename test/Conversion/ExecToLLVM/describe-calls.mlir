@@ -1,9 +1,9 @@
 // RUN: dsopt-opt %s -describe-calls | FileCheck %s
 
-// Equal calls are one entry; a kernel counts of what it gathers from only what it takes.
+// Equal calls are one entry, with the places that they come from; a kernel counts of what it gathers from only what it takes.
 // CHECK: exec.calls = [
 // CHECK-SAME: {bytes = 80 : i64, flops = 8 : i64, kind = "kernel", type = f32, what = "kernel0 rows 4: gather add"}
-// CHECK-SAME: {bytes = 224 : i64, flops = 128 : i64, kind = "product", products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
+// CHECK-SAME: {bytes = 224 : i64, flops = 128 : i64, kind = "product", place = "layers.0.up and 1 more", products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
 // CHECK-SAME: {bytes = 384 : i64, flops = 256 : i64, kind = "product", products = array<i64: 1, 2, 4, 4, 4, 0, 1>, type = f32, what = "2 of 4x4x4 NT"}
 // CHECK-SAME: {bytes = 32 : i64, flops = 0 : i64, kind = "accumulate", type = f32, what = "4"}
 // CHECK-SAME: {bytes = 768 : i64, flops = 128 : i64, kind = "update", type = f32, what = "update.sgd flat: sgd"}
@@ -23,8 +23,8 @@ func.func private @block0.F(%w: memref<100x2xf32>, %i: memref<4xi32>, %y: memref
   exec.launch @kernel0 range 4 grain 1 (%w, %i, %y) -> (%t)
     : memref<100x2xf32>, memref<4xi32>, memref<4xf32> -> memref<4x2xf32>
   %u = exec.temp at 64 : memref<8x2xf32>
-  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
-  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
+  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_a"("module 'layers.0.up' (model.py:3)"("model.onnx")))
+  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_b"("model.onnx"))
   %v = exec.temp at 128 : memref<2x4x4xf32>
   exec.gemm %p, %p -> %v {transpose_b} : memref<2x4x4xf32>, memref<2x4x4xf32> -> memref<2x4x4xf32>
   exec.accumulate %y -> %g : memref<4xf32> -> memref<4xf32>
