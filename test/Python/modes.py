@@ -60,6 +60,44 @@ refuses(recurrent, "module 'r' drops out between the layers of a recurrent netwo
 same(recurrent.eval(), x, y, "a recurrent network in evaluation", exporters=("dynamo",))
 
 
+# What a region of autocast computes in a narrow type is computed so.
+class Cast(nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.a, self.n, self.q, self.o, self.dtype = nn.Linear(6, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 4), dtype
+
+    def forward(self, x, y):
+        with torch.autocast("cpu", dtype=self.dtype):
+            h = self.n(F.gelu(self.a(x)))
+            q, k, v = (part.unsqueeze(0) for part in self.q(h).chunk(3, -1))
+            scores = self.o((h + F.scaled_dot_product_attention(q, k, v)[0]).softmax(-1))
+        return F.cross_entropy(scores.float(), y)
+
+
+for dtype in (torch.bfloat16, torch.float16):
+    for exporter in ("dynamo", "torchscript"):
+        model, rows = Cast(dtype), batches()
+        want, _ = pytorch(model, *rows)
+        report, lines = told(lambda: dsopt.export(model, {"x": rows[0][0], "y": rows[1][0]}, path("cast.onnx"), exporter=exporter))
+        losses = dsopt.train(path("cast.onnx"), {"x": rows[0], "y": rows[1]}, lr=1e-2).losses
+        check(report.checked.startswith("compared") and not lines and np.allclose(losses, want, rtol=2e-3), (dtype, exporter, losses, want))
+print("same: autocast")
+
+# Models of a narrow type are trained by float32 masters, and come home in their type.
+for dtype in (torch.bfloat16, torch.float16):
+    narrow = Net(lambda m, x, y: F.cross_entropy(m.o(F.relu(m.a(x.to(dtype)))).float(), y), **layers()).to(dtype)
+    rows = batches()
+    report, lines = told(lambda: dsopt.export(narrow, {"x": rows[0][0], "y": rows[1][0]}, path("narrow.onnx")))
+    result = dsopt.train(path("narrow.onnx"), {"x": rows[0], "y": rows[1]}, lr=1e-2, save_weights=path("narrow"))
+    wide = Net(lambda m, x, y: F.cross_entropy(m.o(F.relu(m.a(x))), y), **layers()).float()
+    wide.load_state_dict({name: value.float() for name, value in narrow.state_dict().items()})
+    want, _ = pytorch(wide, *rows)
+    home = copy.deepcopy(narrow)
+    dsopt.load_weights(home, result.weights)
+    check(report.checked.startswith("compared") and np.allclose(result.losses, want, rtol=1e-2), (dtype, result.losses, want))
+    check(home.a.weight.dtype == dtype and not torch.equal(home.a.weight, narrow.a.weight), dtype)
+print("same: narrow models")
+
 # Dropout of every kind drops in training: the losses are others, and their mean over many steps is the same.
 class Attention(nn.Module):
     def __init__(self):

@@ -260,7 +260,12 @@ def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
     causal = _value(arguments, keywords, 5, "is_causal", False)
     scale: Optional[float] = keywords.get("scale")
     if not p:
-        return function(*arguments, **keywords)
+        if q.dim() != 3:
+            return function(*arguments, **keywords)
+        # The newer exporter knows four dimensions alone.
+        q, k, v = (x.unsqueeze(0) for x in (q, k, v))
+        mask = mask.unsqueeze(0) if mask is not None and mask.dim() == 3 else mask
+        return function(q, k, v, mask, p, causal, scale=scale, enable_gqa=keywords.get("enable_gqa", False)).squeeze(0)
     if keywords.get("enable_gqa"):
         k, v = (x.repeat_interleave(q.size(-3) // x.size(-3), -3) for x in (k, v))
     scores = (q * (scale if scale is not None else 1 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)

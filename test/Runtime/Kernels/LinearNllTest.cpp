@@ -158,7 +158,7 @@ TEST(LinearNll, Bf16RightAndSameBitsWithAnyThreads) {
 }
 
 TEST(LinearNll, KeepsWhatIsNotFinite) {
-  dsopt_linear_nll d = {3, 1, 40, 1, -100, 4};
+  dsopt_linear_nll d = {3, 1, 40, 1, -100, 4, DSOPT_F32, DSOPT_F32, DSOPT_F32};
   std::vector<float> x = {1, NAN, INFINITY}, w(40, 2), grad(3, 1), losses(3), dx(3), workspace(120);
   std::vector<int32_t> labels = {1, 2, 3};
   ThreadPool pool(1, 0, prepareThread);
