@@ -132,8 +132,9 @@ class Builder:
             raise Unsuitable(f"{op}: {type(error).__name__} {error}") from error
         self.graph.nodes.append(made)
         self.used.update(inputs)
-        if self.trained.intersection(inputs) and op not in STOPS:
-            self.trained.update(name for name in names if name in self.trace.values and self.value(name).dtype.kind == "f")
+        for step in self.trace.steps[steps:]:
+            if step.op not in STOPS and self.trained.intersection(step.inputs):
+                self.trained.update(output for output in step.outputs if output and self.value(output).dtype.kind == "f")
         return names[0] if outputs == 1 else names
 
     __call__ = node

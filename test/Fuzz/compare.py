@@ -6,8 +6,6 @@ every value: what the noise explains is the case's own sensitivity and no failur
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 
 import numpy as np
 
@@ -32,9 +30,6 @@ class Training:
     weights: dict[str, np.ndarray]
 
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Conversion", "KernelToLLVM", "Inputs"))
-from philox import kept  # noqa: E402
-
 try:
     import torch
     from in_torch import TorchGradients as Gradients, TorchUpdate as Update
@@ -55,11 +50,10 @@ class Oracle:
         return {name: wide(array) for name, array in (self.case.graph.parameters | self.case.graph.statistics).items()}
 
     def values(self, step: int, place: int) -> dict[str, np.ndarray]:
-        """What a micro-batch of a step reads beside them: inputs, and what dropout keeps."""
+        """What a micro-batch of a step reads beside them: inputs, and random numbers."""
         inputs = self.case.micro_batch(step * self.case.options.micro_batches + place)
-        masks = {name: kept(ratio, shape, number, step, place) / (1 - ratio)
-                 for number, (name, (shape, ratio)) in enumerate(self.forward.draws.items())}
-        return {name: wide(array) for name, array in inputs.items()} | masks
+        drawn = {name: draw(step, place) for name, draw in self.forward.draws.items()}
+        return {name: wide(array) for name, array in inputs.items()} | drawn
 
     def first_loss(self, place: int, inputs: dict[str, np.ndarray] | None = None, **noise) -> float:
         """Of a micro-batch of step 0, or of other inputs in its place."""

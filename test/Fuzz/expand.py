@@ -240,12 +240,24 @@ class Windows:
         return body("Gather", body("Concat", flat, behind, axis=2), body.constant(self.index, np.int64), axis=2)
 
 
+    def places_of(self, body: Body, elements: str, shape: tuple[int, ...]) -> str:
+        """Of each window the place of its largest element in the flattened images."""
+        chosen = body("ArgMax", elements, axis=3, keepdims=0)
+        count, inner = self.index.shape
+        chosen = body("Add", chosen, body.constant(np.arange(count) * inner, np.int64))
+        first = np.arange(shape[0] * shape[1]).reshape(*shape[:2], 1) * math.prod(shape[2:])
+        return body("Add", body("Gather", body.constant(self.index.ravel(), np.int64), chosen), body.constant(first, np.int64))
+
+
 @expansion("AveragePool", "MaxPool", "LpPool")
 def pool(body: Body, node: Node, arrays: Arrays) -> list[str]:
     x = arrays[0]
     windows = Windows(node, x.shape[2:], tuple(node.attributes["kernel_shape"]))
     if node.op == "MaxPool":
-        y = body.reduce("ReduceMax", windows.gather(body, node.inputs[0], x.shape, -np.inf), [3], 0)
+        elements = windows.gather(body, node.inputs[0], x.shape, -np.inf)
+        y = body.reduce("ReduceMax", elements, [3], 0)
+        if len(node.outputs) > 1:
+            return [body.reshape(name, *x.shape[:2], *windows.size) for name in (y, windows.places_of(body, elements, x.shape))]
     elif node.op == "AveragePool":
         counted = windows.padded if node.attributes.get("count_include_pad", 0) else windows.inside
         total = body.reduce("ReduceSum", windows.gather(body, node.inputs[0], x.shape, 0), [3], 0)

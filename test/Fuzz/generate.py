@@ -6,10 +6,14 @@ import dataclasses
 import numpy as np
 
 import idioms
-import layers  # noqa: F401  registers recipes
+import control  # noqa: F401  registers recipes
+import layers  # noqa: F401
 import models  # noqa: F401
 import movements  # noqa: F401
 import recurrent  # noqa: F401  registers expansions
+import sampling  # noqa: F401
+import signals  # noqa: F401
+import transforms  # noqa: F401
 from builder import Builder, Unsuitable
 from graph import Graph
 from recipes import IDIOMS, RECIPES, SINCE
@@ -98,7 +102,9 @@ def generate(seed: int) -> Case:
         # -loss=KIND:OUTPUT,TARGET has its own comma.
         graph.spelling = b.choose(*[text for text in SPELLINGS if "," not in text or not graph.attached])
     options = draw_options(rng)
-    name_parameters(options, list(graph.parameters), rng)
+    # What no node needs is no parameter of the model.
+    needed = graph.needed([graph.loss])
+    name_parameters(options, [name for name in graph.parameters if name in needed], rng)
     count = options.micro_batches * (options.steps if b.chance(0.8) else int(rng.integers(1, options.steps + 1)))
     data = {name: np.stack([given.draw(rng) for _ in range(count)]) for name, given in graph.inputs.items()}
     for name in data:

@@ -18,15 +18,15 @@ Arrays = list
 Rule = Callable[[Step, Arrays, Arrays, np.ndarray], list]
 
 #: Elementwise and smooth.
-ELEMENTWISE = set("Cos Erf Mean Sin Softplus Softsign Sum Tan Where".split())
+ELEMENTWISE = set("Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Mean Sin Sinh Softplus Softsign Sum Tan Where".split())
 #: Their results are some of their inputs' elements, each unchanged, and perhaps zeros.
-MOVEMENTS = set("Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Pad Reshape Slice SpaceToDepth Split "
-                "Squeeze Tile Transpose Trilu Unsqueeze".split())
+MOVEMENTS = set("CenterCropPad Compress Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Pad Reshape "
+                "ReverseSequence Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze".split())
 #: They round nothing: without noise.
 EXACT = MOVEMENTS | set("Abs Cast CastLike Clip Max Min Neg ReduceMax ReduceMin Relu ScatterElements ScatterND TopK Where".split())
 #: Nothing is differentiated through them.
-STOPS = set("And ArgMax ArgMin Ceil ConstantOfShape Equal EyeLike Floor Greater GreaterOrEqual Hardmax IsInf IsNaN Less "
-            "LessOrEqual NonZero Not Or Range Round Shape Sign Size Xor".split())
+STOPS = set("And ArgMax ArgMin BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil ConstantOfShape Equal EyeLike Floor Greater "
+            "GreaterOrEqual Hardmax IsInf IsNaN Less LessOrEqual NonZero Not Or Range Round Shape Sign Size Xor".split())
 RULES: dict[str, Rule] = {}
 
 
@@ -189,6 +189,11 @@ def matmul(step: Step, args: Arrays, outs: Arrays, grad: np.ndarray) -> list:
     ga = grad @ np.swapaxes(right, -1, -2)
     gb = np.swapaxes(left, -1, -2) @ grad
     return [unbroadcast(ga, left.shape).reshape(a.shape), unbroadcast(gb, right.shape).reshape(b.shape)]
+
+
+@rule("Det")
+def determinant(step: Step, args: Arrays, outs: Arrays, grad: np.ndarray) -> list:
+    return [np.expand_dims(grad * outs[0], (-1, -2)) * np.swapaxes(np.linalg.inv(args[0]), -1, -2)]
 
 
 @rule("Einsum")

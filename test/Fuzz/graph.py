@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,22 @@ class Input:
         else:
             values = rng.normal(size=self.shape)
         return np.asarray(values).astype(self.dtype)
+
+
+def element_of(dtype: str) -> int:
+    return ELEMENT[np.dtype(dtype)]
+
+
+def to_proto(node: Node, name_of: Callable[[str], str], spell: Callable[[str], str], label: str) -> onnx.NodeProto:
+    """A node as ONNX has it, with other names; graphs inside of it hold what they capture by name."""
+    inputs, attributes = [name_of(name) for name in node.inputs], {}
+    own = len(inputs)
+    for key, value in node.attributes.items():
+        if hasattr(value, "captures"):
+            own = len(inputs) - value.captures
+            value = value.to_onnx(f"{label}.{key}", inputs[own:], spell)
+        attributes[key] = value
+    return helper.make_node(node.op, inputs[:own], [name_of(name) for name in node.outputs], **attributes)
 
 
 class Graph:
@@ -120,12 +137,12 @@ class Graph:
         initializers += [numpy_helper.from_array(array, self.spell(name)) for name, array in (self.parameters | self.statistics).items()]
         kept = self.nodes[:-self.attached[3]] if self.attached else self.nodes
         for node in kept:
-            inputs, outputs = map(self.spell, node.inputs), map(self.spell, node.outputs)
-            nodes.append(helper.make_node(node.op, list(inputs), list(outputs), name=f"n{len(nodes)}", **node.attributes))
-        inputs = [helper.make_tensor_value_info(self.spell(name), ELEMENT[np.dtype(value.dtype)],
+            nodes.append(to_proto(node, self.spell, self.spell, node.outputs[0]))
+            nodes[-1].name = f"n{len(nodes) - 1}"
+        inputs = [helper.make_tensor_value_info(self.spell(name), element_of(value.dtype),
                                                 [self.symbols.get(size, size) for size in value.shape])
                   for name, value in self.inputs.items() if not self.attached or name != self.attached[2]]
-        outputs = [helper.make_tensor_value_info(self.spell(name), ELEMENT[np.dtype(dtype)], None) for name, dtype in self.extra.items()]
+        outputs = [helper.make_tensor_value_info(self.spell(name), element_of(dtype), None) for name, dtype in self.extra.items()]
         if self.attached:
             outputs.append(helper.make_tensor_value_info(self.spell(self.attached[1]), TensorProto.FLOAT, None))
         else:

@@ -23,8 +23,10 @@ def attribute(step: Step, name: str, otherwise):
 
 
 #: Elementwise functions of one value.
-UNARY = {"Abs": torch.abs, "Cos": torch.cos, "Erf": torch.erf, "Exp": torch.exp, "Log": torch.log, "Neg": torch.neg,
-         "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Sigmoid": torch.sigmoid, "Sin": torch.sin, "Softplus": F.softplus,
+UNARY = {"Abs": torch.abs, "Acos": torch.acos, "Acosh": torch.acosh, "Asin": torch.asin, "Asinh": torch.asinh, "Atan": torch.atan,
+         "Atanh": torch.atanh, "Cos": torch.cos, "Cosh": torch.cosh, "Det": torch.linalg.det, "Erf": torch.erf, "Exp": torch.exp,
+         "Log": torch.log, "Neg": torch.neg, "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Sigmoid": torch.sigmoid, "Sin": torch.sin, "Sinh": torch.sinh,
+         "Softplus": F.softplus,
          "Softsign": F.softsign, "Sqrt": torch.sqrt, "Tan": torch.tan, "Tanh": torch.tanh}
 BINARY = {"Add": torch.add, "Div": torch.div, "Mod": torch.fmod, "Mul": torch.mul, "Pow": torch.pow, "Sub": torch.sub,
           "MatMul": torch.matmul}

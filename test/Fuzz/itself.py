@@ -72,10 +72,12 @@ def first_case(wanted) -> generate.Case:
 
 
 def uses(op: str):
-    """Cases whose loss depends on an operator, and that are not too large."""
+    """Cases whose loss depends on an operator, and that on data, and that are not too large."""
     def wanted(case: generate.Case) -> bool:
-        live = case.graph.needed([case.graph.loss])
-        return len(case.graph.nodes) < 40 and any(node.op == op and live.intersection(node.outputs) for node in case.graph.nodes)
+        graph = case.graph
+        live = graph.needed([graph.loss])
+        return len(graph.nodes) < 40 and any(node.op == op and live.intersection(node.outputs) and graph.needed(node.outputs).intersection(graph.inputs)
+                                             for node in graph.nodes)
     return wanted
 
 

@@ -156,10 +156,38 @@ def pool(b: Builder, op: str) -> None:
     b.offer(b(op, x, **attributes))
 
 
-@recipe("GlobalAveragePool", "GlobalMaxPool")
+@recipe("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(b: Builder, op: str) -> None:
     x = image(b)
+    if op == "GlobalLpPool":
+        b.offer(b(op, b.positive(x), p=b.choose(1, 2, 2, 3)))
+        return
     b.offer(b(op, b.apart(x) if op == "GlobalMaxPool" else x))
+
+
+@recipe("MaxUnpool")
+def unpool(b: Builder, op: str) -> None:
+    """Back to where the largest of windows that do not overlap have been."""
+    x = b.apart(image(b))
+    size = b.shape_of(x)[2:]
+    kernel = [b.choose(1, 2, 3) if length > 2 else 1 for length in size]
+    need(all(length >= k for length, k in zip(size, kernel)), "kernel")
+    attributes = {"kernel_shape": kernel, "strides": kernel}
+    if any(length % k for length, k in zip(size, kernel)):
+        # Places count the whole image's elements, which have to be the result's.
+        x = b("Slice", x, b.whole(*[0] * len(size)), b.whole(*[length - length % k for length, k in zip(size, kernel)]), b.whole(*range(2, 2 + len(size))))
+    y, places = b("MaxPool", x, outputs=2, **attributes)
+    y = b("Sin", y) if b.chance(0.5) else b("Mul", y, b.parameter(*[s if b.chance(0.5) else 1 for s in b.shape_of(y)], scale=1.0))
+    larger = [b.whole(*b.shape_of(x)[:2], *[length + b.choose(0, 1) for length in b.shape_of(x)[2:]])] if b.chance(0.4) else []
+    y = b(op, y, places, *larger, **attributes)
+    b.offer(b("Add", y, x) if not larger and b.chance(0.4) else y)
+
+
+@recipe("Det")
+def determinant(b: Builder, op: str) -> None:
+    size, batch = b.choose(1, 2, 2, 3, 3, 4), b.shape(b.choose(0, 1, 2), 20)
+    x = linear(b, b.input(*batch, size, b.size(most=5)), size, False)
+    b.offer(b(op, b("Add", b.bounded(x, 1.0), b.constant(1.5 * np.eye(size)))))
 
 
 def affine(b: Builder, *shape: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Recipes for what moves, repeats, picks and scatters values, and for sequences."""
+"""Recipes for what moves, repeats, picks and scatters values."""
 from __future__ import annotations
 
 import math
@@ -75,29 +75,20 @@ def concat(b: Builder, op: str) -> None:
     b.offer(b(op, *[parts[k] for k in b.rng.permutation(len(parts))], axis=axis))
 
 
-@recipe("Split", "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceLength")
+def pieces(b: Builder, size: int) -> list[int]:
+    """Sizes that add up to a size."""
+    count = b.choose(1, 2, 3) if size >= 3 else size
+    cuts = sorted(int(c) for c in b.rng.choice(np.arange(1, size), count - 1, replace=False)) if count > 1 else []
+    return [end - begin for begin, end in zip([0, *cuts], [*cuts, size])]
+
+
+@recipe("Split")
 def split(b: Builder, op: str) -> None:
     x = b.real()
     axis = axis_of(b, b.rank(x))
-    size = b.shape_of(x)[axis]
-    count = b.choose(1, 2, 3) if size >= 3 else size
-    cuts = sorted(int(c) for c in b.rng.choice(np.arange(1, size), count - 1, replace=False)) if count > 1 else []
-    sizes = [end - begin for begin, end in zip([0, *cuts], [*cuts, size])]
-    if op == "Split":
-        parts = b(op, x, b.whole(*sizes), outputs=count, axis=axis) if count > 1 else [b(op, x, b.whole(size), axis=axis)]
-        b.offer(*parts)
-        return
-    if op == "SequenceConstruct":
-        parts = [x, b.beside(x)]
-        sequence = b(op, *parts)
-        b.offer(b("SequenceAt", sequence, b.constant(1, np.int64)), b("SequenceAt", sequence, b.constant(-2, np.int64)))
-        return
-    sequence = b("SplitToSequence", x, b.whole(*sizes), axis=axis)
-    parts = [b("SequenceAt", sequence, b.constant(k - (count if b.chance(0.3) else 0), np.int64)) for k in range(count)]
-    b.offer(*parts)
-    if op == "SequenceLength":
-        number = b("Cast", b(op, sequence), to=1)
-        b.offer(b("Mul", parts[0], number))
+    sizes = pieces(b, b.shape_of(x)[axis])
+    count = len(sizes)
+    b.offer(*(b(op, x, b.whole(*sizes), outputs=count, axis=axis) if count > 1 else [b(op, x, b.whole(*sizes), axis=axis)]))
 
 
 @recipe("Slice")
@@ -234,6 +225,39 @@ def scatter_nd(b: Builder, op: str) -> None:
 def trilu(b: Builder, op: str) -> None:
     x = b.real(accept=lambda shape: len(shape) >= 2)
     b.offer(b(op, x, b.constant(int(b.rng.integers(-2, 3)), np.int64), upper=b.choose(0, 1)) if b.chance(0.8) else b(op, x))
+
+
+@recipe("CenterCropPad")
+def center(b: Builder, op: str) -> None:
+    x = b.real(most=b.limit // 2)
+    shape, axes = b.shape_of(x), b.axes(b.rank(x)) if b.chance(0.7) else None
+    sizes = [max(1, shape[axis] + int(b.rng.integers(-3, 4))) for axis in (range(len(shape)) if axes is None else axes)]
+    y = b(op, x, b.whole(*sizes), **({} if axes is None else {"axes": axes}))
+    need(b.value(y).size <= 2 * b.limit, "size")
+    b.offer(y)
+
+
+@recipe("Compress")
+def compress(b: Builder, op: str) -> None:
+    """Places that are known; behind the condition's end there are none."""
+    x = b.real()
+    axis = axis_of(b, b.rank(x)) if b.chance(0.7) else None
+    size = b.value(x).size if axis is None else b.shape_of(x)[axis]
+    flags = b.rng.random(int(b.rng.integers(1, size + 1))) < 0.6
+    flags[int(b.rng.integers(len(flags)))] = True
+    b.offer(b(op, x, b.constant(flags, np.bool_), **({} if axis is None else {"axis": axis})))
+
+
+@recipe("ReverseSequence")
+def reverse_sequence(b: Builder, op: str) -> None:
+    x = b.real(accept=lambda shape: len(shape) >= 2)
+    time, batch = (int(axis) for axis in b.rng.permutation(2))
+    length, rows = b.shape_of(x)[time], b.shape_of(x)[batch]
+    if b.chance(0.5):
+        lengths = b("Add", b.input(rows, kind="ids", bound=length, dtype="int64"), b.constant(1, np.int64))
+    else:
+        lengths = b.constant(b.rng.integers(1, length + 1, rows), np.int64)
+    b.offer(b(op, x, lengths, time_axis=time, batch_axis=batch))
 
 
 @recipe("DepthToSpace", "SpaceToDepth")

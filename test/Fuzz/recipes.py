@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import onnx
 from onnx import TensorProto
 
 from builder import Builder, Unsuitable
@@ -14,8 +15,12 @@ Recipe = Callable[[Builder, str], None]
 RECIPES: dict[str, Recipe] = {}
 IDIOMS: dict[str, Callable[[Builder], None]] = {}
 #: Operators from which opset on there is one.
-SINCE = {"Trilu": 14, "HardSwish": 14, "CastLike": 15, "Gelu": 20, "Mish": 18, "Swish": 24, "SwiGLU": 28, "GroupNormalization": 21, "LayerNormalization": 17, "RMSNormalization": 23,
-         "RotaryEmbedding": 23, "Attention": 23}
+SINCE = {}
+for schema in onnx.defs.get_all_schemas_with_history():
+    if schema.domain == "":
+        SINCE[schema.name] = min(schema.since_version, SINCE.get(schema.name, schema.since_version))
+# Before, its scale and bias were those of groups.
+SINCE["GroupNormalization"] = 21
 #: Numbers cannot be had without these: every graph has some.
 ALWAYS = {"Constant"}
 
@@ -42,7 +47,7 @@ def axis_of(b: Builder, rank: int) -> int:
 # Elementwise.
 
 @recipe("Abs", "Cos", "Erf", "Exp", "HardSwish", "Identity", "Mish", "Neg", "Relu", "Selu", "Sigmoid", "Sin", "Softplus",
-        "Softsign", "Tanh", "Celu", "Elu", "HardSigmoid", "LeakyRelu", "Shrink", "ThresholdedRelu", "Gelu", "Swish")
+        "Softsign", "Tanh", "Asinh", "Atan", "Cosh", "Sinh", "Celu", "Elu", "HardSigmoid", "LeakyRelu", "Shrink", "ThresholdedRelu", "Gelu", "Swish")
 def unary(b: Builder, op: str) -> None:
     attributes = {}
     if b.chance(0.5):
@@ -56,12 +61,18 @@ def unary(b: Builder, op: str) -> None:
         elif op == "Gelu":
             attributes["approximate"] = "tanh"
     x = b.real(scalar=True)
-    b.offer(b(op, b.bounded(x) if op in ("Exp", "Tanh", "Sigmoid") else x, **attributes))
+    b.offer(b(op, b.bounded(x) if op in ("Cosh", "Exp", "Sinh", "Tanh", "Sigmoid") else x, **attributes))
 
 
 @recipe("Log", "Reciprocal", "Sqrt")
 def positive(b: Builder, op: str) -> None:
     b.offer(b(op, b.positive(b.real())))
+
+
+@recipe("Acos", "Asin", "Atanh", "Acosh")
+def inverse(b: Builder, op: str) -> None:
+    x = b("Mul", b("Tanh", b.real()), b.constant(0.9))
+    b.offer(b(op, b("Add", x, b.constant(2.1)) if op == "Acosh" else x))
 
 
 @recipe("Tan")
@@ -171,6 +182,16 @@ def comparison(b: Builder, op: str) -> None:
     weigh(b, x, b(op, ids, b.constant(1, kind)))
 
 
+@recipe("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
+def bits(b: Builder, op: str) -> None:
+    """Bits of integers that broadcast, of which some below 0, as flags."""
+    x, kind = b.real(), b.choose("int64", "int32")
+    ids = b("Sub", b.input(*b.shape_of(x), kind="ids", bound=9, dtype=kind), b.constant(b.choose(0, 4), kind))
+    others = [b.input(*b.shape_of(x)[-1:], kind="ids", bound=7, dtype=kind) if b.chance(0.5) else b.constant(b.choose(1, 3, 5, -2), kind)]
+    y = b(op, ids) if op == "BitwiseNot" else b(op, *([ids, *others] if b.chance(0.5) else [*others, ids]))
+    weigh(b, x, b("Less", y, b.constant(2, kind)))
+
+
 @recipe("IsInf", "IsNaN")
 def finite(b: Builder, op: str) -> None:
     x = b.real()
@@ -272,6 +293,13 @@ def cumsum(b: Builder, op: str) -> None:
     x = b.real()
     axis = b.constant(axis_of(b, b.rank(x)), np.int64)
     b.offer(b(op, x, axis, exclusive=b.choose(0, 1), reverse=b.choose(0, 1)))
+
+
+@recipe("CumProd")
+def cumprod(b: Builder, op: str) -> None:
+    x = b.positive(b.real())
+    axis = b.constant(axis_of(b, b.rank(x)), np.int64)
+    b.offer(b("Tanh", b(op, x, axis, exclusive=b.choose(0, 1), reverse=b.choose(0, 1))))
 
 
 @recipe("TopK")

@@ -15,13 +15,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference.ops import load_op
 
+from draws import RANDOM, Draw
 from expand import EXPANSIONS, Body
 from graph import ELEMENT, Graph, Node
+from regions import STRUCTURES
 
 #: The one type for floats here.
 WIDE = TensorProto.DOUBLE
 #: Attributes that name an element type.
-TYPE_ATTRIBUTES = {"to", "dtype", "stash_type", "softmax_precision"}
+TYPE_ATTRIBUTES = {"to", "dtype", "stash_type", "softmax_precision", "output_datatype"}
 #: Their results are known from types alone.
 SHAPES = {"Shape", "Size"}
 #: Taken apart as ONNX defines them: their derivatives are those of their parts.
@@ -128,8 +130,9 @@ class Trace:
         self.steps: list[Step] = []
         self.varying: set[str] = set()
         self.sequences: dict[str, list[str]] = {}
-        #: What dropout keeps, scaled: values given from outside, by name with their shape and ratio in order.
-        self.draws: dict[str, tuple[tuple[int, ...], float]] = {}
+        self.optionals: dict[str, str] = {}
+        #: Random numbers: values given from outside, by name in order.
+        self.draws: dict[str, Draw] = {}
         #: Running statistics: the batch's value that each is folded with, the factor to unbias it, and the momentum.
         self.folds: dict[str, tuple[str, float, float]] = {}
         self.count = 0
@@ -140,7 +143,10 @@ class Trace:
             self.varying.add(name)
 
     def run(self, node: Node) -> None:
-        if self.run_sequence(node) or self.run_dropout(node):
+        if node.op in STRUCTURES:
+            STRUCTURES[node.op](self, node)
+            return
+        if node.op in RANDOM and RANDOM[node.op](self, node):
             return
         opset = node.opset or self.opset
         arrays = [self.values[name] if name else None for name in node.inputs]
@@ -193,38 +199,6 @@ class Trace:
         for name, source in zip(outputs, results):
             if name:
                 self.run(Node("Identity", [source], [name], {}, self.opset))
-
-    def run_dropout(self, node: Node) -> bool:
-        """Dropout in training: a product with numbers that come from outside."""
-        if node.op != "Dropout" or len(node.inputs) < 3 or not self.values[node.inputs[2]] or not self.values[node.inputs[1]]:
-            return False
-        name, shape = f"random/{len(self.draws)}", self.values[node.inputs[0]].shape
-        self.draws[name] = shape, float(self.values[node.inputs[1]])
-        self.start(name, np.ones(shape), True)
-        self.run(Node("Mul", [node.inputs[0], name], node.outputs[:1]))
-        return True
-
-    def run_sequence(self, node: Node) -> bool:
-        """Sequences are lists of names; their elements are ordinary values."""
-        if node.op == "SequenceConstruct":
-            self.sequences[node.outputs[0]] = list(node.inputs)
-        elif node.op == "SplitToSequence":
-            axis = node.attributes.get("axis", 0)
-            x, split = self.values[node.inputs[0]], self.values[node.inputs[1]]
-            size = x.shape[axis]
-            sizes = split.tolist() if split.ndim else [min(int(split), size - k) for k in range(0, size, int(split))]
-            names = [f"{node.outputs[0]}/{k}" for k in range(len(sizes))]
-            self.start(names[0] + "/sizes", np.array(sizes, np.int64), False)
-            self.run(Node("Split", [node.inputs[0], names[0] + "/sizes"], names, {"axis": axis}, 18))
-            self.sequences[node.outputs[0]] = names
-        elif node.op == "SequenceAt":
-            name = self.sequences[node.inputs[0]][int(self.values[node.inputs[1]])]
-            self.run(Node("Identity", [name], node.outputs))
-        elif node.op == "SequenceLength":
-            self.start(node.outputs[0], np.array(len(self.sequences[node.inputs[0]]), np.int64), False)
-        else:
-            return False
-        return True
 
 
 def trace(graph: Graph, inputs: dict[str, np.ndarray], roots: list[str]) -> Trace:
