@@ -25,9 +25,8 @@ def attribute(step: Step, name: str, otherwise):
 #: Elementwise functions of one value.
 UNARY = {"Abs": torch.abs, "Acos": torch.acos, "Acosh": torch.acosh, "Asin": torch.asin, "Asinh": torch.asinh, "Atan": torch.atan,
          "Atanh": torch.atanh, "Cos": torch.cos, "Cosh": torch.cosh, "Det": torch.linalg.det, "Erf": torch.erf, "Exp": torch.exp,
-         "Log": torch.log, "Neg": torch.neg, "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Sigmoid": torch.sigmoid, "Sin": torch.sin, "Sinh": torch.sinh,
-         "Softplus": F.softplus,
-         "Softsign": F.softsign, "Sqrt": torch.sqrt, "Tan": torch.tan, "Tanh": torch.tanh}
+         "Log": torch.log, "Neg": torch.neg, "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Sigmoid": torch.sigmoid,
+         "Sin": torch.sin, "Sinh": torch.sinh, "Softplus": F.softplus, "Softsign": F.softsign, "Sqrt": torch.sqrt, "Tan": torch.tan, "Tanh": torch.tanh}
 BINARY = {"Add": torch.add, "Div": torch.div, "Mod": torch.fmod, "Mul": torch.mul, "Pow": torch.pow, "Sub": torch.sub,
           "MatMul": torch.matmul}
 REDUCTIONS = {"ReduceSum": torch.sum, "ReduceMean": torch.mean, "ReduceMax": torch.amax, "ReduceMin": torch.amin}
@@ -122,8 +121,11 @@ class TorchGradients(Gradients):
             return [scattered(step, args[0], arrays[1], args[2])]
         if op in ("Cast", "CastLike"):
             result = torch.as_tensor(step.compute(*arrays)[0])
-            # A cast to a narrow float rounds, and passes the gradient.
-            return [args[0] + (result - args[0]).detach()] if result.is_floating_point() and args[0].is_floating_point() else [result]
+            if not result.is_floating_point() or not args[0].is_floating_point():
+                return [result]
+            # A cast to a narrow float rounds, and passes the gradient; infinities are what they were.
+            rounding = (result - args[0]).detach()
+            return [args[0] + torch.where(torch.isnan(rounding), 0.0, rounding)]
         if op == "Clip":
             return [torch.clamp(args[0], *[args[k] if len(args) > k else None for k in (1, 2)])]
         if op == "Where":

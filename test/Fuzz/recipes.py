@@ -298,8 +298,10 @@ def cumsum(b: Builder, op: str) -> None:
 @recipe("CumProd")
 def cumprod(b: Builder, op: str) -> None:
     x = b.positive(b.real())
-    axis = b.constant(axis_of(b, b.rank(x)), np.int64)
-    b.offer(b("Tanh", b(op, x, axis, exclusive=b.choose(0, 1), reverse=b.choose(0, 1))))
+    axis = axis_of(b, b.rank(x))
+    # Of one element the product of those before is no function of it.
+    exclusive = b.choose(0, 1) if b.shape_of(x)[axis] > 1 else 0
+    b.offer(b("Tanh", b(op, x, b.constant(axis, np.int64), exclusive=exclusive, reverse=b.choose(0, 1))))
 
 
 @recipe("TopK")

@@ -20,7 +20,7 @@ def mel(b: Builder, op: str) -> None:
     points = b.choose(8, 16, 30)
     x = b.input(b.batch, points // 2 + 1) if b.chance(0.5) else b.parameter(b.batch, points // 2 + 1, scale=1.0)
     numbers = [b.constant(value, np.int64) for value in (b.size(2, 6), points, b.choose(8000, 16000))]
-    b.offer(b("MatMul", x, b(op, *numbers, b.constant(b.choose(0.0, 100.0)), b.constant(b.choose(3000.0, 4000.0)))))
+    b.offer(b("MatMul", x, b(op, *numbers, b.known(b.choose(0.0, 100.0)), b.known(b.choose(3000.0, 4000.0)))))
 
 
 @recipe("DFT")
