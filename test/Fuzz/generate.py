@@ -15,6 +15,7 @@ import sampling  # noqa: F401
 import signals  # noqa: F401
 import transforms  # noqa: F401
 from builder import Builder, Unsuitable
+from gradients import Gradients
 from graph import Graph
 from recipes import IDIOMS, RECIPES, SINCE
 from training import Options, draw_options, name_parameters
@@ -102,9 +103,8 @@ def generate(seed: int) -> Case:
         # -loss=KIND:OUTPUT,TARGET has its own comma.
         graph.spelling = b.choose(*[text for text in SPELLINGS if "," not in text or not graph.attached])
     options = draw_options(rng)
-    # What no node needs is no parameter of the model.
-    needed = graph.needed([graph.loss])
-    name_parameters(options, [name for name in graph.parameters if name in needed], rng)
+    # What the loss does not depend on is no parameter of the model.
+    name_parameters(options, Gradients(b.trace, graph.loss, list(graph.parameters)).reached, rng)
     count = options.micro_batches * (options.steps if b.chance(0.8) else int(rng.integers(1, options.steps + 1)))
     data = {name: np.stack([given.draw(rng) for _ in range(count)]) for name, given in graph.inputs.items()}
     for name in data:

@@ -217,5 +217,6 @@ def input_as_constant(case: Case, oracle: Oracle, rng: np.random.Generator) -> C
     graph.constants["c" + name] = case.data[name][0]
     for node in graph.nodes:
         node.inputs = ["c" + name if n == name else n for n in node.inputs]
-    data = {n: stream for n, stream in case.data.items() if n != name}
-    return dataclasses.replace(case, graph=graph, data=data) if data else None
+    made = dataclasses.replace(case, graph=graph, data={n: stream for n, stream in case.data.items() if n != name})
+    # Parameters of a branch that is never taken are none.
+    return made if made.data and Oracle(made).trained == oracle.trained else None
