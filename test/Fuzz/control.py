@@ -29,7 +29,11 @@ class Inside:
         """A value of the same shape, of moderate size where x is."""
         b, body = self.b, self.body
         for _ in range(b.choose(1, 1, 2, 3)):
-            if b.chance(0.5):
+            if b.chance(0.1):
+                x = body("Add", x, body("RandomNormalLike", x, scale=0.5))
+            elif b.chance(0.1):
+                x = body("Dropout", x, body.constant(0.3), body.constant(True, np.bool_))
+            elif b.chance(0.5):
                 x = body(b.choose(*SMOOTH), x)
             else:
                 x = body("Tanh", body(b.choose("Add", "Mul", "Sub"), x, self.other(shape)))
@@ -63,12 +67,16 @@ def branch(b: Builder, op: str) -> None:
     second.around = first.around
     outputs.append([second.steps(inner, shape) for _ in range(count)])
     kind = b.choose("known", "shape", "data", "data", "given")
+    if kind in ("known", "shape") and shape and b.chance(0.3):
+        # One that is known may give another shape.
+        outputs[1] = [second.body.reduce("ReduceMean", name, [0], 0) for name in outputs[1]]
     if kind == "known":
         flag = b.constant(b.chance(0.5), np.bool_)
     elif kind == "shape":
         flag = b("Greater", b("Size", x), b.constant(b.choose(1, 30), np.int64))
     elif kind == "data":
-        flag = b("Less", b.reduce("ReduceMean", x, None, b.choose(0, 1) if b.value(x).size == 1 else 0), b.constant(float(np.mean(b.value(x))) + b.choose(-0.3, 0.3)))
+        limit = float(np.mean(b.value(x))) + b.choose(-0.3, 0.3)
+        flag = b("Less", b.reduce("ReduceMean", x, None, 0), b.constant(limit))
     else:
         flag = b.input(*b.choose((), (1,)), kind="mask", dtype="bool")
     regions = [part.region(*names, around=first.around) for part, names in ((first, outputs[0]), (second, outputs[1]))]
@@ -96,8 +104,10 @@ def loop(b: Builder, op: str) -> None:
         h = body("Tanh", body("MatMul", h, inside.capture(b.parameter(shape[-1], shape[-1]))))
     by_count = b.chance(0.6)
     goes = body("Identity", "goes") if by_count else body("Less", "i", body.constant(count - 1, np.int64))
-    stacked = [body("Mul", h, body.constant(0.7))] if b.chance(0.5) and count * b.value(x).size <= b.limit else []
+    stacked = [body("Mul", h, body.constant(0.7))] if b.chance(0.5) and 5 * b.value(x).size <= b.limit else []
     most = b.constant(count if by_count else count + 3, np.int64) if by_count or b.chance(0.5) else ""
+    if by_count and shape[0] <= 5 and b.chance(0.3):
+        most = b("Gather", b("Shape", x), b.constant(0, np.int64))
     results = b(op, most, b.constant(True, np.bool_) if b.chance(0.5) else "", x, *inside.around, outputs=1 + len(stacked),
                 body=inside.region(goes, h, *stacked, **{goes: "bool"}))
     b.offer(*([results] if not stacked else results))

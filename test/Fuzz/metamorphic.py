@@ -99,7 +99,8 @@ def decomposed(case: Case, oracle: Oracle, rng: np.random.Generator) -> Case | N
     values = trace(graph, case.micro_batch(0), [graph.loss]).values
     changed = 0
     for node in [n for n in live_nodes(graph) if rng.random() < 0.5]:
-        if any(name and name not in values for name in node.inputs) or node.attributes.get("training_mode") or node.op == "Dropout":
+        # Running statistics are no parameters where a normalization reads them.
+        if any(name and name not in values or name in graph.statistics for name in node.inputs) or node.op == "Dropout":
             continue
         floats = all(values[name].dtype.kind == "f" for name in node.inputs[:1] if name)
         body = Body(f"{node.outputs[0]}_", graph.opset)
