@@ -184,8 +184,11 @@ class Checker:
         """An executable, which also writes down what ran when."""
         self.in_layout(chosen.layout, lambda layout: self.produce(layout, "-o", "train"))
         self.same("program", self.tool.train("", "-trace=trace.json", "-breakdown", command=["./train"]), base)
-        with open(self.tool.path("trace.json")) as file:
-            json.load(file)
+        try:
+            with open(self.tool.path("trace.json")) as file:
+                json.load(file)
+        except ValueError as error:
+            raise Failure("program", f"-trace writes no JSON: {error}", ["./train", "-trace=trace.json"]) from None
 
     def resume(self, base: Run, chosen: Property) -> None:
         """Saved in one layout, continued in another."""

@@ -16,6 +16,7 @@ import compare
 import expand
 import generate
 import recipes
+import reference
 import tool
 from checks import Layout, Property
 from fuzz import Worker
@@ -65,6 +66,29 @@ def differences() -> None:
                 off.append(f"seed {seed}, {name}: {expected}, differences {slope}")
     check(len(off) <= compared // 200, "\n".join(off))
     print(f"oracle: {compared} gradients as differences have them")
+
+
+def values() -> None:
+    """Expansions as the reference has them, where it has something to compare."""
+    compared, off = collections.Counter(), []
+    for seed in range(1, 121):
+        graph, micro_batch = (case := generate.generate(seed)).graph, case.micro_batch(0)
+        values = reference.trace(graph, micro_batch, [graph.loss]).values
+        for node in graph.nodes:
+            # The reference's LRN sums over as many channels as there are rows, and its cubic samples are moved to borders first.
+            if node.op not in expand.EXPANSIONS or node.outputs[0] not in values or node.op == "LRN" or node.attributes.get("mode") == "cubic":
+                continue
+            try:
+                with np.errstate(all="ignore"):
+                    expected = reference.implementation(node, graph.opset)(*[values[name] if name else None for name in node.inputs])[0]
+            except Exception:  # the reference has none, or not of these attributes
+                continue
+            compared[node.op] += 1
+            found = values[node.outputs[0]]
+            if found.shape != expected.shape or not np.allclose(found, expected, 1e-4, 1e-5):
+                off.append(f"seed {seed}: {node.op} {node.attributes}")
+    check(len(compared) > 20 and not off, "\n".join(off) or f"only {dict(compared)} are compared")
+    print(f"expansions: {sum(compared.values())} values as the reference has them")
 
 
 def first_case(wanted) -> generate.Case:
@@ -164,6 +188,7 @@ def ends() -> None:
 operators()
 repeatable()
 differences()
+values()
 wrong_derivative()
 other_model()
 other_bits()
