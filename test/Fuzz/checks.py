@@ -83,6 +83,12 @@ def draw_properties(case: Case, count: int) -> list[Property]:
     return found
 
 
+def initializers(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+    """A graph's own, and those of graphs inside of it."""
+    inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+    return [*graph.initializer, *(array for other in inner for array in initializers(other))]
+
+
 class Checker:
     """One case and the files it lies in."""
 
@@ -223,7 +229,7 @@ class Checker:
     def saved(self, base: Run, chosen: Property) -> None:
         """What is saved are the trained weights, and where training goes on from."""
         run = self.in_layout(chosen.layout, lambda layout: self.train(layout, "-save-onnx=trained.onnx", weights=True))
-        written = {array.name: onnx.numpy_helper.to_array(array) for array in onnx.load(self.tool.path("trained.onnx")).graph.initializer}
+        written = {array.name: onnx.numpy_helper.to_array(array) for array in initializers(onnx.load(self.tool.path("trained.onnx")).graph)}
         for name, array in base.weights.items():
             for what, other in (("-save-weights", run.weights.get(name)), ("-save-onnx", written.get(name))):
                 if other is None or other.tobytes() != array.tobytes():

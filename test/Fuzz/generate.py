@@ -99,6 +99,7 @@ def generate(seed: int) -> Case:
     if b.chance(0.5):
         graph.prune()
     graph.constant_nodes = b.chance(0.6)
+    graph.inner_parameters = b.chance(0.3)
     if b.chance(0.15):
         # -loss=KIND:OUTPUT,TARGET has its own comma.
         graph.spelling = b.choose(*[text for text in SPELLINGS if "," not in text or not graph.attached])

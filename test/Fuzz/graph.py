@@ -65,14 +65,16 @@ def element_of(dtype: str) -> int:
     return ELEMENT[np.dtype(dtype)]
 
 
-def to_proto(node: Node, name_of: Callable[[str], str], spell: Callable[[str], str], label: str) -> onnx.NodeProto:
-    """A node as ONNX has it, with other names; graphs inside of it hold what they capture by name."""
+def to_proto(node: Node, name_of: Callable[[str], str], spell: Callable[[str], str], label: str,
+             held: list[onnx.TensorProto] | None = None) -> onnx.NodeProto:
+    """A node as ONNX has it, with other names; a graph inside of it holds what it captures by name, or as initializers of its own."""
     inputs, attributes = [name_of(name) for name in node.inputs], {}
     own = len(inputs)
     for key, value in node.attributes.items():
         if hasattr(value, "captures"):
             own = len(inputs) - value.captures
             value = value.to_onnx(f"{label}.{key}", inputs[own:], spell)
+            value.initializer.extend(held or [])
         attributes[key] = value
     return helper.make_node(node.op, inputs[:own], [name_of(name) for name in node.outputs], **attributes)
 
@@ -90,6 +92,8 @@ class Graph:
         self.extra: dict[str, str] = {}
         #: Whether constants are nodes or, as older exporters have them, initializers.
         self.constant_nodes = True
+        #: Whether parameters that one loop alone captures are its body's initializers.
+        self.inner_parameters = False
         #: Names of dimensions by their size; other dimensions are numbers in the file.
         self.symbols: dict[int, str] = {}
         #: How names are spelled in the file; {} is the name here.
@@ -127,6 +131,16 @@ class Graph:
                 del table[name]
         return self
 
+    def inside(self, nodes: list[Node]) -> set[str]:
+        """Parameters that are initializers of the graph inside of the one node that reads them."""
+        if not self.inner_parameters:
+            return set()
+        found = set()
+        for node in nodes:
+            captures = getattr(node.attributes.get("body"), "captures", 0)
+            found.update(name for name in node.inputs[len(node.inputs) - captures:] if name in self.parameters)
+        return {name for name in found if sum(node.inputs.count(name) for node in nodes) == 1}
+
     def to_onnx(self) -> onnx.ModelProto:
         nodes, initializers = [], []
         for name, array in self.constants.items():
@@ -134,10 +148,13 @@ class Graph:
                 nodes.append(helper.make_node("Constant", [], [self.spell(name)], value=numpy_helper.from_array(array)))
             else:
                 initializers.append(numpy_helper.from_array(array, self.spell(name)))
-        initializers += [numpy_helper.from_array(array, self.spell(name)) for name, array in (self.parameters | self.statistics).items()]
         kept = self.nodes[:-self.attached[3]] if self.attached else self.nodes
+        inside = self.inside(kept)
+        initializers += [numpy_helper.from_array(array, self.spell(name)) for name, array in (self.parameters | self.statistics).items()
+                         if name not in inside]
         for node in kept:
-            nodes.append(to_proto(node, self.spell, self.spell, node.outputs[0]))
+            held = [numpy_helper.from_array(self.parameters[name], self.spell(name)) for name in dict.fromkeys(node.inputs) if name in inside]
+            nodes.append(to_proto(node, self.spell, self.spell, node.outputs[0], held))
             nodes[-1].name = f"n{len(nodes) - 1}"
         inputs = [helper.make_tensor_value_info(self.spell(name), element_of(value.dtype),
                                                 [self.symbols.get(size, size) for size in value.shape])

@@ -110,7 +110,7 @@ def fewer_options(trial: Trial) -> Iterator[tuple[str, Trial]]:
         name = field.name
         if name not in ("steps", "micro_batches", "shards") and getattr(options, name) != getattr(simplest, name):
             yield name, changed(**{name: getattr(simplest, name)})
-    for name, plain in (("spelling", "{}"), ("symbols", {}), ("extra", {}), ("attached", None), ("constant_nodes", True)):
+    for name, plain in (("spelling", "{}"), ("symbols", {}), ("extra", {}), ("attached", None), ("constant_nodes", True), ("inner_parameters", False)):
         if getattr(case.graph, name) != plain:
             graph = case.graph.copy()
             setattr(graph, name, plain)
