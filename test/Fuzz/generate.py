@@ -18,6 +18,7 @@ from builder import Builder, Unsuitable
 from gradients import Gradients
 from graph import Graph
 from recipes import IDIOMS, RECIPES, SINCE
+from reference import wide
 from training import Options, draw_options, name_parameters
 
 OPSETS = [13, 15, 17, 18, 18, 20, 21, 23, 24, 26, 28]
@@ -87,6 +88,16 @@ def build(rng: np.random.Generator, opset: int) -> Builder:
     raise Unsuitable("no loss")
 
 
+def restrain(b: Builder, forward: Gradients, data: dict[str, np.ndarray]) -> None:
+    """Where a micro-batch makes the loss too large for float32, the one that the graph was built with takes its place."""
+    for k in range(len(next(iter(data.values()), ()))):
+        given = {name: wide(stream[k]) for name, stream in data.items()}
+        loss, _ = forward({name: b.value(name) for name in b.trace.varying} | given, loss_only=True)
+        if not abs(loss) <= 1e4:
+            for name, stream in data.items():
+                stream[k] = b.value(name)
+
+
 def generate(seed: int) -> Case:
     rng = np.random.default_rng([seed, 11])
     while True:
@@ -105,12 +116,14 @@ def generate(seed: int) -> Case:
         graph.spelling = b.choose(*[text for text in SPELLINGS if "," not in text or not graph.attached])
     options = draw_options(rng)
     # What the loss does not depend on is no parameter of the model.
-    name_parameters(options, Gradients(b.trace, graph.loss, list(graph.parameters)).reached, rng)
+    forward = Gradients(b.trace, graph.loss, list(graph.parameters))
+    name_parameters(options, forward.reached, rng)
     count = options.micro_batches * (options.steps if b.chance(0.8) else int(rng.integers(1, options.steps + 1)))
     data = {name: np.stack([given.draw(rng) for _ in range(count)]) for name, given in graph.inputs.items()}
     for name in data:
         if b.chance(0.08):
             data[name][:] = data[name][0]
+    restrain(b, forward, data)
     firsts = {given.shape[0] if given.shape else 0 for given in graph.inputs.values()}
     rows = len(firsts) == 1 and 0 not in firsts and b.chance(0.5)
     if not rows and b.chance(0.2):
