@@ -100,11 +100,20 @@ def loop(b: Builder, op: str) -> None:
         regions = [Region(["h"], [part.body(b.choose(*SMOOTH), "h")], part.body.nodes, part.body.constants, 1) for part in parts]
         h = body("If", body("Equal", body("Mod", "i", body.constant(2, np.int64)), body.constant(0, np.int64)), h,
                  then_branch=regions[0], else_branch=regions[1])
+    if b.chance(0.15):
+        # A loop in a loop, which reads the outer one's state and count.
+        step = Inside(b, "j", "on", "u", "v", "i", j="int64", on="bool")
+        u = step.body("Tanh", step.body("Add", "u", step.body("Mul", "v", step.body("Cast", step.body("Add", "i", "j"), to=TensorProto.FLOAT))))
+        on = step.body("Identity", "on")
+        inner = Region(step.inputs, [on, u], step.body.nodes, step.body.constants, 2, step.types | {on: "bool"})
+        h = body("Loop", body.constant(2, np.int64), "", h, "h", "i", body=inner)
     if b.chance(0.3) and b.rank(x) >= 2:
         h = body("Tanh", body("MatMul", h, inside.capture(b.parameter(shape[-1], shape[-1]))))
     by_count = b.chance(0.6)
     goes = body("Identity", "goes") if by_count else body("Less", "i", body.constant(count - 1, np.int64))
     stacked = [body("Mul", h, body.constant(0.7))] if b.chance(0.5) and 5 * b.value(x).size <= b.limit else []
+    # One without an iteration gives what it is given.
+    count = 0 if by_count and not stacked and b.chance(0.1) else count
     most = b.constant(count if by_count else count + 3, np.int64) if by_count or b.chance(0.5) else ""
     if by_count and shape[0] <= 5 and b.chance(0.3):
         most = b("Gather", b("Shape", x), b.constant(0, np.int64))
