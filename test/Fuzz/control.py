@@ -84,6 +84,20 @@ def branch(b: Builder, op: str) -> None:
     b.offer(*([results] if count == 1 else results))
 
 
+@idiom
+def guarded(b: Builder) -> None:
+    """A function where it is defined, else another."""
+    x = b.bounded(b.real())
+    x = b("Mul", x, b.parameter(*[size if b.chance(0.5) else 1 for size in b.shape_of(x)], scale=0.3, shift=1.0))
+    x = b("Add", x, b.constant(b.choose(0.0, 2.0, 4.0)))
+    function, branches = b.choose("Sqrt", "Log", "Acosh", "Reciprocal"), []
+    flag = b("Greater", b.reduce("ReduceMin", x, None, 0), b.constant(1.1 if function == "Acosh" else 0.1))
+    for op in (function, b.choose(*SMOOTH)):
+        inside = Inside(b)
+        branches.append(inside.region(inside.body(op, inside.capture(x)), around=[x]))
+    b.offer(b("If", flag, x, then_branch=branches[0], else_branch=branches[1]))
+
+
 @recipe("Loop")
 def loop(b: Builder, op: str) -> None:
     """A state that is carried on, perhaps what iterations give; sometimes a count ends it, sometimes a condition."""
@@ -120,6 +134,30 @@ def loop(b: Builder, op: str) -> None:
     results = b(op, most, b.constant(True, np.bool_) if b.chance(0.5) else "", x, *inside.around, outputs=1 + len(stacked),
                 body=inside.region(goes, h, *stacked, **{goes: "bool"}))
     b.offer(*([results] if not stacked else results))
+
+
+@idiom
+def bags(b: Builder) -> None:
+    """Rows of a table reduced between offsets that are data, as exporters write PyTorch's EmbeddingBag; only sums may be of none."""
+    count, rows, reduce = b.size(2, 6), b.size(3, 9), b.choose("Sum", "Mean", "Max")
+    table = b.parameter(rows, b.size(most=5), scale=1.0)
+    sizes = b.input(count, kind="ids", bound=3, dtype="int64")
+    sizes = sizes if reduce == "Sum" else b("Add", sizes, b.constant(1, np.int64))
+    indices = b.input(3 * count, kind="ids", bound=rows, dtype="int64")
+    offsets = b("Concat", b.whole(0), b("CumSum", sizes, b.constant(0, np.int64)), axis=0)
+    ends = b("Slice", offsets, b.whole(1), b.whole(count + 1), b.whole(0))
+    inside = Inside(b, "i", "goes", i="int64", goes="bool")
+    body = inside.body
+    axes, zero = inside.body.whole(0), inside.body.whole(0)
+    bounds = [body("Unsqueeze", body("Gather", inside.capture(name), "i", axis=0), axes) for name in (offsets, ends)]
+    taken = body("Gather", inside.capture(table), body("Slice", inside.capture(indices), *bounds, zero), axis=0)
+    if reduce == "Sum" and b.chance(0.4):
+        factors = inside.capture(b.parameter(3 * count, scale=1.0))
+        taken = body("Mul", taken, body("Unsqueeze", body("Slice", factors, *bounds, zero), body.whole(1)))
+    y = body.reduce("Reduce" + reduce, taken, [0], 0)
+    goes = body("Identity", "goes")
+    region = inside.region(goes, y, **{goes: "bool"})
+    b.offer(b("Loop", b.constant(count, np.int64), b.constant(True, np.bool_), *inside.around, body=region))
 
 
 @recipe("Scan")

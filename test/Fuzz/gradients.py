@@ -314,7 +314,8 @@ class Gradients:
             if step.op in STOPS or not self.active.intersection(step.inputs):
                 continue
             arriving = [grads.pop(name, None) if name else None for name in step.outputs]
-            if all(grad is None for grad in arriving):
+            # What nothing arrives at, as at a branch that is not taken, passes nothing on, of infinite slope or not.
+            if not any(grad is not None and np.any(grad) for grad in arriving):
                 continue
             args = [values[name] if name else None for name in step.inputs]
             outs = [values[name] if name else None for name in step.outputs]

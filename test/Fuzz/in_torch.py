@@ -128,6 +128,9 @@ class TorchGradients(Gradients):
             return [args[0] + torch.where(torch.isnan(rounding), 0.0, rounding)]
         if op == "Clip":
             return [torch.clamp(args[0], *[args[k] if len(args) > k else None for k in (1, 2)])]
+        if op == "Where" and args[0].numel() == 1:
+            # A branch that is not taken is not differentiated.
+            return [args[1 if args[0].item() else 2].expand(torch.broadcast_shapes(*[x.shape for x in args]))]
         if op == "Where":
             return [torch.where(*args)]
         if op == "PRelu":
