@@ -15,10 +15,8 @@ Recipe = Callable[[Builder, str], None]
 RECIPES: dict[str, Recipe] = {}
 IDIOMS: dict[str, Callable[[Builder], None]] = {}
 #: Operators from which opset on there is one.
-SINCE = {}
-for schema in onnx.defs.get_all_schemas_with_history():
-    if schema.domain == "":
-        SINCE[schema.name] = min(schema.since_version, SINCE.get(schema.name, schema.since_version))
+HISTORY = sorted(onnx.defs.get_all_schemas_with_history(), key=lambda schema: -schema.since_version)
+SINCE = {schema.name: schema.since_version for schema in HISTORY if schema.domain == ""}
 # Before, its scale and bias were those of groups.
 SINCE["GroupNormalization"] = 21
 #: Numbers cannot be had without these: every graph has some.
