@@ -243,11 +243,13 @@ class Builder:
         return self("Add", self.bounded(x), self.constant(offsets - offsets.mean()))
 
     def settle(self, x: str) -> str | None:
-        """x with values of moderate size; None where it is no float to go on with."""
+        """x with values of moderate size; None where it is no float to go on with, or too large for float32."""
         value = self.value(x)
         if value.dtype.kind != "f" or value.size == 0 or value.size > 4 * self.limit or not np.all(np.isfinite(value)):
             return None
         most = float(np.max(np.abs(value)))
+        if most > 1e30:
+            return None
         if most > 5:
             x = self.bounded(x, 3.0)
         elif most < 1e-6:
