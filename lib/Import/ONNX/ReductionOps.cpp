@@ -60,8 +60,12 @@ static Value l1(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) 
 static Value sumSquare(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   return n.e.sum(n.e.mul(x, x), axes, keepdims);
 }
+/// The gradient of zeros is zero, as PyTorch has it: a root of zero would have none.
 static Value l2(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
-  return n.e.make<graph::SqrtOp>(sumSquare(n, x, axes, keepdims));
+  Emitter &e = n.e;
+  Value squares = sumSquare(n, x, axes, keepdims), isZero = e.equal(squares, e.scalar(0, squares));
+  Value root = e.make<graph::SqrtOp>(e.where(isZero, e.scalar(1, squares), squares));
+  return e.where(isZero, e.scalar(0, squares), root);
 }
 static Value logSum(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   return n.e.make<graph::LogOp>(n.e.sum(x, axes, keepdims));
