@@ -7,7 +7,19 @@ import torch
 
 _NAMES = {"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "bernoulli_",
           "multinomial", "normal", "normal_", "uniform_", "exponential_", "cauchy_", "geometric_", "log_normal_",
-          "random_", "poisson", "rrelu", "rrelu_", "rrelu_with_noise", "rrelu_with_noise_"}
+          "random_", "poisson"}
+
+
+def _uniform(x: Any, low: float = 0.0, high: float = 1.0) -> Any:
+    return x.copy_(torch.rand_like(x) * (high - low) + low)
+
+
+def _normal(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+    return x.copy_(torch.randn_like(x) * std + mean)
+
+
+#: What no exporter has, of what all have.
+_SPELLED = {"randperm": lambda n, **_: torch.argsort(torch.rand(n)), "uniform_": _uniform, "normal_": _normal}
 
 
 def is_random(function: Any) -> bool:
@@ -31,7 +43,8 @@ class Draws:
         """What a call gives."""
         self.count += 1
         if not self.keeps:
-            return function(*arguments, **keywords)
+            keywords = {name: value for name, value in keywords.items() if name != "generator" or value is not None}
+            return _SPELLED.get(function.__name__, function)(*arguments, **keywords)
         if self.count > len(self.kept):
             self.kept.append(function(*arguments, **keywords).detach().clone())
             value = self.kept[-1]

@@ -279,6 +279,13 @@ def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
     return torch.dropout(shares, p, True) @ v
 
 
+@rule(torch.rrelu, torch.rrelu_)
+def _rrelu(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    if _value(arguments, keywords, 3, "training", False):
+        raise Refused(f"{recorder.place()} draws the slopes of rrelu, which the file cannot say: use leaky_relu")
+    return recorder.change(function, arguments, keywords) if function is torch.rrelu_ else function(*arguments, **keywords)
+
+
 @rule(torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 def _recurrent(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     packed = isinstance(arguments[3], (list, tuple)) and not isinstance(arguments[3], bool)
