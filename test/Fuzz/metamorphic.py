@@ -210,7 +210,8 @@ def input_as_constant(case: Case, oracle: Oracle, rng: np.random.Generator) -> C
     """Only where every micro-batch has the same values of it."""
     found = [name for name, stream in case.data.items() if all(np.array_equal(x, stream[0]) for x in stream)]
     used = case.graph.needed([case.graph.loss])
-    name = pick(rng, [n for n in found if n in used and case.graph.inputs[n].kind != "labels"])
+    target = case.graph.attached[2] if case.graph.attached else None  # which the file does not have
+    name = pick(rng, [n for n in found if n in used and n != target and case.graph.inputs[n].kind != "labels"])
     if name is None:
         return None
     graph = case.graph.copy()

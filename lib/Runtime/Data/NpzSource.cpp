@@ -17,7 +17,7 @@ bool isFloat(int kind) { return kind >= F16; }
 bool isInteger(int kind) { return kind != Other && !isFloat(kind); }
 /// Whether elements of one kind are read as another, as far as their kinds say.
 bool isConvertible(int from, int to) {
-  return isFloat(from) ? to == from || to > BF16 : isInteger(from) && isInteger(to);
+  return isFloat(from) ? to == from || (to > BF16 && to > from) : isInteger(from) && isInteger(to);
 }
 
 Kind kindOf(const std::string &type) {
@@ -73,8 +73,13 @@ void widen(int from, int to, const char *source, void *target, int64_t elements)
   if (to == F64 && from == F32)
     copy(static_cast<float *>(nullptr), static_cast<double *>(target));
   else if (from == BF16)
-    for (int64_t i = 0; i < elements; ++i)
-      static_cast<float *>(target)[i] = widened("bf16", source + 2 * i);
+    for (int64_t i = 0; i < elements; ++i) {
+      float value = widened("bf16", source + 2 * i);
+      if (to == F64)
+        static_cast<double *>(target)[i] = value;
+      else
+        static_cast<float *>(target)[i] = value;
+    }
   else if (to == F64)
     copy(static_cast<_Float16 *>(nullptr), static_cast<double *>(target));
   else

@@ -7,7 +7,7 @@
 using namespace dsopt::runtime;
 
 static const char *const kGood =
-    R"({"version": 5, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    R"({"version": 6, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -58,8 +58,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 5", "\"version\": 9"),
-            "program table: version 9, this runtime expects 5: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 6", "\"version\": 9"),
+            "program table: version 9, this runtime expects 6: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),

@@ -139,6 +139,27 @@ TEST_F(Npz, IntegersOfEveryWidthAreConverted) {
   EXPECT_THROW(first(uint32_t(3000000000), "<u4"), Error);
 }
 
+TEST_F(Npz, FloatsAreReadAsWiderOnes) {
+  auto first = [&](const char *type, const char *dtype, auto bits, auto result, const char *source = "") {
+    program.inputs = {{"x", type, {2}, false, -100}};
+    program.inputs[0].source = source;
+    NpzWriter writer;
+    writer.add("x", dtype, "(4, 2)", std::vector<decltype(bits)>(8, bits));
+    writer.write(path);
+    NpzSource source_(program, path);
+    source_.prepare();
+    decltype(result) x[2] = {};
+    source_.fill(0, 0, 0, x);
+    return x[1];
+  };
+  EXPECT_EQ(first("f32", "<f2", uint16_t(0x3e00), 0.0f), 1.5f);
+  EXPECT_EQ(first("f64", "<f2", uint16_t(0x3e00), 0.0), 1.5);
+  EXPECT_EQ(first("f64", "<f4", 0.1f, 0.0), double(0.1f));
+  EXPECT_EQ(first("f32", "<u2", uint16_t(0x3fc0), 0.0f, "bf16"), 1.5f);
+  EXPECT_THROW(first("f32", "<f8", 0.1, 0.0f), Error);
+  EXPECT_THROW(first("f32", "<i4", 1, 0.0f), Error);
+}
+
 TEST_F(Npz, WhatDoesNotFitIsNamed) {
   NpzWriter missing;
   missing.add("x", "<f4", "(4, 2, 3)", floats(24));
