@@ -62,7 +62,7 @@ class Sampler:
         low, high = self.number(0.0), self.number(size - 1.0)
         if self.padding == "zeros":
             inside = body("And", body("GreaterOrEqual", index, low), body("LessOrEqual", index, high))
-            weight = body("Mul", weight, body("Cast", inside, to=TensorProto.DOUBLE))
+            weight = body("Where", inside, weight, self.number(0.0))
         return body("Cast", body("Clip", index, low, high), to=TensorProto.INT64), weight
 
     def sample(self, image: str, shape: tuple[int, ...], places: list[str], count: int) -> str:
