@@ -72,4 +72,10 @@ same(Net(lambda m, x, y: F.ctc_loss(frames_of(m, x), y[:, None].clamp(min=1), to
                                     reduction="sum"), **layers()), x, y, "ctc")
 chosen = Net(lambda m, x, y: F.cross_entropy(m.o(m.a(x)), y) + m.a.weight.masked_select(m.a.weight > 0).mean(), **layers())
 refused(lambda: dsopt.export(chosen, {"x": x[0], "y": y[0]}, path("refused.onnx")), "selects elements by a mask", "use torch.where")
+
+# Where there is no dsopt there is no comparison, and a line says so.
+os.environ.update(DSOPT_BUILD=path("nowhere"), PATH=folder)
+report, lines = told(lambda: dsopt.export(Net(next(iter(losses.values()))[1], **layers()), {"x": x[0], "y": y[0]},
+                                          path("model.onnx")))
+check(report.checked.startswith("not compared with PyTorch: dsopt is not found") and lines == [report.checked], (report, lines))
 print("passed")

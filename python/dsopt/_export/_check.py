@@ -333,6 +333,10 @@ def check(job: Job, path: str, rows: List[Dict[str, Any]], scales: Mapping[str, 
     if elements > MOST_ELEMENTS:
         return f"not compared with PyTorch: {elements:,} parameters are more than {MOST_ELEMENTS:,}"
     try:
+        find_tool()
+    except DsoptError as error:
+        return f"not compared with PyTorch: {error}"
+    try:
         check_state(job, draws)
         begin = time.perf_counter()
         theirs = of_pytorch(job, job.model, job.values, draws)
