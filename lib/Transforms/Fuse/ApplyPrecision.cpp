@@ -45,6 +45,7 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
       for (auto state : module.getOps<graph::StateOp>())
         if (state.getRole() == "grad")
           state.setType(withElement(state.getType(), bf16));
+    narrowed = narrowParameters(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
         continue;
@@ -75,6 +76,8 @@ private:
 
   std::optional<SymbolTable> symbols;
   std::optional<OpBuilder> builder;
+  /// Parameters that are stored in bf16.
+  llvm::DenseSet<StringAttr> narrowed;
   Type bf16, f32;
   /// Kernels by the original's name and the types of this one, and conversions by their types.
   llvm::StringMap<func::FuncOp> kernels;
@@ -195,7 +198,7 @@ void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &ty
 }
 
 void ApplyPrecision::narrow(Block &block) {
-  StorageTypes types(block, *symbols);
+  StorageTypes types(block, *symbols, narrowed);
   SmallVector<graph::KernelOp> calls;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     for (OpOperand &operand : op.getOpOperands()) {

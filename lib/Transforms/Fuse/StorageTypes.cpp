@@ -67,7 +67,31 @@ Need needOf(OpOperand &operand) {
       .Default([](auto) { return Need::Wide; });
 }
 
-StorageTypes::StorageTypes(Block &block, SymbolTable &symbols) : symbols(symbols) {
+llvm::DenseSet<StringAttr> narrowParameters(ModuleOp module) {
+  llvm::DenseSet<StringAttr> narrow, wide;
+  for (auto parameter : module.getOps<graph::ParameterOp>())
+    if (!parameter.getFrozen())
+      narrow.insert(parameter.getSymNameAttr());
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (!isF32Tensor(operand.get().getType()))
+          continue;
+        auto read = rootOf(operand.get()).getDefiningOp<graph::ReadOp>();
+        Need need = read ? needOf(operand) : Need::Any;
+        if (need == Need::Narrow)
+          narrow.insert(read.getStateAttr().getAttr());
+        else if (need == Need::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
+          wide.insert(read.getStateAttr().getAttr());
+      }
+    });
+  for (StringAttr name : wide)
+    narrow.erase(name);
+  return narrow;
+}
+
+StorageTypes::StorageTypes(Block &block, SymbolTable &symbols, const llvm::DenseSet<StringAttr> &parameters)
+    : symbols(symbols), parameters(parameters) {
   collectNeeds(block);
   for (Operation &op : block)
     decide(op);
@@ -102,10 +126,8 @@ void StorageTypes::decide(Operation &op) {
       narrowRoots.insert(rootOf(value));
   };
   llvm::TypeSwitch<Operation *>(&op)
-      .Case<graph::ReadOp>([&](graph::ReadOp read) {
-        auto parameter = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
-        set(read, parameter && (!parameter.getFrozen() || neededNarrow.contains(rootOf(read))));
-      })
+      .Case<graph::ReadOp>(
+          [&](graph::ReadOp read) { set(read, parameters.contains(read.getStateAttr().getAttr())); })
       .Case<graph::MatMulOp>([&](graph::MatMulOp product) { set(product, true); })
       .Case<graph::AttentionOp>([&](graph::AttentionOp attention) { setRounded(attention.getResult()); })
       .Case<graph::AttentionGradOp>([&](graph::AttentionGradOp attention) {

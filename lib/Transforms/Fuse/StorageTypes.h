@@ -13,13 +13,19 @@ enum class Need { Any, Narrow, Wide };
 /// The need of one operand that is a tensor of f32.
 Need needOf(mlir::OpOperand &operand);
 
+/// The parameters of f32 that are stored in bf16: those that are trained, or that a product reads, in
+/// whichever function, unless one is accumulated or returned.
+llvm::DenseSet<mlir::StringAttr> narrowParameters(mlir::ModuleOp module);
+
 /// Decides for each f32 value between the kernels and routines of a function whether it
 /// is stored in bf16 (narrow) or stays f32 (wide). Wide are inputs, constants, sums and
 /// what is computed from these alone (statistics of rows, the loss), what is accumulated
 /// and frozen parameters; but what a product reads is narrow, unless it is accumulated too.
 class StorageTypes {
 public:
-  StorageTypes(mlir::Block &block, mlir::SymbolTable &symbols);
+  /// `parameters` are those stored in bf16.
+  StorageTypes(mlir::Block &block, mlir::SymbolTable &symbols,
+               const llvm::DenseSet<mlir::StringAttr> &parameters);
 
   bool isNarrow(mlir::Value value) const { return narrow.contains(value); }
 
@@ -29,6 +35,7 @@ private:
   llvm::SmallVector<bool> throughKernel(graph::KernelOp kernel);
 
   mlir::SymbolTable &symbols;
+  const llvm::DenseSet<mlir::StringAttr> &parameters;
   /// The last three hold values whose bytes others share.
   llvm::DenseSet<mlir::Value> narrow, narrowRoots, neededNarrow, neededWide;
 };

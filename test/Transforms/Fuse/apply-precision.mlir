@@ -150,3 +150,23 @@ module @shared {
     return %n : tensor<8x16xf32>
   }
 }
+
+// -----
+
+// A frozen parameter that a product reads is bf16 wherever it is read.
+// CHECK: graph.parameter @f {{.*}}graph.storage = bf16
+graph.parameter @f : tensor<4x4xf32> from "f" at 0 bytes 64 frozen
+func.func private @double(%x: tensor<4x4xf32>) -> tensor<4x4xf32>
+    attributes {graph.iterate = "rows", graph.range = array<i64: 4>} {
+  %a = graph.add %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %a : tensor<4x4xf32>
+}
+// CHECK-LABEL: func.func @two
+// CHECK-COUNT-2: graph.read @f : tensor<4x4xbf16>
+func.func @two(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %a = graph.read @f : tensor<4x4xf32>
+  %k = graph.kernel @double(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = graph.read @f : tensor<4x4xf32>
+  %p = graph.matmul %k, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %p : tensor<4x4xf32>
+}
