@@ -8,11 +8,11 @@ import sys
 import tempfile
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from runs import Run, check, execute
-from saved_weights import safetensors
+import own_models
+from own_models import check_equal
+from runs import check
 
 dsopt = sys.argv[1]
 random = np.random.default_rng(4)
@@ -65,20 +65,12 @@ def save(folder, targets, kind=TensorProto.INT64, single=False, frames=FRAMES, b
               *(helper.make_tensor_value_info(name, kind, rows) for name in ("inputs", "lengths"))]
     initializers = [numpy_helper.from_array(start, "logits"), numpy_helper.from_array(np.array([1]), "one"),
                     numpy_helper.from_array(np.arange(1, batch + 1, dtype=np.float32), "counts")]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("dsopt", 1)], ir_version=10), path)
+    own_models.save(path, nodes, inputs, initializers, 20, ("dsopt", 1))
     return path, start
 
 
 def run(path, data, *options, status=0):
-    with tempfile.TemporaryDirectory() as folder:
-        log, weights = os.path.join(folder, "log.jsonl"), os.path.join(folder, "weights.safetensors")
-        done = execute([dsopt, path, "-run", "-quiet", f"-data={data}", "-optimizer=sgd", "-lr=1", f"-log={log}", f"-save-weights={weights}", *options], status)
-        if status:
-            return done
-        result = Run(log)
-        result.weights = safetensors(weights)
-        return result
+    return own_models.run(dsopt, path, data, "-optimizer=sgd", "-lr=1", *options, status=status)
 
 
 def check_values(folder, name, concatenated=False, single=False, kind=TensorProto.INT64, **options):
@@ -121,7 +113,7 @@ def check_layouts(folder):
     others = {"dp 2, zero 3": ("-dp=2", "-zero=3", "-micro-batches=2"), "one thread": ("-threads=1", "-micro-batches=4"), "three threads": ("-threads=3", "-micro-batches=4")}
     for name, options in others.items():
         other = run(path, data, *base, *options)
-        check((other.hash, other.loss_text) == (first.hash, first.loss_text), f"{name}: {other.loss_text}, expected {first.loss_text}")
+        check_equal(name, other, first)
     print(f"{len(others) + 1} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}", flush=True)
     arrays = dict(np.load(data))
     for name, value, what in (("targets", 31, "31"), ("inputs", 41, "41"), ("lengths", 10, "10")):

@@ -2,7 +2,6 @@
 
 usage: dropout.py DSOPT
 """
-import json
 import os
 import sys
 import tempfile
@@ -11,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from runs import SOURCE, check, execute, model, Run
-from saved_weights import safetensors
+from own_models import check_layouts, evaluate, run, save
+from runs import SOURCE, check, model
 
 sys.path.append(os.path.join(SOURCE, "test", "Conversion", "KernelToLLVM", "Inputs"))
 from philox import kept
@@ -24,29 +23,6 @@ def scalar(name, value, type=np.float32):
     return numpy_helper.from_array(np.array(value, type), name)
 
 
-def save(path, nodes, inputs, initializers):
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
-
-
-def run(path, *options, data, status=0):
-    with tempfile.TemporaryDirectory() as folder:
-        log, weights = os.path.join(folder, "log.jsonl"), os.path.join(folder, "weights.safetensors")
-        done = execute([dsopt, path, "-run", "-quiet", f"-data={data}", f"-log={log}", f"-save-weights={weights}", *options], status)
-        if status:
-            return done
-        result = Run(log)
-        result.weights = safetensors(weights)
-        return result
-
-
-def evaluate(path, data):
-    with tempfile.TemporaryDirectory() as folder:
-        log = os.path.join(folder, "log.jsonl")
-        execute([dsopt, path, "-eval", "-quiet", f"-data={data}", f"-log={log}"])
-        return next(line["eval_loss"] for line in map(json.loads, open(log)) if "eval_loss" in line)
-
-
 def check_masks(folder, shape, ratios):
     """The gradient of sum(dropout(... x) * w) is the masks' product: two dropouts, micro-batches and steps."""
     path, data = os.path.join(folder, "masks.onnx"), os.path.join(folder, "masks.npz")
@@ -54,7 +30,7 @@ def check_masks(folder, shape, ratios):
              helper.make_node("Mul", ["b", "w"], ["c"]), helper.make_node("ReduceSum", ["c"], ["loss"], keepdims=0)]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     save(path, nodes, [x], [scalar("r0", ratios[0]), scalar("r1", ratios[1]), scalar("on", True, np.bool_),
-                            numpy_helper.from_array(np.zeros(shape, np.float32), "w")])
+                            numpy_helper.from_array(np.zeros(shape, np.float32), "w")], 18)
     # The second micro-batch counts 16 times, so that sums tell what each of the two has dropped.
     np.savez(data, x=np.stack([np.ones(shape), np.full(shape, 16)]).astype(np.float32)[None].repeat(2, 0))
     scale = 1 / (1 - ratios[0]) / (1 - ratios[1])
@@ -68,11 +44,11 @@ def check_masks(folder, shape, ratios):
                 expected -= mask * (16.0**m) * scale / 2
                 share, right = 1 - mask.mean(), 1 - (1 - ratios[0]) * (1 - ratios[1])
                 check(abs(share - right) < 5 * np.sqrt(right * (1 - right) / mask.size), f"{share} of {shape} is dropped, expected {right}")
-            got = run(path, f"-steps={step + 1}", "-micro-batches=2", "-optimizer=sgd", "-lr=1", f"-seed={seed}", data=data).weights["w"]
+            got = run(dsopt, path, data, f"-steps={step + 1}", "-micro-batches=2", "-optimizer=sgd", "-lr=1", f"-seed={seed}").weights["w"]
             check(np.allclose(got, expected, rtol=1e-6), f"shape {shape}, seed {seed}, step {step}: masks differ from the reference")
     values = [mask.tobytes() for mask in masks.values()]
     check(len(set(values)) == len(values), f"shape {shape}: two micro-batches have the same mask")
-    off = run(path, "-steps=1", "-micro-batches=2", "-optimizer=sgd", "-lr=1", "-dropout=off", data=data).weights["w"]
+    off = run(dsopt, path, data, "-steps=1", "-micro-batches=2", "-optimizer=sgd", "-lr=1", "-dropout=off").weights["w"]
     check(np.array_equal(off, np.full(shape, -8.5)), f"shape {shape}: -dropout=off drops something")
     print(f"masks of shape {shape}: as the reference, {share:.3f} dropped of {right:.3f}", flush=True)
 
@@ -98,30 +74,20 @@ def dropped_gpt(folder):
     return path, data
 
 
-def check_layouts(folder):
+def check_gpt(folder):
     path, data = dropped_gpt(folder)
     base = ["-steps=4", "-lr=3e-3", "-grad-clip=1", "-reduction-shards=4"]
 
     def layout(dp, pp, zero, *more, k=4):
-        return run(path, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={k // dp}", *more, data=data)
+        return run(dsopt, path, data, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={k // dp}", *more)
 
-    first = layout(1, 1, 0)
-    check(len(set(first.loss_text)) == 4, f"losses {first.loss_text}")
     runs = {"dp 4": (4, 1, 0), "dp 2, pp 2, zero 3": (2, 2, 3), "pp 4": (1, 4, 0), "gpipe": (2, 2, 0, "-schedule=gpipe"),
             "sharded": (2, 1, 2, "-accumulate=sharded"), "one thread": (1, 1, 0, "-threads=1"), "three threads": (1, 1, 0, "-threads=3")}
-    for name, arguments in runs.items():
-        other = layout(*arguments)
-        check((other.hash, other.loss_text) == (first.hash, first.loss_text),
-              f"{name}: {other.loss_text} {other.hash}, expected {first.loss_text} {first.hash}")
-    saved = os.path.join(folder, "saved")
-    layout(2, 1, 1, "-steps=2", f"-save={saved}")
-    resumed = layout(1, 2, 0, f"-resume={saved}")
-    check((resumed.hash, resumed.loss_text) == (first.hash, first.loss_text[2:]), f"resumed: {resumed.loss_text}, expected {first.loss_text}")
-    check(layout(1, 1, 0, "-seed=1").hash != first.hash, "two seeds give the same weights")
-    without, plain = layout(1, 1, 0, "-dropout=off"), run(model("gpt2-tiny")[0], *base, "-micro-batches=4", data=data)
+    first = check_layouts(folder, layout, runs)
+    without, plain = layout(1, 1, 0, "-dropout=off"), run(dsopt, model("gpt2-tiny")[0], data, *base, "-micro-batches=4")
     check(without.loss_text != first.loss_text, "dropout does nothing")
     check(np.allclose(without.losses, plain.losses, rtol=1e-5), f"-dropout=off: {without.losses}, without dropout {plain.losses}")
-    evaluated = [evaluate(name, data) for name in (path, model("gpt2-tiny")[0])]
+    evaluated = [evaluate(dsopt, name, data) for name in (path, model("gpt2-tiny")[0])]
     check(evaluated[0] > 0 and abs(evaluated[0] / evaluated[1] - 1) < 1e-6, f"evaluation with dropout: {evaluated[0]}, without {evaluated[1]}")
     if "avx512_bf16" in open("/proc/cpuinfo").read():
         narrow = [layout(1, 1, 0, "-precision=bf16"), layout(2, 2, 3, "-precision=bf16")]
@@ -134,4 +100,4 @@ with tempfile.TemporaryDirectory() as folder:
     check_masks(folder, (15, 1023), (0.25, 0.5))
     check_masks(folder, (3, 5, 7, 17), (0.1, 0.3))
     check_masks(folder, (2049,), (0.5, 0.01))
-    check_layouts(folder)
+    check_gpt(folder)

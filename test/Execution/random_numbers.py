@@ -2,7 +2,6 @@
 
 usage: random_numbers.py DSOPT
 """
-import json
 import os
 import sys
 import tempfile
@@ -11,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from runs import SOURCE, check, execute, model, Run
-from saved_weights import safetensors
+from own_models import check_layouts, evaluate, run, save
+from runs import SOURCE, check, model
 
 sys.path.append(os.path.join(SOURCE, "test", "Conversion", "KernelToLLVM", "Inputs"))
 from philox import uniform
@@ -29,27 +28,6 @@ def normal(shape, number, **key):
 def seeded(seed):
     """What ONNX's attribute `seed` puts in the place of an operation's number."""
     return {"number": int(np.float32(seed).view(np.uint32)), "which": 2}
-
-
-def save(path, nodes, inputs, initializers, opset):
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
-
-
-def run(path, *options, data):
-    with tempfile.TemporaryDirectory() as folder:
-        log, weights = os.path.join(folder, "log.jsonl"), os.path.join(folder, "weights.safetensors")
-        execute([dsopt, path, "-run", "-quiet", f"-data={data}", f"-log={log}", f"-save-weights={weights}", *options])
-        result = Run(log)
-        result.weights = safetensors(weights)
-        return result
-
-
-def evaluate(path, data, *options):
-    with tempfile.TemporaryDirectory() as folder:
-        log = os.path.join(folder, "log.jsonl")
-        execute([dsopt, path, "-eval", "-quiet", f"-data={data}", f"-log={log}", *options])
-        return next(line["eval_loss"] for line in map(json.loads, open(log)) if "eval_loss" in line)
 
 
 def check_values(folder, shape, opset):
@@ -79,7 +57,7 @@ def check_values(folder, shape, opset):
     np.savez(data, x=np.zeros((2, *shape), np.float32), p=np.stack([p, p]))
     for seed in (0, 3 + (9 << 32)):
         for steps in (1, 2):
-            got = run(path, f"-steps={steps}", "-optimizer=sgd", "-lr=1", f"-seed={seed}", data=data).weights
+            got = run(dsopt, path, data, f"-steps={steps}", "-optimizer=sgd", "-lr=1", f"-seed={seed}").weights
             for k, rule in enumerate(expected):
                 want = -sum(np.asarray(rule(step=step, seed=seed), np.float64) for step in range(steps))
                 worst = np.max(np.abs(got[f"w{k}"] - want) / (1 + np.abs(want)))
@@ -103,7 +81,7 @@ def check_distribution(folder):
     nodes += [helper.make_node("Sum", ["s0", "s1", "s2", "s3"], ["sum"]), helper.make_node("ReduceSum", ["zero"], ["rest"], keepdims=0), helper.make_node("Add", ["sum", "rest"], ["loss"])]
     save(path, nodes, [helper.make_tensor_value_info("zero", TensorProto.FLOAT, [200, 4])], initializers, 20)
     np.savez(data, zero=np.zeros((1, 200, 4), np.float32))
-    got = run(path, "-steps=1", "-optimizer=sgd", "-lr=1", "-freeze=scores", data=data).weights
+    got = run(dsopt, path, data, "-steps=1", "-optimizer=sgd", "-lr=1", "-freeze=scores").weights
     even, bell, coin, classes = (-got[f"w{k}"].astype(np.float64).ravel() for k in range(4))
     n = even.size
 
@@ -148,31 +126,21 @@ def noisy_gpt(folder):
     return path, data
 
 
-def check_layouts(folder):
+def check_gpt(folder):
     path, data = noisy_gpt(folder)
     base = ["-steps=4", "-lr=3e-3", "-grad-clip=1", "-reduction-shards=4"]
 
     def layout(dp, pp, zero, *more, k=4):
-        return run(path, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={k // dp}", *more, data=data)
+        return run(dsopt, path, data, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={k // dp}", *more)
 
-    first = layout(1, 1, 0)
-    check(len(set(first.loss_text)) == 4, f"losses {first.loss_text}")
     runs = {"dp 4": (4, 1, 0), "dp 2, pp 2, zero 3": (2, 2, 3), "pp 4": (1, 4, 0), "one thread": (1, 1, 0, "-threads=1"), "three threads": (1, 1, 0, "-threads=3")}
-    for name, arguments in runs.items():
-        other = layout(*arguments)
-        check((other.hash, other.loss_text) == (first.hash, first.loss_text),
-              f"{name}: {other.loss_text} {other.hash}, expected {first.loss_text} {first.hash}")
-    saved = os.path.join(folder, "saved")
-    layout(2, 1, 1, "-steps=2", f"-save={saved}")
-    resumed = layout(1, 2, 0, f"-resume={saved}")
-    check((resumed.hash, resumed.loss_text) == (first.hash, first.loss_text[2:]), f"resumed: {resumed.loss_text}, expected {first.loss_text}")
-    check(layout(1, 1, 0, "-seed=1").hash != first.hash, "two seeds give the same weights")
+    first = check_layouts(folder, layout, runs)
     check(layout(1, 1, 0, "-dropout=off").hash == first.hash, "-dropout=off leaves out what is no dropout")
     # They are drawn in evaluations too, the same for each group of micro-batches.
-    evaluations = [evaluate(path, data, f"-dp={dp}", f"-pp={pp}", f"-micro-batches={4 // dp}") for dp, pp in ((1, 1), (2, 1), (1, 2), (1, 1))]
+    evaluations = [evaluate(dsopt, path, data, f"-dp={dp}", f"-pp={pp}", f"-micro-batches={4 // dp}") for dp, pp in ((1, 1), (2, 1), (1, 2), (1, 1))]
     check(len(set(evaluations)) == 1, f"evaluations differ by layout: {evaluations}")
-    plain = evaluate(model("gpt2-tiny")[0], data)
-    check(evaluations[0] != evaluate(path, data, "-micro-batches=4", "-seed=1") and evaluations[0] != plain, "an evaluation draws nothing")
+    plain = evaluate(dsopt, model("gpt2-tiny")[0], data)
+    check(evaluations[0] != evaluate(dsopt, path, data, "-micro-batches=4", "-seed=1") and evaluations[0] != plain, "an evaluation draws nothing")
     print(f"gpt2-tiny with noise: {len(runs) + 2} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}; evaluated {evaluations[0]}, without noise {plain}", flush=True)
 
 
@@ -181,4 +149,4 @@ with tempfile.TemporaryDirectory() as folder:
     check_values(folder, [3, 5, 7, 17], 15)
     check_values(folder, [2049], 20)
     check_distribution(folder)
-    check_layouts(folder)
+    check_gpt(folder)
