@@ -110,11 +110,10 @@ static LogicalResult pRelu(NodeBuilder &n) {
 static LogicalResult clip(NodeBuilder &n) {
   Value x = n.input(0);
   Value low = n.has(1) ? n.input(1) : Value(), high = n.has(2) ? n.input(2) : Value();
-  auto isNumber = [](Value bound) { return bound.getDefiningOp<graph::ConstantOp>() != nullptr; };
   if (low)
-    x = isNumber(low) ? n.e.atLeast(x, low) : n.e.maximum(x, low);
+    x = low.getDefiningOp<graph::ConstantOp>() ? n.e.atLeast(x, low) : n.e.maximum(x, low);
   if (high)
-    x = isNumber(high) ? n.e.atMost(x, high) : n.e.minimum(x, high);
+    x = high.getDefiningOp<graph::ConstantOp>() ? n.e.atMost(x, high) : n.e.minimum(x, high);
   return n.set(0, x);
 }
 

@@ -244,11 +244,6 @@ static LogicalResult loop(NodeBuilder &n) {
   return success();
 }
 
-/// The axes (or directions) of a scan's inputs or outputs.
-static FailureOr<SmallVector<int64_t>> oneEach(NodeBuilder &n, StringRef name, size_t count) {
-  return n.integersAttr(name, count, 0);
-}
-
 static LogicalResult scan(NodeBuilder &n) {
   int scanned = n.integerAttr("num_scan_inputs", 0), count = n.numInputs() - scanned;
   const onnx::GraphProto *body = n.graph("body", n.numInputs());
@@ -261,9 +256,10 @@ static LogicalResult scan(NodeBuilder &n) {
   if (failed(checkOutputs(n, *body, "body", n.numOutputs())))
     return failure();
   size_t stacked = body->output_size() - count;
-  auto axes = oneEach(n, "scan_input_axes", scanned), reversed = oneEach(n, "scan_input_directions", scanned),
-       outputAxes = oneEach(n, "scan_output_axes", stacked),
-       outputReversed = oneEach(n, "scan_output_directions", stacked);
+  auto axes = n.integersAttr("scan_input_axes", scanned, 0),
+       reversed = n.integersAttr("scan_input_directions", scanned, 0),
+       outputAxes = n.integersAttr("scan_output_axes", stacked, 0),
+       outputReversed = n.integersAttr("scan_output_directions", stacked, 0);
   SmallVector<Binding> carried;
   if (failed(axes) || failed(reversed) || failed(outputAxes) || failed(outputReversed) ||
       failed(initialValues(n, 0, count, carried)))

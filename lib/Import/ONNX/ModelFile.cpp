@@ -247,12 +247,7 @@ int64_t ModelFile::opset(StringRef domain) const {
   return 0;
 }
 
-std::string ModelFile::property(StringRef key) const {
-  for (const onnx::StringStringEntryProto &entry : proto.metadata_props())
-    if (entry.key() == key)
-      return entry.value();
-  return "";
-}
+std::string ModelFile::property(StringRef key) const { return metadataOf(proto, key).str(); }
 
 /// Fills in where external data lies, and the names.
 LogicalResult ModelFile::locateInitializers(StringRef weightsFolder, Location location) {
@@ -355,16 +350,10 @@ std::string nodeName(const onnx::NodeProto &node) {
 }
 
 std::string nodePlace(const onnx::NodeProto &node) {
-  std::string module, source;
-  for (const onnx::StringStringEntryProto &entry : node.metadata_props()) {
-    if (entry.key() == kModuleKey)
-      module = entry.value();
-    if (entry.key() == kSourceKey)
-      source = entry.value();
-  }
+  StringRef module = metadataOf(node, kModuleKey), source = metadataOf(node, kSourceKey);
   if (module.empty())
-    return source;
-  return "module '" + module + "'" + (source.empty() ? "" : " (" + source + ")");
+    return source.str();
+  return ("module '" + module + "'" + (source.empty() ? "" : " (" + source + ")")).str();
 }
 
 bool matches(ArrayRef<std::string> globs, StringRef name) {

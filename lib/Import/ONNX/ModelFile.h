@@ -96,9 +96,17 @@ mlir::LogicalResult untieInitializers(ModelFile &file, llvm::ArrayRef<std::strin
 
 /// A name for messages: the node's own, else its first output's.
 std::string nodeName(const onnx::NodeProto &node);
-/// Metadata of a node by which the Python package says where it comes from: a module's path, a line of
-/// source.
-inline constexpr llvm::StringLiteral kModuleKey = "dsopt.module", kSourceKey = "dsopt.source";
+/// Metadata by which the Python package says where a node comes from (a module's path, a line of
+/// source), which of PyTorch's operators it was, and what the parameters are called in PyTorch.
+inline constexpr llvm::StringLiteral kModuleKey = "dsopt.module", kSourceKey = "dsopt.source",
+                                     kOperatorKey = "dsopt.operator", kParametersKey = "dsopt.parameters";
+/// What the metadata of a model, a node or a value say under a key; empty where they say nothing.
+template <typename Proto> llvm::StringRef metadataOf(const Proto &proto, llvm::StringRef key) {
+  for (const onnx::StringStringEntryProto &entry : proto.metadata_props())
+    if (entry.key() == key)
+      return entry.value();
+  return "";
+}
 /// "module 'encoder.layers.0' (model.py:42)", or what is known of it; empty where nothing is.
 std::string nodePlace(const onnx::NodeProto &node);
 

@@ -16,8 +16,6 @@ namespace dsopt::onnx_import {
 /// torch.export's mark of what an initializer was, and what its optimizer made one from.
 static constexpr StringLiteral kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
 static constexpr StringLiteral kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
-/// dsopt.export's list of what each initializer is in PyTorch.
-static constexpr StringLiteral kMapKey = "dsopt.parameters";
 
 /// Of a kind that an exporter gave: nothing where it is unknown.
 static std::optional<ParameterRule> ruleOfKind(StringRef kind) {
@@ -31,42 +29,35 @@ static std::optional<ParameterRule> ruleOfKind(StringRef kind) {
 }
 
 void ParameterRules::readMap() {
-  for (const onnx::StringStringEntryProto &entry : file.model().metadata_props()) {
-    if (entry.key() != kMapKey)
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(file.property(kParametersKey));
+  if (!parsed)
+    return llvm::consumeError(parsed.takeError());
+  const llvm::json::Array *rows = parsed->getAsArray();
+  if (!rows)
+    return;
+  for (const llvm::json::Value &value : *rows) {
+    const llvm::json::Object *row = value.getAsObject();
+    auto name = row ? row->getString("onnx") : std::nullopt;
+    auto kind = row ? row->getString("kind") : std::nullopt;
+    auto rule = kind ? ruleOfKind(*kind) : std::nullopt;
+    if (!name || !rule)
       continue;
-    llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(entry.value());
-    if (!parsed) {
-      llvm::consumeError(parsed.takeError());
-      continue;
-    }
-    const llvm::json::Array *rows = parsed->getAsArray();
-    if (!rows)
-      continue;
-    for (const llvm::json::Value &value : *rows) {
-      const llvm::json::Object *row = value.getAsObject();
-      auto name = row ? row->getString("onnx") : std::nullopt;
-      auto kind = row ? row->getString("kind") : std::nullopt;
-      auto rule = kind ? ruleOfKind(*kind) : std::nullopt;
-      if (!name || !rule)
-        continue;
-      hasRoles = true;
-      if (rule->role == Role::Trained && !row->getBoolean("trainable").value_or(true))
-        rule = ParameterRule{Role::Frozen, "requires_grad is False"};
-      roles[*name] = *rule;
-    }
+    hasRoles = true;
+    if (rule->role == Role::Trained && !row->getBoolean("trainable").value_or(true))
+      rule = ParameterRule{Role::Frozen, "requires_grad is False"};
+    roles[*name] = *rule;
   }
 }
 
 void ParameterRules::readMarks() {
-  for (const onnx::ValueInfoProto &info : file.graph().value_info())
-    for (const onnx::StringStringEntryProto &entry : info.metadata_props()) {
-      if (entry.key() == kKindKey) {
-        marks[info.name()] = entry.value();
-        hasMarks |= entry.value() == "PARAMETER" && file.findInitializer(info.name()) >= 0;
-      } else if (entry.key() == kFoldedKey) {
-        foldedFrom[info.name()] = entry.value();
-      }
+  for (const onnx::ValueInfoProto &info : file.graph().value_info()) {
+    if (StringRef kind = metadataOf(info, kKindKey); !kind.empty()) {
+      marks[info.name()] = kind.str();
+      hasMarks |= kind == "PARAMETER" && file.findInitializer(info.name()) >= 0;
     }
+    if (StringRef folded = metadataOf(info, kFoldedKey); !folded.empty())
+      foldedFrom[info.name()] = folded.str();
+  }
 }
 
 void ParameterRules::readUses() {
