@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphFold.h"
+#include "NarrowFloats.h"
 
 #include <cmath>
 #include <limits>
@@ -361,21 +362,6 @@ OpFoldResult RoundToOp::fold(FoldAdaptor adaptor) {
   if (auto cast = getInput().getDefiningOp<CastOp>();
       cast && getElementTypeOrSelf(cast.getInput().getType()) == getTo())
     return getInput();
-  const llvm::fltSemantics &narrow = llvm::cast<FloatType>(getTo()).getFloatSemantics();
-  return foldUnary(getType(), adaptor.getInput(), [&](auto x) {
-    using T = decltype(x);
-    if constexpr (std::is_floating_point_v<T>) {
-      llvm::APFloat number(x);
-      const llvm::fltSemantics &wide = number.getSemantics();
-      bool lost;
-      number.convert(narrow, llvm::APFloat::rmNearestTiesToEven, &lost);
-      number.convert(wide, llvm::APFloat::rmNearestTiesToEven, &lost);
-      if constexpr (std::is_same_v<T, float>)
-        return number.convertToFloat();
-      else
-        return (T)number.convertToDouble();
-    } else {
-      return x;
-    }
-  });
+  return foldUnary(getType(), adaptor.getInput(),
+                   [&](auto x) { return inDouble(x, [&](double y) { return rounded(*this, y); }); });
 }

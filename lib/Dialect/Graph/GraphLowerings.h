@@ -47,6 +47,8 @@ mlir::Value constantNumber(Builder &b, mlir::TypedAttr value);
 inline mlir::Value constantIndex(Builder &b, int64_t value) {
   return mlir::arith::ConstantIndexOp::create(b, value);
 }
+/// What graph.round_to makes of one number (GraphLoweringsRounding.cpp).
+mlir::Value roundedScalar(Builder &b, RoundToOp op, mlir::Value x);
 /// A scalar constant of a float or integer type.
 mlir::Value constantScalar(Builder &b, mlir::Type type, double value);
 

@@ -214,10 +214,7 @@ Value scalar(CastOp op, Builder &b, ValueRange args) {
                            : Value(arith::ExtSIOp::create(b, result, x));
 }
 
-Value scalar(RoundToOp op, Builder &b, ValueRange args) {
-  Value narrow = arith::TruncFOp::create(b, op.getTo(), args[0]);
-  return arith::ExtFOp::create(b, args[0].getType(), narrow);
-}
+Value scalar(RoundToOp op, Builder &b, ValueRange args) { return roundedScalar(b, op, args[0]); }
 
 template <typename Op>
 struct ElementwiseModel : LowerableOpInterface::ExternalModel<ElementwiseModel<Op>, Op> {

@@ -193,6 +193,12 @@ INFER(RoundToOp) {
   if (!narrow || narrow.getWidth() >= element.getIntOrFloatBitWidth())
     return shapeError(location, getOperationName(), "rounds ", element, " to ", adaptor.getTo(),
                       ", expected a narrower type of floating point");
+  bool isPowerOfTwo = isa<Float8E8M0FNUType>(narrow);
+  if (isPowerOfTwo && !element.isF32())
+    return shapeError(location, getOperationName(), "rounds ", element, " to ", narrow, ", expected f32");
+  if (adaptor.getToward() && !isPowerOfTwo)
+    return shapeError(location, getOperationName(), "rounds ", *adaptor.getToward(), " to ", narrow,
+                      ", expected f8E8M0FNU");
   return inferUnary(location, getOperationName(), Domain::Float, adaptor.getInput(), {}, types);
 }
 

@@ -31,7 +31,8 @@ static LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRe
   RankedTensorType type = Emitter::typeOf(found->second.value);
   Type element = found->second.narrow ? found->second.narrow : type.getElementType();
   if (declared.elem_type() != onnx::TensorProto::UNDEFINED) {
-    Type expected = elementType(declared.elem_type(), what + " '" + info.name() + "'", location);
+    Type expected =
+        elementType(declared.elem_type(), what + " '" + info.name() + "'", location, Types::WithSmall);
     if (!expected)
       return failure();
     if (expected != element)

@@ -118,13 +118,25 @@ static LogicalResult where(NodeBuilder &n) {
 }
 
 static LogicalResult castTo(NodeBuilder &n, Type element) {
-  bool narrow = isNarrow(element);
-  return n.set(0, n.e.convert(n.input(0), narrow ? n.e.builder.getF32Type() : element),
-               narrow ? element : Type());
+  Value value = n.input(0);
+  if (!isNarrow(element))
+    return n.set(0, n.e.convert(value, element), Type());
+  Rounding rounding;
+  // Floats of 16 bits have infinities for what is too large.
+  rounding.saturate = element.getIntOrFloatBitWidth() < 16 && n.integerAttr("saturate", 1);
+  if (isa<Float8E8M0FNUType>(element)) {
+    rounding.toward = n.stringAttr("round_mode", "up");
+    if (rounding.toward == "nearest")
+      rounding.toward = "";
+    else if (rounding.toward != "up" && rounding.toward != "down")
+      return n.error() << "has round_mode '" << rounding.toward << "', expected up, down or nearest";
+  }
+  // Of f64 too by way of f32, as PyTorch does it.
+  return n.set(0, n.e.convert(value, computedType(element)), element, rounding);
 }
 
 static LogicalResult cast(NodeBuilder &n) {
-  Type element = elementType(n.integerAttr("to", 0), "the result", n.e.location);
+  Type element = elementType(n.integerAttr("to", 0), "the result", n.e.location, Types::WithSmall);
   return element ? castTo(n, element) : failure();
 }
 

@@ -205,9 +205,7 @@ LogicalResult Importer::makeFunction() {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> arguments;
   for (RankedTensorType type : *types)
-    arguments.push_back(isNarrow(type.getElementType())
-                            ? RankedTensorType::get(type.getShape(), builder.getF32Type())
-                            : type);
+    arguments.push_back(RankedTensorType::get(type.getShape(), computedType(type.getElementType())));
   function = func::FuncOp::create(builder, location, "forward", builder.getFunctionType(arguments, {}));
   Block *body = function.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
@@ -345,21 +343,22 @@ FailureOr<mlir::Value> Importer::buildLoss() {
                    << ", expected floating point" << (isClass ? " of rank 2 or more" : "");
   SmallVector<int64_t> rows(type.getShape());
   int64_t classAxis = type.getRank() - 1;
-  bool isSoft = isClass && options.floatInputs.count(loss.target);
+  // Null where the model has none of that name: it becomes an input.
+  mlir::Value target;
   if (bindings.count(loss.target)) {
-    mlir::Value target = readBinding(loss.target);
+    target = readBinding(loss.target);
     if (!target)
       return failure();
-    isSoft = isClass && isa<FloatType>(Emitter::elementOf(target));
   }
+  bool isSoft = isClass && (target ? isa<FloatType>(Emitter::elementOf(target))
+                                   : options.floatInputs.count(loss.target) > 0);
   if (isSoft && type.getRank() != 2)
     return error() << "-loss=" << options.loss << " has probabilities as labels of logits of type " << type
                    << ", expected rows and classes alone: which axis the classes are is not known";
   if (isClass && !isSoft)
     rows.pop_back();
-  if (bindings.count(loss.target)) {
+  if (target) {
     // Labels of PyTorch's images have the classes second.
-    mlir::Value target = readBinding(loss.target);
     SmallVector<int64_t> second(type.getShape());
     second.erase(second.begin() + 1);
     if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
@@ -372,7 +371,8 @@ FailureOr<mlir::Value> Importer::buildLoss() {
             index, targetType,
             b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))), location)))
       return failure();
-    bindings[loss.target] = {function.getArgument(index), {}, {}, {}};
+    target = function.getArgument(index);
+    bindings[loss.target] = {target, {}, {}, {}};
     auto data = microBatchShape(options, loss.target, targetType.getRank(), location);
     if (failed(data))
       return failure();
@@ -384,9 +384,6 @@ FailureOr<mlir::Value> Importer::buildLoss() {
                      << targetType.getShape() << "], but its data has micro-batches of shape ["
                      << ArrayRef(**data) << "]";
   }
-  mlir::Value target = readBinding(loss.target);
-  if (!target)
-    return failure();
   if (isSoft) {
     if (Emitter::shapeOf(target) != type.getShape())
       return error() << "-loss=" << options.loss << " has logits of type " << type
@@ -428,7 +425,8 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
     return failure();
   for (const std::string &output : outputs) {
     results.push_back(readBinding(output));
-    if (Type narrow = bindings[output].narrow)
+    // Smaller ones are written as they are computed.
+    if (Type narrow = bindings[output].narrow; narrow && narrow.getIntOrFloatBitWidth() == 16)
       results.back() = emitter.convert(results.back(), narrow);
     if (!results.back())
       return failure();
@@ -506,7 +504,7 @@ LogicalResult Importer::run() {
       failed(makeFunction()))
     return failure();
   // Whoever says what each initializer is has seen that none is merged.
-  if (file.property("dsopt.parameters").empty())
+  if (file.property(kParametersKey).empty())
     warnOfMergedInitializers(file, nodes, location);
   for (const onnx::NodeProto *node : nodes)
     if (failed(buildNode(*node)))

@@ -151,7 +151,7 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   if (!input.type().has_tensor_type())
     return error() << "input '" << input.name() << "' is no tensor, expected one";
   const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
-  Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location);
+  Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location, Types::WithSmall);
   if (!element)
     return failure();
   if (!tensor.has_shape())

@@ -107,8 +107,10 @@ bool Emitter::holds(Value value, Type narrow) {
     return false;
   if (auto round = dyn_cast<graph::RoundToOp>(op))
     return round.getTo() == narrow;
-  if (auto cast = dyn_cast<graph::CastOp>(op))
-    return elementOf(cast.getInput()) == narrow || elementOf(cast.getInput()).isInteger(1);
+  if (auto cast = dyn_cast<graph::CastOp>(op)) {
+    Type from = elementOf(cast.getInput());
+    return from == narrow || (from.isInteger(1) && !isa<Float8E8M0FNUType>(narrow)); // which has no 0
+  }
   // What only moves or chooses among elements.
   bool chooses = isa<graph::ReshapeOp, graph::ExpandOp, graph::TransposeOp, graph::SliceOp, graph::ConcatOp,
                      graph::GatherOp, graph::GatherElementsOp, graph::WhereOp, graph::MinOp, graph::MaxOp,
@@ -125,13 +127,31 @@ Value Emitter::read(const Binding &binding) {
   return binding.narrow ? rounded(value, binding.narrow) : value;
 }
 
-Value Emitter::rounded(Value value, Type narrow) {
+Value Emitter::rounded(Value value, Type narrow, Rounding rounding) {
   if (!value || narrow == modelType || holds(value, narrow))
     return value;
-  Value result = make<graph::RoundToOp>(value, attr("to", TypeAttr::get(narrow)));
+  Value result;
+  if (auto integer = dyn_cast<IntegerType>(narrow)) {
+    result = wrapped(value, integer);
+  } else {
+    SmallVector<NamedAttribute> attributes = {attr("to", TypeAttr::get(narrow))};
+    if (rounding.saturate)
+      attributes.push_back(flag("saturate"));
+    if (!rounding.toward.empty())
+      attributes.push_back(attr("toward", builder.getStringAttr(rounding.toward)));
+    result = make<graph::RoundToOp>(value, attributes);
+  }
   if (result)
     exact.insert({result, narrow});
   return result;
+}
+
+Value Emitter::wrapped(Value value, IntegerType narrow) {
+  Type element = elementOf(value);
+  int64_t values = int64_t(1) << narrow.getWidth();
+  Value below = splat(element, narrow.isUnsigned() ? 0 : (double)values / 2),
+        mask = splat(element, values - 1);
+  return sub(make<graph::AndOp>({add(value, below), mask}), below);
 }
 
 Value Emitter::transpose(Value value, ArrayRef<int64_t> permutation) {
@@ -372,7 +392,7 @@ Type NodeBuilder::narrowByInputs() const {
       type = binding.sequence->empty() ? Type() : binding.sequence->front().getType();
     else if (binding.value)
       type = binding.value.getType();
-    if (type && isa<FloatType>(getElementTypeOrSelf(type)))
+    if (binding.narrow || (type && isa<FloatType>(getElementTypeOrSelf(type))))
       return binding.narrow;
   }
   return {};
@@ -380,18 +400,24 @@ Type NodeBuilder::narrowByInputs() const {
 
 LogicalResult NodeBuilder::set(int output, Value value) { return set(output, value, narrowByInputs()); }
 
-LogicalResult NodeBuilder::set(int output, Value value, Type narrow) {
+LogicalResult NodeBuilder::set(int output, DenseElementsAttr constant) {
+  Type element = constant.getElementType();
+  return isNarrow(element) ? set(output, e.constant(widened(constant)), element)
+                           : set(output, e.constant(constant));
+}
+
+LogicalResult NodeBuilder::set(int output, Value value, Type narrow, Rounding rounding) {
   if (!value)
     return failure();
-  // Elsewhere the type is what an attribute says (a constant, a cast).
+  // Elsewhere the type is what an attribute says.
   if (Type element = Emitter::elementOf(value); isNarrow(element)) {
     narrow = element;
-    value = e.convert(value, e.builder.getF32Type());
+    value = e.convert(value, computedType(element));
   }
-  if (!Emitter::elementOf(value).isF32())
+  if (narrow && Emitter::elementOf(value) != computedType(narrow))
     narrow = {};
   if (narrow)
-    value = e.rounded(value, narrow);
+    value = e.rounded(value, narrow, rounding);
   if (!value)
     return failure();
   if (wants(output))
@@ -420,15 +446,11 @@ LogicalResult NodeBuilder::alias(int index) {
 //===----------------------------------------------------------------------===//
 
 StringRef NodeBuilder::torchOperator() const {
-  for (const onnx::StringStringEntryProto &entry : node.metadata_props())
-    if (entry.key() == "pkg.torch.onnx.fx_node") {
-      // "%y : ... = call_function[target=torch.ops.aten.clamp_min.default](...)"
-      StringRef rest = StringRef(entry.value()).split("torch.ops.aten.").second;
-      return rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-    } else if (entry.key() == "dsopt.operator") {
-      return entry.value();
-    }
-  return "";
+  if (StringRef own = metadataOf(node, kOperatorKey); !own.empty())
+    return own;
+  // "%y : ... = call_function[target=torch.ops.aten.clamp_min.default](...)"
+  StringRef call = metadataOf(node, "pkg.torch.onnx.fx_node").split("torch.ops.aten.").second;
+  return call.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 const onnx::AttributeProto *NodeBuilder::attribute(StringRef name) const {

@@ -31,10 +31,16 @@ struct Binding {
   graph::ParameterOp parameter;
   /// The elements, if it is a sequence. Sequences never enter the IR.
   std::optional<std::vector<Value>> sequence;
-  /// The model's element type, where the value is computed in f32 instead: f16 or bf16.
+  /// The model's element type, where the value is computed in another (Tensors.h: computedType).
   Type narrow;
 };
 using Bindings = llvm::StringMap<Binding>;
+
+/// What becomes of values that a narrow type does not hold, as graph.round_to has it.
+struct Rounding {
+  bool saturate = false;
+  StringRef toward = "";
+};
 
 /// Emits operations: infers types, folds, and shares equal constants.
 class Emitter {
@@ -125,8 +131,8 @@ public:
   Value convert(Value value, Type element);
   /// The present value of a parameter.
   Value read(const Binding &binding);
-  /// A value of f32 as the model's type `narrow` holds it.
-  Value rounded(Value value, Type narrow);
+  /// A value as the model's type `narrow`, which is computed in a wider one, holds it.
+  Value rounded(Value value, Type narrow, Rounding rounding = {});
   Value transpose(Value value, ArrayRef<int64_t> permutation);
   Value slice(Value value, int64_t axis, int64_t start, int64_t size);
   /// A product by the rules of graph.matmul, operands of any rank as in ONNX.
@@ -194,6 +200,8 @@ public:
 
 private:
   bool holds(Value value, Type narrow);
+  /// An integer's lowest bits, as many as `narrow` has.
+  Value wrapped(Value value, mlir::IntegerType narrow);
   SmallVector<Value> create(StringRef name, ArrayRef<Value> operands, ArrayRef<Type> types,
                             ArrayRef<mlir::NamedAttribute> attributes);
   bool checkShape(ArrayRef<int64_t> shape);
@@ -260,7 +268,9 @@ public:
   /// Makes an output stand for a value; fails where that is null. Floats have the model's type of the first
   /// input that has floats, as most operators say, or the type given (null: none that is narrower).
   LogicalResult set(int output, Value value);
-  LogicalResult set(int output, Value value, Type narrow);
+  LogicalResult set(int output, Value value, Type narrow, Rounding rounding = {});
+  /// The same for a constant of any type of the model's.
+  LogicalResult set(int output, mlir::DenseElementsAttr constant);
   LogicalResult set(int output, std::vector<Value> sequence);
   /// Makes the first output another name of an input.
   LogicalResult alias(int input);

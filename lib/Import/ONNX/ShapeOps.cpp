@@ -22,7 +22,7 @@ static LogicalResult constant(NodeBuilder &n) {
   };
   if (const onnx::AttributeProto *value = n.attribute("value")) {
     DenseElementsAttr elements = constantOf(value->t(), "the constant", n.e.location);
-    return elements ? n.set(0, n.e.constant(elements)) : failure();
+    return elements ? n.set(0, elements) : failure();
   }
   if (const onnx::AttributeProto *value = n.attribute("value_int"))
     return list(SmallVector<int64_t>{value->i()}, b.getI64Type(), true);
@@ -50,7 +50,7 @@ static LogicalResult constantOfShape(NodeBuilder &n) {
     return failure();
   if (element.getNumElements() != 1)
     return n.error() << "has a value of " << element.getNumElements() << " elements, expected one";
-  return n.set(0, n.e.constant(element.resizeSplat(RankedTensorType::get(*shape, element.getElementType()))));
+  return n.set(0, element.resizeSplat(RankedTensorType::get(*shape, element.getElementType())));
 }
 
 static LogicalResult shape(NodeBuilder &n) {

@@ -21,8 +21,38 @@ bool isSaneShape(ArrayRef<int64_t> shape) {
   return true;
 }
 
-Type elementType(int64_t dataType, const Twine &what, Location location) {
+/// The types of less than 16 bits but for bytes and bool; null for others.
+static Type smallType(int64_t dataType, MLIRContext *context) {
+  switch (dataType) {
+  case onnx::TensorProto::FLOAT8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case onnx::TensorProto::FLOAT8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E5M2:
+    return Float8E5M2Type::get(context);
+  case onnx::TensorProto::FLOAT8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E8M0:
+    return Float8E8M0FNUType::get(context);
+  case onnx::TensorProto::FLOAT4E2M1:
+    return Float4E2M1FNType::get(context);
+  case onnx::TensorProto::INT4:
+    return IntegerType::get(context, 4);
+  case onnx::TensorProto::UINT4:
+    return IntegerType::get(context, 4, IntegerType::Unsigned);
+  case onnx::TensorProto::INT2:
+    return IntegerType::get(context, 2);
+  case onnx::TensorProto::UINT2:
+    return IntegerType::get(context, 2, IntegerType::Unsigned);
+  }
+  return {};
+}
+
+Type elementType(int64_t dataType, const Twine &what, Location location, Types allowed) {
   MLIRContext *context = location.getContext();
+  if (allowed == Types::WithSmall)
+    if (Type small = smallType(dataType, context))
+      return small;
   switch (dataType) {
   case onnx::TensorProto::FLOAT:
     return Float32Type::get(context);
@@ -55,12 +85,22 @@ Type elementType(int64_t dataType, const Twine &what, Location location) {
                          ? onnx::TensorProto::DataType_Name((onnx::TensorProto::DataType)dataType)
                          : std::to_string(dataType);
   emitError(location) << what << " has element type " << name
-                      << ", expected a float of 16 to 64 bits, an integer or bool";
+                      << ", expected a float of 16 to 64 bits, an integer of 8 to 64 or bool";
   return {};
 }
 
-RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, Location location) {
-  Type element = elementType(tensor.data_type(), what, location);
+Type computedType(Type element) {
+  if (auto real = dyn_cast<FloatType>(element); real && real.getWidth() <= 16)
+    return Float32Type::get(element.getContext());
+  auto integer = dyn_cast<IntegerType>(element);
+  if (integer && integer.getWidth() > 1 && integer.getWidth() < 8)
+    return IntegerType::get(element.getContext(), 8, integer.getSignedness());
+  return element;
+}
+
+RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, Location location,
+                            Types allowed) {
+  Type element = elementType(tensor.data_type(), what, location, allowed);
   if (!element)
     return {};
   SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
@@ -132,32 +172,46 @@ DenseElementsAttr constantOf(RankedTensorType type, StringRef bytes) {
 }
 
 DenseElementsAttr widened(DenseElementsAttr constant) {
-  Type f32 = Float32Type::get(constant.getContext());
-  return cast<DenseFPElementsAttr>(constant).mapValues(f32, [](APFloat number) {
+  Type to = computedType(constant.getElementType());
+  if (auto integers = dyn_cast<DenseIntElementsAttr>(constant)) {
+    bool isUnsigned = to.isUnsignedInteger();
+    return integers.mapValues(to, [&](const APInt &number) {
+      return isUnsigned ? number.zext(to.getIntOrFloatBitWidth()) : number.sext(to.getIntOrFloatBitWidth());
+    });
+  }
+  return cast<DenseFPElementsAttr>(constant).mapValues(to, [](APFloat number) {
     bool lost;
     number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
     return number.bitcastToAPInt();
   });
 }
 
+/// A byte for each of `count` elements of `bits` that lie packed in bytes, the first in the lowest bits.
+static std::string unpacked(StringRef packed, int64_t count, int64_t bits) {
+  std::string bytes;
+  int64_t perByte = 8 / bits;
+  for (int64_t i = 0; i < count; ++i)
+    bytes.push_back((char)(((uint8_t)packed[i / perByte] >> (i % perByte * bits)) & ((1 << bits) - 1)));
+  return bytes;
+}
+
 DenseElementsAttr constantOf(const onnx::TensorProto &tensor, const Twine &what, Location location) {
-  RankedTensorType type = tensorType(tensor, what, location);
+  RankedTensorType type = tensorType(tensor, what, location, Types::WithSmall);
   if (!type)
     return {};
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     emitError(location) << what << " lies in external data, expected that of initializers only";
     return {};
   }
-  if (!tensor.has_raw_data()) {
+  int64_t bits = type.getElementTypeBitWidth(), count = type.getNumElements();
+  if (bits == 1 || bits >= 8) {
     FailureOr<std::string> bytes = typedBytes(tensor, type, what, location);
     return failed(bytes) ? DenseElementsAttr() : constantOf(type, *bytes);
   }
-  if ((int64_t)tensor.raw_data().size() != graph::numBytes(type)) {
-    emitError(location) << what << " has " << tensor.raw_data().size() << " bytes of data, expected "
-                        << graph::numBytes(type) << " for " << type;
-    return {};
-  }
-  return constantOf(type, tensor.raw_data());
+  int64_t packedBytes = llvm::divideCeil(count * bits, 8);
+  auto packedType = RankedTensorType::get(packedBytes, IntegerType::get(type.getContext(), 8));
+  FailureOr<std::string> packed = typedBytes(tensor, packedType, what, location);
+  return failed(packed) ? DenseElementsAttr() : constantOf(type, unpacked(*packed, count, bits));
 }
 
 } // namespace dsopt::onnx_import

@@ -16,16 +16,23 @@ inline constexpr int64_t kMaxElements = int64_t(1) << 40;
 /// Whether a tensor of this shape is of a size that can be meant seriously.
 bool isSaneShape(llvm::ArrayRef<int64_t> shape);
 
+/// Which of ONNX's types may be meant. The small ones (floats of 8 and 4 bits, integers of 4 and 2)
+/// only come about within a model: no parameter is stored in one.
+enum class Types { Stored, WithSmall };
+
 /// The type of elements of ONNX's type `dataType`; null with an error at
 /// `location` about `what` where the graph dialect has none.
-mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location);
+mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location,
+                       Types allowed = Types::Stored);
 
-/// Whether values of a type are computed in f32: f16 and bf16.
-inline bool isNarrow(mlir::Type element) { return element && (element.isF16() || element.isBF16()); }
+/// The type that values of the model's type `element` are computed in: f32 for floats of at most
+/// 16 bits, 8 bits for smaller integers, else the same.
+mlir::Type computedType(mlir::Type element);
+inline bool isNarrow(mlir::Type element) { return element && computedType(element) != element; }
 
 /// The type of an initializer or an attribute; null with an error.
 mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what,
-                                  mlir::Location location);
+                                  mlir::Location location, Types allowed = Types::Stored);
 
 /// The bytes that the typed fields of `tensor` stand for: little-endian,
 /// row-major. Fails with an error where their number is not the shape's.
@@ -35,7 +42,7 @@ llvm::FailureOr<std::string> typedBytes(const onnx::TensorProto &tensor, mlir::R
 /// A constant of these bytes (a bool takes one).
 mlir::DenseElementsAttr constantOf(mlir::RankedTensorType type, llvm::StringRef bytes);
 
-/// A constant of floats as one of f32.
+/// A constant of a narrow type as one of the type that it is computed in.
 mlir::DenseElementsAttr widened(mlir::DenseElementsAttr constant);
 
 /// A tensor that lies in the protobuf as a whole (an attribute of a node).

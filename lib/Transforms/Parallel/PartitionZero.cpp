@@ -41,7 +41,8 @@ static llvm::MapVector<StringAttr, SmallVector<int64_t>> findReaders(ArrayRef<gr
   return readers;
 }
 
-/// Statistics that nothing reads, which are overwritten before, belong to the block that makes their new value.
+/// Statistics that nothing reads, which are overwritten before, belong to the block that makes their new
+/// value.
 static void addUnread(ModuleOp module, SymbolTable &symbols,
                       llvm::MapVector<StringAttr, SmallVector<int64_t>> &readers) {
   for (auto function : module.getOps<func::FuncOp>())

@@ -2,12 +2,13 @@
 onnx's own test cases of its operators, from the package's case generators, through dsopt's
 compiled kernels; BIN is the folder of dsopt-forward.
 
-Of each operator that dsopt lists, every case whose values are numbers of 8 to 64 bits or bool
-is a model that is imported, compiled, run with 1 and 3 threads (equal bytes) and compared as
-onnx's runner compares. Prints the failures with their reasons and a line
-`N passed, N failed, N skipped`. With --gradients the gradients of the cases with float32 inputs
-and outputs, and of those in odd_shapes.py, are compared with finite differences of the folded model in double instead; `exempt`
-are those without a derivative anywhere. --docs does both and writes the table of operators."""
+Of each operator that dsopt lists, every case whose values are numbers or bools is a model that is
+imported, compiled, run with 1 and 3 threads (equal bytes) and compared as onnx's runner compares;
+random numbers by what they may be. Models of old opsets are converted by onnx first. Prints the
+failures with their reasons and a line `N passed, N failed, N skipped`. With --gradients the
+gradients of the cases with float32 inputs and outputs, and of those in odd_shapes.py, are compared
+with finite differences of the folded model in double instead; `exempt` are those without a
+derivative anywhere. --docs does both and writes the table of operators."""
 import argparse
 import collections
 import os
@@ -21,19 +22,24 @@ import warnings
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, version_converter
 
 warnings.simplefilter("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 
 from odd_shapes import CASES  # noqa: E402
-from operators import CONSTANTS, LISTED, NO_GRADIENT, SKIPPED, UNCHANGED  # noqa: E402
+from operators import CONSTANTS, DRAWN, LISTED, NO_GRADIENT, SKIPPED, TOLERANCES  # noqa: E402
 
 # ONNX's element types that dsopt computes with, as it spells them.
 TYPES = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64", TensorProto.FLOAT16: "f16", TensorProto.BFLOAT16: "bf16",
          TensorProto.INT8: "i8", TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64",
          TensorProto.UINT8: "ui8", TensorProto.UINT16: "ui16", TensorProto.UINT32: "ui32", TensorProto.UINT64: "ui64",
          TensorProto.BOOL: "i1"}
+# Those that only come about within a model, and as what dsopt-forward reads and writes them.
+SMALL = {getattr(TensorProto, name): np.dtype(carrier) for names, carrier in
+         (("FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ FLOAT8E8M0 FLOAT4E2M1", np.float32),
+          ("INT4 INT2", np.int8), ("UINT4 UINT2", np.uint8)) for name in names.split()}
+CARRIERS = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): carrier for kind, carrier in SMALL.items()}
 DTYPES = {text: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for kind, text in TYPES.items()}
 NARROW = {DTYPES["f16"], DTYPES["bf16"]}  # given to programs as f32, which computes with them
 OLDEST = 13
@@ -42,6 +48,11 @@ OLDEST = 13
 def array_of(value):
     """A value of a case, which may be a protobuf."""
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def by_name(table, name):
+    """What a table by patterns of cases' names says about one, or None."""
+    return next((value for pattern, value in table.items() if re.fullmatch(pattern, name)), None)
 
 
 class Case:
@@ -56,26 +67,19 @@ class Case:
         for value in [*graph.input, *graph.output]:
             if not value.type.HasField("tensor_type"):
                 return "sequences and optionals as inputs or outputs of a model"
-            if value.type.tensor_type.elem_type not in TYPES:
+            if value.type.tensor_type.elem_type not in {**TYPES, **SMALL}:
                 kind = TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
                 return f"values of type {kind}"
-        for opset in self.case.model.opset_import:
-            if opset.domain == "" and opset.version < OLDEST and not self.is_unchanged(self.case.model, opset.version):
-                return f"an opset before {OLDEST}, in which the operator is another"
-        for pattern, reason in SKIPPED.items():
-            if re.fullmatch(pattern, self.name):
-                return reason
-        return None
+        return by_name(SKIPPED, self.name)
 
     def write(self, folder):
         """The model with inputs that have to be constants made so, and other inputs' bytes."""
         os.makedirs(folder, exist_ok=True)
         model = onnx.ModelProto()
         model.CopyFrom(self.case.model)
+        if any(opset.domain == "" and opset.version < OLDEST for opset in model.opset_import):
+            model = version_converter.convert_version(model, OLDEST)
         model.ir_version = max(model.ir_version, 8)
-        for opset in model.opset_import:
-            if opset.domain == "":
-                opset.version = max(opset.version, OLDEST)
         graph, values = model.graph, dict(zip([i.name for i in model.graph.input], self.inputs))
         # Inputs whose values decide shapes, by their place in the operator's own node.
         places = CONSTANTS.get(self.op, ())
@@ -85,23 +89,11 @@ class Case:
             graph.input.remove(next(i for i in graph.input if i.name == name))
         for value in graph.input:
             given = np.ascontiguousarray(values[value.name])
-            given = given.astype(np.float32) if given.dtype in NARROW else given
+            given = given.astype(np.float32 if given.dtype in NARROW else CARRIERS.get(given.dtype, given.dtype))
             given.tofile(os.path.join(folder, value.name + ".in"))
+        # What a runtime tells of a micro-batch (dsopt/Runtime/Scalars.h): seed, step, micro-batch, training.
+        np.array([7, 0, 1, 0, 1], np.int32).tofile(os.path.join(folder, "context.in"))
         onnx.save(model, os.path.join(folder, "model.onnx"))
-
-    @staticmethod
-    def is_unchanged(model, version):
-        def since(node, at):
-            return onnx.defs.get_schema(node.op_type, at, node.domain).since_version
-
-        def nodes(graph):
-            for node in graph.node:
-                yield node
-                for attribute in node.attribute:
-                    yield from nodes(attribute.g)
-
-        return all(since(node, OLDEST) == since(node, version) or version >= UNCHANGED.get(node.op_type, OLDEST)
-                   for node in nodes(model.graph) if node.domain == "")
 
     def compare(self, folder, line):
         """What is wrong with the run that this line reports."""
@@ -110,29 +102,34 @@ class Case:
         texts = line.split()[1:]
         if len(texts) != len(self.outputs):
             return f"gives {len(texts)} outputs, expected {len(self.outputs)}"
+        drawn, outputs = by_name(DRAWN, self.name), []
         for k, (want, text) in enumerate(zip(self.outputs, texts)):
             *shape, element = re.fullmatch(r"tensor<(.*)>", text).group(1).split("x")
             if element not in DTYPES:
                 return f"output {k} is {text}"
             got = np.fromfile(os.path.join(folder, f"{k}.out"), DTYPES[element]).reshape([int(s) for s in shape])
             want = np.asarray(want)
+            want = want.astype(CARRIERS.get(want.dtype, want.dtype))
             if got.dtype != want.dtype or got.shape != want.shape:
                 return f"output {k} is {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
-            rtol = self.case.rtol
+            outputs.append(got)
+            if drawn:
+                continue
+            rtol, atol = self.case.rtol, by_name(TOLERANCES, self.name) or self.case.atol
             if got.dtype in NARROW:
                 # The reference rounds after each of its own operations, a program after each of the model's.
                 rtol = max(rtol, 4 * float(ml_dtypes.finfo(got.dtype).eps))
                 got, want = got.astype(np.float32), want.astype(np.float32)
             try:
-                np.testing.assert_allclose(got, want, rtol=rtol, atol=self.case.atol)
+                np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
             except AssertionError as error:
                 return f"output {k} differs: " + " ".join(str(error).split())[:120]
-        return None
+        return drawn(self.inputs, outputs) if drawn else None
 
     def has_floats(self):
         """Whether there is something to differentiate, and with respect to something."""
         graph = self.case.model.graph
-        if any(np.size(value) == 0 for value in self.inputs) or any(re.fullmatch(p, self.name) for p in NO_GRADIENT):
+        if any(np.size(value) == 0 for value in self.inputs) or by_name(NO_GRADIENT, self.name):
             return False
         places = CONSTANTS.get(self.op, ())
         constants = {name for place, name in enumerate(self.own_inputs) if place in places}
@@ -259,9 +256,9 @@ def write_docs(options, values, odd, skipped):
     with open(options.docs, "w") as file:
         print("# Operators\n", file=file)
         print("Generated by `test/Conformance/Inputs/onnx_cases.py --docs`. Cases are those of onnx "
-              f"{onnx.__version__} with values\nthat are numbers of 8 to 64 bits or bool, as one node and as the "
-              "operator's own expansion; gradients are those of\nthe cases and of two odd shapes of each "
-              "operator (primes, dimensions of one), compared with\nfinite differences in double to 1e-5 "
+              f"{onnx.__version__} with values\nthat are numbers or bools, as one node and as the operator's own expansion (random "
+              "numbers by what they\nmay be); gradients are those of the cases and of two odd shapes of each "
+              "operator (primes,\ndimensions of one), compared with finite differences in double to 1e-5 "
               "(`-`: none of the operator's inputs has one).\n\"Known\" inputs have to be constants "
               "when the model is compiled.\n", file=file)
         print("| operator | opsets | cases passed | gradients compared | known inputs |", file=file)

@@ -456,3 +456,17 @@ func.func @round_to(%x: tensor<2xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<
   %c1 = graph.round_to %c0 {to = bf16} : (tensor<2xf32>) -> tensor<2xf32>
   return %r0, %r1, %c1 : tensor<3xf32>, tensor<3xf32>, tensor<2xf32>
 }
+
+// Without infinities what is too large is no number or the largest; of powers of two the sign is dropped.
+// CHECK-LABEL: @round_to_bytes(
+// CHECK: %[[A:.*]] = graph.constant dense<[1.250000e-01, 0x7FC00000, -0.000000e+00]>
+// CHECK: %[[B:.*]] = graph.constant dense<[1.250000e-01, 4.480000e+02, -0.000000e+00]>
+// CHECK: %[[C:.*]] = graph.constant dense<[2.500000e-01, 5.120000e+02, 1.90734863E-6]>
+// CHECK: return %[[A]], %[[B]]
+func.func @round_to_bytes() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %a = graph.constant dense<[0.13, 500.0, -1.0e-6]> : tensor<3xf32>
+  %r0 = graph.round_to %a {to = f8E4M3FN} : (tensor<3xf32>) -> tensor<3xf32>
+  %r1 = graph.round_to %a {saturate, to = f8E4M3FN} : (tensor<3xf32>) -> tensor<3xf32>
+  %r2 = graph.round_to %a {toward = "up", to = f8E8M0FNU} : (tensor<3xf32>) -> tensor<3xf32>
+  return %r0, %r1, %r2 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+}

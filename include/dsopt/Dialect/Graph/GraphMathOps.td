@@ -106,13 +106,21 @@ def Graph_CastOp : Graph_ShapedOp<"cast", [SameOperandsAndResultShape]> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_PowerOfTwoRounding : ConfinedAttr<StrAttr, [AttrConstraint<
+    CPred<"::llvm::is_contained({\"up\", \"down\"}, ::llvm::cast<::mlir::StringAttr>($_self).getValue())">,
+    "'up' or 'down'">]>;
+
 def Graph_RoundToOp : Graph_PureOp<"round_to", [Elementwise]> {
   let summary = "the nearest value that a narrower float type holds, in the operand's type";
   let description = [{
-    What converting to the type `to` and back gives: ties go to the even one, what is too
-    large becomes infinite. The gradient passes as it is.
+    What converting to the type `to` and back gives: ties go to the even one. What is too large
+    becomes infinite (NaN where the type has no infinity), or the largest number with
+    `saturate`; a type of finite numbers alone always saturates. Of powers of two (f8E8M0FNU)
+    `toward` may name the next one `up` or `down`, and the sign is dropped. The gradient passes
+    as it is.
   }];
-  let arguments = (ins Graph_FloatTensor:$input, TypeAttr:$to);
+  let arguments = (ins Graph_FloatTensor:$input, TypeAttr:$to, UnitAttr:$saturate,
+                       OptionalAttr<Graph_PowerOfTwoRounding>:$toward);
   let results = (outs Graph_FloatTensor:$result);
 }
 

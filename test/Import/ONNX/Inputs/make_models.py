@@ -128,6 +128,9 @@ save("dropout-mode", [node("Dropout", "x ratio training", "y"), node("ReduceSum"
      [x, tensor("training", type=TensorProto.BOOL)], [loss], [array("ratio", 0.25)])
 save("symbolic", [linear, entropy], [tensor("x", "batch", 3), tensor("labels", "rows", type=TensorProto.INT64)],
      [loss], [w, bias])
+small = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, (3, 2), b"\x38" * 6, raw=True)
+save("small-weight", [node("Cast", "w", "v", to=TensorProto.FLOAT), node("Gemm", "x v b", "y"), entropy], [x, labels],
+     [loss], [small, bias], opset=21)
 save("string", [node("Cast", "x", "loss", to=TensorProto.STRING)], [x], [loss], [])
 save("integers", [node("Gather", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("i", [1, 2, 3], np.int64)])
