@@ -8,7 +8,6 @@
 
 #include "PackTemporaries.h"
 #include "dsopt/Conversion/Passes.h"
-#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -136,7 +135,6 @@ private:
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
   DenseMap<Operation *, Scratch> workspaces;  ///< of routines
   DenseMap<Value, Value> homes;               ///< what was built
-  SmallVector<Attribute> gathers, reduces;
   int64_t tempBytes = 0, flops = 0;
 };
 } // namespace
@@ -205,8 +203,8 @@ LogicalResult SegmentBuilder::collectArguments() {
 
 LogicalResult SegmentBuilder::checkTypes(Operation &op) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
-      .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, dist::GatherOp,
-            dist::ReleaseOp, dist::ReduceOp, func::ReturnOp>([](auto) { return success(); })
+      .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, func::ReturnOp>(
+          [](auto) { return success(); })
       .Case<graph::TransposeOp, graph::SliceOp, graph::ConcatOp>([&](auto) -> LogicalResult {
         if (!op.hasAttr(graph::kViewAttr))
           return op.emitOpError("is in a block and no view, expected it in a kernel");
@@ -509,10 +507,6 @@ void SegmentBuilder::buildOp(Operation &op) {
         if (!fused.contains(rootOf(accumulate.getValue())))
           exec::AccumulateOp::create(builder, loc, home(accumulate.getValue()),
                                      argument(gradients.lookup(accumulate.getStateAttr())));
-      })
-      .Case<dist::GatherOp>([&](dist::GatherOp gather) { gathers.push_back(gather.getBucketAttr()); })
-      .Case<dist::ReduceOp>([&](dist::ReduceOp reduce) {
-        reduces.push_back(builder.getArrayAttr({reduce.getBucketAttr(), reduce.getUseAttr()}));
       });
 }
 
@@ -553,8 +547,6 @@ void SegmentBuilder::build() {
   segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
   segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));
   segment->setAttr("exec.flops", builder.getI64IntegerAttr(flops));
-  segment->setAttr("exec.gathers", builder.getArrayAttr(gathers));
-  segment->setAttr("exec.reduces", builder.getArrayAttr(reduces));
   function.erase();
 }
 

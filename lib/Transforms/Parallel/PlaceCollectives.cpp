@@ -12,10 +12,100 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
+/// Parameters or gradients by their bucket, in the order of their first use.
+using ByBucket = llvm::MapVector<dist::BucketOp, SmallVector<Attribute>>;
+
 struct PlaceCollectivesPass : dsopt::impl::PlaceCollectivesBase<PlaceCollectivesPass> {
   void runOnOperation() override;
+
+private:
+  LogicalResult collectAccumulated(func::FuncOp function, SymbolTable &symbols);
+  LogicalResult passGathered(func::FuncOp function, SymbolTable &symbols);
+  void placeAround(func::FuncOp function);
+
+  DenseMap<StringAttr, dist::BucketOp> bucketOf;
+  /// What each block function takes behind its other arguments, and accumulates over several ranks.
+  llvm::DenseMap<StringAttr, ByBucket> gathered, accumulated;
 };
 } // namespace
+
+LogicalResult PlaceCollectivesPass::collectAccumulated(func::FuncOp function, SymbolTable &symbols) {
+  for (StringAttr name : graph::accumulatedStates(function)) {
+    FlatSymbolRefAttr parameter = symbols.lookup<graph::StateOp>(name).getParameterAttr();
+    dist::BucketOp bucket = bucketOf.lookup(parameter.getAttr());
+    if (!bucket)
+      return function.emitError("accumulates the gradient of ") << parameter << ", which no bucket holds";
+    if (bucket.getRanks() > 1)
+      accumulated[function.getSymNameAttr()][bucket].push_back(FlatSymbolRefAttr::get(name));
+  }
+  return success();
+}
+
+/// Parameters of which this rank holds a slice alone become arguments.
+LogicalResult PlaceCollectivesPass::passGathered(func::FuncOp function, SymbolTable &symbols) {
+  ByBucket &wanted = gathered[function.getSymNameAttr()];
+  DenseMap<StringAttr, SmallVector<graph::ReadOp>> reads;
+  for (StringAttr name : graph::readParameters(function, symbols)) {
+    dist::BucketOp bucket = bucketOf.lookup(name);
+    if (!bucket)
+      return function.emitError("reads parameter @") << name.getValue() << ", which no bucket holds";
+    if (bucket.isSliced())
+      wanted[bucket].push_back(FlatSymbolRefAttr::get(name));
+  }
+  function.walk([&](graph::ReadOp read) { reads[read.getStateAttr().getAttr()].push_back(read); });
+  for (auto &[bucket, parameters] : wanted)
+    for (Attribute parameter : parameters) {
+      ArrayRef<graph::ReadOp> places = reads[cast<FlatSymbolRefAttr>(parameter).getAttr()];
+      unsigned index = function.getNumArguments();
+      graph::ReadOp first = places.front();
+      if (failed(function.insertArgument(index, first.getType(), DictionaryAttr(), first.getLoc())))
+        return failure();
+      for (graph::ReadOp read : places) {
+        read.replaceAllUsesWith(function.getArgument(index));
+        read.erase();
+      }
+    }
+  return success();
+}
+
+/// Gathers before each run what it takes, and reduces gradients behind the last run that adds to them.
+void PlaceCollectivesPass::placeAround(func::FuncOp function) {
+  OpBuilder builder(function.getContext());
+  ArrayAttr axes = builder.getStrArrayAttr({"dp"});
+  struct Use {
+    graph::RunOp last;
+    llvm::SetVector<Attribute> gradients;
+  };
+  llvm::MapVector<std::pair<dist::BucketOp, int64_t>, Use> uses;
+  for (auto run : llvm::to_vector(function.getBody().getOps<graph::RunOp>())) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(run, run.getCalleeAttr());
+    for (auto &[bucket, parameters] : gathered.lookup(callee.getSymNameAttr())) {
+      auto types = callee.getArgumentTypes().slice(run.getInputs().size(), parameters.size());
+      builder.setInsertionPoint(run);
+      auto gather = dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
+                                           builder.getArrayAttr(parameters), axes);
+      run.getInputsMutable().append(gather.getValues());
+      builder.setInsertionPointAfter(run);
+      dist::ReleaseOp::create(builder, run.getLoc(), gather.getValues());
+    }
+    auto number = callee->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+    for (auto &[bucket, gradients] : accumulated.lookup(callee.getSymNameAttr())) {
+      Use &use = uses[{bucket, number.getInt()}];
+      use.last = run;
+      use.gradients.insert(gradients.begin(), gradients.end());
+    }
+  }
+  DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
+  for (auto &[key, use] : uses) {
+    dist::BucketOp bucket = key.first;
+    Operation *&end = ends.try_emplace(use.last, use.last).first->second;
+    builder.setInsertionPointAfter(end);
+    int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
+    end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
+                                 builder.getArrayAttr(use.gradients.getArrayRef()), axes,
+                                 bucket.getGradientType());
+  }
+}
 
 void PlaceCollectivesPass::runOnOperation() {
   ModuleOp module = getOperation();
@@ -23,42 +113,16 @@ void PlaceCollectivesPass::runOnOperation() {
   if (failed(blocks))
     return signalPassFailure();
   SymbolTable symbols(module);
-  DenseMap<StringAttr, dist::BucketOp> bucketOf;
   for (auto bucket : module.getOps<dist::BucketOp>())
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>())
       bucketOf[range.getParameter().getAttr()] = bucket;
-
-  for (auto [number, block] : llvm::enumerate(*blocks))
-    for (func::FuncOp function : block.functions()) {
-      llvm::SetVector<dist::BucketOp> read, reduced;
-      for (StringAttr name : graph::readParameters(function, symbols)) {
-        dist::BucketOp bucket = bucketOf.lookup(name);
-        if (!bucket) {
-          function.emitError("reads parameter @") << name.getValue() << ", which no bucket holds";
-          return signalPassFailure();
-        }
-        read.insert(bucket);
-      }
-      for (StringAttr name : graph::accumulatedStates(function)) {
-        auto state = symbols.lookup<graph::StateOp>(name);
-        dist::BucketOp bucket = bucketOf.lookup(state.getParameterAttr().getAttr());
-        if (!bucket) {
-          function.emitError("accumulates the gradient of ")
-              << state.getParameterAttr() << ", which no bucket holds";
-          return signalPassFailure();
-        }
-        reduced.insert(bucket);
-      }
-      Location loc = function.getLoc();
-      OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
-      for (dist::BucketOp bucket : read)
-        dist::GatherOp::create(builder, loc, bucket.getSymName());
-      builder.setInsertionPoint(function.getBody().front().getTerminator());
-      for (dist::BucketOp bucket : reduced) {
-        int64_t use = llvm::find(bucket.getBlocks(), (int64_t)number) - bucket.getBlocks().begin();
-        dist::ReduceOp::create(builder, loc, bucket.getSymName(), use);
-      }
-      for (dist::BucketOp bucket : read)
-        dist::ReleaseOp::create(builder, loc, bucket.getSymName());
-    }
+  for (const graph::Block &block : *blocks)
+    for (func::FuncOp function : block.functions())
+      if (failed(passGathered(function, symbols)) || failed(collectAccumulated(function, symbols)))
+        return signalPassFailure();
+  for (auto function : module.getOps<func::FuncOp>())
+    placeAround(function);
+  bucketOf.clear();
+  gathered.clear();
+  accumulated.clear();
 }

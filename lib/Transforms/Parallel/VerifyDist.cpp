@@ -12,18 +12,42 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-struct VerifyDistPass : dsopt::impl::VerifyDistBase<VerifyDistPass> {
-  void runOnOperation() override;
+class DistVerifier {
+public:
+  explicit DistVerifier(ModuleOp module) : module(module), symbols(module) {}
+  LogicalResult verify();
 
 private:
+  LogicalResult verifyBuckets();
   LogicalResult verifyStages(MutableArrayRef<graph::Block> blocks);
-  LogicalResult verifyFunction(func::FuncOp function, int64_t block);
+  LogicalResult verifyReads(func::FuncOp function, int64_t block);
+  LogicalResult verifyGather(dist::GatherOp gather);
+  LogicalResult verifyRuns(func::FuncOp function);
+  func::FuncOp calleeOf(graph::RunOp run) {
+    return symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
+  }
 
+  ModuleOp module;
+  SymbolTable symbols;
   DenseMap<StringAttr, dist::BucketOp> bucketOf;
+};
+
+struct VerifyDistPass : dsopt::impl::VerifyDistBase<VerifyDistPass> {
+  void runOnOperation() override {
+    if (failed(DistVerifier(getOperation()).verify()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
 };
 } // namespace
 
-LogicalResult VerifyDistPass::verifyStages(MutableArrayRef<graph::Block> blocks) {
+/// An error about a bucket, which lies elsewhere.
+static InFlightDiagnostic noted(InFlightDiagnostic &&diag, dist::BucketOp bucket) {
+  diag.attachNote(bucket.getLoc()) << "the bucket is here";
+  return std::move(diag);
+}
+
+LogicalResult DistVerifier::verifyStages(MutableArrayRef<graph::Block> blocks) {
   int64_t last = 0;
   for (graph::Block &block : blocks) {
     int64_t here = -1;
@@ -48,50 +72,109 @@ LogicalResult VerifyDistPass::verifyStages(MutableArrayRef<graph::Block> blocks)
   return success();
 }
 
-LogicalResult VerifyDistPass::verifyFunction(func::FuncOp function, int64_t block) {
-  SymbolTable symbols(getOperation());
-  llvm::MapVector<StringAttr, dist::GatherOp> open;
-  llvm::DenseSet<StringAttr> gathered, reduced;
-  for (Operation &op : function.getBody().front()) {
-    if (auto gather = dyn_cast<dist::GatherOp>(op)) {
-      open[gather.getBucketAttr().getAttr()] = gather;
-      gathered.insert(gather.getBucketAttr().getAttr());
-    } else if (auto release = dyn_cast<dist::ReleaseOp>(op)) {
-      if (!open.erase(release.getBucketAttr().getAttr()))
-        return release.emitOpError("releases ") << release.getBucketAttr() << ", which is not gathered here";
-    } else if (auto reduce = dyn_cast<dist::ReduceOp>(op)) {
-      reduced.insert(reduce.getBucketAttr().getAttr());
-    } else if (auto read = dyn_cast<graph::ReadOp>(op)) {
-      dist::BucketOp bucket = bucketOf.lookup(read.getStateAttr().getAttr());
-      if (!bucket)
-        return read.emitOpError("reads ") << read.getStateAttr() << ", which no bucket holds";
-      if (!open.count(bucket.getSymNameAttr())) {
-        InFlightDiagnostic diag = read.emitOpError("reads ") << read.getStateAttr() << " while @"
-                                                             << bucket.getSymName() << " is not gathered";
-        diag.attachNote(bucket.getLoc()) << "the bucket is here";
-        return diag;
-      }
-      if (!llvm::is_contained(bucket.getBlocks(), block)) {
-        InFlightDiagnostic diag = read.emitOpError("is in block ")
-                                  << block << ", which its bucket does not list";
-        diag.attachNote(bucket.getLoc()) << "the bucket is here";
-        return diag;
-      }
-    }
-  }
-  if (!open.empty())
-    return open.front().second.emitOpError("is never released");
-  for (StringAttr name : graph::accumulatedStates(function)) {
-    auto state = symbols.lookup<graph::StateOp>(name);
-    dist::BucketOp bucket = bucketOf.lookup(state.getParameterAttr().getAttr());
-    if (!bucket || !reduced.contains(bucket.getSymNameAttr()))
-      return function.emitError("accumulates @") << name.getValue() << ", which is never reduced";
+/// What a block reads by name is whole on this rank, and its bucket knows of the block.
+LogicalResult DistVerifier::verifyReads(func::FuncOp function, int64_t block) {
+  for (auto read : function.getBody().getOps<graph::ReadOp>()) {
+    dist::BucketOp bucket = bucketOf.lookup(read.getStateAttr().getAttr());
+    if (!bucket)
+      return read.emitOpError("reads ") << read.getStateAttr() << ", which no bucket holds";
+    if (bucket.isSliced())
+      return noted(read.emitOpError("reads ")
+                       << read.getStateAttr() << ", of which each of " << (int64_t)bucket.getRanks()
+                       << " ranks holds a slice, expected a value of dist.gather as an argument",
+                   bucket);
+    if (!llvm::is_contained(bucket.getBlocks(), block))
+      return noted(read.emitOpError("is in block ") << block << ", which its bucket does not list", bucket);
   }
   return success();
 }
 
-void VerifyDistPass::runOnOperation() {
-  for (auto bucket : getOperation().getOps<dist::BucketOp>())
+/// A gather serves runs of one stage, all of them in front of its release.
+LogicalResult DistVerifier::verifyGather(dist::GatherOp gather) {
+  dist::ReleaseOp release;
+  for (Operation *user : gather->getUsers())
+    if (auto found = dyn_cast<dist::ReleaseOp>(user)) {
+      if (release && release != found) {
+        if (found->isBeforeInBlock(release))
+          std::swap(found, release);
+        InFlightDiagnostic diag = found.emitOpError("releases @") << gather.getBucket() << " a second time";
+        diag.attachNote(release.getLoc()) << "the first release is here";
+        return diag;
+      }
+      release = found;
+    }
+  if (!release)
+    return gather.emitOpError("is never released");
+  auto bucket = symbols.lookup<dist::BucketOp>(gather.getBucketAttr().getAttr());
+  if (!bucket.isSliced())
+    return noted(gather.emitOpError("gathers what is whole on every rank"), bucket);
+  IntegerAttr stage;
+  for (Operation *user : gather->getUsers()) {
+    if (user == release)
+      continue;
+    auto run = dyn_cast<graph::RunOp>(user);
+    if (!run || release->isBeforeInBlock(run)) {
+      InFlightDiagnostic diag = user->emitOpError("uses a value of a gather ")
+                                << (run ? "behind its release" : "outside of a run");
+      diag.attachNote(gather.getLoc()) << "the gather is here";
+      return diag;
+    }
+    func::FuncOp callee = calleeOf(run);
+    auto block = callee->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+    auto here = callee->getAttrOfType<IntegerAttr>(dist::kStageAttr);
+    if (!block || !llvm::is_contained(bucket.getBlocks(), block.getInt()))
+      return noted(run.emitOpError("takes values of @")
+                       << bucket.getSymName() << ", which does not list block " << block,
+                   bucket);
+    if (stage && stage != here)
+      return gather.emitOpError("serves stages ")
+             << stage.getInt() << " and " << here.getInt() << ", expected one: each stage gathers for itself";
+    stage = here;
+  }
+  return success();
+}
+
+/// Each gradient that ranks have parts of is reduced once, behind the last run that adds to it.
+LogicalResult DistVerifier::verifyRuns(func::FuncOp function) {
+  DenseMap<Attribute, graph::RunOp> pending;
+  DenseMap<Attribute, dist::ReduceOp> reduced;
+  for (Operation &op : function.getBody().getOps()) {
+    if (auto gather = dyn_cast<dist::GatherOp>(op)) {
+      if (failed(verifyGather(gather)))
+        return failure();
+    } else if (auto run = dyn_cast<graph::RunOp>(op)) {
+      for (StringAttr name : graph::accumulatedStates(calleeOf(run))) {
+        auto state = FlatSymbolRefAttr::get(name);
+        if (dist::ReduceOp earlier = reduced.lookup(state)) {
+          InFlightDiagnostic diag = run.emitOpError("adds to ") << state << " behind its reduction";
+          diag.attachNote(earlier.getLoc()) << "the reduction is here";
+          return diag;
+        }
+        auto op = symbols.lookup<graph::StateOp>(name);
+        dist::BucketOp bucket = op ? bucketOf.lookup(op.getParameterAttr().getAttr()) : dist::BucketOp();
+        if (!bucket)
+          return run.emitOpError("adds to ") << state << ", the gradient of what no bucket holds";
+        if (bucket.getRanks() > 1)
+          pending[state] = run;
+      }
+    } else if (auto reduce = dyn_cast<dist::ReduceOp>(op)) {
+      for (Attribute state : reduce.getGradients()) {
+        if (!pending.erase(state))
+          return reduce.emitOpError("takes ") << state << ", which no run before it adds to";
+        reduced[state] = reduce;
+      }
+    }
+  }
+  for (Operation &op : function.getBody().getOps())
+    if (auto run = dyn_cast<graph::RunOp>(op))
+      for (StringAttr name : graph::accumulatedStates(calleeOf(run)))
+        if (pending.count(FlatSymbolRefAttr::get(name)))
+          return run.emitOpError("adds to @") << name.getValue() << ", which is never reduced";
+  return success();
+}
+
+LogicalResult DistVerifier::verifyBuckets() {
+  for (auto bucket : module.getOps<dist::BucketOp>())
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
       auto [entry, inserted] = bucketOf.try_emplace(range.getParameter().getAttr(), bucket);
       if (inserted)
@@ -99,14 +182,21 @@ void VerifyDistPass::runOnOperation() {
       InFlightDiagnostic diag = bucket.emitOpError("holds ")
                                 << range.getParameter() << ", which lies in another too";
       diag.attachNote(entry->second.getLoc()) << "the other is here";
-      return signalPassFailure();
+      return diag;
     }
-  auto blocks = graph::collectBlocks(getOperation());
-  if (failed(blocks) || failed(verifyStages(*blocks)))
-    return signalPassFailure();
+  return success();
+}
+
+LogicalResult DistVerifier::verify() {
+  auto blocks = graph::collectBlocks(module);
+  if (failed(verifyBuckets()) || failed(blocks) || failed(verifyStages(*blocks)))
+    return failure();
   for (auto [number, block] : llvm::enumerate(*blocks))
     for (func::FuncOp function : block.functions())
-      if (failed(verifyFunction(function, number)))
-        return signalPassFailure();
-  bucketOf.clear();
+      if (failed(verifyReads(function, number)))
+        return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(verifyRuns(function)))
+      return failure();
+  return success();
 }

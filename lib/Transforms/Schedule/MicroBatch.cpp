@@ -25,7 +25,13 @@ public:
 
 private:
   LogicalResult readBuckets();
-  LogicalResult readRuns();
+  LogicalResult readInputs();
+  LogicalResult readBody();
+  LogicalResult readRun(graph::RunOp op);
+  LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
+  LogicalResult readGather(dist::GatherOp op);
+  LogicalResult placeGathers();
+  LogicalResult placeReductions();
   LogicalResult readArguments(RunInfo &run, unsigned first, Location loc);
   LogicalResult readValues();
   LogicalResult readStages();
@@ -38,6 +44,13 @@ private:
   MicroBatch result;
   llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
   llvm::DenseMap<Value, int64_t> valueIds;
+  /// Of the values of gathers: the gather, and where the parameter lies.
+  llvm::DenseMap<Value, std::pair<int64_t, BucketArgument>> gathered;
+  /// In the order of the function, each with the number of runs before it.
+  SmallVector<graph::RunOp> runOps;
+  SmallVector<std::pair<dist::GatherOp, int64_t>> gatherOps;
+  SmallVector<std::pair<dist::ReduceOp, int64_t>> reduceOps;
+  llvm::DenseMap<Operation *, int64_t> releases; ///< of a gather
 };
 } // namespace
 
@@ -107,6 +120,13 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
       return emitError(loc) << "segment @" << segment.getSymName() << " uses " << name
                             << ", which no bucket of block " << run.block << " holds";
     BucketInfo &bucket = result.buckets[argument->bucket];
+    if (parameter && !bucket.wholeParameters()) {
+      InFlightDiagnostic diag = emitError(loc) << "segment @" << segment.getSymName() << " reads " << name
+                                               << ", of which each of " << bucket.ranks
+                                               << " ranks holds a slice, expected a value of dist.gather";
+      diag.attachNote(bucket.op.getLoc()) << "the bucket is here";
+      return diag;
+    }
     if (Type type = getElementTypeOrSelf(segment.getArgumentTypes()[i]);
         gradient && type != bucket.gradientType())
       return emitError(loc) << "segment @" << segment.getSymName() << " has a gradient of " << type
@@ -121,7 +141,7 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
   return success();
 }
 
-LogicalResult Reader::readRuns() {
+LogicalResult Reader::readInputs() {
   for (auto [i, argument] : llvm::enumerate(result.function.getArguments())) {
     ValueInfo value;
     auto name = result.function.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
@@ -137,50 +157,171 @@ LogicalResult Reader::readRuns() {
     valueIds[argument] = result.values.size();
     result.values.push_back(std::move(value));
   }
-  for (Operation &op : result.function.getBody().front()) {
-    if (isa<func::ReturnOp>(op))
-      continue;
-    auto runOp = dyn_cast<graph::RunOp>(op);
-    if (!runOp)
-      return op.emitOpError("in @") << result.function.getSymName() << ", expected graph.run only";
-    RunInfo run;
-    run.segment = symbols.lookup<func::FuncOp>(runOp.getCalleeAttr().getAttr());
-    if (!run.segment || !run.segment->hasAttr(exec::kSegmentAttr))
-      return runOp.emitOpError("runs ") << runOp.getCalleeAttr() << ", expected a segment";
-    auto integer = [&](StringRef name) {
-      auto attr = run.segment->getAttrOfType<IntegerAttr>(name);
-      return attr ? attr.getInt() : 0;
-    };
-    run.block = integer(graph::kBlockAttr);
-    run.stage = integer(dist::kStageAttr);
-    run.temp = integer(exec::kTempAttr);
-    auto phase = run.segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-    if (!phase || (result.evaluates ? phase != "E" : phase != "F" && phase != "B" && phase != "W"))
-      return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase "
-                                     << (result.evaluates ? "E" : "F, B or W");
-    // An evaluation goes through the stages as forward does.
-    run.phase = phase == "B" ? Phase::B : phase == "W" ? Phase::W : Phase::F;
-    unsigned values = runOp.getNumOperands() + runOp.getNumResults();
-    if (run.segment.getNumArguments() < values)
-      return runOp.emitOpError("passes ")
-             << values << " values, but the segment has " << run.segment.getNumArguments() << " arguments";
-    for (Value input : runOp.getInputs())
-      run.inputs.push_back(valueIds.lookup(input));
-    for (auto [i, output] : llvm::enumerate(runOp.getOutputs())) {
-      ValueInfo value;
-      auto type = cast<RankedTensorType>(output.getType());
-      value.type = MemRefType::get(type.getShape(), type.getElementType());
-      value.name = (run.segment.getSymName() + "." + Twine(i)).str();
-      value.run = result.runs.size();
-      value.stage = run.stage;
-      valueIds[output] = result.values.size();
-      run.results.push_back(result.values.size());
-      result.values.push_back(std::move(value));
-    }
-    if (failed(readArguments(run, values, runOp.getLoc())))
-      return failure();
-    result.runs.push_back(std::move(run));
+  return success();
+}
+
+LogicalResult Reader::readOperand(RunInfo &run, Value operand, Location loc) {
+  if (auto value = valueIds.find(operand); value != valueIds.end()) {
+    run.operands.push_back({value->second, {}});
+    run.inputs.push_back(value->second);
+    return success();
   }
+  auto [id, parameter] = gathered.lookup(operand);
+  GatherInfo &gather = result.gathers[id];
+  BucketInfo &bucket = result.buckets[gather.bucket];
+  auto use = llvm::find(bucket.op.getBlocks(), run.block);
+  if (use == bucket.op.getBlocks().end())
+    return emitError(loc) << "a run of block " << run.block << " takes a value of bucket @" << bucket.name()
+                          << ", which does not list the block";
+  if (gather.stage >= 0 && gather.stage != run.stage)
+    return gatherOps[id].first.emitOpError("serves stages ")
+           << gather.stage << " and " << run.stage << ", expected one: each stage gathers for itself";
+  gather.stage = run.stage;
+  parameter.use = use - bucket.op.getBlocks().begin();
+  bucket.useStages[parameter.use] = run.stage;
+  run.operands.push_back({-1, parameter});
+  return success();
+}
+
+LogicalResult Reader::readRun(graph::RunOp op) {
+  RunInfo run;
+  run.segment = symbols.lookup<func::FuncOp>(op.getCalleeAttr().getAttr());
+  if (!run.segment || !run.segment->hasAttr(exec::kSegmentAttr))
+    return op.emitOpError("runs ") << op.getCalleeAttr() << ", expected a segment";
+  auto integer = [&](StringRef name) {
+    auto attr = run.segment->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  run.block = integer(graph::kBlockAttr);
+  run.stage = integer(dist::kStageAttr);
+  run.temp = integer(exec::kTempAttr);
+  auto phase = run.segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
+  if (!phase || (result.evaluates ? phase != "E" : phase != "F" && phase != "B" && phase != "W"))
+    return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase "
+                                   << (result.evaluates ? "E" : "F, B or W");
+  // An evaluation goes through the stages as forward does.
+  run.phase = phase == "B" ? Phase::B : phase == "W" ? Phase::W : Phase::F;
+  unsigned values = op.getNumOperands() + op.getNumResults();
+  if (run.segment.getNumArguments() < values)
+    return op.emitOpError("passes ") << values << " values, but the segment has "
+                                     << run.segment.getNumArguments() << " arguments";
+  for (Value input : op.getInputs())
+    if (failed(readOperand(run, input, op.getLoc())))
+      return failure();
+  for (auto [i, output] : llvm::enumerate(op.getOutputs())) {
+    ValueInfo value;
+    auto type = cast<RankedTensorType>(output.getType());
+    value.type = MemRefType::get(type.getShape(), type.getElementType());
+    value.name = (run.segment.getSymName() + "." + Twine(i)).str();
+    value.run = result.runs.size();
+    value.stage = run.stage;
+    valueIds[output] = result.values.size();
+    run.results.push_back(result.values.size());
+    result.values.push_back(std::move(value));
+  }
+  if (failed(readArguments(run, values, op.getLoc())))
+    return failure();
+  runOps.push_back(op);
+  result.runs.push_back(std::move(run));
+  return success();
+}
+
+LogicalResult Reader::readGather(dist::GatherOp op) {
+  GatherInfo gather;
+  for (auto [parameter, value] : llvm::zip(op.getParameters(), op.getValues())) {
+    auto place = places.find(parameter);
+    if (place == places.end())
+      return op.emitOpError("gathers ") << parameter << ", which no bucket holds";
+    gather.bucket = place->second.first;
+    int64_t bytes = result.buckets[gather.bucket].elementBytes;
+    gathered[value] = {(int64_t)result.gathers.size(), {gather.bucket, 0, place->second.second * bytes}};
+  }
+  if (result.buckets[gather.bucket].wholeParameters())
+    return op.emitOpError("gathers what is whole on every rank");
+  gatherOps.push_back({op, result.runs.size()});
+  result.gathers.push_back(gather);
+  return success();
+}
+
+LogicalResult Reader::readBody() {
+  for (Operation &op : result.function.getBody().front()) {
+    if (auto run = dyn_cast<graph::RunOp>(op)) {
+      if (failed(readRun(run)))
+        return failure();
+    } else if (auto gather = dyn_cast<dist::GatherOp>(op)) {
+      if (failed(readGather(gather)))
+        return failure();
+    } else if (auto release = dyn_cast<dist::ReleaseOp>(op)) {
+      releases[release.getGather()] = result.runs.size();
+    } else if (auto reduce = dyn_cast<dist::ReduceOp>(op)) {
+      reduceOps.push_back({reduce, result.runs.size()});
+    } else if (!isa<func::ReturnOp>(op)) {
+      return op.emitOpError("in @") << result.function.getSymName()
+                                    << ", expected graph.run and dist's collectives only";
+    }
+  }
+  return failure(failed(placeGathers()) || failed(placeReductions()));
+}
+
+/// From where to where among the runs of its stage each gather's bucket is whole.
+LogicalResult Reader::placeGathers() {
+  for (auto [gather, place] : llvm::zip(result.gathers, gatherOps)) {
+    auto [op, begin] = place;
+    auto release = releases.find(op);
+    if (gather.stage < 0 || release == releases.end())
+      return op.emitOpError() << (gather.stage < 0 ? "serves no run" : "is never released");
+    for (int64_t run = begin; run < release->second; ++run) {
+      if (result.runs[run].stage != gather.stage)
+        continue;
+      gather.first = gather.first < 0 ? run : gather.first;
+      gather.last = run;
+    }
+    for (Operation *user : op->getUsers())
+      if (auto run = dyn_cast<graph::RunOp>(user);
+          run && llvm::find(runOps, run) - runOps.begin() >= release->second) {
+        InFlightDiagnostic diag = run.emitOpError("uses a value of a gather behind its release");
+        diag.attachNote(op.getLoc()) << "the gather is here";
+        return diag;
+      }
+  }
+  return success();
+}
+
+/// Behind which run each gradient is complete on its rank: one rank has it behind the last run that adds to
+/// it, several need a reduction to follow.
+LogicalResult Reader::placeReductions() {
+  std::map<std::pair<int64_t, int64_t>, int64_t> last;
+  for (auto [id, run] : llvm::enumerate(result.runs))
+    for (const BucketArgument &gradient : run.gradients)
+      last[{gradient.bucket, gradient.use}] = id;
+  std::set<std::pair<int64_t, int64_t>> reduced;
+  for (auto [op, runs] : reduceOps) {
+    dist::ReduceOp reduce = op;
+    auto bucket = llvm::find_if(
+        result.buckets, [&](const BucketInfo &bucket) { return bucket.name() == reduce.getBucket(); });
+    std::pair<int64_t, int64_t> key(bucket - result.buckets.begin(), reduce.getUse());
+    auto adds = last.find(key);
+    if (adds == last.end() || adds->second >= runs)
+      return reduce.emitOpError("of @")
+             << reduce.getBucket() << " comes before a run that adds to the gradient";
+    if (!reduced.insert(key).second)
+      return reduce.emitOpError("of @") << reduce.getBucket() << " comes a second time";
+    int64_t run = runs - 1;
+    while (result.runs[run].stage != result.runs[adds->second].stage)
+      --run;
+    result.runs[run].completes.push_back(key);
+  }
+  for (auto [id, run] : llvm::enumerate(result.runs))
+    for (const BucketArgument &gradient : run.gradients) {
+      std::pair<int64_t, int64_t> key(gradient.bucket, gradient.use);
+      BucketInfo &bucket = result.buckets[key.first];
+      if (last[key] != (int64_t)id || !reduced.insert(key).second)
+        continue;
+      if (bucket.ranks > 1)
+        return runOps[id].emitOpError("adds to the gradient of bucket @")
+               << bucket.name() << ", which no dist.reduce adds over its " << bucket.ranks << " ranks";
+      run.completes.push_back(key);
+    }
   return success();
 }
 
@@ -308,8 +449,8 @@ LogicalResult Reader::readUpdate() {
 }
 
 FailureOr<MicroBatch> Reader::read() {
-  if (failed(readBuckets()) || failed(readRuns()) || failed(readValues()) || failed(readStages()) ||
-      failed(readUpdate()))
+  if (failed(readBuckets()) || failed(readInputs()) || failed(readBody()) || failed(readValues()) ||
+      failed(readStages()) || failed(readUpdate()))
     return failure();
   return std::move(result);
 }

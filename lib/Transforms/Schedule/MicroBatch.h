@@ -36,12 +36,22 @@ struct BucketArgument {
   int64_t bucket = 0, use = 0, offset = 0;
 };
 
+/// What a run is given: a value, or a parameter of a gather.
+struct RunOperand {
+  int64_t value = -1; ///< -1: `parameter`
+  BucketArgument parameter;
+};
+
 struct RunInfo {
   mlir::func::FuncOp segment;
   int64_t block = 0, stage = 0;
   Phase phase = Phase::F;
-  llvm::SmallVector<int64_t> inputs, results; ///< values
+  llvm::SmallVector<RunOperand> operands;
+  llvm::SmallVector<int64_t> inputs, results; ///< values; `inputs` are those of `operands`
+  /// Parameters that it reads where they are, and gradients that it adds to.
   llvm::SmallVector<BucketArgument> parameters, gradients;
+  /// Gradients whose sum on this rank is complete behind it, by bucket and use.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> completes;
   llvm::SmallVector<mlir::StringAttr> constants;
   int64_t temp = 0;
 };
@@ -68,6 +78,11 @@ struct BucketInfo {
   int64_t gradientSliceBytes() const { return slice * graph::elementBytes(gradientType()); }
 };
 
+/// A dist.gather: its bucket is whole from the `first` to the `last` run, of one stage.
+struct GatherInfo {
+  int64_t bucket = 0, stage = -1, first = -1, last = -1;
+};
+
 /// What a micro-batch contributes to a running statistic.
 struct StatisticInfo {
   int64_t value = 0; ///< value
@@ -83,6 +98,7 @@ struct MicroBatch {
   std::vector<ValueInfo> values;
   std::vector<RunInfo> runs;
   std::vector<BucketInfo> buckets;
+  std::vector<GatherInfo> gathers;
   int64_t stages = 1;
   llvm::SmallVector<std::pair<int64_t, int64_t>> stageBlocks; ///< half-open ranges
   int64_t loss = -1;                                          ///< value

@@ -45,7 +45,7 @@ private:
   // WriteSteps.cpp
   void declareState();
   void writeInput(const Step &step);
-  void writeRun(const Step &step);
+  llvm::LogicalResult writeRun(const Step &step);
   void writeTransfer(const Step &step);
   void writeGathers(int64_t run);
   exec::RefAttr valueRef(int64_t value, int64_t microBatch);
@@ -61,7 +61,7 @@ private:
   mlir::FlatSymbolRefAttr wholeGradient(BucketInfo &bucket, int64_t use, int64_t depth, int64_t index);
   /// Where a run on micro-batch `p` puts a bucket's gradient.
   mlir::FlatSymbolRefAttr runGradient(BucketInfo &bucket, int64_t use, int64_t p);
-  /// Continues the tree after the last run on `p` that writes the gradient.
+  /// Continues the tree when the rank's part of the gradient of `p` is complete.
   void finishGradient(int64_t bucket, int64_t use, int64_t p);
   void throttleReductions(const RunInfo &run, int64_t p);
 
@@ -108,6 +108,8 @@ private:
   llvm::SmallVector<BucketInfo *> trailing;
   llvm::SmallVector<mlir::Attribute> norms;    ///< records written so far
   llvm::SmallPtrSet<BucketInfo *, 8> finished; ///< with norm, and without clipping updated
+  /// Gradients (bucket, use) that runs have added to and whose sum is not taken yet: of which micro-batch.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> incomplete;
   /// The tree's stack of partial sums: their levels, by (bucket, use).
   llvm::DenseMap<std::pair<int64_t, int64_t>, llvm::SmallVector<int64_t>> trees;
 };

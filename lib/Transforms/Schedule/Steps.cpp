@@ -127,26 +127,26 @@ llvm::DenseMap<int64_t, int64_t> dsopt::countSlots(const MicroBatch &graph, Arra
 }
 
 SmallVector<Window> dsopt::listWindows(const MicroBatch &graph, ArrayRef<Step> steps, int64_t microBatches) {
-  // (bucket, block, forward, window) -> first and last run.
-  std::map<std::tuple<int64_t, int64_t, bool, int64_t>, std::pair<int64_t, int64_t>> spans;
+  std::map<int64_t, SmallVector<int64_t>> gathersOf; ///< by run that needs them
+  for (auto [id, gather] : llvm::enumerate(graph.gathers))
+    for (int64_t run = gather.first; run <= gather.last; ++run)
+      if (graph.runs[run].stage == gather.stage)
+        gathersOf[run].push_back(id);
+  // (gather, window) -> first and last run.
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> spans;
   int64_t position = 0;
   for (const Step &step : steps) {
     if (step.kind != Step::Run)
       continue;
-    const RunInfo &run = graph.runs[step.id];
-    for (const BucketArgument &argument : run.parameters) {
-      if (graph.buckets[argument.bucket].wholeParameters())
-        continue;
-      auto [it, fresh] = spans.try_emplace(
-          {argument.bucket, run.block, run.phase == Phase::F, step.microBatch / microBatches}, position,
-          position);
-      it->second.second = position;
-    }
+    if (auto gathers = gathersOf.find(step.id); gathers != gathersOf.end())
+      for (int64_t id : gathers->second)
+        spans.try_emplace({id, step.microBatch / microBatches}, position, position).first->second.second =
+            position;
     ++position;
   }
   SmallVector<Window> windows;
   for (auto &[key, span] : spans)
-    windows.push_back({std::get<0>(key), span.first, span.second});
+    windows.push_back({graph.gathers[key.first].bucket, span.first, span.second});
   llvm::sort(windows, [](const Window &a, const Window &b) {
     return std::tie(a.bucket, a.first, a.last) < std::tie(b.bucket, b.first, b.last);
   });

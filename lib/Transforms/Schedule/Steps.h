@@ -34,9 +34,8 @@ llvm::DenseMap<int64_t, int64_t> countSlots(const MicroBatch &graph, llvm::Array
 struct Window {
   int64_t bucket, first, last;
 };
-/// The windows of all sliced buckets by their first run. Each block's forward
-/// and backward have windows of `microBatches` each; windows of a bucket that
-/// overlap or follow without a run between are one.
+/// The windows of all gathers by their first run: a gather serves `microBatches` at once;
+/// windows of a bucket that overlap or follow without a run between are one.
 llvm::SmallVector<Window> listWindows(const MicroBatch &graph, llvm::ArrayRef<Step> steps,
                                       int64_t microBatches);
 

@@ -50,6 +50,7 @@ void PositionWriter::throttleReductions(const RunInfo &run, int64_t p) {
 }
 
 void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
+  incomplete.erase({id, use});
   BucketInfo &bucket = graph.buckets[id];
   int64_t index = batch.indexOf(p), shard = batch.shardOf(p);
   if (batch.local && index + 1 < batch.perShard())

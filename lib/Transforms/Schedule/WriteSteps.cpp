@@ -2,8 +2,6 @@
 
 #include "PositionWriter.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -98,15 +96,27 @@ void PositionWriter::writeGathers(int64_t run) {
   }
 }
 
-void PositionWriter::writeRun(const Step &step) {
+LogicalResult PositionWriter::writeRun(const Step &step) {
   RunInfo &run = graph.runs[step.id];
+  for (const BucketArgument &argument : run.gradients) {
+    auto [open, isNew] = incomplete.try_emplace({argument.bucket, argument.use}, step.microBatch);
+    if (!isNew && open->second != step.microBatch)
+      return run.segment.emitError("segment @")
+             << run.segment.getSymName() << " adds to the gradient of bucket @"
+             << graph.buckets[argument.bucket].name() << " on micro-batch " << step.microBatch
+             << " before that of micro-batch " << open->second << " is reduced";
+  }
   SmallVector<Attribute> refs;
-  for (int64_t value : run.inputs)
-    refs.push_back(valueRef(value, step.microBatch));
+  auto wholeRef = [&](const BucketArgument &argument) {
+    return out.ref(wholeParameters(graph.buckets[argument.bucket]), 0, argument.offset);
+  };
+  for (const RunOperand &operand : run.operands)
+    refs.push_back(operand.value < 0 ? wholeRef(operand.parameter)
+                                     : valueRef(operand.value, step.microBatch));
   for (int64_t value : run.results)
     refs.push_back(valueRef(value, step.microBatch));
   for (const BucketArgument &argument : run.parameters)
-    refs.push_back(out.ref(wholeParameters(graph.buckets[argument.bucket]), 0, argument.offset));
+    refs.push_back(wholeRef(argument));
   for (const BucketArgument &argument : run.gradients)
     refs.push_back(out.ref(runGradient(graph.buckets[argument.bucket], argument.use, step.microBatch), 0,
                            argument.offset));
@@ -121,6 +131,7 @@ void PositionWriter::writeRun(const Step &step) {
   bool accumulate = !run.gradients.empty() && batch.local && batch.indexOf(step.microBatch) > 0;
   runs.push_back(out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp,
                                  step.microBatch, accumulate, Stream::Compute));
+  return success();
 }
 
 LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
@@ -128,19 +139,19 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
   slots = countSlots(graph, steps);
   windows = listWindows(graph, steps, batch.gatherWindow);
   declareState();
-  // The last run of each micro-batch that writes a bucket's gradient, and the last
-  // of all that touch the bucket.
-  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last;
+  // The last step that touches each bucket.
   llvm::DenseMap<int64_t, int64_t> lastTouch;
   for (auto [i, step] : llvm::enumerate(steps)) {
     if (step.kind != Step::Run)
       continue;
-    for (const BucketArgument &argument : graph.runs[step.id].parameters)
+    const RunInfo &run = graph.runs[step.id];
+    for (const RunOperand &operand : run.operands)
+      if (operand.value < 0)
+        lastTouch[operand.parameter.bucket] = i;
+    for (const BucketArgument &argument : llvm::concat<const BucketArgument>(run.parameters, run.gradients))
       lastTouch[argument.bucket] = i;
-    for (const BucketArgument &argument : graph.runs[step.id].gradients) {
-      last[{argument.bucket, argument.use, step.microBatch}] = i;
-      lastTouch[argument.bucket] = i;
-    }
+    for (auto [bucket, use] : run.completes)
+      lastTouch[bucket] = i;
   }
   writeGathers(0);
   writeGathers(1);
@@ -154,13 +165,11 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
       writeTransfer(step);
       break;
     case Step::Run:
-      writeRun(step);
+      if (failed(writeRun(step)))
+        return failure();
       writeGathers(runs.size() + 1);
-      llvm::SmallDenseSet<std::pair<int64_t, int64_t>> finished;
-      for (const BucketArgument &argument : graph.runs[step.id].gradients)
-        if (last.at({argument.bucket, argument.use, step.microBatch}) == (int64_t)i &&
-            finished.insert({argument.bucket, argument.use}).second)
-          finishGradient(argument.bucket, argument.use, step.microBatch);
+      for (auto [bucket, use] : graph.runs[step.id].completes)
+        finishGradient(bucket, use, step.microBatch);
       SmallVector<BucketInfo *> complete;
       for (auto [id, bucket] : llvm::enumerate(graph.buckets))
         if (auto it = lastTouch.find(id); it != lastTouch.end() && it->second == (int64_t)i)

@@ -8,7 +8,7 @@ graph.state @b.grad.0 : tensor<2xf32> "grad" of @w block 0
 graph.state @n.grad.4 : tensor<4x2xbf16> "grad" of @w block 4
 graph.state @n.grad.5 : tensor<2xbf16> "grad" of @w block 4
 graph.state @n.grad.6 : tensor<5x6xbf16> "grad" of @w block 4
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 2
 
 func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
     attributes {graph.iterate = "rows", graph.range = array<i64: 2, 4>} {
@@ -27,10 +27,9 @@ func.func private @columns(%x: tensor<8x2xf32>) -> tensor<2xf32>
 // CHECK-SAME: %[[Y:.*]]: memref<8x2xf32> {exec.access = "write"},
 // CHECK-SAME: %[[W:.*]]: memref<4x2xf32> {exec.access = "read", exec.parameter = @w},
 // CHECK-SAME: %[[C:.*]]: memref<8x2xf32> {exec.access = "read", exec.constant = @const_0})
-// CHECK-SAME: dist.stage = 1 : i64, exec.flops = 144 : i64, exec.gathers = [@b0], exec.reduces = [], exec.segment, exec.temp_bytes = 64 : i64, graph.block = 0 : i64, graph.phase = "F"
+// CHECK-SAME: dist.stage = 1 : i64, exec.flops = 144 : i64, exec.segment, exec.temp_bytes = 64 : i64, graph.block = 0 : i64, graph.phase = "F"
 func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
     attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 1 : i64} {
-  dist.gather @b0
   %w = graph.read @w : tensor<4x2xf32>
   %again = graph.read @w : tensor<4x2xf32>
   %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
@@ -39,7 +38,6 @@ func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
   %0 = graph.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
   // CHECK: exec.launch @rows range 8 grain 1(%[[T]], %[[C]]) -> (%[[Y]])
   %1 = graph.kernel @rows(%0, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
-  dist.release @b0
   // CHECK-NEXT: return
   return %1 : tensor<8x2xf32>
 }
@@ -49,7 +47,7 @@ func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
 // CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = "read"}, %[[DY:.*]]: memref<8x2xf32> {exec.access = "read"},
 // CHECK-SAME: %[[GW:.*]]: memref<4x2xf32> {exec.access = "update", exec.gradient = @w.grad.0},
 // CHECK-SAME: %[[GB:.*]]: memref<2xf32> {exec.access = "update", exec.gradient = @b.grad.0})
-// CHECK-SAME: exec.gathers = [], exec.reduces = {{\[\[}}@b0, 0]], exec.segment, exec.temp_bytes = 64 : i64
+// CHECK-SAME: exec.segment, exec.temp_bytes = 64 : i64
 func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
     attributes {graph.block = 0 : i64, graph.phase = "W"} {
   %x3 = graph.reshape %x : (tensor<8x4xf32>) -> tensor<1x8x4xf32>
@@ -66,7 +64,6 @@ func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
   %db = graph.kernel @columns(%dy) : (tensor<8x2xf32>) -> tensor<2xf32>
   // CHECK: exec.accumulate %[[T]] -> %[[GB]]
   graph.accumulate @b.grad.0, %db : tensor<2xf32>
-  dist.reduce @b0 use 0
   return
 }
 

@@ -1,39 +1,16 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -verify-dist
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
-  // expected-error@+1 {{is never released}}
-  dist.gather @b0
-  return
-}
-
-// -----
-
-graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-// expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
-  // expected-error@+1 {{reads @w while @b0 is not gathered}}
-  %w = graph.read @w : tensor<64xf32>
-  return %w : tensor<64xf32>
-}
-
-// -----
-
-graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 // expected-note@+1 {{the other is here}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
 // expected-error@+1 {{holds @w, which lies in another too}}
 dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-
 // -----
 
 // expected-error@+1 {{has no pipeline stage, expected the attribute dist.stage}}
 func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F"} {
   return
 }
-
 // -----
 
 // expected-error@+1 {{is on stage 2, expected 0 or 1: stages are runs of blocks}}
@@ -43,11 +20,268 @@ func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "
 
 // -----
 
+// expected-error@+1 {{is on stage 1, expected the stage of its block's other phases, 0}}
+func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 1 : i64} {
+  return
+}
+// expected-note@+1 {{the other phase is here}}
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  // expected-error@+1 {{reads @w, which no bucket holds}}
+  %w = graph.read @w : tensor<64xf32>
+  return %w : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  // expected-error@+1 {{reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather as an argument}}
+  %w = graph.read @w : tensor<64xf32>
+  return %w : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  // expected-error@+1 {{is in block 0, which its bucket does not list}}
+  %w = graph.read @w : tensor<64xf32>
+  return %w : tensor<64xf32>
+}
+
+// -----
+
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-// expected-error@+1 {{accumulates @w.grad.0, which is never reduced}}
-func.func private @block0.F(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{is never released}}
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  // expected-note@+1 {{the first release is here}}
+  dist.release %w : tensor<64xf32>
+  // expected-error@+1 {{releases @b0 a second time}}
+  dist.release %w : tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{gathers what is whole on every rank}}
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  dist.release %w : tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-note@+1 {{the gather is here}}
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  dist.release %w : tensor<64xf32>
+  // expected-error@+1 {{uses a value of a gather behind its release}}
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-note@+1 {{the gather is here}}
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  // expected-error@+1 {{uses a value of a gather outside of a run}}
+  %z = graph.neg %w : (tensor<64xf32>) -> tensor<64xf32>
+  dist.release %w : tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  // expected-error@+1 {{takes values of @b0, which does not list block 0}}
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  dist.release %w : tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func private @block1.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = "F", dist.stage = 1 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{serves stages 1 and 0, expected one: each stage gathers for itself}}
+  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  %z = graph.run @block1.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  dist.release %w : tensor<64xf32>
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{adds to @w.grad.0, which is never reduced}}
+  graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{takes @w.grad.0, which no run before it adds to}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+  graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
+  graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+  // expected-note@+1 {{the reduction is here}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+  // expected-error@+1 {{adds to @w.grad.0 behind its reduction}}
+  graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+  return %x : tensor<64xf32>
+}
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+  return %x : tensor<64xf32>
+}
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+  graph.accumulate @w.grad.0, %x : tensor<64xf32>
+  return
+}
+func.func @micro_batch(%x: tensor<64xf32>) {
+  // expected-error@+1 {{adds to @w.grad.0, the gradient of what no bucket holds}}
+  graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return
 }

@@ -21,3 +21,155 @@ module attributes {dsopt.options = {dp = 2 : i64, micro_batches = 2 : i64}} {
     return %0, %1 : tensor<f32>, tensor<3xf32>
   }
 }
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    dist.release %w : tensor<64xf32>
+    // expected-error @below {{adds to the gradient of bucket @b0, which no dist.reduce adds over its 2 ranks}}
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    dist.release %w : tensor<64xf32>
+    // expected-error @below {{of @b0 comes before a run that adds to the gradient}}
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    dist.release %w : tensor<64xf32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    // expected-error @below {{of @b0 comes a second time}}
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    // expected-error @below {{is never released}}
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    // expected-note @below {{the gather is here}}
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    dist.release %w : tensor<64xf32>
+    // expected-error @below {{uses a value of a gather behind its release}}
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  // expected-note @below {{the bucket is here}}
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<64xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    // expected-error @below {{segment @block0.F reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather}}
+    %loss = graph.run @block0.F(%x) : (tensor<64xf32>) -> tensor<f32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    // expected-error @below {{gathers what is whole on every rank}}
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    dist.release %w : tensor<64xf32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+    %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
+    dist.release %w : tensor<64xf32>
+    // expected-error @below {{expected graph.run and dist's collectives only}}
+    %c = graph.constant dense<0.0> : tensor<f32>
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return %loss : tensor<f32>
+  }
+}

@@ -20,6 +20,7 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
       -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}, tensor<1x2xf32> {graph.statistic = @var, graph.momentum = 0.5 : f64}) {
     %loss, %m, %v = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> (tensor<f32>, tensor<3xf32>, tensor<1x2xf32>)
     graph.run @block0.W(%m) : (tensor<3xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
     return %loss, %m, %v : tensor<f32>, tensor<3xf32>, tensor<1x2xf32>
   }
   func.func @update(%s: tensor<16xf32>) {

@@ -1,6 +1,6 @@
-// RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE1
-// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE3
-// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = "update"/128xbf16> {exec.access = "update"/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE1
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE3
+// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g;s/as f32/as bf16/;/^!SLICED/d;s/^!WHOLE//' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = "update"/128xbf16> {exec.access = "update"/g' %s | dsopt-opt -build-programs -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
 
 // Blocks 0 and 2 share @t; block 2 also reads what block 0 computes, two stages
 // below, so that it hops through stage 1, and its gradient hops back.
@@ -21,9 +21,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   graph.state @t.grad.0 : tensor<128xf32> "grad" of @t block 0
   graph.state @t.grad.1 : tensor<128xf32> "grad" of @t block 2
   dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+!WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
+!SLICED  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
   func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
+!WHOLE  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
+!SLICED  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
   func.func private @block2.B(memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}, memref<4xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "update", exec.gradient = @t.grad.1}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
   func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
   func.func private @block0.W(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @t.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
@@ -31,12 +33,20 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
-    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+!WHOLE    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+!SLICED    %t0 = dist.gather @tied.t [@t] over ["dp"] : tensor<128xf32>
+!SLICED    %h0 = graph.run @block0.F(%x, %t0) : (tensor<4xf32>, tensor<128xf32>) -> tensor<4xf32>
+!SLICED    dist.release %t0 : tensor<128xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
-    %loss = graph.run @block2.F(%h0, %h1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+!WHOLE    %loss = graph.run @block2.F(%h0, %h1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+!SLICED    %t2 = dist.gather @tied.t [@t] over ["dp"] : tensor<128xf32>
+!SLICED    %loss = graph.run @block2.F(%h0, %h1, %t2) : (tensor<4xf32>, tensor<4xf32>, tensor<128xf32>) -> tensor<f32>
+!SLICED    dist.release %t2 : tensor<128xf32>
     %g0, %g1 = graph.run @block2.B(%seed) : (tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
+    dist.reduce @tied.t use 1 of [@t.grad.1] over ["dp"] as f32
     %g2 = graph.run @block1.B(%g1) : (tensor<4xf32>) -> tensor<4xf32>
     graph.run @block0.W(%g0, %g2) : (tensor<4xf32>, tensor<4xf32>) -> ()
+    dist.reduce @tied.t use 0 of [@t.grad.0] over ["dp"] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

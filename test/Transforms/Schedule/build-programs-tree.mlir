@@ -18,6 +18,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %loss = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<f32>
     graph.run @block0.W(%x, %seed) : (tensor<4xf32>, tensor<f32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

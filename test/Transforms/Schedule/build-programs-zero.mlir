@@ -1,14 +1,14 @@
-// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE3
-// RUN: sed -e 's/ZERO/2/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE2
-// RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE1
-// RUN: sed -e 's/ZERO/0/g' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE0
-// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs=gather-window=2 | FileCheck %s --check-prefix=WINDOW
-// RUN: sed -e 's/ZERO/1/g;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -build-programs | FileCheck %s --check-prefix=CLIP
-// RUN: sed -e 's/ZERO/3/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
-// RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE3
+// RUN: sed -e 's/ZERO/2/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE2
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE1
+// RUN: sed -e 's/ZERO/0/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs | FileCheck %s --check-prefixes=CHECK,STAGE0
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs=gather-window=2 | FileCheck %s --check-prefix=WINDOW
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -build-programs | FileCheck %s --check-prefix=CLIP
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -dedupe-segments -plan-memory -verify-exec -o /dev/null
 
-// Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices
-// decides what is gathered: nothing is said of waits, which follow.
+// Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices is gathered: lines
+// with !SLICED are for that, those with !WHOLE for the other stages.
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
@@ -16,20 +16,34 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   graph.state @w1.grad.0 : tensor<10x10xf32> "grad" of @w1 block 1
   dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
   dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
-  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
+!WHOLE  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
+!SLICED  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
+!WHOLE  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
+!SLICED  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
+!WHOLE  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
+!SLICED  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
   func.func private @block1.W(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w1.grad.0}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "W"}
   func.func private @block0.W(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w0.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
   func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
   func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
-    %h = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> tensor<4x10xf32>
-    %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
-    %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
+!WHOLE    %h = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> tensor<4x10xf32>
+!SLICED    %block0F = dist.gather @b0 [@w0] over ["dp"] : tensor<10x10xf32>
+!SLICED    %h = graph.run @block0.F(%x, %block0F) : (tensor<4x10xf32>, tensor<10x10xf32>) -> tensor<4x10xf32>
+!SLICED    dist.release %block0F : tensor<10x10xf32>
+!WHOLE    %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
+!SLICED    %block1F = dist.gather @b1 [@w1] over ["dp"] : tensor<10x10xf32>
+!SLICED    %loss = graph.run @block1.F(%h, %block1F) : (tensor<4x10xf32>, tensor<10x10xf32>) -> tensor<f32>
+!SLICED    dist.release %block1F : tensor<10x10xf32>
+!WHOLE    %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
+!SLICED    %block1B = dist.gather @b1 [@w1] over ["dp"] : tensor<10x10xf32>
+!SLICED    %dh = graph.run @block1.B(%seed, %block1B) : (tensor<f32>, tensor<10x10xf32>) -> tensor<4x10xf32>
+!SLICED    dist.release %block1B : tensor<10x10xf32>
     graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
+    dist.reduce @b1 use 0 of [@w1.grad.0] over ["dp"] as f32
     graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w0.grad.0] over ["dp"] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {
@@ -54,7 +68,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE3: exec.schedule
 // STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 0 on comm
 // STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 1 on comm
-// STAGE3: %[[F00:.*]] = exec.run @block0.F {{.*}}<@b0.full>] micro_batch 0
+// STAGE3: %[[F00:.*]] = exec.run @block0.F {{.*}}<@b0.full>, {{.*}} micro_batch 0
 // STAGE3: exec.wait %[[F00]] on comm
 // STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 2 on comm
 // STAGE3: exec.run @block1.F {{.*}} micro_batch 0

@@ -66,24 +66,58 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
     }
     /// Whether it is a shared parameter's bucket.
     bool isTied() { return getBlocks().size() > 1; }
+    /// Whether a rank holds a slice of the parameters alone, so that blocks read what a gather yields.
+    bool isSliced() { return getZero() == 3 && getRanks() > 1; }
   }];
 }
 
-def Dist_GatherOp : Dist_Op<"gather", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "makes a bucket's parameters whole on this rank until its release";
-  let arguments = (ins FlatSymbolRefAttr:$bucket);
-  let assemblyFormat = "$bucket attr-dict";
+/// `axes` are those of the grid whose ranks take part: `dp` so far.
+class Dist_Collective<string mnemonic, list<Trait> traits = []>
+    : Dist_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def Dist_GatherOp : Dist_Collective<"gather"> {
+  let summary = "yields a bucket's parameters whole: an all-gather of the ranks' slices";
+  let description = [{
+    Stands among the runs of a micro-batch. `parameters` lie in the bucket; the values are
+    theirs, and end with the `dist.release` that takes them all. The collective runs before the
+    next run behind it, for each window of micro-batches once.
+
+    ```mlir
+    %w, %b = dist.gather @b0 [@w, @b] over ["dp"] : tensor<64x32xf32>, tensor<64xf32>
+    %y = graph.run @block0.F(%x, %w, %b) : ...
+    dist.release %w, %b : tensor<64x32xf32>, tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$values);
+  let assemblyFormat = "$bucket $parameters `over` $axes attr-dict `:` type($values)";
+  let hasVerifier = 1;
 }
-def Dist_ReleaseOp : Dist_Op<"release", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "ends a gather: the whole parameters may be overwritten";
-  let arguments = (ins FlatSymbolRefAttr:$bucket);
-  let assemblyFormat = "$bucket attr-dict";
+def Dist_ReleaseOp : Dist_Op<"release"> {
+  let summary = "ends a gather: its values' bytes may be overwritten";
+  let arguments = (ins Variadic<AnyStaticShapeTensor>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    GatherOp getGather() { return getValues().front().getDefiningOp<GatherOp>(); }
+  }];
 }
-def Dist_ReduceOp : Dist_Op<"reduce", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dist_ReduceOp : Dist_Collective<"reduce"> {
   let summary = "adds a bucket's whole gradient over the ranks, each slice at its owner";
-  let description = [{`use` is the index of this block in the bucket's `blocks`.}];
-  let arguments = (ins FlatSymbolRefAttr:$bucket, I64Attr:$use);
-  let assemblyFormat = "$bucket `use` $use attr-dict";
+  let description = [{
+    Stands among the runs of a micro-batch, behind the last one that adds to `gradients`, the
+    states of one use of the bucket: `use` is the index of their block in the bucket's `blocks`.
+    `type` is what they travel as. The sums follow the canonical tree.
+
+    ```mlir
+    graph.run @block0.W(%dy, %x) : ...
+    dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, I64Attr:$use, FlatSymbolRefArrayAttr:$gradients,
+                       StrArrayAttr:$axes, TypeAttr:$type);
+  let assemblyFormat = "$bucket `use` $use `of` $gradients `over` $axes `as` $type attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // DSOPT_DIALECT_DIST_DISTOPS

@@ -51,18 +51,21 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
 def PlaceCollectives : Pass<"place-collectives", "::mlir::ModuleOp"> {
   let summary = "gather what a block reads, release it, reduce its gradients";
   let description = [{
-    Input: `dist.bucket`s and block functions. Output: each function starts with a
-    `dist.gather` of every bucket that it reads, in order of the first read, and
-    ends with a `dist.reduce` of every bucket whose gradient it accumulates and
-    the matching `dist.release`s.
+    Input: `dist.bucket`s, block functions and the functions that run them. Output: parameters of
+    which a rank holds a slice are no longer read in blocks. They are arguments behind the others,
+    and each run gets them from a `dist.gather` in front of it, with the `dist.release` behind.
+    What several ranks add up is taken by a `dist.reduce` behind the last run that adds to it, one
+    for each use of a bucket. What is whole on every rank needs neither.
 
     ```mlir
-    func.func private @block0.W(%x: tensor<8x64xf32>, %dy: tensor<8x10xf32>) {
-      %dw = graph.matmul %x, %dy {transpose_a} : ...
-      graph.accumulate @w.grad.0, %dw : tensor<64x10xf32>
-      dist.reduce @b0 use 0           // new
-      return
-    }
+    %y = graph.run @block0.F(%x) : (tensor<4x8xf32>) -> tensor<4x10xf32>
+    graph.run @block0.W(%x, %dy) : ...
+    // becomes
+    %w = dist.gather @b0 [@w] over ["dp"] : tensor<8x10xf32>
+    %y = graph.run @block0.F(%x, %w) : (tensor<4x8xf32>, tensor<8x10xf32>) -> tensor<4x10xf32>
+    dist.release %w : tensor<8x10xf32>
+    graph.run @block0.W(%x, %dy) : ...
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
     ```
   }];
   let dependentDialects = ["::dsopt::dist::DistDialect"];
@@ -71,9 +74,10 @@ def PlaceCollectives : Pass<"place-collectives", "::mlir::ModuleOp"> {
 def VerifyDist : Pass<"verify-dist", "::mlir::ModuleOp"> {
   let summary = "what holds after stage 4";
   let description = [{
-    Every block function has a stage, stages ascend with blocks; every parameter
-    that a block reads lies in exactly one bucket that lists the block; every
-    gather has a release in its function; every accumulated gradient is reduced.
+    Every block function has a stage, stages ascend with blocks; every parameter that a block
+    reads or is given lies in exactly one bucket, which lists the block; what ranks hold slices of
+    comes from a gather, which serves runs of one stage up to its one release; every gradient that
+    several ranks add up is reduced once, behind the last run that adds to it.
   }];
 }
 

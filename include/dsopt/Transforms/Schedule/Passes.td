@@ -11,16 +11,16 @@ def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
     Input: segments (functions of memrefs with `exec.segment`, their arguments
     marked with `exec.access`, `exec.parameter`, `exec.gradient`,
     `exec.constant`) with `dist.stage`, `@micro_batch` that calls them with
-    `graph.run`, `dist.bucket`s, and `@update`. Output: one `exec.program` a
+    `graph.run` and has the collectives among its runs, `dist.bucket`s, and `@update`. Output: one `exec.program` a
     stage with its buffers (not yet placed) and its whole schedule; the module
     attribute `exec.inputs` keeps the graph's inputs; `@micro_batch` and
     `@update` are gone.
 
     The order of block phases is that of the named schedule (see
     PipelineOrder.h: GPipe, Huang et al. 2019; 1F1B, Narayanan et al. 2019).
-    Everything else follows from it: values hop between neighbouring stages,
-    buckets of ZeRO stage 3 are gathered one run ahead for each window of
-    micro-batches, gradients are added along the canonical tree, shared
+    Everything else follows from it: values hop between neighbouring stages, each
+    `dist.gather` is done for a window of micro-batches, one run ahead, and kept to
+    its release; each `dist.reduce` ends the canonical tree of its gradient, shared
     parameters are added and updated at their owner, all ranks agree, updates
     run. Results of `@micro_batch` behind the loss are contributions to running
     statistics: they are kept for all micro-batches, gathered over the data-parallel
