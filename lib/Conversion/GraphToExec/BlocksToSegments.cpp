@@ -102,6 +102,7 @@ private:
   LogicalResult collectResults(func::ReturnOp ret);
   LogicalResult placeValues();
   LogicalResult checkTypes(Operation &op);
+  LogicalResult checkLayouts(Operation &op);
   graph::AccumulateOp fusedAccumulation(Value value);
   /// The element type of the accumulator.
   Type gradientType(graph::AccumulateOp accumulate) {
@@ -206,7 +207,7 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       .Case<graph::ReadOp, graph::AccumulateOp, graph::ReshapeOp, graph::ConstantOp, func::ReturnOp>(
           [](auto) { return success(); })
       .Case<graph::TransposeOp, graph::SliceOp, graph::ConcatOp>([&](auto) -> LogicalResult {
-        if (!op.hasAttr(graph::kViewAttr))
+        if (graph::viewOf(&op) == graph::View::None)
           return op.emitOpError("is in a block and no view, expected it in a kernel");
         return success();
       })
@@ -269,6 +270,26 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       .Default([](Operation *other) {
         return other->emitOpError("is in a block, expected kernels, routines, reads and accumulations");
       });
+}
+
+/// What an operation reads and writes lies as it can take it, and a value is written to one place.
+LogicalResult SegmentBuilder::checkLayouts(Operation &op) {
+  for (OpOperand &operand : op.getOpOperands()) {
+    std::optional<graph::Layout> layout = graph::locate(operand.get()).layout;
+    if (!layout || !graph::canRead(operand, *layout))
+      return op.emitOpError("takes operand ")
+             << operand.getOperandNumber() << " through views under strides that it cannot read";
+  }
+  for (OpResult result : op.getResults()) {
+    auto writes = llvm::count_if(result.getUsers(), [](Operation *user) { return graph::isWriteView(user); });
+    std::optional<graph::Layout> layout = graph::locate(result).layout;
+    if (writes > 1 || !layout || !graph::canWrite(result, *layout))
+      return op.emitOpError("gives result ")
+             << result.getResultNumber()
+             << (writes > 1 ? " to several write views, expected one"
+                            : " to a write view under strides that it cannot write");
+  }
+  return success();
 }
 
 /// Bytes of scratch that a routine needs for all threads.
@@ -334,6 +355,8 @@ LogicalResult SegmentBuilder::placeValues() {
       return failure();
     if (graph::isReadView(&op) || graph::isWriteView(&op))
       continue;
+    if (failed(checkLayouts(op)))
+      return failure();
     for (Value operand : op.getOperands())
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
@@ -378,7 +401,7 @@ Value SegmentBuilder::viewAs(Location loc, Value memref, MemRefType type) {
 Value SegmentBuilder::home(Value value) {
   if (Value known = homes.lookup(value))
     return known;
-  auto [root, layout] = graph::locate(value);
+  auto [root, layout] = graph::locate(value); // checkLayouts has seen that there is one
   Value memref;
   if (auto it = argumentOf.find(root); it != argumentOf.end())
     memref = argument(it->second);
@@ -388,9 +411,9 @@ Value SegmentBuilder::home(Value value) {
     memref = homes[root] =
         exec::TempOp::create(builder, value.getLoc(), toMemRef(root.getType()), offsets.lookup(root));
   MemRefType type = toMemRef(value.getType());
-  if (!layout.isContiguous())
+  if (!layout->isContiguous())
     type = MemRefType::get(type.getShape(), type.getElementType(),
-                           StridedLayoutAttr::get(type.getContext(), layout.offset, layout.strides));
+                           StridedLayoutAttr::get(type.getContext(), layout->offset, layout->strides));
   return homes[value] = viewAs(value.getLoc(), memref, type);
 }
 

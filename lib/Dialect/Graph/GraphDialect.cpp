@@ -2,12 +2,22 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace dsopt::graph;
 
 #include "dsopt/Dialect/Graph/GraphDialect.cpp.inc"
+#include "dsopt/Dialect/Graph/GraphEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Graph/GraphAttrs.cpp.inc"
 
 void GraphDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dsopt/Dialect/Graph/GraphAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphOps.cpp.inc"

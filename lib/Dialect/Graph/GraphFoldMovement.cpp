@@ -72,9 +72,11 @@ static int64_t dot(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
 //===----------------------------------------------------------------------===//
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getView() != View::None)
+    return {};
   if (getInput().getType() == getType())
     return getInput();
-  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
+  if (auto inner = getInput().getDefiningOp<ReshapeOp>(); inner && inner.getView() == View::None) {
     if (inner.getInput().getType() == getType())
       return inner.getInput();
     getInputMutable().assign(inner.getInput());
@@ -100,12 +102,14 @@ OpFoldResult ExpandOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
+  if (getView() != View::None)
+    return {};
   bool identity = true;
   for (auto [i, from] : llvm::enumerate(getPerm()))
     identity = identity && (int64_t)i == from;
   if (identity)
     return getInput();
-  if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
+  if (auto inner = getInput().getDefiningOp<TransposeOp>(); inner && inner.getView() == View::None) {
     SmallVector<int64_t> perm;
     for (int64_t from : getPerm())
       perm.push_back(inner.getPerm()[from]);
@@ -123,6 +127,8 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
+  if (getView() != View::None)
+    return {};
   // A slice of equal shape may still reverse.
   if (getInput().getType() == getType() &&
       llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }))
@@ -158,6 +164,8 @@ OpFoldResult SliceGradOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
+  if (getView() != View::None)
+    return {};
   if (getInputs().size() == 1)
     return getInputs().front();
   auto type = cast<RankedTensorType>(getType());

@@ -9,13 +9,43 @@ using namespace mlir;
 
 namespace dsopt::graph {
 
-static StringRef viewKind(Operation *op) {
-  auto attr = op ? op->getAttrOfType<StringAttr>(kViewAttr) : StringAttr();
-  return attr ? attr.getValue() : StringRef();
+View viewOf(Operation *op) {
+  if (!op)
+    return View::None;
+  return TypeSwitch<Operation *, View>(op)
+      .Case<ReshapeOp, TransposeOp, SliceOp, ConcatOp>([](auto movement) { return movement.getView(); })
+      .Default([](Operation *) { return View::None; });
 }
-bool isWriteView(Operation *op) { return viewKind(op) == "write"; }
+void setView(Operation *movement, View kind) {
+  TypeSwitch<Operation *>(movement).Case<ReshapeOp, TransposeOp, SliceOp, ConcatOp>(
+      [&](auto op) { op.setView(kind); });
+}
+bool isWriteView(Operation *op) { return viewOf(op) == View::Write; }
 bool isReadView(Operation *op) {
-  return viewKind(op) == "read" || (isa_and_nonnull<ReshapeOp>(op) && !isWriteView(op));
+  return viewOf(op) == View::Read || (isa_and_nonnull<ReshapeOp>(op) && !isWriteView(op));
+}
+
+bool canRead(OpOperand &operand, const Layout &layout) {
+  Operation *op = operand.getOwner();
+  if (isa<MatMulOp>(op))
+    return layout.isMatrix();
+  Value value = operand.get();
+  if (auto attention = dyn_cast<AttentionOp>(op); attention && value != attention.getMask())
+    return layout.hasContiguousRows();
+  if (auto attention = dyn_cast<AttentionGradOp>(op);
+      attention && value != attention.getMask() && value != attention.getLse())
+    return layout.hasContiguousRows();
+  return layout.isContiguous();
+}
+
+bool canWrite(Value value, const Layout &layout) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<MatMulOp>(op))
+    return layout.isMatrix();
+  auto attention = dyn_cast_or_null<AttentionOp>(op);
+  if ((attention && value == attention.getResult()) || isa_and_nonnull<AttentionGradOp>(op))
+    return layout.hasContiguousRows();
+  return layout.isContiguous();
 }
 
 Layout Layout::contiguous(ArrayRef<int64_t> shape) {
@@ -138,28 +168,30 @@ Value storageOf(Value value) {
   return value;
 }
 
+/// The operand of a write view that a value is; others may read the value where it is written.
+static OpOperand *writtenBy(Value value) {
+  for (OpOperand &use : value.getUses())
+    if (isWriteView(use.getOwner()))
+      return &use;
+  return nullptr;
+}
+
 Place locate(Value value) {
   Value root = storageOf(value);
-  // Where the bytes at the end of the "write" views are.
+  // Where the bytes at the end of the write views are.
   SmallVector<OpOperand *> writes;
-  for (Value next = root; next.hasOneUse() && isWriteView(*next.user_begin()); next = root) {
-    writes.push_back(&*next.use_begin());
-    root = writes.back()->getOwner()->getResult(0);
+  while (OpOperand *write = writtenBy(root)) {
+    writes.push_back(write);
+    root = write->getOwner()->getResult(0);
   }
-  Layout layout = Layout::contiguous(tensorType(root).getShape());
-  for (OpOperand *write : llvm::reverse(writes)) {
-    std::optional<Layout> inner = operandLayout(*write, layout);
-    assert(inner && "a view without a layout");
-    layout = *inner;
-  }
+  std::optional<Layout> layout = Layout::contiguous(tensorType(root).getShape());
+  for (OpOperand *write : llvm::reverse(writes))
+    layout = layout ? operandLayout(*write, *layout) : std::nullopt;
   SmallVector<Operation *> reads;
   for (; isReadView(value.getDefiningOp()); value = value.getDefiningOp()->getOperand(0))
     reads.push_back(value.getDefiningOp());
-  for (Operation *read : llvm::reverse(reads)) {
-    std::optional<Layout> inner = resultLayout(read, layout);
-    assert(inner && "a view without a layout");
-    layout = *inner;
-  }
+  for (Operation *read : llvm::reverse(reads))
+    layout = layout ? resultLayout(read, *layout) : std::nullopt;
   return {root, layout};
 }
 

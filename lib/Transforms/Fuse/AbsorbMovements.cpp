@@ -26,27 +26,9 @@ bool sameGroup(Operation *a, Operation *b) {
          a->getAttr(graph::kPhaseAttr) == b->getAttr(graph::kPhaseAttr);
 }
 
-/// Whether a routine reads an operand under this layout.
-bool canRead(OpOperand &operand, const Layout &layout) {
-  Operation *op = operand.getOwner();
-  if (isa<graph::MatMulOp>(op))
-    return layout.isMatrix();
-  Value value = operand.get();
-  if (auto attention = dyn_cast<graph::AttentionOp>(op))
-    return value != attention.getMask() && layout.hasContiguousRows();
-  if (auto attention = dyn_cast<graph::AttentionGradOp>(op))
-    return value != attention.getMask() && value != attention.getLse() && layout.hasContiguousRows();
-  return false;
-}
-
-/// Whether the routine that makes a value can write it under this layout.
-bool canWrite(Value value, const Layout &layout) {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<graph::MatMulOp>(op))
-    return layout.isMatrix();
-  if (auto attention = dyn_cast_or_null<graph::AttentionOp>(op))
-    return value == attention.getResult() && layout.hasContiguousRows();
-  return isa_and_nonnull<graph::AttentionGradOp>(op) && layout.hasContiguousRows();
+/// Routines read and write under strides.
+bool isRoutine(Operation *op) {
+  return isa_and_nonnull<graph::MatMulOp, graph::AttentionOp, graph::AttentionGradOp>(op);
 }
 
 struct AbsorbMovements : impl::AbsorbMovementsBase<AbsorbMovements> {
@@ -69,9 +51,6 @@ private:
   void markReads(Block &body);
   void markWrites(Operation *last);
   bool collectWrites(Operation *movement, const Layout &layout, SmallVectorImpl<Operation *> &marked);
-  void mark(Operation *op, StringRef kind) {
-    op->setAttr(graph::kViewAttr, StringAttr::get(&getContext(), kind));
-  }
 };
 } // namespace
 
@@ -158,7 +137,7 @@ void AbsorbMovements::markReads(Block &body) {
       return false;
     layouts[op] = *layout;
     return llvm::all_of(op->getUses(), [&](OpOperand &use) {
-      return views.contains(use.getOwner()) || canRead(use, *layout);
+      return views.contains(use.getOwner()) || (isRoutine(use.getOwner()) && graph::canRead(use, *layout));
     });
   };
   for (bool changed = true; changed;) {
@@ -171,7 +150,7 @@ void AbsorbMovements::markReads(Block &body) {
   }
   for (Operation *op : views)
     if (!isa<graph::ReshapeOp>(op))
-      mark(op, "read");
+      graph::setView(op, graph::View::Read);
 }
 
 /// The movements from routines' results to a movement whose result has this layout; false where
@@ -179,7 +158,7 @@ void AbsorbMovements::markReads(Block &body) {
 bool AbsorbMovements::collectWrites(Operation *movement, const Layout &layout,
                                     SmallVectorImpl<Operation *> &marked) {
   if (!isa<graph::ReshapeOp, graph::TransposeOp, graph::ConcatOp>(movement) ||
-      movement->hasAttr(graph::kViewAttr))
+      graph::viewOf(movement) != graph::View::None)
     return false;
   marked.push_back(movement);
   return llvm::all_of(movement->getOpOperands(), [&](OpOperand &operand) {
@@ -191,10 +170,11 @@ bool AbsorbMovements::collectWrites(Operation *movement, const Layout &layout,
     if (!inner)
       return false;
     // A routine's transposed result may be read by routines as well: as the inverse of what is written.
-    if (canWrite(value, *inner))
+    if (isRoutine(producer) && graph::canWrite(value, *inner))
       return value.hasOneUse() || (isa<graph::TransposeOp>(movement) && marked.size() == 1 &&
                                    llvm::all_of(value.getUses(), [&](OpOperand &use) {
-                                     return use.getOwner() == movement || canRead(use, *inner);
+                                     return use.getOwner() == movement ||
+                                            (isRoutine(use.getOwner()) && graph::canRead(use, *inner));
                                    }));
     return value.hasOneUse() && collectWrites(producer, *inner, marked);
   });
@@ -206,7 +186,7 @@ void AbsorbMovements::markWrites(Operation *last) {
       !collectWrites(last, Layout::contiguous(typeOf(last->getResult(0)).getShape()), marked))
     return;
   for (Operation *op : marked)
-    mark(op, "write");
+    graph::setView(op, graph::View::Write);
   auto transpose = dyn_cast<graph::TransposeOp>(last);
   if (!transpose || transpose.getInput().hasOneUse())
     return;
@@ -218,7 +198,7 @@ void AbsorbMovements::markWrites(Operation *last) {
   auto back = graph::TransposeOp::create(builder, last->getLoc(), transpose.getResult(),
                                          builder.getDenseI64ArrayAttr(inverse));
   back->setDiscardableAttrs(last->getDiscardableAttrDictionary());
-  mark(back, "read");
+  graph::setView(back, graph::View::Read);
   transpose.getInput().replaceUsesWithIf(back.getResult(),
                                          [&](OpOperand &use) { return use.getOwner() != last; });
 }

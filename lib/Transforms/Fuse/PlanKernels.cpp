@@ -44,7 +44,8 @@ void dsopt::collectBoundary(ArrayRef<Operation *> ops, SmallVectorImpl<Value> &i
 
 namespace {
 FusionKind kindOf(Operation *op) {
-  return op->hasAttr(graph::kViewAttr) ? FusionKind::View : cast<LowerableOpInterface>(op).getFusionKind();
+  return graph::viewOf(op) != graph::View::None ? FusionKind::View
+                                                : cast<LowerableOpInterface>(op).getFusionKind();
 }
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 int64_t product(ArrayRef<int64_t> sizes) {

@@ -7,9 +7,9 @@
 // CHECK-SAME: exec.flops = 6400 : i64
 func.func private @block0.F(%qkv: tensor<2x5x3x4x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
     attributes {graph.block = 3 : i64, graph.phase = "F"} {
-  %t = graph.transpose %qkv {perm = array<i64: 2, 0, 3, 1, 4>, graph.view = "read"} : (tensor<2x5x3x4x16xf32>) -> tensor<3x2x4x5x16xf32>
-  %q1 = graph.slice %t {starts = array<i64: 0, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, graph.view = "read"} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
-  %k1 = graph.slice %t {starts = array<i64: 1, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, graph.view = "read"} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
+  %t = graph.transpose %qkv {perm = array<i64: 2, 0, 3, 1, 4>, view = #graph.view<read>} : (tensor<2x5x3x4x16xf32>) -> tensor<3x2x4x5x16xf32>
+  %q1 = graph.slice %t {starts = array<i64: 0, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, view = #graph.view<read>} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
+  %k1 = graph.slice %t {starts = array<i64: 1, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, view = #graph.view<read>} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
   %q = graph.reshape %q1 : (tensor<1x2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
   %k = graph.reshape %k1 : (tensor<1x2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
   // CHECK: %[[WORK:.*]] = exec.temp at 0 : memref<[[BYTES:.*]]xi8>

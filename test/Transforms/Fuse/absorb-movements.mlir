@@ -5,9 +5,9 @@
 // CHECK-LABEL: func.func @heads
 func.func @heads(%x: tensor<4x16x3x2x8xf32>, %w: tensor<16x16xf32>, %g: tensor<4x2x16x8xf32>)
     -> (tensor<64x16xf32>, tensor<4x16x3x2x8xf32>) {
-  // CHECK: graph.transpose %{{.*}} {graph.view = "read", perm = array<i64: 2, 0, 3, 1, 4>}
+  // CHECK: graph.transpose %{{.*}} {perm = array<i64: 2, 0, 3, 1, 4>, view = #graph.view<read>}
   %t = graph.transpose %x {perm = array<i64: 2, 0, 3, 1, 4>} : (tensor<4x16x3x2x8xf32>) -> tensor<3x4x2x16x8xf32>
-  // CHECK-COUNT-3: graph.slice %{{.*}} {graph.view = "read"
+  // CHECK-COUNT-3: graph.slice %{{.*}} view = #graph.view<read>
   %q0 = graph.slice %t {starts = array<i64: 0, 0, 0, 0, 0>, sizes = array<i64: 1, 4, 2, 16, 8>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x4x2x16x8xf32>) -> tensor<1x4x2x16x8xf32>
   %k0 = graph.slice %t {starts = array<i64: 1, 0, 0, 0, 0>, sizes = array<i64: 1, 4, 2, 16, 8>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x4x2x16x8xf32>) -> tensor<1x4x2x16x8xf32>
   %v0 = graph.slice %t {starts = array<i64: 2, 0, 0, 0, 0>, sizes = array<i64: 1, 4, 2, 16, 8>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x4x2x16x8xf32>) -> tensor<1x4x2x16x8xf32>
@@ -18,8 +18,8 @@ func.func @heads(%x: tensor<4x16x3x2x8xf32>, %w: tensor<16x16xf32>, %g: tensor<4
   %v = graph.reshape %v0 : (tensor<1x4x2x16x8xf32>) -> tensor<4x2x16x8xf32>
   // CHECK: %[[OUT:.*]], %{{.*}} = graph.attention
   %o, %l = graph.attention %q, %k, %v {scale = 1.0 : f64} : (tensor<4x2x16x8xf32>, tensor<4x2x16x8xf32>, tensor<4x2x16x8xf32>) -> (tensor<4x2x16x8xf32>, tensor<4x2x16xf32>)
-  // CHECK: %[[ROWS:.*]] = graph.transpose %[[OUT]] {graph.view = "write", perm = array<i64: 0, 2, 1, 3>}
-  // CHECK: %[[BACK:.*]] = graph.transpose %[[ROWS]] {graph.view = "read", perm = array<i64: 0, 2, 1, 3>}
+  // CHECK: %[[ROWS:.*]] = graph.transpose %[[OUT]] {perm = array<i64: 0, 2, 1, 3>, view = #graph.view<write>}
+  // CHECK: %[[BACK:.*]] = graph.transpose %[[ROWS]] {perm = array<i64: 0, 2, 1, 3>, view = #graph.view<read>}
   %r = graph.transpose %o {perm = array<i64: 0, 2, 1, 3>} : (tensor<4x2x16x8xf32>) -> tensor<4x16x2x8xf32>
   %m = graph.reshape %r : (tensor<4x16x2x8xf32>) -> tensor<64x16xf32>
   %y = graph.matmul %m, %w : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32>
@@ -31,10 +31,10 @@ func.func @heads(%x: tensor<4x16x3x2x8xf32>, %w: tensor<16x16xf32>, %g: tensor<4
   %gv = graph.slice_grad %dv0 {starts = array<i64: 2, 0, 0, 0, 0>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<1x4x2x16x8xf32>) -> tensor<3x4x2x16x8xf32>
   %gk = graph.slice_grad %dk0 {starts = array<i64: 1, 0, 0, 0, 0>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<1x4x2x16x8xf32>) -> tensor<3x4x2x16x8xf32>
   %gq = graph.slice_grad %dq0 {starts = array<i64: 0, 0, 0, 0, 0>, steps = array<i64: 1, 1, 1, 1, 1>} : (tensor<1x4x2x16x8xf32>) -> tensor<3x4x2x16x8xf32>
-  // CHECK: %[[ALL:.*]] = graph.concat %{{.*}}, %{{.*}}, %{{.*}} {axis = 0 : i64, graph.view = "write"}
+  // CHECK: %[[ALL:.*]] = graph.concat %{{.*}}, %{{.*}}, %{{.*}} {axis = 0 : i64, view = #graph.view<write>}
   %s0 = graph.add %gv, %gk : (tensor<3x4x2x16x8xf32>, tensor<3x4x2x16x8xf32>) -> tensor<3x4x2x16x8xf32>
   %s1 = graph.add %s0, %gq : (tensor<3x4x2x16x8xf32>, tensor<3x4x2x16x8xf32>) -> tensor<3x4x2x16x8xf32>
-  // CHECK: graph.transpose %[[ALL]] {graph.view = "write", perm = array<i64: 1, 3, 0, 2, 4>}
+  // CHECK: graph.transpose %[[ALL]] {perm = array<i64: 1, 3, 0, 2, 4>, view = #graph.view<write>}
   %dx = graph.transpose %s1 {perm = array<i64: 1, 3, 0, 2, 4>} : (tensor<3x4x2x16x8xf32>) -> tensor<4x16x3x2x8xf32>
   return %y, %dx : tensor<64x16xf32>, tensor<4x16x3x2x8xf32>
 }

@@ -67,6 +67,9 @@ llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64
 } // namespace dsopt::graph
 
 #include "dsopt/Dialect/Graph/GraphDialect.h.inc"
+#include "dsopt/Dialect/Graph/GraphEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Graph/GraphAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Graph/GraphOps.h.inc"
 

@@ -9,6 +9,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -25,8 +26,25 @@ def Graph_Dialect : Dialect {
     `graph.accumulate` and `graph.write` have effects on the state they name.
   }];
   let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
+
+/// Of a movement that needs no code: a routine at one of its ends takes strides (Layouts.h).
+def Graph_ViewKind : I32EnumAttr<"View", "how a movement is no code of its own", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Read", 1, "read">,
+    I32EnumAttrCase<"Write", 2, "write">]> {
+  let cppNamespace = "::dsopt::graph";
+  let genSpecializedAttr = 0;
+}
+def Graph_ViewAttr : EnumAttr<Graph_Dialect, Graph_ViewKind, "view"> {
+  let description = [{
+    `read`: the result is the operand's bytes under strides. `write`: the operands are written
+    into the result's bytes. Such an operation is never folded. `none`: it is code.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+def Graph_NoView : DefaultValuedAttr<Graph_ViewAttr, "::dsopt::graph::View::None">;
 
 /// Any tensor of static shape.
 def Graph_Tensor : StaticShapeTensorOf<[AnyFloat, AnyInteger]>;

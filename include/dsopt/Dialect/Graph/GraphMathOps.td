@@ -199,7 +199,7 @@ def Graph_CumSumOp : Graph_PureOp<"cumsum"> {
 
 def Graph_ReshapeOp : Graph_ShapedOp<"reshape"> {
   let summary = "the same elements in row-major order under another shape; a view";
-  let arguments = (ins Graph_Tensor:$input);
+  let arguments = (ins Graph_Tensor:$input, Graph_NoView:$view);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_ExpandOp : Graph_ShapedOp<"expand"> {
@@ -209,12 +209,13 @@ def Graph_ExpandOp : Graph_ShapedOp<"expand"> {
 }
 def Graph_TransposeOp : Graph_PureOp<"transpose"> {
   let summary = "result dimension i is input dimension perm[i]";
-  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$perm);
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$perm,
+                       Graph_NoView:$view);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_ConcatOp : Graph_PureOp<"concat"> {
   let summary = "operands one after the other along an axis (non-negative)";
-  let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
+  let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis, Graph_NoView:$view);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_SliceOp : Graph_PureOp<"slice"> {
@@ -223,8 +224,8 @@ def Graph_SliceOp : Graph_PureOp<"slice"> {
     All three lists have one entry for each dimension; `sizes` is the result's
     shape and steps may be negative. Every element read lies inside the input.
   }];
-  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$starts,
-                       DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
+  let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$steps, Graph_NoView:$view);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_SliceGradOp : Graph_ShapedOp<"slice_grad"> {

@@ -2,7 +2,8 @@
 //
 // Operations that only move elements (reshape, transpose, slice, concat) need no
 // code where a routine that takes strides is at one of their ends. AbsorbMovements
-// marks them; FormBlocks and BlocksToSegments ask here where elements lie.
+// makes them views (#graph.view); FormBlocks and BlocksToSegments ask here where
+// elements lie.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +13,11 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 
 namespace dsopt::graph {
-/// On a movement: "read" (its result is the operand's bytes under strides) or
-/// "write" (its operands are written into its result's bytes).
-inline constexpr llvm::StringLiteral kViewAttr = "graph.view";
-
-bool isReadView(mlir::Operation *op);  ///< also a reshape that is not marked "write"
-bool isWriteView(mlir::Operation *op); ///< marked "write"
+/// What kind of view an operation is.
+View viewOf(mlir::Operation *op);
+void setView(mlir::Operation *movement, View kind);
+bool isReadView(mlir::Operation *op); ///< also a reshape that is no write view
+bool isWriteView(mlir::Operation *op);
 
 /// Where elements lie in a buffer: element (i0, i1, ...) at offset + sum of i_d * strides[d].
 struct Layout {
@@ -38,12 +38,18 @@ std::optional<Layout> resultLayout(mlir::Operation *movement, const Layout &oper
 /// The layout of a movement's operand that is written into a result laid out as `result`.
 std::optional<Layout> operandLayout(mlir::OpOperand &operand, const Layout &result);
 
-/// The value whose bytes hold another, and where in them.
+/// Whether the operation that has an operand reads it under this layout: anything reads what is
+/// contiguous, routines take strides.
+bool canRead(mlir::OpOperand &operand, const Layout &layout);
+/// Whether the operation that makes a value writes it under this layout.
+bool canWrite(mlir::Value value, const Layout &layout);
+
+/// The value whose bytes hold another, and where in them; no layout where none describes it.
 struct Place {
   mlir::Value root;
-  Layout layout;
+  std::optional<Layout> layout;
 };
-/// Follows views from a value: up through "read", down through "write".
+/// Follows views from a value: up through read views, down through write views.
 Place locate(mlir::Value value);
 /// The value that a chain of read views begins at.
 mlir::Value storageOf(mlir::Value value);

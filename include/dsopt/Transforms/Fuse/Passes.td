@@ -71,16 +71,16 @@ def AbsorbMovements : Pass<"absorb-movements", "::mlir::ModuleOp"> {
     Input: primitive operations. A sum of slices' gradients that make up the whole
     result becomes a concatenation. A transposition or slice whose every reader is
     a routine that takes strides (a matrix product, attention), directly or through
-    other views, is marked `graph.view = "read"`: its result is the operand's bytes.
+    other views, becomes a read view: its result is the operand's bytes.
     Movements from routines' results to a value (transpositions, reshapes,
-    concatenations) are marked `"write"`: the routines write into its bytes. What
-    is marked becomes no kernel (see Layouts.h).
+    concatenations) become write views: the routines write into its bytes. Views
+    become no kernel and are never folded (see Layouts.h).
 
     ```mlir
     %q = graph.transpose %x {perm = array<i64: 0, 2, 1, 3>} : (tensor<4x256x8x64xf32>) -> tensor<4x8x256x64xf32>
     %s = graph.matmul %q, %k {transpose_b} : ...
     // becomes
-    %q = graph.transpose %x {graph.view = "read", perm = array<i64: 0, 2, 1, 3>} : ...
+    %q = graph.transpose %x {perm = array<i64: 0, 2, 1, 3>, view = #graph.view<read>} : ...
     %s = graph.matmul %q, %k {transpose_b} : ...
     ```
   }];
