@@ -31,6 +31,13 @@ std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
+  int64_t next = 0;
+  for (Operation &op : schedule.getBody().front())
+    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AgreeOp>(
+        [&](auto collective) { collective.setOrder(next++); });
+}
+
 std::string dsopt::exec::describe(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -24,6 +24,10 @@ private:
 };
 } // namespace
 
+/// What follows up to the plan.
+static constexpr StringLiteral kToPlan =
+    "build-programs,prefetch-gathers,throttle-reductions,insert-waits,plan-memory";
+
 static void setWindow(ModuleOp module, int64_t window) {
   setOption(module, "gather_window", Builder(module.getContext()).getI64IntegerAttr(window));
 }
@@ -34,7 +38,7 @@ bool ChooseGatherWindowPass::fits(int64_t window) {
   setWindow(*copy, window);
   ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
   PassManager manager(&getContext());
-  return succeeded(parsePassPipeline("build-programs,plan-memory", manager)) && succeeded(manager.run(*copy));
+  return succeeded(parsePassPipeline(kToPlan, manager)) && succeeded(manager.run(*copy));
 }
 
 void ChooseGatherWindowPass::runOnOperation() {

@@ -25,7 +25,7 @@ public:
 private:
   FailureOr<BatchShape> readBatch(ModuleOp module);
   /// Writes the programs of one of the two functions and erases it.
-  LogicalResult build(func::FuncOp function, const BatchShape &batch, AccessAnalysis &analysis);
+  LogicalResult build(func::FuncOp function, const BatchShape &batch);
   void keepInputs(ModuleOp module, MicroBatch &graph);
 };
 } // namespace
@@ -115,7 +115,7 @@ static LogicalResult checkSequential(func::FuncOp function, const BatchShape &ba
   return success();
 }
 
-LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batch, AccessAnalysis &analysis) {
+LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batch) {
   ModuleOp module = getOperation();
   if (failed(checkSequential(function, batch)))
     return failure();
@@ -129,7 +129,7 @@ LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batc
   PipelineShape shape = measurePipeline(*orders);
   Builder builder(module.getContext());
   for (auto [s, slots] : llvm::enumerate(*orders)) {
-    PositionWriter writer(module, analysis, *graph, batch, s);
+    PositionWriter writer(module, *graph, batch, s);
     if (failed(writer.write(slots)))
       return failure();
     writer.program()->setAttr(
@@ -147,7 +147,6 @@ void BuildPrograms::runOnOperation() {
   FailureOr<BatchShape> batch = readBatch(module);
   if (failed(batch))
     return signalPassFailure();
-  AccessAnalysis analysis(module);
   SmallVector<func::FuncOp> functions;
   for (StringRef name : {"micro_batch", "evaluate"})
     if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
@@ -156,7 +155,7 @@ void BuildPrograms::runOnOperation() {
     if (function->hasAttr(exec::kVariantAttr))
       functions.push_back(function);
   for (func::FuncOp function : functions)
-    if (failed(build(function, *batch, analysis)))
+    if (failed(build(function, *batch)))
       return signalPassFailure();
   if (functions.empty()) {
     module.emitError("has no function @micro_batch or @evaluate");

@@ -1,7 +1,7 @@
 //===- PositionWriter.h - the schedule of one position ----------*- C++ -*-===//
 //
 // Turns a position's steps into its program: addresses of values, parameters and
-// gradients, gathers ahead of runs, the gradient tree behind them, and the end of
+// gradients, gathers in front of runs, the gradient tree behind them, and the end of
 // the step. Split over WriteSteps.cpp, WriteReductions.cpp and WriteFinish.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -32,10 +32,9 @@ struct BatchShape {
 
 class PositionWriter {
 public:
-  PositionWriter(mlir::ModuleOp module, AccessAnalysis &analysis, MicroBatch &graph, const BatchShape &batch,
-                 int64_t stage)
+  PositionWriter(mlir::ModuleOp module, MicroBatch &graph, const BatchShape &batch, int64_t stage)
       : graph(graph), batch(batch), stage(stage),
-        out(module, analysis, stage, graph.stageBlocks[stage], graph.evaluates, graph.variant) {}
+        out(module, stage, graph.stageBlocks[stage], graph.evaluates, graph.variant) {}
 
   /// Writes the whole program.
   llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);
@@ -47,7 +46,8 @@ private:
   void writeInput(const Step &step);
   llvm::LogicalResult writeRun(const Step &step);
   void writeTransfer(const Step &step);
-  void writeGathers(int64_t run);
+  /// The gathers whose windows begin with the next run.
+  void writeGathers();
   exec::RefAttr valueRef(int64_t value, int64_t microBatch);
   mlir::FlatSymbolRefAttr wholeParameters(BucketInfo &bucket);
   mlir::FlatSymbolRefAttr parameters(BucketInfo &bucket);
@@ -63,7 +63,6 @@ private:
   mlir::FlatSymbolRefAttr runGradient(BucketInfo &bucket, int64_t use, int64_t p);
   /// Continues the tree when the rank's part of the gradient of `p` is complete.
   void finishGradient(int64_t bucket, int64_t use, int64_t p);
-  void throttleReductions(const RunInfo &run, int64_t p);
 
   // WriteFinish.cpp
   /// After the last step that reads the bucket's parameters or adds to its gradients.
@@ -103,8 +102,7 @@ private:
   llvm::DenseMap<int64_t, int64_t> slots; ///< of values
   llvm::SmallVector<Window> windows;
   size_t nextWindow = 0;
-  llvm::SmallVector<exec::RunOp> runs; ///< written so far
-  llvm::SmallVector<exec::ReduceOp> reductions;
+  int64_t runs = 0; ///< written so far
   llvm::SmallVector<BucketInfo *> trailing;
   llvm::SmallVector<mlir::Attribute> norms;    ///< records written so far
   llvm::SmallPtrSet<BucketInfo *, 8> finished; ///< with norm, and without clipping updated

@@ -38,17 +38,6 @@ FlatSymbolRefAttr PositionWriter::runGradient(BucketInfo &bucket, int64_t use, i
   return wholeGradient(bucket, use, trees[{id, use}].size(), batch.indexOf(p));
 }
 
-void PositionWriter::throttleReductions(const RunInfo &run, int64_t p) {
-  // At most two reductions are in flight behind a run that writes a gradient to
-  // be reduced: the bytes of earlier ones are free.
-  for (const BucketArgument &argument : run.gradients) {
-    BucketInfo &bucket = graph.buckets[argument.bucket];
-    if (bucket.ranks > 1 && reductions.size() >= 2 &&
-        runGradient(bucket, argument.use, p) != gradient(bucket, argument.use))
-      return out.wait(reductions[reductions.size() - 2], Stream::Compute);
-  }
-}
-
 void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
   incomplete.erase({id, use});
   BucketInfo &bucket = graph.buckets[id];
@@ -76,8 +65,8 @@ void PositionWriter::finishGradient(int64_t id, int64_t use, int64_t p) {
   bool adds = !batch.local && index > 0;
   FlatSymbolRefAttr sum = wholeGradient(bucket, use, 0, index);
   if (bucket.ranks > 1)
-    reductions.push_back(out.emit<ReduceOp>(out.ref(sum), gradientSlice(bucket, use), bucket.slice,
-                                            bucket.gradientType(), adds, out.nextOrder(), Stream::Comm));
+    out.emit<ReduceOp>(out.ref(sum), gradientSlice(bucket, use), bucket.slice, bucket.gradientType(), adds,
+                       out.nextOrder(), Stream::Comm);
   else if (adds)
     out.emit<AddOp>(out.ref(gradient(bucket, use)), out.ref(sum), bucket.padded, bucket.gradientType(),
                     Stream::Compute);

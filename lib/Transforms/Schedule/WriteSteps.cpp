@@ -85,12 +85,9 @@ void PositionWriter::writeTransfer(const Step &step) {
     out.emit<RecvOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Recv);
 }
 
-void PositionWriter::writeGathers(int64_t run) {
-  for (; nextWindow < windows.size() && windows[nextWindow].first <= run; ++nextWindow) {
+void PositionWriter::writeGathers() {
+  for (; nextWindow < windows.size() && windows[nextWindow].first <= runs; ++nextWindow) {
     BucketInfo &bucket = graph.buckets[windows[nextWindow].bucket];
-    // One run ahead, not earlier: what earlier runs used is free by then.
-    if (run >= 2)
-      out.wait(runs[run - 2], Stream::Comm);
     out.emit<GatherOp>(out.ref(parameters(bucket)), out.ref(wholeParameters(bucket)), bucket.sliceBytes(),
                        "all_gather", out.nextOrder(), Stream::Comm);
   }
@@ -127,10 +124,11 @@ LogicalResult PositionWriter::writeRun(const Step &step) {
   if (run.temp)
     temp = out.ref(out.buffer("temp." + Twine(run.temp),
                               MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
-  throttleReductions(run, step.microBatch);
   bool accumulate = !run.gradients.empty() && batch.local && batch.indexOf(step.microBatch) > 0;
-  runs.push_back(out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp,
-                                 step.microBatch, accumulate, Stream::Compute));
+  writeGathers();
+  out.emit<RunOp>(run.segment.getSymName(), ArrayAttr::get(out.context, refs), temp, step.microBatch,
+                  accumulate, Stream::Compute);
+  ++runs;
   return success();
 }
 
@@ -153,8 +151,6 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
     for (auto [bucket, use] : run.completes)
       lastTouch[bucket] = i;
   }
-  writeGathers(0);
-  writeGathers(1);
   for (auto [i, step] : llvm::enumerate(steps)) {
     switch (step.kind) {
     case Step::Input:
@@ -167,7 +163,6 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
     case Step::Run:
       if (failed(writeRun(step)))
         return failure();
-      writeGathers(runs.size() + 1);
       for (auto [bucket, use] : graph.runs[step.id].completes)
         finishGradient(bucket, use, step.microBatch);
       SmallVector<BucketInfo *> complete;
@@ -182,5 +177,5 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
     }
   }
   writeFinish();
-  return failure(out.failed());
+  return success();
 }

@@ -1,9 +1,9 @@
 // RUN: split-file %s %t
-// RUN: dsopt-opt %t/s2m4.mlir -build-programs -plan-memory -verify-exec | FileCheck %t/s2m4.mlir
-// RUN: dsopt-opt %t/s4m8.mlir -build-programs -plan-memory -verify-exec | FileCheck %t/s4m8.mlir
-// RUN: dsopt-opt %t/s4m3.mlir -build-programs -plan-memory -verify-exec | FileCheck %t/s4m3.mlir
-// RUN: dsopt-opt %t/s3m10.mlir -build-programs -plan-memory -verify-exec | FileCheck %t/s3m10.mlir
-// RUN: dsopt-opt %t/s2m4.mlir -build-programs=schedule=gpipe -plan-memory -verify-exec | FileCheck %t/s2m4.mlir --check-prefix=GPIPE
+// RUN: dsopt-opt %t/s2m4.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir
+// RUN: dsopt-opt %t/s4m8.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m8.mlir
+// RUN: dsopt-opt %t/s4m3.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m3.mlir
+// RUN: dsopt-opt %t/s3m10.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s3m10.mlir
+// RUN: dsopt-opt %t/s2m4.mlir -build-programs=schedule=gpipe -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir --check-prefix=GPIPE
 
 // 1F1B of S stages and M micro-batches takes 2(M + S - 1) units of one phase of
 // one stage, with at most min(S - s, M) micro-batches alive on stage s. GPipe

@@ -54,6 +54,8 @@ bool isAction(mlir::Operation *op);
 Stream getStream(mlir::Operation *op);
 /// The place of a collective among the program's, none for other actions.
 std::optional<int64_t> getOrder(mlir::Operation *op);
+/// Numbers the collectives of a schedule in the order in which they stand.
+void renumberCollectives(ScheduleOp schedule);
 /// "run @block0.F of micro-batch 3", "gather of @b0.full" ...: an action in a message.
 std::string describe(mlir::Operation *op);
 

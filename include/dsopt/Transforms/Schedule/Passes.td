@@ -19,19 +19,18 @@ def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
     The order of block phases is that of the named schedule (see
     PipelineOrder.h: GPipe, Huang et al. 2019; 1F1B, Narayanan et al. 2019).
     Everything else follows from it: values hop between neighbouring stages, each
-    `dist.gather` is done for a window of micro-batches, one run ahead, and kept to
-    its release; each `dist.reduce` ends the canonical tree of its gradient, shared
+    `dist.gather` is done for a window of micro-batches and kept to its release; each `dist.reduce` ends the canonical tree of its gradient, shared
     parameters are added and updated at their owner, all ranks agree, updates
     run. Results of `@micro_batch` behind the loss are contributions to running
     statistics: they are kept for all micro-batches, gathered over the data-parallel
-    ranks and folded after the agreement. A wait is written wherever an action needs another stream's.
+    ranks and folded after the agreement. What an action has to wait for
+    is not said yet.
 
     ```mlir
     %0 = graph.run @block0.F(%x) : (tensor<8x64xf32>) -> tensor<8x128xf32>
     // becomes, for each micro-batch at position 0
     %1 = exec.input "x" to <@input.x> micro_batch 0 on compute
     %2 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@block0.F.0>, #exec.ref<@b0.param>] micro_batch 0 on compute
-    exec.wait %2 on send
     %3 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
     ```
   }];
@@ -40,6 +39,63 @@ def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
     Option<"microBatches", "micro-batches", "int64_t", "0", "micro-batches a rank (0: as dsopt.options says)">,
     Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::dist::DistDialect"];
+}
+
+def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
+  let summary = "start gathers some runs ahead of the run that needs them";
+  let description = [{
+    Input: programs in which whole parameters are gathered right in front of a run. Output: each
+    such gather stands behind the run that is `distance` runs further ahead, and starts when that
+    run is complete; never in front of a run that still needs what the buffer holds. Collectives are
+    numbered anew.
+
+    ```mlir
+    %0 = exec.run @block0.F ...
+    %1 = exec.run @block1.F ...
+    %2 = exec.gather <@b2.param> to <@b2.full> ...
+    %3 = exec.run @block2.F [... #exec.ref<@b2.full>] ...
+    // becomes, with distance=1
+    %0 = exec.run @block0.F ...
+    exec.wait %0 on comm
+    %2 = exec.gather <@b2.param> to <@b2.full> ...
+    %1 = exec.run @block1.F ...
+    %3 = exec.run @block2.F [... #exec.ref<@b2.full>] ...
+    ```
+  }];
+  let options = [Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def ThrottleReductions : Pass<"throttle-reductions", "::mlir::ModuleOp"> {
+  let summary = "bound the gradients that are on their way";
+  let description = [{
+    Input: programs. Output: a run that writes a gradient to be reduced waits for the
+    `in-flight`-last reduction before it, so that the bytes of the one before that are free.
+
+    ```mlir
+    exec.wait %r0 on compute                       // new, with in-flight=2 and reductions %r0, %r1
+    %3 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] ...
+    ```
+  }];
+  let options = [Option<"inFlight", "in-flight", "int64_t", "0", "reductions (0: as dsopt.options says, else 2)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
+  let summary = "write the waits that actions need, from what they read and write alone";
+  let description = [{
+    Input: programs whose actions stand in an order that is right if all ran one after the other.
+    Output: the same with an `exec.wait` wherever an action touches bytes that an earlier action of
+    another stream writes, or writes bytes that one reads, unless other waits imply it. Waits that
+    are there stay if they say something new.
+
+    ```mlir
+    %0 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
+    exec.wait %0 on send                           // new
+    %1 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
 def DedupeSegments : Pass<"dedupe-segments", "::mlir::ModuleOp"> {

@@ -1,0 +1,93 @@
+//===- InsertWaits.cpp - order between streams, from accesses alone -------===//
+
+#include "Timeline.h"
+#include "dsopt/Transforms/Schedule/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_INSERTWAITS
+#include "dsopt/Transforms/Schedule/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+/// Goes through a schedule once and writes in front of each action the waits that it needs.
+class WaitInserter {
+public:
+  explicit WaitInserter(AccessAnalysis &analysis) : analysis(analysis) {}
+
+  LogicalResult run(ScheduleOp schedule) {
+    for (Operation &op : llvm::make_early_inc_range(schedule.getBody().front()))
+      if (auto wait = dyn_cast<WaitOp>(op))
+        keep(wait);
+      else if (failed(order(&op)))
+        return failure();
+    return success();
+  }
+
+private:
+  /// Whether an entry is surely complete when the next action of a stream starts.
+  bool isOver(const Timeline::Entry &entry, Stream stream) {
+    return timeline.now((int)stream)[entry.stream] >= entry.sequence;
+  }
+  /// A wait that somebody asked for stays where it says something new.
+  void keep(WaitOp wait) {
+    Operation *action = wait.getEvent().getDefiningOp();
+    if (isOver(timeline.entries()[timeline.indexOf(action)], wait.getStream()))
+      wait.erase();
+    else
+      timeline.append(wait);
+  }
+  LogicalResult order(Operation *action);
+
+  AccessAnalysis &analysis;
+  Timeline timeline;
+  HazardTracker hazards;
+};
+
+class InsertWaits : public dsopt::impl::InsertWaitsBase<InsertWaits> {
+public:
+  using InsertWaitsBase::InsertWaitsBase;
+  void runOnOperation() override {
+    AccessAnalysis analysis(getOperation());
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (ScheduleOp schedule = getSchedule(program); schedule && failed(WaitInserter(analysis).run(schedule)))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+LogicalResult WaitInserter::order(Operation *action) {
+  SmallVector<Access> accesses;
+  if (failed(analysis.collect(action, accesses)))
+    return failure();
+  Stream stream = getStream(action);
+  // The last conflicting action of each stream; what its completion implies
+  // needs no wait of its own.
+  std::array<int64_t, kStreams> needed;
+  needed.fill(-1);
+  for (const Access &access : accesses)
+    hazards.conflicts(access, [&](int64_t entry, bool) {
+      int64_t &last = needed[timeline.entries()[entry].stream];
+      last = std::max(last, entry);
+    });
+  OpBuilder before(action);
+  for (int s = 0; s < kStreams; ++s) {
+    if (needed[s] < 0)
+      continue;
+    const Timeline::Entry &entry = timeline.entries()[needed[s]];
+    bool implied = isOver(entry, stream);
+    for (int other = 0; other < kStreams && !implied; ++other)
+      implied =
+          other != s && needed[other] >= 0 && timeline.entries()[needed[other]].start[s] >= entry.sequence;
+    if (!implied)
+      timeline.append(WaitOp::create(before, action->getLoc(), entry.op->getResult(0), stream));
+  }
+  int64_t index = timeline.entries().size();
+  timeline.append(action);
+  for (const Access &access : accesses)
+    hazards.record(access, index, (int)stream);
+  return success();
+}

@@ -1,0 +1,64 @@
+//===- ThrottleReductions.cpp - bounds the reductions in flight -----------===//
+
+#include "Accesses.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Schedule/Passes.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_THROTTLEREDUCTIONS
+#include "dsopt/Transforms/Schedule/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+class ThrottleReductions : public dsopt::impl::ThrottleReductionsBase<ThrottleReductions> {
+public:
+  using ThrottleReductionsBase::ThrottleReductionsBase;
+  void runOnOperation() override;
+};
+} // namespace
+
+/// Buffers of gradients that are free when they are reduced or added to another.
+static llvm::DenseSet<StringAttr> passingGradients(ScheduleOp schedule) {
+  llvm::DenseSet<StringAttr> passing;
+  for (Operation &op : schedule.getBody().front())
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      passing.insert(reduce.getWhole().getBuffer().getAttr());
+    else if (auto add = dyn_cast<AddOp>(op))
+      passing.insert(add.getSource().getBuffer().getAttr());
+  for (auto reduce : schedule.getBody().front().getOps<ReduceOp>())
+    passing.erase(reduce.getTarget().getBuffer().getAttr());
+  return passing;
+}
+
+void ThrottleReductions::runOnOperation() {
+  ModuleOp module = getOperation();
+  size_t most = inFlight > 0 ? (int64_t)inFlight : getOption(module, "reductions_in_flight", 2);
+  AccessAnalysis analysis(module);
+  for (auto program : module.getOps<ProgramOp>()) {
+    ScheduleOp schedule = getSchedule(program);
+    if (!schedule)
+      continue;
+    llvm::DenseSet<StringAttr> passing = passingGradients(schedule);
+    SmallVector<ReduceOp> reductions;
+    for (Operation &op : llvm::make_early_inc_range(schedule.getBody().front())) {
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        reductions.push_back(reduce);
+      if (!isa<RunOp>(op) || reductions.size() < most)
+        continue;
+      SmallVector<Access> accesses;
+      if (failed(analysis.collect(&op, accesses)))
+        return signalPassFailure();
+      if (llvm::none_of(accesses,
+                        [&](const Access &access) { return access.writes && passing.contains(access.buffer); }))
+        continue;
+      OpBuilder builder(&op);
+      WaitOp::create(builder, op.getLoc(), reductions[reductions.size() - most].getEvent(), getStream(&op));
+    }
+  }
+}
