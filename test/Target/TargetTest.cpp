@@ -112,7 +112,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     return
   }
   exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
-      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}, exec.pipeline = {alive = 1, slots = 4}} {
+      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}} {
     exec.buffer @b0.param at 0 : memref<128xf32> "parameters" slots 1 stride 512 persistent
     exec.buffer @b0.full at 512 : memref<256xf32> "buffers" slots 1 stride 1024
     exec.buffer @b0.grad.0 at 1536 : memref<128xf32> "gradients" slots 1 stride 512 persistent

@@ -39,7 +39,6 @@ public:
 
   /// Writes the whole program.
   llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);
-  exec::ProgramOp program() { return out.program; }
 
 private:
   // WriteSteps.cpp
