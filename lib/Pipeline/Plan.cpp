@@ -5,7 +5,7 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Transforms/Schedule/Simulation.h"
+#include "dsopt/Transforms/Schedule/StepCost.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,21 +50,10 @@ Plan::Plan(ModuleOp module)
   for (auto parameter : module.getOps<graph::ParameterOp>())
     parameters += graph::numElements(parameter.getType());
 
-  llvm::DenseMap<StringAttr, double> costs;
-  for (auto segment : module.getOps<func::FuncOp>())
-    if (auto cost = segment->getAttrOfType<IntegerAttr>(kFlopsAttr))
-      costs[segment.getSymNameAttr()] = cost.getInt();
-  Simulation simulation(programs, [&](Operation *op) {
-    auto run = dyn_cast<RunOp>(op);
-    return run ? costs.lookup(run.getSegmentAttr().getAttr()) : 0.0;
-  });
-  double busy = 0;
-  for (size_t position = 0; position < programs.size(); ++position)
-    busy += simulation.busy(position);
-  flops = busy * dp;
-  if (simulation.end() > 0)
-    bubble = 1 - busy / (simulation.end() * programs.size());
-  milliseconds = simulation.end() / (kAssumedFlopsPerThread * threads) * 1e3;
+  StepCost cost = estimateStep(module);
+  flops = cost.flops * dp;
+  bubble = cost.bubble;
+  milliseconds = cost.length / (kAssumedFlopsPerThread * threads) * 1e3;
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {

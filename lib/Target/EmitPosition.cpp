@@ -2,6 +2,7 @@
 
 #include "ProgramWriter.h"
 
+#include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <array>
@@ -102,16 +103,12 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
 // Actions
 //===----------------------------------------------------------------------===//
 
-void ProgramWriter::writeRun(exec::RunOp run) {
-  Operation *segment = symbols.lookup(run.getSegment());
-  auto block = segment ? segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
-  auto phase = segment ? segment->getAttrOfType<StringAttr>(graph::kPhaseAttr) : StringAttr();
-  if (auto name = run->getAttrOfType<StringAttr>("exec.name"))
-    string("name", name.getValue());
-  else if (block && phase)
-    string("name", ("block " + Twine(block.getInt()) + " " + phase.getValue()).str());
-  else
-    string("name", run.getSegment());
+LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
+  exec::PartAttr part = exec::getPart(run, symbols.lookup(run.getSegment()));
+  if (!part)
+    return run.emitOpError("is of no block and phase: neither it nor @") << run.getSegment() << " says one";
+  string("name", describe(part));
+  string("phase", stringifyBlockPhase(part.getPhase()));
   string("kind", "run");
   stream(run.getStream());
   string("symbol", run.getSegment());
@@ -124,6 +121,7 @@ void ProgramWriter::writeRun(exec::RunOp run) {
   json.attribute("micro_batch", int64_t(run.getMicroBatch()));
   if (run.getAccumulate())
     json.attribute("accumulate", true);
+  return success();
 }
 
 LogicalResult ProgramWriter::writeAction(Operation &op) {
@@ -155,10 +153,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         json.attribute("micro_batch", int64_t(input.getMicroBatch()));
         return success();
       })
-      .Case<exec::RunOp>([&](exec::RunOp run) {
-        writeRun(run);
-        return success();
-      })
+      .Case<exec::RunOp>([&](exec::RunOp run) { return writeRun(run); })
       .Case<exec::GatherOp>([&](exec::GatherOp gather) {
         int64_t bucket = bucketOf(gather.getTarget().getBuffer().getValue());
         head("gather", gather.getStream(), "gather " + nameOf(bucket, gather.getTarget()));

@@ -12,6 +12,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
+#include "dsopt/Transforms/Schedule/StepCost.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -270,20 +271,9 @@ void ProgramWriter::writeLayout() {
   string("init", getOption(module, "init", "model"));
   json.attribute("clip", getOption(module, "clip", 0) != 0);
 
-  int64_t flops = 0;
-  for (exec::ProgramOp program : programs)
-    program.walk([&](exec::RunOp run) {
-      Operation *segment = symbols.lookup(run.getSegment());
-      auto each = segment ? segment->getAttrOfType<IntegerAttr>("exec.flops") : IntegerAttr();
-      flops += each ? each.getInt() : 0;
-    });
-  json.attribute("flops", flops * dp);
-  // A stage is busy for two units (forward, backward) a micro-batch.
-  auto pipeline =
-      programs.empty() ? DictionaryAttr() : programs[0]->getAttrOfType<DictionaryAttr>("exec.pipeline");
-  auto slots = pipeline ? pipeline.getAs<IntegerAttr>("slots") : IntegerAttr();
-  if (slots && slots.getInt() > 0)
-    json.attribute("bubble", 1.0 - 2.0 * double(M) / double(slots.getInt()));
+  StepCost cost = estimateStep(module);
+  json.attribute("flops", int64_t(cost.flops) * dp);
+  json.attribute("bubble", cost.bubble);
 }
 
 LogicalResult ProgramWriter::write(const ResolvedTarget &target) {

@@ -47,7 +47,7 @@ private:
   llvm::LogicalResult writeLoads(exec::ProgramOp program);
   llvm::LogicalResult writeActions(exec::ProgramOp program);
   llvm::LogicalResult writeAction(mlir::Operation &op);
-  void writeRun(exec::RunOp run);
+  llvm::LogicalResult writeRun(exec::RunOp run);
   /// `dictionary` of integers as an object under `key`.
   void integers(llvm::StringRef key, mlir::DictionaryAttr dictionary);
   void ref(exec::RefAttr ref);

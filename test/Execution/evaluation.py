@@ -69,6 +69,13 @@ with tempfile.TemporaryDirectory() as folder:
     check(trained == next(iter(seen))[1], f"the checkpoint gives {trained}, expected {next(iter(seen))[1]}")
     check(run.hash == plain.hash, "-eval changes the weights")
     check(evaluate(f"-resume={save}", data=seven, program=[program])[0] == trained, "the executable's -eval differs")
+    # Its time is an evaluation's, of which nothing is forward, backward or update.
+    log = os.path.join(folder, "breakdown.jsonl")
+    table = execute([dsopt, path, "-eval", f"-data={seven}", f"-log={log}", "-breakdown", "-dp=2", "-pp=2"]).stdout
+    check("ms a step" in table and "evaluation" in table and "backward" not in table, f"-breakdown says\n{table}")
+    times, = [json.loads(line)["breakdown"] for line in open(log) if line.startswith('{"breakdown"')]
+    check(sorted(times) == ["communication", "evaluation", "waiting"], f"the log has {times}")
+    check(len(times["evaluation"]) == 4 and min(times["evaluation"]) > 0, f"ranks evaluate for {times['evaluation']} ms")
     print("alone: from the model, a checkpoint and an executable")
 
     # Wrong use.

@@ -1,5 +1,5 @@
-"""A pass outside the tree, built against the install tree, changes a real run
-but not its bits.
+"""A pass and a schedule outside the tree, built against the install tree, change a
+real run but not its bits.
 
 usage: plugin.py BUILD SOURCE
 """
@@ -31,3 +31,26 @@ with tempfile.TemporaryDirectory() as folder:
     check(blocks[1] == [[0, 1]] and blocks[0] != blocks[1], f"first stage has blocks {blocks[1]}, expected [[0, 1]]")
     check(hashes[0] == hashes[1], f"another cut gives another result: {hashes}")
     print(f"first stage: blocks {blocks[0]} before, {blocks[1]} with the plugin; one hash {hashes[0][:16]}")
+
+    # Another order of the pipeline: fewer bubbles, which plan and log say alike, and the same bits.
+    late = [f"-load-pass-plugin={plugin}/zero-bubble.so", "-schedule=zb-h1"]
+    layout = ["-dp=2", "-pp=4", "-zero=2", "-micro-batches=8", "-steps=2", f"-data={data}"]
+    bubbles, hashes = [], []
+    for options in ([], late):
+        plan = json.loads(execute([dsopt, path, "-plan=json", *layout, *options]).stdout)
+        log = os.path.join(folder, "log.jsonl")
+        execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout, *options])
+        run = Run(log)
+        logged = run.head["plan"]
+        check(0 < plan["bubble"] < 1 and plan["bubble"] == logged["bubble"], f"{options}: bubble {plan['bubble']} planned, {logged['bubble']} logged")
+        check(plan["flops_per_step"] == logged["flops_per_step"], f"{options}: {plan['flops_per_step']} flops planned, {logged['flops_per_step']} logged")
+        bubbles.append(plan["bubble"])
+        hashes.append(run.hash)
+    check(bubbles[1] < 0.9 * bubbles[0], f"bubbles {bubbles}: W apart from B does not fill them")
+    check(hashes[0] == hashes[1], f"another order gives another result: {hashes}")
+    print(f"zb-h1: bubble {bubbles[0]:.3f} before, {bubbles[1]:.3f} with the plugin; one hash {hashes[0][:16]}")
+    for options, words in ((["-schedule=zb-h1"], "option -schedule: expected one of 1f1b|gpipe, got 'zb-h1'"),
+                           ([*late, "-schedule=zb-h2"], "option -schedule: expected one of 1f1b|gpipe|zb-h1, got 'zb-h2'; did you mean zb-h1?"),
+                           (["-schedule=zero-bubble"], "option -schedule=zero-bubble is not available yet")):
+        said = execute([dsopt, path, "-plan", *layout, *options], status=1).stderr
+        check(said == f"dsopt: error: {words}\n", f"{options}: {said}")

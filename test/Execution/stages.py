@@ -1,7 +1,9 @@
-"""Every printed stage reads back to the same text and runs to the same bits.
+"""Every printed stage reads back to the same text and runs to the same bits. Options that it was built with may be
+given again in another spelling; those of later stages may still be chosen.
 
 usage: stages.py DSOPT DSOPT-OPT
 """
+import json
 import os
 import re
 import sys
@@ -33,3 +35,40 @@ for name in ("mlp", "gpt2-tiny"):
         text, expected = (re.sub(r'command = "[^"]*"', "", t).rstrip() for t in (text, open(os.path.join(folder, "exec.mlir")).read()))
         check(text == expected, f"{name}: the printed pipeline gives another program")
     print(f"{name}: graph, dist and exec read back, one hash {reference.hash[:16]}")
+
+path, data = model("mlp")
+layout = ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=4", "-no-decay=*.bias", "-lr-scale=*.weight=0.5", "-init=normal:0.02"]
+with tempfile.TemporaryDirectory() as folder:
+    def emit(source, stage, *options, status=0):
+        return execute([dsopt, source, f"-emit={stage}", "-o", os.path.join(folder, stage + ".mlir"), *options], status=status).stderr
+
+    def refuses(stage, option, built):
+        said = emit(os.path.join(folder, stage + ".mlir"), "exec", option, status=1)
+        expected = f"dsopt: error: {option} cannot be changed any more: this module {built}; start from the model\n"
+        check(said == expected, f"{stage} {option}: {said}, expected {expected}")
+
+    dist, run = os.path.join(folder, "dist.mlir"), os.path.join(folder, "exec.mlir")
+    emit(path, "dist", f"-data={data}", "-device-memory=1G", *layout)
+    rows = json.loads(execute([dsopt, dist, "-plan=json"]).stdout)["batch"]["micro_batch_size"]
+    same = ["-device-memory=1073741824", "-device-memory=1024M", "-zero=3", "-no-decay=*.bias", "-lr-scale=*.weight=5e-1",
+            "-init=normal:2e-2", f"-global-batch={8 * rows}", f"-micro-batch-size={rows}", "-schedule=1f1b", "-optimizer=adamw"]
+    emit(dist, "exec")
+    expected = open(run).read()
+    for option in same:
+        emit(dist, "exec", option)
+        check(open(run).read() == expected, f"{option} given again changes the program")
+    for option, built in (("-zero=2", "was built with 3"), (f"-global-batch={16 * rows}", f"was built with {8 * rows}"),
+                          ("-no-decay=*.weight", "was built with *.bias"), ("-lr-scale=*.weight=0.25", "was built with *.weight=0.5"),
+                          ("-init=normal:0.03", "was built with normal:0.02"), ("-optimizer=sgd", "was built with adamw"),
+                          ("-freeze=*.bias", "does not say what it was built with")):
+        refuses("dist", option, built)
+    emit(path, "exec", f"-data={data}", "-device-memory=1G", *layout)
+    refuses("exec", "-schedule=gpipe", "was built with 1f1b")
+    refuses("exec", "-device-memory=2G", "was built with 1073741824")
+    emit(run, "exec", "-device-memory=1G")
+    plans = [json.loads(execute([dsopt, dist, "-plan=json", *options]).stdout) for options in ([], ["-schedule=gpipe"], ["-gather-window=1"])]
+    check([plan["layout"]["schedule"] for plan in plans] == ["1f1b", "gpipe", "1f1b"], "the schedule is not chosen at stage dist")
+    gathered = [plan["ranks"][0]["traffic"]["all_gather"] for plan in plans]
+    check(gathered[2] > gathered[0], f"the gather window is not chosen at stage dist: {gathered}")
+    check("more than the 1000 that" in execute([dsopt, dist, "-plan", "-device-memory=1000"], status=1).stderr, "nor is the budget")
+print("options at later stages: by value")

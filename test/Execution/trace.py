@@ -1,5 +1,5 @@
 """-trace: one file with a lane for each rank and stream, every action of the first steps
-inside its step, sends before their receives; the bits stay.
+inside its step, sends before their receives, each run under its own block; the bits stay.
 
 usage: trace.py DSOPT
 """
@@ -8,10 +8,12 @@ import os
 import sys
 import tempfile
 
-from runs import MPIRUN, check, train
+from runs import MPIRUN, check, execute, model, train
 
 dsopt = sys.argv[1]
 layout = ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2"]
+path, data = model("gpt2-tiny")
+plan = json.loads(execute([dsopt, path, f"-data={data}", "-plan=json", *layout]).stdout)
 with tempfile.TemporaryDirectory() as folder:
     plain = train(dsopt, "gpt2-tiny", *layout, "-steps=3")
     for prefix, steps, traced in (((), 3, 3), ((), 25, 20), ((*MPIRUN, "4"), 3, 3)):
@@ -34,6 +36,11 @@ with tempfile.TemporaryDirectory() as folder:
                 times = sorted((e["ts"], e["ts"] + e["dur"]) for e in mine if names[rank, e["tid"]] == lane)
                 check(times and all(a[1] <= b[0] + 0.01 for a, b in zip(times, times[1:])), f"rank {rank}: {lane} overlaps itself")
             kinds = {e["cat"] for e in mine}
+            # Equal blocks share their code, not their names.
+            (first, last), = plan["ranks"][rank]["blocks"]
+            runs = {e["name"] for e in mine if e["cat"] == "run"}
+            expected = {f"block {block} {phase}" for block in range(first, last) for phase in "FBW"}
+            check(runs <= expected and {r[:-2] for r in runs} == {r[:-2] for r in expected}, f"rank {rank} runs {runs}, has blocks {first} to {last}")
             check(kinds >= {"run", "gather", "reduce", "update", "agree"}, f"rank {rank} has only {kinds}")
         starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
         ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}

@@ -112,7 +112,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     return
   }
   exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
-      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}, exec.pipeline = {alive = 1, slots = 4}} {
+      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}} {
     exec.buffer @b0.param at 0 : memref<128xf32> "parameters" slots 1 stride 512 persistent
     exec.buffer @b0.full at 512 : memref<256xf32> "buffers" slots 1 stride 1024
     exec.buffer @b0.grad.0 at 1536 : memref<128xf32> "gradients" slots 1 stride 512 persistent
@@ -153,8 +153,12 @@ protected:
   }
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }
 
-  OwningOpRef<ModuleOp> lower() {
-    auto module = parseSourceString<ModuleOp>(kModule, &context);
+  /// The module, with `to` in place of `from`, lowered.
+  OwningOpRef<ModuleOp> lower(llvm::StringRef from = "", llvm::StringRef to = "") {
+    std::string text = kModule;
+    if (!from.empty())
+      text.replace(text.find(from), from.size(), to.str());
+    auto module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       return module;
     PassManager passes(&context);
@@ -247,6 +251,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   const runtime::Action &run = position.actions[2];
   EXPECT_EQ(run.waits, std::vector<int64_t>{0}); // the input is on the same stream
   EXPECT_EQ(run.name, "block 0 F");
+  EXPECT_EQ(run.phase, runtime::Phase::Forward);
   EXPECT_EQ(run.symbol, "block0.F");
   EXPECT_TRUE(run.accumulate);
   EXPECT_EQ(run.micro_batch, 1);
@@ -368,4 +373,23 @@ TEST_F(Target, AppendsTheObjectToTheRuntime) {
 
   EXPECT_TRUE(failed(writeExecutable(loc(), file("missing"), file("object"), file("train"))));
   EXPECT_NE(message.find("cannot read"), std::string::npos) << message;
+}
+
+/// Equal blocks share segments, evaluations those of training: a run's own block and phase count.
+TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
+  auto target = resolveTarget(loc(), "x86-64-v3");
+  auto shared = lower("exec.run @block0.F [", "exec.run @block0.F for <3 E> [");
+  ASSERT_TRUE(shared);
+  auto text = emitProgram(*shared, *target);
+  ASSERT_TRUE(succeeded(text)) << message;
+  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  const runtime::Action &run = program.positions[0].actions[2];
+  EXPECT_EQ(run.name, "block 3 E");
+  EXPECT_EQ(run.phase, runtime::Phase::Evaluation);
+  EXPECT_EQ(run.symbol, "block0.F");
+
+  auto unnamed = lower(", graph.block = 0 : i64, graph.phase = \"F\"", "");
+  ASSERT_TRUE(unnamed);
+  EXPECT_TRUE(failed(emitProgram(*unnamed, *target)));
+  EXPECT_EQ(message, "'exec.run' op is of no block and phase: neither it nor @block0.F says one");
 }

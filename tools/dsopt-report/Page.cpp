@@ -273,7 +273,7 @@ static std::string rankFigures(const Log &log, bool several) {
   if (!log.breakdown.is_object())
     return out;
   Bars time;
-  for (const char *part : {"forward", "backward", "communication", "update", "waiting"}) {
+  for (const char *part : {"forward", "backward", "evaluation", "communication", "update", "waiting"}) {
     if (!log.breakdown.contains(part))
       continue;
     time.parts.push_back(part);

@@ -259,23 +259,68 @@ std::string describeModelType(ModuleOp module) {
          getOption(module, "precision", StringRef("fp32")).str() + " (-precision), saved as " + name;
 }
 
-void checkFixedOptions(ModuleOp module, const ParsedOptions &options) {
+/// Whether two spellings mean the same: alike but for how the number is written that they end in.
+static bool meanTheSame(StringRef a, StringRef b) {
+  auto split = [](StringRef text) {
+    size_t number = text.find_last_of("=:") + 1; // of GLOB=X, normal:X
+    return std::pair(text.take_front(number), text.drop_front(number));
+  };
+  auto [name, number] = split(a);
+  auto [otherName, otherNumber] = split(b);
+  double x = 0, y = 0;
+  return a == b || (name == otherName && !number.getAsDouble(x) && !otherNumber.getAsDouble(y) && x == y);
+}
+
+/// What the module was built with of an option; null where it does not keep it.
+static Attribute builtWith(ModuleOp module, StringRef option) {
+  std::string key = option.str();
+  std::replace(key.begin(), key.end(), '-', '_');
+  int64_t rows = getOption(module, "micro_batch_size", 0);
+  if (option == "global-batch" && rows)
+    return Builder(module.getContext())
+        .getI64IntegerAttr(getOption(module, "dp", 1) * getOption(module, "micro_batches", 1) * rows);
+  return getOption(module, key);
+}
+
+/// Whether a given option means `present`.
+static bool isValue(const ParsedOptions &options, const std::string &name, Attribute present) {
+  std::vector<std::string> given = options.list(name);
+  if (auto number = dyn_cast<IntegerAttr>(present))
+    return options.integer(name, number.getInt() - 1) == number.getInt();
+  if (auto text = dyn_cast<StringAttr>(present))
+    return meanTheSame(text.getValue(), given.back());
+  auto list = dyn_cast<ArrayAttr>(present);
+  return list && llvm::equal(list.getAsValueRange<StringAttr>(), given, meanTheSame);
+}
+
+static std::string valueText(Attribute value) {
+  if (auto number = dyn_cast<IntegerAttr>(value))
+    return str(number.getInt());
+  if (auto list = dyn_cast<ArrayAttr>(value))
+    return llvm::join(list.getAsValueRange<StringAttr>(), ",");
+  return cast<StringAttr>(value).str();
+}
+
+void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage) {
+  Builder builder(module.getContext());
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
     if (!row || row->use != OptionUse::Compile)
       continue;
-    std::string key = name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    Attribute present = getOption(module, key);
-    std::string text;
-    if (auto number = dyn_cast_or_null<IntegerAttr>(present))
-      text = str(number.getInt());
-    else if (auto string = dyn_cast_or_null<StringAttr>(present))
-      text = string.str();
-    if (!present || text != values.back())
-      throw Error(1, "-" + name + "=" + values.back() +
-                         " cannot be changed any more: this module was built with " +
-                         (present ? text : std::string("its default")) + "; start from the model");
+    Attribute present = builtWith(module, name);
+    if (present && isValue(options, name, present))
+      continue;
+    if (stage == Stage::Dist && name == "schedule")
+      setOption(module, "schedule", builder.getStringAttr(values.back()));
+    else if (stage == Stage::Dist && name == "device-memory")
+      setOption(module, "device_memory", builder.getI64IntegerAttr(options.integer(name)));
+    else if (stage == Stage::Dist && name == "gather-window")
+      setOption(module, "gather_window", builder.getI64IntegerAttr(options.integer(name)));
+    else
+      throw Error(
+          1, "-" + name + "=" + llvm::join(values, ",") + " cannot be changed any more: this module " +
+                 (present ? "was built with " + valueText(present) : "does not say what it was built with") +
+                 "; start from the model");
   }
 }
 

@@ -8,6 +8,7 @@
 #ifndef DSOPT_TOOLS_DSOPT_COMPILEOPTIONS_H
 #define DSOPT_TOOLS_DSOPT_COMPILEOPTIONS_H
 
+#include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Runtime/Options.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -34,9 +35,9 @@ void choosePrecision(mlir::ModuleOp module);
 /// One line about a model whose parameters are all of a narrow type; empty otherwise.
 std::string describeModelType(mlir::ModuleOp module);
 
-/// Throws if an option of the layout is given that differs from what a module
-/// beyond stage 1 was built with.
-void checkFixedOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);
+/// Writes the options into a module that is past `Stage::Graph` which only later stages read. Throws if
+/// another is given that differs, by value, from what the module was built with.
+void setLaterOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options, Stage stage);
 
 } // namespace dsopt
 

@@ -25,6 +25,7 @@
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/World.h"
+#include "dsopt/Transforms/Schedule/PipelineOrder.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/StringExtras.h"
@@ -182,6 +183,13 @@ static void loadPlugins(const ParsedOptions &options) {
   }
 }
 
+/// Refuses a schedule that neither dsopt nor a plugin has.
+static void checkSchedule(const ParsedOptions &options) {
+  const char *name = "schedule";
+  if (options.has(name))
+    runtime::checkRegistered(*runtime::findOption(name), options.text(name), pipelineOrderNames());
+}
+
 /// The .onnx file a module came from, for its protobuf; none if it is gone or never was.
 static std::optional<std::string> modelPath(ModuleOp module, const std::string &path) {
   if (llvm::StringRef(path).ends_with(".onnx"))
@@ -296,6 +304,7 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
 static int compileModel(MLIRContext &context, const ParsedOptions &options,
                         const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher, int argc,
                         char **argv) {
+  checkSchedule(options);
   std::string path = options.positionals[0];
   Dimension dimension = openDimension(options);
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
@@ -319,7 +328,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   if (stage == Stage::Graph)
     setCompileOptions(*module, options, launcher, command);
   else
-    checkFixedOptions(*module, options);
+    setLaterOptions(*module, options, stage);
 
   if (stage == Stage::Graph)
     choosePrecision(*module);

@@ -154,16 +154,17 @@ def DescribeCalls : Pass<"describe-calls", "::mlir::ModuleOp"> {
   let description = [{
     Expects segments and kernels as operations. Leaves one dictionary for each
     different call in the module's `exec.calls` (kind, what, element type, bytes
-    moved at least, flops; a product's batch, m, n, k and whether its operands
-    are transposed), the index of each call in every segment's `exec.calls`, and
+    moved at least, flops; for each of its products how many there are, batch, m,
+    n, k and whether its operands are transposed; the model's module that it is
+    part of), the index of each call in every segment's `exec.calls`, and
     that of each update kernel, counted for its nominal 64 elements, in
     `exec.update_calls`. Changes nothing that is computed.
 
     ```mlir
     exec.gemm %x, %w -> %y : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
     // adds
-    {kind = "product", what = "8x2x4 NN", type = f32, bytes = 224 : i64, flops = 128 : i64,
-     shape = array<i64: 1, 8, 2, 4, 0, 0>}
+    {bytes = 224 : i64, flops = 128 : i64, kind = "product", place = "layers.0.up and 1 more",
+     products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
     ```
   }];
 }

@@ -30,7 +30,8 @@ enum class OptionKind {
   NumberPair,
   TextList,
   PairList,
-  FlagOrChoice
+  FlagOrChoice,
+  OpenChoice ///< plugins add values: checked by checkRegistered when they are loaded
 };
 enum class OptionState { Ready, Later };
 
@@ -83,6 +84,10 @@ public:
 /// Parses `argv[1...]`. One or two dashes; `-name=value`; `-o FILE` also as two words; `-` alone is a
 /// positional; after `--` everything is.
 ParsedOptions parseOptions(int argc, const char *const *argv, Tool tool);
+
+/// Throws unless `value` of an OpenChoice is one of `registered`, what there is with all plugins loaded.
+void checkRegistered(const OptionRow &row, const std::string &value,
+                     const std::vector<std::string> &registered);
 
 /// All options of `tool` in groups. `compiled` replaces defaults.
 std::string optionsHelp(Tool tool, const std::map<std::string, std::string> &compiled = {});

@@ -83,20 +83,27 @@ enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree
 inline constexpr const char *const kActionKinds[] = {"input", "run",  "gather", "reduce", "add", "send",
                                                      "recv",  "norm", "agree",  "update", "fold"};
 
+/// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
+/// forward of an evaluation.
+enum class Phase { Forward, Backward, Weights, Evaluation };
+/// By Phase.
+inline constexpr const char *const kPhases[] = {"F", "B", "W", "E"};
+
 /// A running statistic, and where among a micro-batch's statistics lies what is folded into it.
 struct Folded {
   int64_t place = 0, elements = 0; ///< bytes, f32
   double momentum = 0;             ///< what a micro-batch leaves of the running value
 };
 
-/// One entry of the schedule. JSON: `kind` and `stream` by lower-case name.
+/// One entry of the schedule. JSON: `kind` and `stream` by lower-case name, `phase` by letter.
 struct Action {
   ActionKind kind = ActionKind::Run;
   Stream stream = Stream::Compute;
-  std::string name;           ///< for messages and traces: "block 3 F", "gather b2"
-  std::vector<int64_t> waits; ///< indices of actions that must be complete before it starts
-  std::vector<Ref> refs;      ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
-                              ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
+  Phase phase = Phase::Forward; ///< Run
+  std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
+  std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
+  std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
+                         ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
   ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Fold: all ranks'
   ///< statistics, then a target for each of `folds`
   Ref temp;                ///< Run: scratch, if any

@@ -105,9 +105,18 @@ public:
   virtual void startAt(int64_t step, int64_t consumed) {}
 };
 
-/// Milliseconds of this rank in one step.
+/// Milliseconds of this rank in one step, or in an evaluation's forward of as many micro-batches.
 struct Breakdown {
   double forward = 0, backward = 0, communication = 0, update = 0, waiting = 0;
+  double evaluation = 0; ///< instead of forward
+};
+
+/// What steps or evaluations took in all.
+struct Times {
+  Breakdown sum;
+  double ms = 0;
+  int64_t steps = 0;
+  void add(const Breakdown &one, double oneMs);
 };
 
 struct StepResult {
@@ -132,6 +141,7 @@ struct StepResult {
 struct Evaluation {
   float loss = 0;           ///< mean over the micro-batches, equal on all ranks
   int64_t microBatches = 0; ///< evaluated
+  Times times;              ///< this rank's
   bool stop = false;        ///< all ranks agreed to stop: `loss` means nothing then
 };
 

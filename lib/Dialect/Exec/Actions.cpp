@@ -1,12 +1,14 @@
 //===- Actions.cpp - what passes ask of actions and buffers ---------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
+using namespace dsopt;
 using namespace dsopt::exec;
 
 int64_t dsopt::exec::bytesOf(Type type) {
@@ -38,12 +40,32 @@ void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
         [&](auto collective) { collective.setOrder(next++); });
 }
 
+PartAttr dsopt::exec::getPart(Operation *segment) {
+  auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+  auto name = segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
+  std::optional<BlockPhase> phase = name ? symbolizeBlockPhase(name.getValue()) : std::nullopt;
+  return block && phase ? PartAttr::get(segment->getContext(), block.getInt(), *phase) : PartAttr();
+}
+
+PartAttr dsopt::exec::getPart(RunOp run, Operation *segment) {
+  return run.getPartAttr() || !segment ? run.getPartAttr() : getPart(segment);
+}
+
+std::string dsopt::exec::describe(PartAttr part) {
+  return ("block " + Twine(part.getBlock()) + " " + stringifyBlockPhase(part.getPhase())).str();
+}
+
 std::string dsopt::exec::describe(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);
   TypeSwitch<Operation *>(op)
       .Case([&](InputOp a) { os << "input \"" << a.getInput() << "\" of micro-batch " << a.getMicroBatch(); })
-      .Case([&](RunOp a) { os << "run of @" << a.getSegment() << " on micro-batch " << a.getMicroBatch(); })
+      .Case([&](RunOp a) {
+        os << "run of @" << a.getSegment();
+        if (PartAttr part = a.getPartAttr())
+          os << " for " << describe(part);
+        os << " on micro-batch " << a.getMicroBatch();
+      })
       .Case([&](GatherOp a) { os << "gather into " << a.getTarget().getBuffer(); })
       .Case([&](ReduceOp a) { os << "reduce into " << a.getTarget().getBuffer(); })
       .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })

@@ -24,6 +24,20 @@ static uint64_t hashOf(const std::string &tag) {
   return hash;
 }
 
+/// Where the time of a run is counted.
+static double Breakdown::*timerOf(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return &Breakdown::forward;
+  case Phase::Backward:
+  case Phase::Weights:
+    return &Breakdown::backward;
+  case Phase::Evaluation:
+    return &Breakdown::evaluation;
+  }
+  return &Breakdown::forward;
+}
+
 Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
                    const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
                    const RunOptions &options, InputSource &inputs)
@@ -48,7 +62,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     switch (action.kind) {
     case ActionKind::Input:
       prepared.microBatch = microBatchIndex(program, info.dpRank, action.micro_batch);
-      prepared.timer = Timer::Forward;
+      prepared.timer = timerOf(evaluates ? Phase::Evaluation : Phase::Forward);
       break;
     case ActionKind::Run:
       prepared.function = resolve(action.symbol);
@@ -58,7 +72,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
         prepared.calls = &it->second;
       if (action.temp.buffer >= 0)
         prepared.temp = addresses.at(action.temp);
-      prepared.timer = !action.name.empty() && action.name.back() == 'F' ? Timer::Forward : Timer::Backward;
+      prepared.timer = timerOf(action.phase);
       break;
     case ActionKind::Gather:
       prepared.traffic = trafficClass(action.traffic);
@@ -73,23 +87,23 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     case ActionKind::Reduce:
       break;
     case ActionKind::Add:
-      prepared.timer = Timer::Backward;
+      prepared.timer = &Breakdown::backward;
       break;
     case ActionKind::Agree:
       agreement->addAgreement(action);
       break;
     case ActionKind::Norm:
       prepared.norm = agreement->addNorm(action);
-      prepared.timer = Timer::Update;
+      prepared.timer = &Breakdown::update;
       break;
     case ActionKind::Fold:
-      prepared.timer = Timer::Update;
+      prepared.timer = &Breakdown::update;
       microBatches.resize(program.K);
       for (int64_t place = 0; place < program.K; ++place)
         microBatches[microBatchIndex(program, place / program.M, place % program.M)] = place;
       break;
     case ActionKind::Update:
-      prepared.timer = Timer::Update;
+      prepared.timer = &Breakdown::update;
       prepareUpdate(prepared, resolve);
       break;
     }
@@ -376,24 +390,26 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   early.appliedSteps = applied;
   early.lr = result->lr;
   writeTables(early);
-  double times[5] = {};
+  result->breakdown = {};
   Clock::time_point begin = Clock::now();
-  runActions(times);
+  runActions(result->breakdown);
   if (trace)
     trace->note(step, Trace::Step, begin, Clock::now());
-  result->breakdown = {times[0], times[1], times[2], times[3], times[4]};
 }
 
-const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &stop, bool &stopped) {
+const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &stop,
+                                              Evaluation &evaluation) {
   step = group;
   stopRequest = &stop;
-  double times[5] = {};
+  Breakdown times;
+  Clock::time_point begin = Clock::now();
   runActions(times);
-  stopped = agreement->stop();
+  evaluation.times.add(times, since(begin));
+  evaluation.stop = agreement->stop();
   return agreement->losses();
 }
 
-void Executor::runActions(double (&times)[5]) {
+void Executor::runActions(Breakdown &times) {
   std::fill(done.begin(), done.end(), 0);
   int64_t flying[kStreams];
   std::fill_n(flying, kStreams, -1);
@@ -435,7 +451,7 @@ void Executor::runActions(double (&times)[5]) {
             flying[slot] = -1;
           }
           if (progress)
-            times[static_cast<int>(Timer::Communication)] += since(begin);
+            times.communication += since(begin);
           if (!complete) {
             waitsFor = flying[slot];
             break;
@@ -450,7 +466,7 @@ void Executor::runActions(double (&times)[5]) {
         ++next[slot];
         progress = true;
         bool complete = start(index, slot);
-        times[static_cast<int>(actions[index].timer)] += since(begin);
+        times.*actions[index].timer += since(begin);
         // An agreement's own work is what comes before its exchange.
         if (rt.profile && (complete || actions[index].action->kind == ActionKind::Agree))
           measured(actions[index], Clock::now() - begin);
@@ -472,7 +488,7 @@ void Executor::runActions(double (&times)[5]) {
     engine.publish(step, firstAction + waitsFor);
     Clock::time_point begin = Clock::now();
     engine.sleep(seen);
-    times[static_cast<int>(Timer::Waiting)] += since(begin);
+    times.waiting += since(begin);
     if (trace)
       trace->wait(step, begin, Clock::now());
   }

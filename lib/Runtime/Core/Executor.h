@@ -32,8 +32,8 @@ public:
   void run(int64_t step, int64_t &appliedSteps, const std::atomic<bool> &stop, StepResult &result);
 
   /// Runs the actions of an evaluation on the K micro-batches from `group * K` on of the inputs. Returns
-  /// their losses; `stop` as in a step.
-  const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, bool &stopped);
+  /// their losses; `stop` as in a step. Fills stop and adds to the times of `evaluation`.
+  const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation);
 
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
@@ -42,7 +42,6 @@ public:
 
 private:
   static constexpr int kStreams = 4;
-  enum class Timer { Forward, Backward, Communication, Update, Waiting };
 
   /// An action with everything looked up.
   struct Prepared {
@@ -59,7 +58,7 @@ private:
     int peer = 0;
     uint64_t tag = 0;
     TrafficClass traffic = TrafficClass::AllGather;
-    Timer timer = Timer::Communication;
+    double Breakdown::*timer = &Breakdown::communication;
   };
   /// One group of an update: a kernel over [begin, end).
   struct Launch {
@@ -86,7 +85,7 @@ private:
   void fillContext(const Prepared &prepared, uint32_t *context) const;
   int64_t bytesMoved(const Action &action) const;
   /// Runs all actions once.
-  void runActions(double (&times)[5]);
+  void runActions(Breakdown &times);
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;

@@ -113,7 +113,8 @@ void readAction(const Json &json, Action &a, const std::string &where) {
   static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
       .name("kind", a.kind, kActionKinds)
-      .name("stream", a.stream, streams)("name", a.name)("waits", a.waits)
+      .name("stream", a.stream, streams)
+      .name("phase", a.phase, kPhases)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
           "input", a.input)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)(

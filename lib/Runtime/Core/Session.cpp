@@ -92,7 +92,7 @@ public:
       // What the last group has too much is computed and left out.
       int64_t group = evaluation.microBatches / program.K;
       Executor &executor = forward[source.chooseVariant(group) + 1]->executor;
-      for (double loss : executor.evaluate(group, stop, evaluation.stop)) {
+      for (double loss : executor.evaluate(group, stop, evaluation)) {
         if (evaluation.microBatches == microBatches)
           break;
         total += loss;
@@ -291,6 +291,17 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
 }
 
 const StepResult &Session::step() { return state->step(); }
+void Times::add(const Breakdown &one, double oneMs) {
+  sum.forward += one.forward;
+  sum.backward += one.backward;
+  sum.communication += one.communication;
+  sum.update += one.update;
+  sum.waiting += one.waiting;
+  sum.evaluation += one.evaluation;
+  ms += oneMs;
+  ++steps;
+}
+
 Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
   return state->evaluate(inputs, microBatches);
 }

@@ -63,8 +63,8 @@ void MetricsLog::run() {
     return std::string(",\"") + name + "\":" + jsonString(value);
   };
   std::string planned = "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) +
-                        ",\"bubble\":" + jsonNumber(program.bubble) + field("flops_per_step", program.flops) +
-                        "}";
+                        ",\"bubble\":" + jsonNumber(program.bubble, 17) +
+                        field("flops_per_step", program.flops) + "}";
   const RunOptions &run = settings.options;
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
         text("command", settings.commandLine) + text("compiled", program.command) +
@@ -134,21 +134,28 @@ void MetricsLog::compared() {
     write("{\"compare\":" + facts.comparison->json() + "}");
 }
 
-void MetricsLog::breakdown(const std::vector<Breakdown> &ranks) {
+const std::vector<BreakdownPart> &dsopt::runtime::breakdownParts(bool evaluates) {
+  static const std::vector<BreakdownPart> step = {{"forward", &Breakdown::forward},
+                                                  {"backward", &Breakdown::backward},
+                                                  {"communication", &Breakdown::communication},
+                                                  {"update", &Breakdown::update},
+                                                  {"waiting", &Breakdown::waiting}},
+                                          evaluation = {{"evaluation", &Breakdown::evaluation},
+                                                        {"communication", &Breakdown::communication},
+                                                        {"waiting", &Breakdown::waiting}};
+  return evaluates ? evaluation : step;
+}
+
+void MetricsLog::breakdown(const std::vector<Breakdown> &ranks, bool evaluates) {
   if (!file)
     return;
   std::string line;
-  auto part = [&](const char *name, double Breakdown::*time) {
-    line += std::string(line.empty() ? "" : ",") + "\"" + name + "\":[";
+  for (const BreakdownPart &part : breakdownParts(evaluates)) {
+    line += std::string(line.empty() ? "" : ",") + "\"" + part.name + "\":[";
     for (size_t rank = 0; rank < ranks.size(); ++rank)
-      line += (rank ? "," : "") + jsonNumber(ranks[rank].*time, 6);
+      line += (rank ? "," : "") + jsonNumber(ranks[rank].*part.time, 6);
     line += "]";
-  };
-  part("forward", &Breakdown::forward);
-  part("backward", &Breakdown::backward);
-  part("communication", &Breakdown::communication);
-  part("update", &Breakdown::update);
-  part("waiting", &Breakdown::waiting);
+  }
   write("{\"breakdown\":{" + line + "}}");
 }
 

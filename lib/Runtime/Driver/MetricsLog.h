@@ -43,7 +43,7 @@ public:
   /// What the comparison found.
   void compared();
   /// Milliseconds of a step, by rank.
-  void breakdown(const std::vector<Breakdown> &ranks);
+  void breakdown(const std::vector<Breakdown> &ranks, bool evaluates);
   void end(int64_t steps, const std::string &weightsHash, const std::string &status);
 
 private:
@@ -82,9 +82,17 @@ private:
 /// Samples of one step over all ranks (micro-batches where they have no rows); -1: no variant.
 int64_t samplesPerStep(const Program &program, int variant);
 
-/// The table of -breakdown: milliseconds of a step, one row a rank and their mean.
-std::string breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,
-                           const std::vector<double> &milliseconds);
+/// One of the parts that a step's or an evaluation's time has.
+struct BreakdownPart {
+  const char *name;
+  double Breakdown::*time;
+};
+const std::vector<BreakdownPart> &breakdownParts(bool evaluates);
+
+/// The table of -breakdown: milliseconds of a step (an evaluation's: of as many micro-batches), one row a
+/// rank and their mean.
+std::string breakdownTable(const std::vector<Breakdown> &ranks, const std::vector<double> &milliseconds,
+                           bool evaluates);
 
 /// "1.5 GB".
 std::string describeBytes(int64_t bytes);

@@ -134,7 +134,8 @@ std::vector<std::pair<std::string, bool>> choices(const OptionRow &row) {
 
 /// The form without its marks.
 std::string shownForm(const OptionRow &row, bool onlyReady) {
-  if (row.kind != OptionKind::Choice && row.kind != OptionKind::FlagOrChoice)
+  if (row.kind != OptionKind::Choice && row.kind != OptionKind::FlagOrChoice &&
+      row.kind != OptionKind::OpenChoice)
     return row.form;
   std::string text;
   for (auto &[name, ready] : choices(row))
@@ -143,23 +144,26 @@ std::string shownForm(const OptionRow &row, bool onlyReady) {
   return text;
 }
 
-void checkChoice(const OptionRow &row, const std::string &value) {
-  std::string nearest;
+/// Throws unless `value` is one of `names` that exists.
+void checkChoice(const OptionRow &row, const std::string &value,
+                 const std::vector<std::pair<std::string, bool>> &names) {
+  std::string nearest, all;
   int best = 3;
-  for (auto &[name, ready] : choices(row)) {
+  for (auto &[name, ready] : names) {
     if (name == value) {
       if (!ready)
         notAvailable(std::string(row.name) + "=" + value);
       return;
     }
+    if (ready)
+      all += (all.empty() ? "" : "|") + name;
     if (int distance = editDistance(name, value); distance < best && name.size() > 2) {
       best = distance;
       nearest = name;
     }
   }
-  std::string expected = "one of " + shownForm(row, true);
-  throw Error(StatusInput, std::string("option -") + row.name + ": expected " + expected + ", got '" + value +
-                               "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+  throw Error(StatusInput, std::string("option -") + row.name + ": expected one of " + all + ", got '" +
+                               value + "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
 void checkValue(const OptionRow &row, const std::string &value) {
@@ -209,12 +213,13 @@ void checkValue(const OptionRow &row, const std::string &value) {
     break;
   case OptionKind::Choice:
   case OptionKind::FlagOrChoice:
-    checkChoice(row, value);
+    checkChoice(row, value, choices(row));
     break;
+  case OptionKind::OpenChoice:
   case OptionKind::Text:
   case OptionKind::TextList:
     if (value.empty())
-      refuse(row, value, row.form);
+      refuse(row, value, shownForm(row, true));
     break;
   }
 }
@@ -270,6 +275,17 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
     values.push_back(value);
   }
   return parsed;
+}
+
+void dsopt::runtime::checkRegistered(const OptionRow &row, const std::string &value,
+                                     const std::vector<std::string> &registered) {
+  std::vector<std::pair<std::string, bool>> names;
+  for (const std::string &name : registered)
+    names.push_back({name, true});
+  for (auto &[name, ready] : choices(row))
+    if (!ready)
+      names.push_back({name, false});
+  checkChoice(row, value, names);
 }
 
 void ParsedOptions::setDefault(const std::string &name, const std::string &value) {

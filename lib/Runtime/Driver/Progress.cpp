@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include <sys/ioctl.h>
@@ -119,26 +120,33 @@ void Progress::end() {
   std::fflush(stdout);
 }
 
-std::string dsopt::runtime::breakdownTable(const Program &program, const std::vector<Breakdown> &ranks,
-                                           const std::vector<double> &milliseconds) {
-  std::string text =
-      "ms a step      forward  backward  communication    update   waiting     other     total\n";
+std::string dsopt::runtime::breakdownTable(const std::vector<Breakdown> &ranks,
+                                           const std::vector<double> &milliseconds, bool evaluates) {
+  // Columns as wide as their titles, and for numbers of up to 8 places.
+  auto column = [](const std::string &value, size_t width) {
+    width = std::max<size_t>(width, 8);
+    return "  " + std::string(width - std::min(width, value.size()), ' ') + value;
+  };
+  std::string text = format("%-12s", "ms a step");
+  for (const BreakdownPart &part : breakdownParts(evaluates))
+    text += column(part.name, std::strlen(part.name));
+  text += column("other", 0) + column("total", 0) + "\n";
   Breakdown mean;
   double total = 0;
   auto row = [&](const std::string &name, const Breakdown &b, double ms) {
-    double other = ms - b.forward - b.backward - b.communication - b.update - b.waiting;
-    text += format("%-13s %8.2f  %8.2f  %13.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", name.c_str(), b.forward,
-                   b.backward, b.communication, b.update, b.waiting, std::max(other, 0.0), ms);
+    double other = ms;
+    text += format("%-12s", name.c_str());
+    for (const BreakdownPart &part : breakdownParts(evaluates)) {
+      other -= b.*part.time;
+      text += column(format("%.2f", b.*part.time), std::strlen(part.name));
+    }
+    text += column(format("%.2f", std::max(other, 0.0)), 0) + column(format("%.2f", ms), 0) + "\n";
   };
   double share = 1.0 / static_cast<double>(std::max<size_t>(ranks.size(), 1));
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const Breakdown &b = ranks[rank];
-    row("rank " + std::to_string(rank), b, milliseconds[rank]);
-    mean.forward += b.forward * share;
-    mean.backward += b.backward * share;
-    mean.communication += b.communication * share;
-    mean.update += b.update * share;
-    mean.waiting += b.waiting * share;
+    row("rank " + std::to_string(rank), ranks[rank], milliseconds[rank]);
+    for (const BreakdownPart &part : breakdownParts(evaluates))
+      mean.*part.time += ranks[rank].*part.time * share;
     total += milliseconds[rank] * share;
   }
   if (ranks.size() > 1)

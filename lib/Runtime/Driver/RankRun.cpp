@@ -145,35 +145,32 @@ std::string giveParameters(Run &run, Session &session, bool writes) {
   return hash ? hash->hex() : "";
 }
 
-struct Shares {
-  Breakdown sum;
-  double milliseconds = 0;
-};
-
 /// The table of -breakdown; the log gets the numbers.
-std::string breakdownOf(const Program &program, Engine &engine, const Shares &mine, int64_t steps,
-                        MetricsLog *log) {
+std::string breakdownOf(Engine &engine, const Times &mine, bool evaluates, MetricsLog *log) {
   std::vector<Breakdown> ranks;
   std::vector<double> milliseconds;
-  double share = 1.0 / static_cast<double>(std::max<int64_t>(steps, 1));
-  for (const Shares &other : exchanged(engine, mine)) {
-    const Breakdown &sum = other.sum;
-    ranks.push_back({sum.forward * share, sum.backward * share, sum.communication * share, sum.update * share,
-                     sum.waiting * share});
-    milliseconds.push_back(other.milliseconds * share);
+  double share = 1.0 / static_cast<double>(std::max<int64_t>(mine.steps, 1));
+  for (const Times &other : exchanged(engine, mine)) {
+    ranks.emplace_back();
+    for (const BreakdownPart &part : breakdownParts(evaluates))
+      ranks.back().*part.time = other.sum.*part.time * share;
+    milliseconds.push_back(other.ms * share);
   }
   if (log)
-    log->breakdown(ranks);
-  return breakdownTable(program, ranks, milliseconds);
+    log->breakdown(ranks, evaluates);
+  return breakdownTable(ranks, milliseconds, evaluates);
 }
 
-/// Measures the loss on `data` and says it (collective). Whether all ranks agreed to stop meanwhile.
+/// Measures the loss on `data` and says it (collective), and into `times` how long it took. Whether all ranks
+/// agreed to stop meanwhile.
 bool evaluate(const RunSettings &settings, Session &session, DataSource &data, MetricsLog *log,
-              Progress &progress) {
+              Progress &progress, Times *times = nullptr) {
   int64_t count = data.microBatches();
   if (settings.evalBatches)
     count = std::min(count, settings.evalBatches);
   Evaluation result = session.evaluate(data, count);
+  if (times)
+    *times = result.times;
   int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
   if (!result.stop && log) {
     log->evaluation(step, result);
@@ -183,14 +180,6 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
                   loss + "  (" + std::to_string(result.microBatches) + " micro-batches)");
   }
   return result.stop;
-}
-
-void add(Breakdown &sum, const Breakdown &step) {
-  sum.forward += step.forward;
-  sum.backward += step.backward;
-  sum.communication += step.communication;
-  sum.update += step.update;
-  sum.waiting += step.waiting;
 }
 } // namespace
 
@@ -258,7 +247,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
 
   bool stopped = false;
   int64_t saved = -1, measured = -1; // after which step
-  Shares shares;
+  Times times;                       // of steps, or of the evaluation that the run is
   double measuredMs = 0;
   int64_t measuredSteps = 0;
   if (settings.reportKernels)
@@ -268,15 +257,14 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     session.trace(kTracedSteps);
   try {
     if (settings.evaluates)
-      stopped = evaluate(settings, session, run.data, log.get(), progress);
+      stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped && stepArrives(run, engine, session, stopped)) {
       const StepResult &result = session.step();
       auto now = std::chrono::steady_clock::now();
       double seconds = std::chrono::duration<double>(now - before).count();
       before = now;
-      add(shares.sum, result.breakdown);
-      shares.milliseconds += result.ms;
+      times.add(result.breakdown, result.ms);
       measuredMs += result.ms;
       ++measuredSteps;
       // The first step touches memory for the first time: not what a run is made of.
@@ -326,7 +314,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
     bool interrupted = stopped && (settings.evaluates || session.stepsDone() < settings.steps);
     if (settings.breakdown) {
-      std::string table = breakdownOf(program, engine, shares, session.stepsDone() - stepsBefore, log.get());
+      std::string table = breakdownOf(engine, times, settings.evaluates, log.get());
       if (first)
         progress.line(table);
     }

@@ -31,6 +31,18 @@ struct MergeLossGradient : public dsopt::impl::MergeLossGradientBase<MergeLossGr
   }
 
 private:
+  /// Whether two values are made alike from the same values: what floats is made anew in F and in B.
+  static bool areEqual(Value a, Value b) {
+    if (a == b)
+      return true;
+    Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
+    return left && right && (isPure(left) || isa<graph::ReadOp>(left)) &&
+           cast<OpResult>(a).getResultNumber() == cast<OpResult>(b).getResultNumber() &&
+           OperationEquivalence::isEquivalentTo(
+               left, right, [](Value a, Value b) { return success(areEqual(a, b)); }, nullptr,
+               OperationEquivalence::IgnoreLocations | OperationEquivalence::IgnoreDiscardableAttrs);
+  }
+
   static bool areOne(graph::LinearNllOp loss, graph::LinearNllGradOp gradient) {
     auto state = [](Value value) {
       auto read = value ? value.getDefiningOp<graph::ReadOp>() : graph::ReadOp();
@@ -38,6 +50,7 @@ private:
     };
     return state(loss.getWeight()) && state(loss.getWeight()) == state(gradient.getWeight()) &&
            state(loss.getBias()) == state(gradient.getBias()) &&
+           areEqual(loss.getLabels(), gradient.getLabels()) &&
            loss.getTransposeB() == gradient.getTransposeB() &&
            loss.getIgnoreIndex() == gradient.getIgnoreIndex() &&
            loss->getAttr(graph::kBlockAttr) == gradient->getAttr(graph::kBlockAttr);

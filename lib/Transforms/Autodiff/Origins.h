@@ -27,7 +27,8 @@ enum class Origin {
 class Origins {
 public:
   explicit Origins(mlir::func::FuncOp function);
-  Origin of(mlir::Value value) const { return origins.lookup(value); }
+  /// The origin of a value; one that was made after the analysis is an activation.
+  Origin of(mlir::Value value) const { return origins.lookup_or(value, Origin::Activation); }
   /// Whether the operation is made anew in every block and phase that uses it.
   bool floats(mlir::Operation *op) const { return floating.contains(op); }
 

@@ -6,6 +6,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace dsopt {
@@ -87,12 +88,15 @@ static FailureOr<SmallVector<SmallVector<PipelineSlot>>>
 orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_t microBatches) {
   PipelineOrder order = getPipelineOrder(schedule);
   if (!order)
-    return module.emitError("schedule is \"") << schedule << "\", expected one of " << pipelineOrderNames();
+    return module.emitError("schedule is \"")
+           << schedule << "\", expected one of " << llvm::join(pipelineOrderNames(), ", ");
   SmallVector<SmallVector<PipelineSlot>> orders;
   for (auto [s, blocks] : llvm::enumerate(graph.stageBlocks)) {
     StageShape shape{(int64_t)s, graph.stages, microBatches, blocks.first, blocks.second};
     if (!graph.evaluates) {
       orders.push_back(order(shape));
+      if (std::string problem = checkOrder(shape, orders.back()); !problem.empty())
+        return module.emitError("schedule ") << schedule << ", stage " << s << ": " << problem;
       continue;
     }
     orders.emplace_back();
@@ -126,16 +130,10 @@ LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batc
   auto orders = orderStages(module, name, *graph, batch.microBatches);
   if (failed(orders))
     return failure();
-  PipelineShape shape = measurePipeline(*orders);
-  Builder builder(module.getContext());
   for (auto [s, slots] : llvm::enumerate(*orders)) {
     PositionWriter writer(module, *graph, batch, s);
     if (failed(writer.write(slots)))
       return failure();
-    writer.program()->setAttr(
-        exec::kPipelineAttr,
-        builder.getDictionaryAttr({builder.getNamedAttr("alive", builder.getI64IntegerAttr(shape.alive[s])),
-                                   builder.getNamedAttr("slots", builder.getI64IntegerAttr(shape.length))}));
   }
   keepInputs(module, *graph);
   graph->function.erase();

@@ -46,20 +46,29 @@ static std::string fingerprint(func::FuncOp segment) {
 void DedupeSegments::runOnOperation() {
   ModuleOp module = getOperation();
   llvm::StringMap<func::FuncOp> known;
-  llvm::DenseMap<StringAttr, FlatSymbolRefAttr> renamed;
+  struct Shared {
+    FlatSymbolRefAttr segment;
+    exec::PartAttr part; ///< that the one before computed
+  };
+  llvm::DenseMap<StringAttr, Shared> renamed;
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     if (!function->hasAttr(exec::kSegmentAttr))
       continue;
     auto [it, fresh] = known.try_emplace(fingerprint(function), function);
     if (fresh)
       continue;
-    renamed[function.getSymNameAttr()] = FlatSymbolRefAttr::get(it->second.getSymNameAttr());
+    renamed[function.getSymNameAttr()] = {FlatSymbolRefAttr::get(it->second.getSymNameAttr()),
+                                          exec::getPart(function)};
     function.erase();
   }
   if (renamed.empty())
     return markAllAnalysesPreserved();
   module.walk([&](exec::RunOp run) {
-    if (FlatSymbolRefAttr name = renamed.lookup(run.getSegmentAttr().getAttr()))
-      run.setSegmentAttr(name);
+    auto shared = renamed.find(run.getSegmentAttr().getAttr());
+    if (shared == renamed.end())
+      return;
+    if (!run.getPartAttr())
+      run.setPartAttr(shared->second.part);
+    run.setSegmentAttr(shared->second.segment);
   });
 }

@@ -2,9 +2,10 @@
 
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <map>
 
 using namespace mlir;
@@ -63,56 +64,65 @@ PipelineOrder dsopt::getPipelineOrder(StringRef name) {
   return it == orders().end() ? PipelineOrder() : it->second;
 }
 
-std::string dsopt::pipelineOrderNames() {
-  return llvm::join(llvm::map_range(orders(), [](auto &entry) { return entry.first; }), ", ");
+std::vector<std::string> dsopt::pipelineOrderNames() {
+  auto names = llvm::make_first_range(orders());
+  return {names.begin(), names.end()};
 }
 
-/// Neighbouring slots of one direction and micro-batch are one unit.
-static SmallVector<std::pair<bool, int64_t>> toUnits(ArrayRef<PipelineSlot> slots) {
-  SmallVector<std::pair<bool, int64_t>> units;
-  for (const PipelineSlot &slot : slots) {
-    std::pair<bool, int64_t> unit(slot.phase == Phase::F, slot.microBatch);
-    if (units.empty() || units.back() != unit)
-      units.push_back(unit);
-  }
-  return units;
+static StringRef nameOf(Phase phase) {
+  static constexpr StringLiteral names[] = {"F", "B", "W"};
+  return names[static_cast<int>(phase)];
 }
 
-PipelineShape dsopt::measurePipeline(ArrayRef<SmallVector<PipelineSlot>> stages) {
-  PipelineShape shape;
-  int64_t count = stages.size(), left = 0;
-  SmallVector<SmallVector<std::pair<bool, int64_t>>> units;
-  for (const auto &slots : stages) {
-    units.push_back(toUnits(slots));
-    left += units.back().size();
-    int64_t alive = 0, most = 0;
-    for (auto [forward, m] : units.back()) {
-      alive += forward ? 1 : -1;
-      most = std::max(most, alive);
-    }
-    shape.alive.push_back(most);
+static std::string describe(const PipelineSlot &slot) {
+  return llvm::formatv("{0} of block {1} on micro-batch {2}", nameOf(slot.phase), slot.block,
+                       slot.microBatch);
+}
+
+/// The slots of a stage that must come before `slot`.
+static SmallVector<PipelineSlot> predecessors(const StageShape &shape, const PipelineSlot &slot) {
+  auto [block, phase, m] = slot;
+  SmallVector<PipelineSlot> before;
+  if (m > 0)
+    before.push_back({block, phase, m - 1});
+  if (phase == Phase::F && block > shape.firstBlock)
+    before.push_back({block - 1, Phase::F, m});
+  if (phase == Phase::B)
+    before.push_back(block + 1 < shape.lastBlock ? PipelineSlot{block + 1, Phase::B, m}
+                                                 : PipelineSlot{block, Phase::F, m});
+  if (phase == Phase::W)
+    before.push_back({block, Phase::B, m});
+  return before;
+}
+
+std::string dsopt::checkOrder(const StageShape &shape, ArrayRef<PipelineSlot> slots) {
+  constexpr int64_t kPhases = 3;
+  int64_t blocks = shape.lastBlock - shape.firstBlock;
+  auto indexOf = [&](const PipelineSlot &slot) {
+    return (slot.microBatch * blocks + slot.block - shape.firstBlock) * kPhases +
+           static_cast<int64_t>(slot.phase);
+  };
+  llvm::BitVector done(shape.microBatches * blocks * kPhases);
+  for (auto [place, slot] : llvm::enumerate(slots)) {
+    auto wrong = [&, &slot = slot, place = place](const Twine &what) {
+      return llvm::formatv("slot {0} is {1}, ", place, describe(slot)).str() + what.str();
+    };
+    if (slot.block < shape.firstBlock || slot.block >= shape.lastBlock)
+      return wrong("expected blocks " + Twine(shape.firstBlock) + " to " + Twine(shape.lastBlock - 1));
+    if (slot.microBatch < 0 || slot.microBatch >= shape.microBatches)
+      return wrong("expected micro-batches 0 to " + Twine(shape.microBatches - 1));
+    if (done[indexOf(slot)])
+      return wrong("expected each once");
+    for (const PipelineSlot &before : predecessors(shape, slot))
+      if (!done[indexOf(before)])
+        return wrong("expected it after " + describe(before));
+    done.set(indexOf(slot));
   }
-  // When each (stage, direction, micro-batch) ends; a stage waits for its
-  // neighbour below in forward and above in backward.
-  std::map<std::tuple<int64_t, bool, int64_t>, int64_t> ends;
-  SmallVector<size_t> next(count, 0);
-  SmallVector<int64_t> time(count, 0);
-  for (bool moved = true; moved && left;) {
-    moved = false;
-    for (int64_t s = 0; s < count; ++s)
-      for (; next[s] < units[s].size(); ++next[s], --left, moved = true) {
-        auto [forward, m] = units[s][next[s]];
-        int64_t from = forward ? s - 1 : s + 1, start = time[s];
-        if (from >= 0 && from < count) {
-          auto it = ends.find({from, forward, m});
-          if (it == ends.end())
-            break;
-          start = std::max(start, it->second);
-        }
-        ends[{s, forward, m}] = time[s] = start + 1;
-      }
-  }
-  if (!left)
-    shape.length = *std::max_element(time.begin(), time.end());
-  return shape;
+  int missing = done.find_first_unset();
+  if (missing < 0)
+    return "";
+  int64_t unit = missing / kPhases;
+  return "no slot is " +
+         describe({shape.firstBlock + unit % blocks, static_cast<Phase>(missing % kPhases), unit / blocks}) +
+         ", expected each once";
 }

@@ -137,7 +137,7 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
     if (bytes(name))
       classes += llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", name, bytes(name)).str();
   diag.attachNote() << "live there: " << classes;
-  // What each remedy would save, from the classes at the peak.
+  // What each remedy would save, from the classes at this peak: with it the peak may be elsewhere.
   int64_t dp = getOption(module, "dp", 1), zero = dp == 1 ? 0 : getOption(module, "zero", 0);
   std::string remedy;
   int64_t saved = 0;
@@ -145,14 +145,14 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   for (int64_t stage = zero; dp > 1 && stage < 3; ++stage) {
     saved += bytes(sliced[stage]) - bytes(sliced[stage]) / dp;
     if (arena - saved <= limit) {
-      remedy = llvm::formatv("-zero={0} would fit (about {1} bytes)", stage + 1, arena - saved).str();
+      remedy = llvm::formatv("-zero={0} may fit (about {1} bytes)", stage + 1, arena - saved).str();
       break;
     }
   }
   if (remedy.empty() && getOption(module, "gather_window", 1) > 1 && arena - bytes("buffers") / 2 <= limit)
     remedy = "-gather-window=1 may fit";
   if (remedy.empty() && arena - bytes("activations") / 2 <= limit)
-    remedy = "half the -micro-batch-size with twice the -micro-batches would fit";
+    remedy = "half the -micro-batch-size with twice the -micro-batches may fit";
   if (remedy.empty())
     remedy = llvm::formatv("no option alone fits; more stages (-pp) or ranks (-dp) divide {0} bytes of state",
                            bytes("parameters") + bytes("gradients") + bytes("optimizer"))

@@ -38,7 +38,6 @@ public:
 
   /// Writes the whole program.
   llvm::LogicalResult write(llvm::ArrayRef<PipelineSlot> order);
-  exec::ProgramOp program() { return out.program; }
 
 private:
   // WriteSteps.cpp

@@ -1,4 +1,8 @@
 // RUN: dsopt-opt %s -describe-calls | FileCheck %s
+// The pass's description has an entry as it is written.
+// RUN: FileCheck %s --check-prefix=DOC < %source/include/dsopt/Conversion/Passes.td
+// DOC: {bytes = 224 : i64, flops = 128 : i64, kind = "product", place = "layers.0.up and 1 more",
+// DOC-NEXT: products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
 
 // Equal calls are one entry, with the places that they come from; a kernel counts of what it gathers from only what it takes.
 // CHECK: exec.calls = [

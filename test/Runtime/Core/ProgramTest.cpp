@@ -7,7 +7,7 @@
 using namespace dsopt::runtime;
 
 static const char *const kGood =
-    R"({"version": 6, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    R"({"version": 7, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -18,7 +18,8 @@ static const char *const kGood =
                  "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true},
                 {"kind": "input", "input": -1, "refs": [[0, 0, 0, 0]]},
                 {"kind": "fold", "bytes": 8, "refs": [[0, 0, 0, 0], [1, 0, 0, 0]],
-                 "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]}],
+                 "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]},
+                {"kind": "run", "phase": "W"}],
     "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
 
 static std::string failure(std::string text, const std::string &from, const std::string &to) {
@@ -52,16 +53,19 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.actions[3].kind, ActionKind::Fold);
   EXPECT_EQ(position.actions[3].folds[0].place, 4);
   EXPECT_EQ(position.actions[3].folds[0].momentum, 0.75);
+  EXPECT_EQ(position.actions[4].phase, Phase::Weights);
   EXPECT_EQ(describeAction(program, 1, 0), "in");
   EXPECT_EQ(describeAction(program, 1, 1), "action 1");
 }
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 6", "\"version\": 9"),
-            "program table: version 9, this runtime expects 6: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 7", "\"version\": 9"),
+            "program table: version 9, this runtime expects 7: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
+  EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
+            "program table: program.positions[0].actions[4].phase: unknown name 'weights'");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),
             "program table: program.positions[0].actions[0].refs[0]: "
             "expected an address of four numbers, got [0,1,0]");

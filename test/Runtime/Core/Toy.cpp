@@ -177,6 +177,9 @@ Position buildPosition(const Program &program, int64_t index) {
     std::string title = symbol + " " + std::to_string(m) + " " + symbol.back();
     b.add(ActionKind::Run, Stream::Compute, title, refs, waits);
     b.last().symbol = symbol;
+    b.last().phase = symbol.back() == 'F'   ? Phase::Forward
+                     : symbol.back() == 'B' ? Phase::Backward
+                                            : Phase::Weights;
     b.last().micro_batch = m;
     b.last().temp = ref(temp);
     return static_cast<int64_t>(b.position.actions.size() - 1);

@@ -69,8 +69,29 @@ TEST(Options, MisspeltOnesNameTheNearest) {
   EXPECT_EQ(message({"-zeor=3"}), "unknown option -zeor; did you mean -zero?");
   EXPECT_EQ(message({"-micro-batch=2"}), "unknown option -micro-batch; did you mean -micro-batches?");
   EXPECT_EQ(message({"-xyzzyxyzzy"}), "unknown option -xyzzyxyzzy; -help lists all options");
-  EXPECT_EQ(message({"-schedule=gpipes"}),
-            "option -schedule: expected one of gpipe|1f1b, got 'gpipes'; did you mean gpipe?");
+  EXPECT_EQ(message({"-accumulate=locale"}),
+            "option -accumulate: expected one of local|sharded, got 'locale'; did you mean local?");
+}
+
+TEST(Options, PluginsAddChoices) {
+  auto problem = [](const std::string &value, const std::vector<std::string> &registered) -> std::string {
+    EXPECT_EQ(message({("-schedule=" + value).c_str()}), "no error");
+    try {
+      checkRegistered(*findOption("schedule"), value, registered);
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(problem("gpipe", {"1f1b", "gpipe"}), "no error");
+  EXPECT_EQ(problem("mine", {"1f1b", "gpipe", "mine"}), "no error");
+  EXPECT_EQ(problem("mine", {"1f1b", "gpipe"}), "option -schedule: expected one of 1f1b|gpipe, got 'mine'");
+  EXPECT_EQ(problem("gpipes", {"1f1b", "gpipe", "mine"}),
+            "option -schedule: expected one of 1f1b|gpipe|mine, got 'gpipes'; did you mean gpipe?");
+  EXPECT_EQ(problem("interleaved", {"1f1b", "gpipe"}), "option -schedule=interleaved is not available yet");
+  EXPECT_EQ(problem("interleaved", {"1f1b", "gpipe", "interleaved"}), "no error");
+  EXPECT_EQ(message({"-schedule="}), "option -schedule: expected gpipe|1f1b, got ''");
 }
 
 TEST(Options, WhatIsNotThereYetSaysSo) {

@@ -50,7 +50,7 @@ const char dsopt_program[] =
     "\"actions\": ["
     "{\"kind\": \"input\", \"name\": \"input x\", \"refs\": [[3, 0, 0, 0]], \"input\": 0},"
     "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1},"
-    "{\"kind\": \"run\", \"name\": \"block 0 F\", \"symbol\": \"segment\","
+    "{\"kind\": \"run\", \"name\": \"block 0 F\", \"phase\": \"F\", \"symbol\": \"segment\","
     " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]]},"
     "{\"kind\": \"reduce\", \"stream\": \"comm\", \"name\": \"reduce b0\", \"waits\": [2],"
     " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0},"

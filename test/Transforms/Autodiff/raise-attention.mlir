@@ -115,3 +115,28 @@ module @few {
     return %r : tensor<2x8x8xf32>
   }
 }
+
+// -----
+
+// What another attention gives, raised or not, is no mask: a mask has no gradient.
+
+// CHECK-LABEL: module @added
+module @added {
+  graph.parameter @w : tensor<8xf32> from "m" at 0 bytes 32
+  func.func @forward(%q: tensor<1x2x4x8xf32>, %x: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+    // CHECK: %[[FIRST:.*]], %{{.*}} = graph.attention
+    // CHECK-NOT: graph.attention
+    // CHECK: %[[SUM:.*]] = graph.add %{{.*}}, %[[FIRST]]
+    // CHECK: graph.softmax %[[SUM]]
+    %w = graph.read @w : tensor<8xf32>
+    %k = graph.mul %x, %w : (tensor<1x2x4x8xf32>, tensor<8xf32>) -> tensor<1x2x4x8xf32>
+    %s1 = graph.matmul %q, %k {transpose_b} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x4xf32>
+    %p1 = graph.softmax %s1 {axis = 3 : i64} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    %r1 = graph.matmul %p1, %v : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    %s2 = graph.matmul %k, %q {transpose_b} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x4xf32>
+    %m2 = graph.add %s2, %r1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    %p2 = graph.softmax %m2 {axis = 3 : i64} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    %r2 = graph.matmul %p2, %v : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    return %r2 : tensor<1x2x4x4xf32>
+  }
+}

@@ -5,13 +5,11 @@
 // RUN: dsopt-opt %t/s3m10.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s3m10.mlir
 // RUN: dsopt-opt %t/s2m4.mlir -build-programs=schedule=gpipe -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir --check-prefix=GPIPE
 
-// 1F1B of S stages and M micro-batches takes 2(M + S - 1) units of one phase of
-// one stage, with at most min(S - s, M) micro-batches alive on stage s. GPipe
-// takes as long and keeps all alive; backward ascends too.
+// 1F1B starts min(S - s, M) micro-batches on stage s of S before the first backward.
+// GPipe starts all M; backward ascends too.
 
 //--- s2m4.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK-SAME: exec.pipeline = {alive = 2 : i64, slots = 10 : i64}
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block0.B {{.*}} micro_batch 0 on compute
@@ -21,7 +19,6 @@
 // CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
 // CHECK: exec.run @block0.B {{.*}} micro_batch 3 on compute
 // CHECK-LABEL: exec.program @position1
-// CHECK-SAME: exec.pipeline = {alive = 1 : i64, slots = 10 : i64}
 // CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
@@ -31,7 +28,6 @@
 // CHECK: exec.run @block1.F {{.*}} micro_batch 3 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 3 on compute
 // GPIPE-LABEL: exec.program @position0
-// GPIPE-SAME: exec.pipeline = {alive = 4 : i64, slots = 10 : i64}
 // GPIPE: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // GPIPE: exec.run @block0.F {{.*}} micro_batch 1 on compute
 // GPIPE: exec.run @block0.F {{.*}} micro_batch 2 on compute
@@ -41,7 +37,6 @@
 // GPIPE: exec.run @block0.B {{.*}} micro_batch 2 on compute
 // GPIPE: exec.run @block0.B {{.*}} micro_batch 3 on compute
 // GPIPE-LABEL: exec.program @position1
-// GPIPE-SAME: exec.pipeline = {alive = 4 : i64, slots = 10 : i64}
 // GPIPE: exec.run @block1.F {{.*}} micro_batch 0 on compute
 // GPIPE: exec.run @block1.F {{.*}} micro_batch 1 on compute
 // GPIPE: exec.run @block1.F {{.*}} micro_batch 2 on compute
@@ -66,7 +61,6 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 
 //--- s4m8.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK-SAME: exec.pipeline = {alive = 4 : i64, slots = 22 : i64}
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
@@ -84,7 +78,6 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 // CHECK: exec.run @block0.B {{.*}} micro_batch 6 on compute
 // CHECK: exec.run @block0.B {{.*}} micro_batch 7 on compute
 // CHECK-LABEL: exec.program @position1
-// CHECK-SAME: exec.pipeline = {alive = 3 : i64, slots = 22 : i64}
 // CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
@@ -102,7 +95,6 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 // CHECK: exec.run @block1.B {{.*}} micro_batch 6 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 7 on compute
 // CHECK-LABEL: exec.program @position2
-// CHECK-SAME: exec.pipeline = {alive = 2 : i64, slots = 22 : i64}
 // CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
@@ -120,7 +112,6 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 // CHECK: exec.run @block2.B {{.*}} micro_batch 6 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 7 on compute
 // CHECK-LABEL: exec.program @position3
-// CHECK-SAME: exec.pipeline = {alive = 1 : i64, slots = 22 : i64}
 // CHECK: exec.run @block3.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block3.F {{.*}} micro_batch 1 on compute
@@ -161,7 +152,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 
 //--- s4m3.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK-SAME: exec.pipeline = {alive = 3 : i64, slots = 12 : i64}
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
@@ -169,7 +159,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 // CHECK: exec.run @block0.B {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
 // CHECK-LABEL: exec.program @position1
-// CHECK-SAME: exec.pipeline = {alive = 3 : i64, slots = 12 : i64}
 // CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
@@ -177,7 +166,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 // CHECK: exec.run @block1.B {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
 // CHECK-LABEL: exec.program @position2
-// CHECK-SAME: exec.pipeline = {alive = 2 : i64, slots = 12 : i64}
 // CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
@@ -185,7 +173,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 // CHECK: exec.run @block2.B {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 2 on compute
 // CHECK-LABEL: exec.program @position3
-// CHECK-SAME: exec.pipeline = {alive = 1 : i64, slots = 12 : i64}
 // CHECK: exec.run @block3.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block3.F {{.*}} micro_batch 1 on compute
@@ -216,7 +203,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 
 //--- s3m10.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK-SAME: exec.pipeline = {alive = 3 : i64, slots = 24 : i64}
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
@@ -238,7 +224,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 // CHECK: exec.run @block0.B {{.*}} micro_batch 8 on compute
 // CHECK: exec.run @block0.B {{.*}} micro_batch 9 on compute
 // CHECK-LABEL: exec.program @position1
-// CHECK-SAME: exec.pipeline = {alive = 2 : i64, slots = 24 : i64}
 // CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
@@ -260,7 +245,6 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 // CHECK: exec.run @block1.B {{.*}} micro_batch 8 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 9 on compute
 // CHECK-LABEL: exec.program @position2
-// CHECK-SAME: exec.pipeline = {alive = 1 : i64, slots = 24 : i64}
 // CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
 // CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute

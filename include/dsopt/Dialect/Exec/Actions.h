@@ -31,9 +31,6 @@ inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
 inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
-/// On a program: `alive`, the most micro-batches alive, and `slots`, the length
-/// of a step in units of one phase of a stage (a dictionary of i64).
-inline constexpr llvm::StringLiteral kPipelineAttr = "exec.pipeline";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On a segment: floating-point operations of one run (i64).
@@ -56,7 +53,13 @@ Stream getStream(mlir::Operation *op);
 std::optional<int64_t> getOrder(mlir::Operation *op);
 /// Numbers the collectives of a schedule in the order in which they stand.
 void renumberCollectives(ScheduleOp schedule);
-/// "run @block0.F of micro-batch 3", "gather of @b0.full" ...: an action in a message.
+/// The block and phase that a run of `segment` (may be null) computes; null where nothing says.
+PartAttr getPart(RunOp run, mlir::Operation *segment);
+/// The block and phase that a segment is made from; null where it does not say.
+PartAttr getPart(mlir::Operation *segment);
+/// "block 3 F".
+std::string describe(PartAttr part);
+/// "run of @block0.F on micro-batch 3", "gather of @b0.full" ...: an action in a message.
 std::string describe(mlir::Operation *op);
 
 /// The schedule of a program, null if it has none.

@@ -42,6 +42,18 @@ def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
   let cppNamespace = "::dsopt::exec";
 }
 
+def Exec_BlockPhase : I32Enum<"BlockPhase", "forward, backward and weight gradients of a step, an evaluation", [
+    I32EnumCase<"Forward", 0, "F">, I32EnumCase<"Backward", 1, "B">,
+    I32EnumCase<"Weights", 2, "W">, I32EnumCase<"Evaluation", 3, "E">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+def Exec_PartAttr : AttrDef<Exec_Dialect, "Part"> {
+  let mnemonic = "part";
+  let summary = "a phase of a block of the model";
+  let parameters = (ins "int64_t":$block, EnumParameter<Exec_BlockPhase>:$phase);
+  let assemblyFormat = "`<` $block $phase `>`";
+}
+
 def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
   let mnemonic = "ref";
   let summary = "an address: a buffer's slot, bytes from its start, bytes more for each data-parallel rank";
@@ -119,12 +131,17 @@ def Exec_RunOp : Exec_Action<"run"> {
   let summary = "runs a segment on buffers";
   let description = [{
     `temp` is the segment's scratch. With `accumulate` the segment adds to its
-    gradients, without it stores them.
+    gradients, without it stores them. `part` is the block and phase that it
+    computes, where that is not the segment's own: equal blocks share segments.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Exec_RefArrayAttr:$buffers, OptionalAttr<Exec_RefAttr>:$temp,
-      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream);
+      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream, OptionalAttr<Exec_PartAttr>:$part);
+  let builders = [OpBuilder<(ins "::mlir::Type":$event, "::llvm::StringRef":$segment, "::mlir::ArrayAttr":$buffers,
+      "RefAttr":$temp, "int64_t":$micro_batch, "bool":$accumulate, "Stream":$stream), [{
+    build($_builder, $_state, event, segment, buffers, temp, micro_batch, accumulate, stream, PartAttr());
+  }]>];
   let assemblyFormat = [{
-    $segment $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
+    $segment (`for` $part^)? $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
   }];
 }
 def Exec_GatherOp : Exec_Action<"gather"> {

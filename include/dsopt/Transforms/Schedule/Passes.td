@@ -35,7 +35,7 @@ def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe or 1f1b (empty: as dsopt.options says)">,
+    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b or one that a plugin registers (empty: as dsopt.options says)">,
     Option<"microBatches", "micro-batches", "int64_t", "0", "micro-batches a rank (0: as dsopt.options says)">,
     Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::dist::DistDialect"];
@@ -104,7 +104,13 @@ def DedupeSegments : Pass<"dedupe-segments", "::mlir::ModuleOp"> {
     Input: segments and programs that run them. Output: the same without those
     segments that are equal to an earlier one in types, accesses and operations;
     which parameter an argument is does not count, since a run names its buffers.
-    Blocks of equal structure are so compiled once.
+    Blocks of equal structure are so compiled once; runs say which they are for.
+
+    ```mlir
+    exec.run @block3.F [...] micro_batch 0 on compute
+    // becomes, where block 1 is equal
+    exec.run @block1.F for <3 F> [...] micro_batch 0 on compute
+    ```
   }];
 }
 
@@ -116,7 +122,7 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     peak) and `exec.traffic` (bytes one rank sends in a step). Two buffers share
     bytes only where each use of one is complete before the next of the other
     starts, by streams and waits. Several packing orders are tried, the smallest
-    arena is kept. An arena above the budget is an error that says what would fit.
+    arena is kept. An arena above the budget is an error that says what may fit, by estimate.
 
     ```mlir
     exec.buffer @b0.full : memref<8320xf32> "buffers" slots 1 stride 33280

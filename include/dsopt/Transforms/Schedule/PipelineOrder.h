@@ -3,7 +3,8 @@
 // All that pipeline schedules differ in. A schedule is a function from a stage's
 // shape to the order in which it runs (block, phase, micro-batch); transfers,
 // gathers, reductions, waits and memory follow from that order. A plugin may
-// register one of its own.
+// register one of its own, which -schedule=NAME then takes; it is checked before
+// programs are built.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace dsopt {
 
@@ -42,20 +44,17 @@ using PipelineOrder = std::function<llvm::SmallVector<PipelineSlot>(const StageS
 void registerPipelineOrder(llvm::StringRef name, PipelineOrder order);
 /// The schedule of that name, empty if there is none.
 PipelineOrder getPipelineOrder(llvm::StringRef name);
-/// The names of all, comma-separated.
-std::string pipelineOrderNames();
+/// The names of all, in alphabetical order.
+std::vector<std::string> pipelineOrderNames();
 
 /// Appends forward, or backward, of all blocks of a stage on one micro-batch.
 void appendForward(const StageShape &shape, int64_t microBatch, llvm::SmallVectorImpl<PipelineSlot> &slots);
 void appendBackward(const StageShape &shape, int64_t microBatch, llvm::SmallVectorImpl<PipelineSlot> &slots);
 
-/// A step in units of one phase (forward, or backward with W) of one stage.
-struct PipelineShape {
-  int64_t length = 0;               ///< units until the last stage is done
-  llvm::SmallVector<int64_t> alive; ///< most micro-batches between F and the end of B, by stage
-};
-/// Runs the stages' orders with unit costs. A schedule that cannot go on has length 0.
-PipelineShape measurePipeline(llvm::ArrayRef<llvm::SmallVector<PipelineSlot>> stages);
+/// What is wrong with the order of a stage, naming the slot at fault; empty if nothing is. Each phase of each
+/// block runs once on each micro-batch, ascending in micro-batches. On a micro-batch F goes up through the
+/// blocks, B follows all of them and goes down, and W follows its block's B.
+std::string checkOrder(const StageShape &shape, llvm::ArrayRef<PipelineSlot> slots);
 
 } // namespace dsopt
 
