@@ -36,7 +36,14 @@ std::string dsopt::exec::describe(Operation *op) {
   llvm::raw_string_ostream os(text);
   TypeSwitch<Operation *>(op)
       .Case([&](InputOp a) { os << "input \"" << a.getInput() << "\" of micro-batch " << a.getMicroBatch(); })
-      .Case([&](RunOp a) { os << "run of @" << a.getSegment() << " on micro-batch " << a.getMicroBatch(); })
+      .Case([&](RunOp a) {
+        os << "run of ";
+        if ((int64_t)a.getBlock() < 0)
+          os << "@" << a.getSegment();
+        else
+          os << "block " << a.getBlock() << " " << stringifyBlockPhase(a.getPhase());
+        os << " on micro-batch " << a.getMicroBatch();
+      })
       .Case([&](GatherOp a) { os << "gather into " << a.getTarget().getBuffer(); })
       .Case([&](ReduceOp a) { os << "reduce into " << a.getTarget().getBuffer(); })
       .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })

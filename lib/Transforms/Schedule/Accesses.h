@@ -22,6 +22,12 @@ struct Access {
   bool exact = true;
 };
 
+/// The part of the model that a run runs.
+struct RunPlace {
+  int64_t block = 0;
+  exec::BlockPhase phase = exec::BlockPhase::F;
+};
+
 /// Finds the accesses of actions; remembers what it learned of segments.
 class AccessAnalysis {
 public:
@@ -34,6 +40,14 @@ public:
   llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
   /// The segment of that name, null if there is none.
   mlir::func::FuncOp segment(llvm::StringRef name);
+  /// The bucket of that name, null if there is none.
+  dist::BucketOp bucket(mlir::StringAttr name);
+  /// A program's buffer of that name, null if there is none.
+  exec::BufferOp buffer(exec::ProgramOp program, mlir::StringAttr name);
+  /// The block and phase of a run, none where neither it nor its segment says so.
+  std::optional<RunPlace> place(exec::RunOp run);
+  /// The arguments of a run that are gradients, by index.
+  llvm::ArrayRef<unsigned> gradients(exec::RunOp run);
 
 private:
   struct Argument {
@@ -42,7 +56,14 @@ private:
   };
   struct Segment {
     llvm::SmallVector<Argument> arguments;
+    llvm::SmallVector<unsigned> gradients;
     int64_t temp = 0;
+    std::optional<RunPlace> place;
+  };
+  /// A program's buffers up to the last one that was looked for.
+  struct Buffers {
+    llvm::DenseMap<mlir::StringAttr, exec::BufferOp> named;
+    mlir::Operation *last = nullptr;
   };
   const Segment *lookup(mlir::StringAttr name);
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
@@ -51,6 +72,7 @@ private:
   int64_t dp;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
+  llvm::DenseMap<mlir::Operation *, Buffers> programs;
 };
 
 } // namespace dsopt

@@ -1,6 +1,7 @@
 //===- DedupeSegments.cpp - equal segments become one function ------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -46,20 +47,37 @@ static std::string fingerprint(func::FuncOp segment) {
 void DedupeSegments::runOnOperation() {
   ModuleOp module = getOperation();
   llvm::StringMap<func::FuncOp> known;
-  llvm::DenseMap<StringAttr, FlatSymbolRefAttr> renamed;
+  struct Merged {
+    FlatSymbolRefAttr name;
+    IntegerAttr block;
+    std::optional<exec::BlockPhase> phase;
+  };
+  llvm::DenseMap<StringAttr, Merged> renamed;
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     if (!function->hasAttr(exec::kSegmentAttr))
       continue;
     auto [it, fresh] = known.try_emplace(fingerprint(function), function);
     if (fresh)
       continue;
-    renamed[function.getSymNameAttr()] = FlatSymbolRefAttr::get(it->second.getSymNameAttr());
+    Merged &merged = renamed[function.getSymNameAttr()];
+    merged.name = FlatSymbolRefAttr::get(it->second.getSymNameAttr());
+    merged.block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+    if (auto phase = function->getAttrOfType<StringAttr>(graph::kPhaseAttr))
+      merged.phase = exec::symbolizeBlockPhase(phase.getValue());
     function.erase();
   }
   if (renamed.empty())
     return markAllAnalysesPreserved();
   module.walk([&](exec::RunOp run) {
-    if (FlatSymbolRefAttr name = renamed.lookup(run.getSegmentAttr().getAttr()))
-      run.setSegmentAttr(name);
+    auto it = renamed.find(run.getSegmentAttr().getAttr());
+    if (it == renamed.end())
+      return;
+    const Merged &merged = it->second;
+    run.setSegmentAttr(merged.name);
+    // What it runs is still its own block.
+    if ((int64_t)run.getBlock() < 0 && merged.block && merged.phase) {
+      run.setBlock(merged.block.getInt());
+      run.setPhase(*merged.phase);
+    }
   });
 }

@@ -35,6 +35,11 @@ void IntervalSet::subtract(int64_t begin, int64_t end) {
 
 bool IntervalSet::overlaps(int64_t begin, int64_t end) const { return !within(begin, end).empty(); }
 
+bool IntervalSet::covers(int64_t begin, int64_t end) const {
+  return begin >= end ||
+         llvm::any_of(ranges, [&](auto range) { return range.first <= begin && end <= range.second; });
+}
+
 SmallVector<std::pair<int64_t, int64_t>> IntervalSet::within(int64_t begin, int64_t end) const {
   SmallVector<std::pair<int64_t, int64_t>> parts;
   for (auto [first, last] : ranges)

@@ -47,7 +47,8 @@ public:
       for (exec::ProgramOp program : programs)
         if (failed(verifyProgram(program, analysis)))
           return signalPassFailure();
-      if (failed(verifyPositions(getOperation(), programs)))
+      if (failed(verifyPositions(getOperation(), programs)) ||
+          failed(verifyCompleteness(getOperation(), programs, analysis)))
         return signalPassFailure();
     }
     for (ArrayRef<exec::ProgramOp> programs : ArrayRef(lists).drop_front(!lists.empty()))

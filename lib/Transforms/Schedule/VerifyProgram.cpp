@@ -10,8 +10,6 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -28,7 +26,6 @@ public:
 private:
   LogicalResult verifyAddresses();
   LogicalResult verifyHazards();
-  LogicalResult verifyValues();
   LogicalResult verifyGradients();
   LogicalResult verifyUpdates();
   LogicalResult verifyCollectives();
@@ -89,81 +86,6 @@ LogicalResult ProgramVerifier::verifyHazards() {
     }
     for (const Access &access : list)
       hazards.record(access, index, life.timeline.entries()[index].stream);
-  }
-  return success();
-}
-
-/// The micro-batch an action belongs to; transfers say it at the end of their tag.
-static std::optional<int64_t> microBatchOf(Operation *op) {
-  if (auto input = dyn_cast<InputOp>(op))
-    return input.getMicroBatch();
-  if (auto run = dyn_cast<RunOp>(op))
-    return run.getMicroBatch();
-  StringRef tag;
-  if (auto send = dyn_cast<SendOp>(op))
-    tag = send.getTag();
-  if (auto recv = dyn_cast<RecvOp>(op))
-    tag = recv.getTag();
-  int64_t number;
-  if (!tag.contains(':') || tag.rsplit(':').second.getAsInteger(10, number))
-    return std::nullopt;
-  return number;
-}
-
-LogicalResult ProgramVerifier::verifyValues() {
-  struct Slot {
-    IntervalSet stored;
-    std::map<std::pair<int64_t, int64_t>, int64_t> writers; ///< by range, the last ones
-  };
-  llvm::DenseMap<std::pair<StringAttr, int64_t>, Slot> slots;
-  llvm::DenseMap<std::pair<StringAttr, int64_t>, std::pair<IntervalSet, int64_t>> everStored;
-  for (auto [index, list] : llvm::enumerate(life.accesses))
-    for (const Access &access : list)
-      if (access.writes && !access.reads) {
-        auto [it, fresh] = everStored.try_emplace({access.buffer, access.slot});
-        it->second.first.add(access.begin, access.end);
-        if (fresh)
-          it->second.second = index;
-      }
-  for (auto [index, list] : llvm::enumerate(life.accesses)) {
-    Operation *op = action(index);
-    for (const Access &access : list) {
-      BufferOp buffer = buffers.lookup(access.buffer);
-      // State from before the step may be read.
-      if (!access.reads || buffer.getPersistent())
-        continue;
-      Slot &slot = slots[{access.buffer, access.slot}];
-      if (!slot.stored.overlaps(access.begin, access.end)) {
-        InFlightDiagnostic diag = op->emitOpError("reads @") << access.buffer.getValue() << " slot "
-                                                             << access.slot << " before it is written";
-        if (auto it = everStored.find({access.buffer, access.slot}); it != everStored.end())
-          diag.attachNote(action(it->second.second)->getLoc())
-              << "the " << describe(action(it->second.second)) << " writes it later";
-        else
-          diag.attachNote(buffer.getLoc()) << "nothing writes this slot of the buffer";
-        return diag;
-      }
-      auto writer = slot.writers.find({access.begin, access.end});
-      if (buffer.getKind() != "activations" || writer == slot.writers.end())
-        continue;
-      std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(action(writer->second));
-      if (mine && theirs && *mine != *theirs) {
-        InFlightDiagnostic diag = op->emitOpError("on micro-batch ")
-                                  << *mine << " reads @" << access.buffer.getValue() << " slot "
-                                  << access.slot << ", which holds micro-batch " << *theirs;
-        diag.attachNote(action(writer->second)->getLoc()) << "it was written here";
-        return diag;
-      }
-    }
-    for (const Access &access : list)
-      if (access.writes) {
-        Slot &slot = slots[{access.buffer, access.slot}];
-        slot.stored.add(access.begin, access.end);
-        for (auto it = slot.writers.begin(); it != slot.writers.end();)
-          it = it->first.first < access.end && access.begin < it->first.second ? slot.writers.erase(it)
-                                                                               : std::next(it);
-        slot.writers[{access.begin, access.end}] = index;
-      }
   }
   return success();
 }
@@ -330,9 +252,9 @@ LogicalResult ProgramVerifier::verify() {
   if (failed(computed))
     return failure();
   life = std::move(*computed);
-  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyValues()) ||
-                 failed(verifyHazards()) || failed(verifyGradients()) || failed(verifyUpdates()) ||
-                 failed(verifyArena()));
+  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyGradients()) ||
+                 failed(verifyUpdates()) || failed(verifyValues(program, life, analysis)) ||
+                 failed(verifyHazards()) || failed(verifyArena()));
 }
 
 LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {

@@ -1,29 +1,29 @@
 // RUN: dsopt-opt %s -dedupe-segments | FileCheck %s
 
 // Which parameter or constant an argument is does not make segments differ; an
-// access, a type or scratch does.
+// access, a type or scratch does. A run that lost its own segment says what it is of.
 // CHECK: func.func private @block0.F
 // CHECK-NOT: func.func private @block1.F
 // CHECK: func.func private @block2.F
 // CHECK: func.func private @block3.F
-// CHECK: exec.run @block0.F {{.*}} micro_batch 0
-// CHECK: exec.run @block0.F {{.*}} micro_batch 1
+// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute{{$}}
+// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute block 1 F{{$}}
 // CHECK: exec.run @block2.F
 // CHECK: exec.run @block3.F
 module {
-  func.func private @block0.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w0}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, exec.temp_bytes = 16 : i64, graph.block = 0 : i64} {
+  func.func private @block0.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w0}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F", exec.temp_bytes = 16 : i64} {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }
-  func.func private @block1.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w1}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, exec.temp_bytes = 16 : i64, graph.block = 1 : i64} {
+  func.func private @block1.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w1}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F", exec.temp_bytes = 16 : i64} {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }
-  func.func private @block2.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w2}, %g: memref<4xf32> {exec.access = "update"}) attributes {exec.segment, exec.temp_bytes = 16 : i64, graph.block = 2 : i64} {
+  func.func private @block2.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w2}, %g: memref<4xf32> {exec.access = "update"}) attributes {exec.segment, graph.block = 2 : i64, graph.phase = "F", exec.temp_bytes = 16 : i64} {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }
-  func.func private @block3.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w3}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, exec.temp_bytes = 32 : i64, graph.block = 3 : i64} {
+  func.func private @block3.F(%a: memref<4xf32> {exec.access = "read", exec.parameter = @w3}, %g: memref<4xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 3 : i64, graph.phase = "F", exec.temp_bytes = 32 : i64} {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }

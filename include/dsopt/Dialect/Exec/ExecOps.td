@@ -42,6 +42,11 @@ def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
   let cppNamespace = "::dsopt::exec";
 }
 
+def Exec_BlockPhase : I32EnumAttr<"BlockPhase", "forward, backward to inputs, backward to weights, evaluation", [
+    I32EnumAttrCase<"F", 0>, I32EnumAttrCase<"B", 1>, I32EnumAttrCase<"W", 2>, I32EnumAttrCase<"E", 3>]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
 def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
   let mnemonic = "ref";
   let summary = "an address: a buffer's slot, bytes from its start, bytes more for each data-parallel rank";
@@ -91,6 +96,7 @@ def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionAr
   let summary = "the actions of a step in the order of their issue";
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 class Exec_Action<string mnemonic, list<Trait> traits = []>
@@ -119,12 +125,15 @@ def Exec_RunOp : Exec_Action<"run"> {
   let summary = "runs a segment on buffers";
   let description = [{
     `temp` is the segment's scratch. With `accumulate` the segment adds to its
-    gradients, without it stores them.
+    gradients, without it stores them. `block` and `phase` say what it runs where
+    several blocks share the segment; without them it is the segment's own.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Exec_RefArrayAttr:$buffers, OptionalAttr<Exec_RefAttr>:$temp,
-      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream);
+      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream,
+      DefaultValuedAttr<I64Attr, "-1">:$block, DefaultValuedAttr<Exec_BlockPhase, "BlockPhase::F">:$phase);
   let assemblyFormat = [{
-    $segment $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
+    $segment $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream
+    (`block` $block^ $phase)? attr-dict
   }];
 }
 def Exec_GatherOp : Exec_Action<"gather"> {
