@@ -29,7 +29,6 @@ private:
   LogicalResult verifyGradients();
   LogicalResult verifyUpdates();
   LogicalResult verifyCollectives();
-  LogicalResult verifyArena();
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   ProgramOp program;
@@ -198,55 +197,6 @@ LogicalResult ProgramVerifier::verifyCollectives() {
   return success();
 }
 
-LogicalResult ProgramVerifier::verifyArena() {
-  if (!program.getArena())
-    return success();
-  int64_t arena = *program.getArena();
-  std::vector<BufferLife *> placed;
-  for (BufferLife &buffer : life.lives) {
-    BufferOp op = buffer.buffer;
-    if (!op.getOffset())
-      return op.emitOpError("has no offset, but its program is planned");
-    if ((int64_t)*op.getOffset() + buffer.bytes > arena) {
-      InFlightDiagnostic diag = op.emitOpError("ends at byte ") << (int64_t)*op.getOffset() + buffer.bytes
-                                                                << ", beyond the arena of " << arena;
-      diag.attachNote(program.getLoc()) << "the arena is here";
-      return diag;
-    }
-    placed.push_back(&buffer);
-  }
-  auto offset = [](BufferLife *buffer) { return (int64_t)*buffer->buffer.getOffset(); };
-  llvm::sort(placed, [&](BufferLife *a, BufferLife *b) {
-    return std::make_tuple(offset(a), a) < std::make_tuple(offset(b), b);
-  });
-  // Buffers whose bytes reach over the present offset.
-  std::vector<BufferLife *> open;
-  for (BufferLife *buffer : placed) {
-    llvm::erase_if(open, [&](BufferLife *other) { return offset(other) + other->bytes <= offset(buffer); });
-    for (BufferLife *other : open) {
-      BufferLife *a = other, *b = buffer;
-      bool fixed = a->persistent || b->persistent;
-      auto clash = fixed ? std::nullopt : findClash(*a, *b);
-      if (!fixed && !clash)
-        continue;
-      InFlightDiagnostic diag = b->buffer.emitOpError("shares bytes with @")
-                                << a->buffer.getSymName() << ", which is alive at the same time";
-      diag.attachNote(a->buffer.getLoc()) << "the other buffer is here";
-      if (clash) {
-        diag.attachNote(action(clash->first->first)->getLoc())
-            << "@" << a->buffer.getSymName() << " is in use from the "
-            << describe(action(clash->first->first)) << " to the " << describe(action(clash->first->last));
-        diag.attachNote(action(clash->second->first)->getLoc())
-            << "@" << b->buffer.getSymName() << " is in use from the "
-            << describe(action(clash->second->first)) << " to the " << describe(action(clash->second->last));
-      }
-      return diag;
-    }
-    open.push_back(buffer);
-  }
-  return success();
-}
-
 LogicalResult ProgramVerifier::verify() {
   FailureOr<ProgramLife> computed = ProgramLife::compute(program, analysis);
   if (failed(computed))
@@ -254,7 +204,7 @@ LogicalResult ProgramVerifier::verify() {
   life = std::move(*computed);
   return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyGradients()) ||
                  failed(verifyUpdates()) || failed(verifyValues(program, life, analysis)) ||
-                 failed(verifyHazards()) || failed(verifyArena()));
+                 failed(verifyHazards()) || failed(verifyArena(program, life)));
 }
 
 LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {
