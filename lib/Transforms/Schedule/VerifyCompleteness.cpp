@@ -10,8 +10,6 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -146,27 +144,31 @@ LogicalResult Completeness::verifyOnce(ProgramOp program) {
 
 /// Backward comes after what it needs; gradients are added in order of micro-batches.
 LogicalResult Completeness::verifyOrder() {
-  // The last run of each block and micro-batch, by phase: several segments may share one.
-  std::map<std::tuple<int64_t, int64_t, int>, RunOp> last;
-  auto at = [&](RunOp run) { return places.lookup(run); };
-  for (auto &[part, runs] : parts)
-    for (RunOp run : runs) {
-      RunOp &other = last[{std::get<0>(part), (int64_t)run.getMicroBatch(), std::get<1>(part)}];
-      if (!other || at(other) < at(run))
+  // The last run of each block and phase by micro-batch: several segments may share one.
+  llvm::DenseMap<std::pair<int64_t, int>, SmallVector<RunOp>> last;
+  for (auto &[part, runs] : parts) {
+    auto &list = last[{std::get<0>(part), std::get<1>(part)}];
+    list.resize(microBatches);
+    for (RunOp run : runs)
+      if (RunOp &other = list[run.getMicroBatch()]; !other || places.lookup(other) < places.lookup(run))
         other = run;
-    }
+  }
   for (auto &[part, runs] : parts) {
     auto [block, phase, segment] = part;
-    for (RunOp run : runs)
-      for (int earlier = 0; earlier < phase; ++earlier) {
-        auto it = last.find({block, (int64_t)run.getMicroBatch(), earlier});
-        if (it == last.end() || at(it->second) < at(run))
+    for (int before = 0; before < phase; ++before) {
+      auto it = last.find({block, before});
+      if (it == last.end())
+        continue;
+      for (RunOp run : runs) {
+        RunOp other = it->second[run.getMicroBatch()];
+        if (places.lookup(other) < places.lookup(run))
           continue;
         InFlightDiagnostic diag = run.emitOpError("comes before the ")
-                                  << describe(it->second) << ", expected F, B and W in this order";
-        diag.attachNote(it->second.getLoc()) << "the other is here";
+                                  << describe(other) << ", expected F, B and W in this order";
+        diag.attachNote(other.getLoc()) << "the other is here";
         return diag;
       }
+    }
     if (analysis.gradients(runs.front()).empty())
       continue;
     for (auto [before, run] : llvm::zip(runs, ArrayRef(runs).drop_front())) {

@@ -36,19 +36,16 @@ private:
     bool read;
   };
   struct Slot {
+    BufferOp buffer;
     IntervalSet everywhere, owned;     ///< bytes that hold a value; `owned` has all of `everywhere`
     std::map<int64_t, Writer> writers; ///< by first byte, disjoint: the last ones
     int64_t taken = -1;                ///< entry that added what it held elsewhere
-    bool fresh = true;
-  };
-  /// What a program ever stores to a slot.
-  struct Stores {
-    IntervalSet gradients; ///< by runs, of parameters
-    int64_t first = -1;    ///< entry of the first store
+    // Of the whole program:
+    IntervalSet gradients;   ///< what runs store of parameters' gradients
+    int64_t firstStore = -1; ///< entry of the first store
   };
 
   void collectStores();
-  Slot &slotOf(const Access &access, BufferOp buffer);
   LogicalResult read(int64_t entry, const Access &access);
   LogicalResult write(int64_t entry, const Access &access);
   LogicalResult verifyBucket(NormOp norm);
@@ -61,7 +58,6 @@ private:
   const ProgramLife &life;
   AccessAnalysis &analysis;
   llvm::DenseMap<SlotKey, Slot> slots;
-  llvm::DenseMap<SlotKey, Stores> stores;
   llvm::DenseSet<StringAttr> readBuffers;                ///< by any action of the program
   llvm::DenseMap<SlotKey, SmallVector<SlotKey>> sources; ///< what is added to a gradient
 };
@@ -116,40 +112,36 @@ bool ValueVerifier::mayStayUnread(Operation *op, const Access &access) {
 void ValueVerifier::collectStores() {
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     for (const Access &access : list) {
+      Slot &slot = slots[{access.buffer, access.slot}];
+      if (!slot.buffer) {
+        slot.buffer = analysis.buffer(program, access.buffer);
+        // What lives from step to step is there when one starts.
+        if (slot.buffer.getPersistent())
+          for (IntervalSet *set : {&slot.everywhere, &slot.owned})
+            set->add(0, bytesOf(slot.buffer.getType()));
+      }
       if (access.reads)
         readBuffers.insert(access.buffer);
-      else if (Stores &store = stores[{access.buffer, access.slot}]; store.first < 0)
-        store.first = index;
+      else if (slot.firstStore < 0)
+        slot.firstStore = index;
     }
     if (auto run = dyn_cast<RunOp>(action(index)))
       for (unsigned argument : analysis.gradients(run)) {
         const Access &access = list[argument];
-        stores[{access.buffer, access.slot}].gradients.add(access.begin, access.end);
+        slots[{access.buffer, access.slot}].gradients.add(access.begin, access.end);
       }
   }
 }
 
-ValueVerifier::Slot &ValueVerifier::slotOf(const Access &access, BufferOp buffer) {
-  Slot &slot = slots[{access.buffer, access.slot}];
-  // What lives from step to step is there when one starts.
-  if (slot.fresh && buffer.getPersistent()) {
-    slot.everywhere.add(0, bytesOf(buffer.getType()));
-    slot.owned.add(0, bytesOf(buffer.getType()));
-  }
-  slot.fresh = false;
-  return slot;
-}
-
 LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
   Operation *op = action(entry);
-  BufferOp buffer = analysis.buffer(program, access.buffer);
-  Slot &slot = slotOf(access, buffer);
+  Slot &slot = slots[{access.buffer, access.slot}];
+  BufferOp buffer = slot.buffer;
   auto gather = dyn_cast<GatherOp>(op);
   bool own = !access.exact || (gather && access.writes);
-  const Stores &store = stores[{access.buffer, access.slot}];
   SmallVector<std::pair<int64_t, int64_t>> needed = {{access.begin, access.end}};
-  if (readsPadding(op) && !store.gradients.empty())
-    needed = store.gradients.within(access.begin, access.end);
+  if (readsPadding(op) && !slot.gradients.empty())
+    needed = slot.gradients.within(access.begin, access.end);
   for (auto [begin, end] : needed) {
     if ((own ? slot.owned : slot.everywhere).covers(begin, end))
       continue;
@@ -165,10 +157,10 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
     if (slot.taken >= 0 && !some)
       diag.attachNote(action(slot.taken)->getLoc())
           << "what it held is part of another sum since the " << describe(action(slot.taken));
-    else if (store.first > entry)
-      diag.attachNote(action(store.first)->getLoc())
-          << "the " << describe(action(store.first)) << " writes it later";
-    else if (store.first < 0)
+    else if (slot.firstStore > entry)
+      diag.attachNote(action(slot.firstStore)->getLoc())
+          << "the " << describe(action(slot.firstStore)) << " writes it later";
+    else if (slot.firstStore < 0)
       diag.attachNote(buffer.getLoc()) << "nothing writes this slot of the buffer";
     else
       diag.attachNote(buffer.getLoc()) << "the buffer is here";
@@ -202,8 +194,8 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
 
 LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
   Operation *op = action(entry);
-  BufferOp buffer = analysis.buffer(program, access.buffer);
-  Slot &slot = slotOf(access, buffer);
+  Slot &slot = slots[{access.buffer, access.slot}];
+  BufferOp buffer = slot.buffer;
   slot.owned.add(access.begin, access.end);
   if (access.exact)
     slot.everywhere.add(access.begin, access.end);
@@ -212,6 +204,7 @@ LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
   auto it = slot.writers.upper_bound(access.begin);
   if (it != slot.writers.begin() && std::prev(it)->second.end > access.begin)
     --it;
+  const Writer now{access.end, entry, mayStayUnread(op, access)};
   while (it != slot.writers.end() && it->first < access.end) {
     if (!it->second.read && !buffer.getPersistent()) {
       Operation *writer = action(it->second.entry);
@@ -221,6 +214,10 @@ LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
       diag.attachNote(writer->getLoc()) << "it was written here";
       return diag;
     }
+    if (it->first == access.begin && it->second.end == access.end) {
+      it->second = now;
+      return success();
+    }
     // What lies outside of the new bytes stays.
     auto [begin, old] = *it;
     it = slot.writers.erase(it);
@@ -229,7 +226,7 @@ LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
     if (access.end < old.end)
       slot.writers[access.end] = old;
   }
-  slot.writers[access.begin] = {access.end, entry, mayStayUnread(op, access)};
+  slot.writers[access.begin] = now;
   return success();
 }
 
@@ -240,7 +237,7 @@ LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
   llvm::DenseSet<SlotKey> known(todo.begin(), todo.end());
   while (!todo.empty()) {
     SlotKey key = todo.pop_back_val();
-    const IntervalSet &stored = stores[key].gradients;
+    const IntervalSet &stored = slots[key].gradients;
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
       int64_t begin = range.getOffset() * bytes, end = begin + range.getElements() * bytes;
       if (stored.empty() || stored.covers(begin, end))
