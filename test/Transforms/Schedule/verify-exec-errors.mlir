@@ -175,6 +175,40 @@
 // RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/;s/losses \[\] order 3/losses [#exec.ref<@norms>] order 3/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
 // BEYOND: error: 'exec.run' op is on micro-batch 1, but the step agrees on the losses of 1
 
+// Names and addresses that lead nowhere.
+// RUN: sed -e '/%%f1 = /s/@b0.full/@nothing/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BUFFER
+// BUFFER: error: 'exec.run' op names @nothing, which is no buffer of its program
+// RUN: sed -e 's/to <@x slot 1>/to <@nothing>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=INPUT
+// INPUT: error: 'exec.input' op names @nothing, which is no buffer of its program
+// RUN: sed -e '/%%f1 = /s/@block0.F/@block7.F/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEGMENT
+// SEGMENT: error: 'exec.run' op runs @block7.F, which is no segment of this module
+// RUN: sed -e '/%%f1 = /s/, #exec.ref<@b0.full>//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARGUMENTS
+// ARGUMENTS: error: 'exec.run' op passes 2 buffers, expected 3
+// RUN: sed -e 's/graph.block = 1 : i64/&, exec.temp_bytes = 8 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TEMP
+// TEMP: error: 'exec.run' op has no temp, expected 8 bytes of scratch
+// RUN: sed -e 's/of @b0 to/of @b7 to/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NBUCKET
+// NBUCKET: error: 'exec.norm' op names @b7, which is no bucket of this module
+// RUN: sed -e 's/@kernel of @b0/@kernel of @b7/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UBUCKET
+// UBUCKET: error: 'exec.update' op names @b7, which is no bucket of this module
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@nothing> bytes 8 into [] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
+// FOLD: error: 'exec.fold' op names @nothing, which is no buffer of its program
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@norms> bytes 8 into [#exec.ref<@b0.param>] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
+// TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
+// RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
+// OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
+// RUN: sed -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> "activations" slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// SCHEDULE: error: 'exec.program' op has no schedule
+// RUN: sed -e '/%%x1 = /s/on compute/on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
+// STREAM: error: 'exec.input' op is on stream comm, expected collectives on comm, transfers on send and recv, everything else on compute
+// RUN: sed -e 's/@position1 position 1/@position1 position 2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITION
+// POSITION: error: 'exec.program' op is position 2, expected position 1
+// RUN: sed -e 's/ to 1 tag/ to 2 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PEER
+// PEER: error: 'exec.send' op names position 2, expected another of 2
+// RUN: sed -e '/%%rh1 = /s/"send_recv"/"tied"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
+// TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic "tied", but "send_recv" is sent
+// RUN: sed -e '/%%reduce. = /d;/wait %%reduce/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNREDUCED
+// UNREDUCED: error: 'exec.norm' op uses gradient @b0.grad.0, which is not reduced over the ranks before
+
 // Position 0 sends only after it received what position 1 makes of it.
 // RUN: sed -e '/^ /s/exec.wait %%f0 on send/&\n exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
 // DEADLOCK: error: 'exec.wait' op never ends: this wait for the recv of "g:0" from position 1 at position 0 waits in a circle
