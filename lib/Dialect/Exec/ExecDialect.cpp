@@ -44,6 +44,13 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+LogicalResult ScheduleOp::verify() {
+  for (Operation &op : getBody().front())
+    if (!isAction(&op) && !isa<WaitOp>(op))
+      return op.emitOpError("in a schedule, expected an action or a wait");
+  return success();
+}
+
 LogicalResult BufferOp::verify() {
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape())

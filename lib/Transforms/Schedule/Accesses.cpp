@@ -2,6 +2,7 @@
 
 #include "Accesses.h"
 
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -27,6 +28,33 @@ func::FuncOp AccessAnalysis::segment(StringRef name) {
   return it == symbols.end() ? func::FuncOp() : dyn_cast<func::FuncOp>(it->second);
 }
 
+dist::BucketOp AccessAnalysis::bucket(StringAttr name) {
+  return dyn_cast_or_null<dist::BucketOp>(symbols.lookup(name));
+}
+
+BufferOp AccessAnalysis::buffer(ProgramOp program, StringAttr name) {
+  Buffers &buffers = programs[program];
+  if (BufferOp known = buffers.named.lookup(name))
+    return known;
+  // Programs are also asked about while they are built: new buffers come behind the others.
+  Operation *next = buffers.last ? buffers.last->getNextNode() : &program.getBody().front().front();
+  for (; next; next = next->getNextNode()) {
+    auto buffer = dyn_cast<BufferOp>(next);
+    if (!buffer)
+      continue;
+    buffers.last = buffer;
+    buffers.named[buffer.getSymNameAttr()] = buffer;
+    if (buffer.getSymNameAttr() == name)
+      return buffer;
+  }
+  return {};
+}
+
+ArrayRef<unsigned> AccessAnalysis::gradients(RunOp run) {
+  const Segment *segment = lookup(run.getSegmentAttr().getAttr());
+  return segment ? ArrayRef<unsigned>(segment->gradients) : ArrayRef<unsigned>();
+}
+
 const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
   if (auto it = segments.find(name); it != segments.end())
     return &it->second;
@@ -38,6 +66,8 @@ const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
     auto access = function.getArgAttrOfType<StringAttr>(i, kAccessAttr);
     StringRef how = access ? access.getValue() : "update";
     segment.arguments.push_back({bytesOf(type), how != "write", how != "read"});
+    if (function.getArgAttr(i, kGradientAttr))
+      segment.gradients.push_back(i);
   }
   if (auto temp = function->getAttrOfType<IntegerAttr>(kTempAttr))
     segment.temp = temp.getInt();
@@ -54,11 +84,15 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes,
 LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access> &accesses) {
   auto refs = [](ArrayAttr array) { return array.getAsRange<RefAttr>(); };
   auto elementBytes = [](Type type) { return (int64_t)(type.getIntOrFloatBitWidth() + 7) / 8; };
+  auto scalars = [&](bool reads, bool writes) {
+    auto name = StringAttr::get(action->getContext(), "scalars");
+    if (BufferOp buffer = this->buffer(action->getParentOfType<ProgramOp>(), name))
+      accesses.push_back({name, 0, 0, bytesOf(buffer.getType()), reads, writes, /*exact=*/true});
+  };
   return TypeSwitch<Operation *, LogicalResult>(action)
       .Case([&](InputOp op) {
-        auto program = op->getParentOfType<ProgramOp>();
-        auto buffer = dyn_cast_or_null<BufferOp>(
-            SymbolTable::lookupSymbolIn(program, op.getTarget().getBuffer().getAttr()));
+        BufferOp buffer =
+            this->buffer(op->getParentOfType<ProgramOp>(), op.getTarget().getBuffer().getAttr());
         if (!buffer)
           return op.emitOpError("names ")
                      << op.getTarget().getBuffer() << ", which is no buffer of its program",
@@ -108,7 +142,7 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
       .Case([&](SendOp op) { return add(op.getSource(), op.getBytes(), true, false, accesses), success(); })
       .Case([&](RecvOp op) { return add(op.getTarget(), op.getBytes(), false, true, accesses), success(); })
       .Case([&](NormOp op) -> LogicalResult {
-        auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
+        dist::BucketOp bucket = this->bucket(op.getBucketAttr().getAttr());
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
         add(op.getGradient(), (int64_t)bucket.getSlice() * elementBytes(bucket.getGradientType()), true,
@@ -121,13 +155,11 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
           add(ref, kNormBytes, true, false, accesses);
         for (RefAttr ref : refs(op.getLosses()))
           add(ref, sizeof(float), true, false, accesses);
-        auto program = op->getParentOfType<ProgramOp>();
-        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
-          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), false, true, true});
+        scalars(/*reads=*/false, /*writes=*/true);
         return success();
       })
       .Case([&](UpdateOp op) -> LogicalResult {
-        auto bucket = dyn_cast_or_null<dist::BucketOp>(symbols.lookup(op.getBucketAttr().getAttr()));
+        dist::BucketOp bucket = this->bucket(op.getBucketAttr().getAttr());
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
         int64_t elements = op.getElements();
@@ -135,15 +167,12 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         int64_t first[] = {elementBytes(bucket.getType()), elementBytes(bucket.getGradientType())};
         for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
           add(ref, elements * (i < 2 ? first[i] : kStateBytes), true, /*writes=*/i != 1, accesses);
-        auto program = op->getParentOfType<ProgramOp>();
-        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
-          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});
+        scalars(/*reads=*/true, /*writes=*/false);
         return success();
       })
       .Case([&](FoldOp op) -> LogicalResult {
-        auto program = op->getParentOfType<ProgramOp>();
-        auto buffer = dyn_cast_or_null<BufferOp>(
-            SymbolTable::lookupSymbolIn(program, op.getStatistics().getBuffer().getAttr()));
+        BufferOp buffer =
+            this->buffer(op->getParentOfType<ProgramOp>(), op.getStatistics().getBuffer().getAttr());
         if (!buffer)
           return op.emitOpError("names ")
                  << op.getStatistics().getBuffer() << ", which is no buffer of its program";
@@ -156,9 +185,11 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         for (auto [ref, elements] : llvm::zip(refs(op.getTargets()), op.getElements()))
           add(ref, elements * (int64_t)sizeof(float), true, true, accesses);
         // It follows what the agreement decides.
-        if (auto scalars = dyn_cast_or_null<BufferOp>(SymbolTable::lookupSymbolIn(program, "scalars")))
-          accesses.push_back({scalars.getSymNameAttr(), 0, 0, bytesOf(scalars.getType()), true, false, true});
+        scalars(/*reads=*/true, /*writes=*/false);
         return success();
       })
-      .Default([](Operation *) { return success(); });
+      .Default([](Operation *op) -> LogicalResult {
+        return op->emitOpError(
+            "is an action whose accesses nobody knows, so nothing can be ordered behind it");
+      });
 }

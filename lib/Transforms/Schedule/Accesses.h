@@ -34,6 +34,16 @@ public:
   llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
   /// The segment of that name, null if there is none.
   mlir::func::FuncOp segment(llvm::StringRef name);
+  /// The bucket of that name, null if there is none.
+  dist::BucketOp bucket(mlir::StringAttr name);
+  /// A program's buffer of that name, null if there is none.
+  exec::BufferOp buffer(exec::ProgramOp program, mlir::StringAttr name);
+  /// The block and phase of a run, null where neither it nor its segment says so.
+  exec::PartAttr part(exec::RunOp run) {
+    return exec::getPart(run, symbols.lookup(run.getSegmentAttr().getAttr()));
+  }
+  /// The arguments of a run that are gradients, by index.
+  llvm::ArrayRef<unsigned> gradients(exec::RunOp run);
 
 private:
   struct Argument {
@@ -42,7 +52,13 @@ private:
   };
   struct Segment {
     llvm::SmallVector<Argument> arguments;
+    llvm::SmallVector<unsigned> gradients;
     int64_t temp = 0;
+  };
+  /// A program's buffers up to the last one that was looked for.
+  struct Buffers {
+    llvm::DenseMap<mlir::StringAttr, exec::BufferOp> named;
+    mlir::Operation *last = nullptr;
   };
   const Segment *lookup(mlir::StringAttr name);
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
@@ -51,6 +67,7 @@ private:
   int64_t dp;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
+  llvm::DenseMap<mlir::Operation *, Buffers> programs;
 };
 
 } // namespace dsopt

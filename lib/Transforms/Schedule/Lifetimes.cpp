@@ -7,6 +7,8 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 void IntervalSet::add(int64_t begin, int64_t end) {
+  if (covers(begin, end))
+    return;
   SmallVector<std::pair<int64_t, int64_t>, 2> result;
   for (auto range : ranges) {
     if (range.second < begin || end < range.first) {
@@ -23,6 +25,8 @@ void IntervalSet::add(int64_t begin, int64_t end) {
 }
 
 void IntervalSet::subtract(int64_t begin, int64_t end) {
+  if (!overlaps(begin, end))
+    return;
   SmallVector<std::pair<int64_t, int64_t>, 2> result;
   for (auto [first, last] : ranges) {
     if (first < std::min(last, begin))
@@ -33,7 +37,15 @@ void IntervalSet::subtract(int64_t begin, int64_t end) {
   ranges = std::move(result);
 }
 
-bool IntervalSet::overlaps(int64_t begin, int64_t end) const { return !within(begin, end).empty(); }
+bool IntervalSet::overlaps(int64_t begin, int64_t end) const {
+  return llvm::any_of(ranges,
+                      [&](auto range) { return std::max(range.first, begin) < std::min(range.second, end); });
+}
+
+bool IntervalSet::covers(int64_t begin, int64_t end) const {
+  return begin >= end ||
+         llvm::any_of(ranges, [&](auto range) { return range.first <= begin && end <= range.second; });
+}
 
 SmallVector<std::pair<int64_t, int64_t>> IntervalSet::within(int64_t begin, int64_t end) const {
   SmallVector<std::pair<int64_t, int64_t>> parts;

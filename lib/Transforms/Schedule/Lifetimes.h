@@ -20,6 +20,8 @@ public:
   void subtract(int64_t begin, int64_t end);
   bool empty() const { return ranges.empty(); }
   bool overlaps(int64_t begin, int64_t end) const;
+  /// Whether all of [begin, end) is in the set.
+  bool covers(int64_t begin, int64_t end) const;
   /// The parts of [begin, end) that are in the set.
   llvm::SmallVector<std::pair<int64_t, int64_t>> within(int64_t begin, int64_t end) const;
 

@@ -5,10 +5,69 @@
 #include "llvm/ADT/BitVector.h"
 
 #include <functional>
+#include <queue>
+#include <set>
 
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
+
+/// For each buffer the others that it may not share bytes with, as findClash says of each pair. One pass over
+/// all episodes in order of their first entries: a buffer clashes with those that have an episode open, and
+/// with those whose earlier ones are not complete when it starts. Of the latter the ones touched last by each
+/// stream are enough, up to the first that is complete.
+static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives) {
+  struct Span {
+    const Episode *episode;
+    int64_t buffer;
+  };
+  std::vector<Span> spans;
+  for (auto [id, life] : llvm::enumerate(lives))
+    if (!life.persistent)
+      for (const Episode &episode : life.episodes)
+        spans.push_back({&episode, (int64_t)id});
+  llvm::sort(spans, [](const Span &a, const Span &b) {
+    return std::tie(a.episode->first, a.buffer, a.episode->slot) <
+           std::tie(b.episode->first, b.buffer, b.episode->slot);
+  });
+  using Closing = std::pair<int64_t, const Span *>;
+  std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
+  // By stream, the last sequence that complete episodes of each buffer have there.
+  std::array<std::set<std::pair<int64_t, int64_t>, std::greater<>>, kStreams> ended;
+  std::vector<Clock> ends(lives.size());
+  std::vector<int64_t> count(lives.size(), 0);
+  llvm::BitVector open(lives.size());
+  std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
+  for (const Span &span : spans) {
+    for (; !closing.empty() && closing.top().first < span.episode->first; closing.pop()) {
+      auto [episode, id] = *closing.top().second;
+      if (--count[id] == 0)
+        open.reset(id);
+      for (int s = 0; s < kStreams; ++s)
+        if (episode->end[s] > ends[id][s]) {
+          ended[s].erase({ends[id][s], id});
+          ended[s].insert({ends[id][s] = episode->end[s], id});
+        }
+    }
+    llvm::BitVector &row = clashes[span.buffer];
+    row |= open;
+    for (int s = 0; s < kStreams; ++s)
+      for (auto [sequence, other] : ended[s]) {
+        if (sequence <= span.episode->start[s])
+          break;
+        row.set(other);
+      }
+    ++count[span.buffer];
+    open.set(span.buffer);
+    closing.push({span.episode->last, &span});
+  }
+  for (size_t id = 0; id < lives.size(); ++id) {
+    clashes[id].reset(id);
+    for (int64_t other : clashes[id].set_bits())
+      clashes[other].set(id);
+  }
+  return clashes;
+}
 
 /// First fit in the given order above `base`.
 static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_t> order, int64_t base,
@@ -16,21 +75,21 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
   Packing packing;
   packing.offsets.assign(lives.size(), -1);
   packing.arena = base;
-  SmallVector<std::pair<int64_t, int64_t>> taken;
+  std::vector<std::pair<int64_t, int64_t>> placed; ///< offset and buffer, ascending
+  placed.reserve(order.size());
   for (int64_t id : order) {
-    taken.clear();
-    for (int64_t other : clashes[id].set_bits())
-      if (packing.offsets[other] >= 0)
-        taken.push_back({packing.offsets[other], packing.offsets[other] + lives[other].bytes});
-    llvm::sort(taken);
     int64_t offset = base;
-    for (auto [begin, end] : taken) {
+    for (auto [begin, other] : placed) {
+      if (!clashes[id].test(other))
+        continue;
       if (offset + lives[id].bytes <= begin)
         break;
-      offset = std::max(offset, end);
+      offset = std::max(offset, begin + lives[other].bytes);
     }
     packing.offsets[id] = offset;
     packing.arena = std::max(packing.arena, offset + lives[id].bytes);
+    std::pair<int64_t, int64_t> place(offset, id);
+    placed.insert(llvm::upper_bound(placed, place), place);
   }
   return packing;
 }
@@ -46,13 +105,7 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent)
       shared.push_back(id);
-  std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
-  for (size_t i = 0; i < shared.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (findClash(lives[shared[i]], lives[shared[j]])) {
-        clashes[shared[i]].set(shared[j]);
-        clashes[shared[j]].set(shared[i]);
-      }
+  std::vector<llvm::BitVector> clashes = findClashes(lives);
   auto first = [&](int64_t id) { return lives[id].episodes.empty() ? 0 : lives[id].episodes.front().first; };
   auto degree = [&](int64_t id) { return (int64_t)clashes[id].count(); };
   // By size, by first use, by how many others are in the way; then as declared.

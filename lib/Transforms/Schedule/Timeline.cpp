@@ -29,31 +29,31 @@ void HazardTracker::conflicts(const Access &access,
   auto it = slots.find({access.buffer, access.slot});
   if (it == slots.end())
     return;
-  for (const Range &range : it->second) {
-    if (range.end <= access.begin || access.end <= range.begin)
+  const Slot &slot = it->second;
+  // What starts further in front ends before the access.
+  for (auto range = slot.ranges.lower_bound({access.begin - slot.longest, 0});
+       range != slot.ranges.end() && range->first.first < access.end; ++range) {
+    if (range->first.second <= access.begin)
       continue;
     for (int stream = 0; stream < kStreams; ++stream) {
-      if (range.written[stream] >= 0)
-        conflict(range.written[stream], true);
-      if (access.writes && range.read[stream] >= 0)
-        conflict(range.read[stream], false);
+      if (range->second.written[stream] >= 0)
+        conflict(range->second.written[stream], true);
+      if (access.writes && range->second.read[stream] >= 0)
+        conflict(range->second.read[stream], false);
     }
   }
 }
 
 void HazardTracker::record(const Access &access, int64_t entry, int stream) {
-  auto &ranges = slots[{access.buffer, access.slot}];
-  auto range =
-      llvm::find_if(ranges, [&](const Range &r) { return r.begin == access.begin && r.end == access.end; });
-  if (range == ranges.end()) {
-    Range fresh{access.begin, access.end, {}, {}};
-    fresh.written.fill(-1);
-    fresh.read.fill(-1);
-    ranges.push_back(fresh);
-    range = ranges.end() - 1;
+  Slot &slot = slots[{access.buffer, access.slot}];
+  auto [range, fresh] = slot.ranges.try_emplace({access.begin, access.end});
+  if (fresh) {
+    range->second.written.fill(-1);
+    range->second.read.fill(-1);
+    slot.longest = std::max(slot.longest, access.end - access.begin);
   }
   if (access.writes)
-    range->written[stream] = entry;
+    range->second.written[stream] = entry;
   if (access.reads)
-    range->read[stream] = entry;
+    range->second.read[stream] = entry;
 }

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <array>
+#include <map>
 
 namespace dsopt {
 
@@ -87,11 +88,14 @@ public:
   void record(const Access &access, int64_t entry, int stream);
 
 private:
-  struct Range {
-    int64_t begin, end;
+  struct Touched {
     std::array<int64_t, exec::kStreams> written, read; ///< entries, -1 for none
   };
-  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, llvm::SmallVector<Range, 1>> slots;
+  struct Slot {
+    std::map<std::pair<int64_t, int64_t>, Touched> ranges; ///< by first byte and end
+    int64_t longest = 0;                                   ///< of the ranges
+  };
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Slot> slots;
 };
 
 } // namespace dsopt

@@ -10,6 +10,17 @@ namespace dsopt {
 /// read and written, bytes shared, collectives.
 llvm::LogicalResult verifyProgram(exec::ProgramOp program, AccessAnalysis &analysis);
 
+/// Checks that what one program reads was wholly written, and that what it writes is read.
+llvm::LogicalResult verifyValues(exec::ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis);
+
+/// Checks that buffers lie in the arena of a planned program, those alive together apart.
+llvm::LogicalResult verifyArena(exec::ProgramOp program, const ProgramLife &life);
+
+/// Checks the programs of a step or an evaluation together: each phase of each block once on each
+/// micro-batch, in the order that gradients need; each trained bucket with one norm and one update.
+llvm::LogicalResult verifyCompleteness(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs,
+                                       AccessAnalysis &analysis);
+
 /// Checks the programs against each other: transfers, agreements, deadlock.
 llvm::LogicalResult verifyPositions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);
 

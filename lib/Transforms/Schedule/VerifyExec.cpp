@@ -3,6 +3,8 @@
 #include "Verify.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
+#include <map>
+
 namespace dsopt {
 #define GEN_PASS_DEF_VERIFYEXEC
 #include "dsopt/Transforms/Schedule/Passes.h.inc"
@@ -14,25 +16,46 @@ using namespace dsopt;
 /// What a position's programs share lies at one place, and the other writes nothing else that lives from
 /// step to step.
 static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
-  for (auto kept : own.getBody().front().getOps<exec::BufferOp>())
-    for (auto other : program.getBody().front().getOps<exec::BufferOp>()) {
-      if (!kept.getPersistent() || !kept.getOffset() || !other.getOffset())
-        continue;
-      bool same = kept.getSymName() == other.getSymName();
-      int64_t begin = *kept.getOffset(), end = begin + (int64_t)kept.getSlots() * (int64_t)kept.getStride();
-      int64_t first = *other.getOffset(),
-              last = first + (int64_t)other.getSlots() * (int64_t)other.getStride();
-      if (same ? begin == first && end == last : end <= first || last <= begin)
-        continue;
-      InFlightDiagnostic diag = other.emitOpError("of @")
-                                << program.getSymName() << " lies at bytes " << first << " to " << last
-                                << ", expected "
-                                << (same ? "the place that the step's program gives it, "
-                                         : "none of what the step's program keeps in ")
-                                << begin << " to " << end;
-      diag.attachNote(kept.getLoc()) << "its buffer is here";
-      return diag;
+  struct Kept {
+    int64_t end;
+    exec::BufferOp buffer;
+  };
+  auto placeOf = [](exec::BufferOp buffer) {
+    int64_t begin = *buffer.getOffset();
+    return std::make_pair(begin, begin + (int64_t)buffer.getSlots() * (int64_t)buffer.getStride());
+  };
+  llvm::DenseMap<StringAttr, exec::BufferOp> named;
+  std::map<int64_t, Kept> kept; ///< by first byte; none overlaps another
+  for (auto buffer : own.getBody().front().getOps<exec::BufferOp>())
+    if (buffer.getPersistent() && buffer.getOffset() && (int64_t)buffer.getStride() > 0) {
+      auto [begin, end] = placeOf(buffer);
+      named[buffer.getSymNameAttr()] = buffer;
+      kept[begin] = {end, buffer};
     }
+  for (auto other : program.getBody().front().getOps<exec::BufferOp>()) {
+    if (!other.getOffset())
+      continue;
+    auto [first, last] = placeOf(other);
+    exec::BufferOp clash = named.lookup(other.getSymNameAttr());
+    bool same = (bool)clash;
+    if (same && placeOf(clash) == std::make_pair(first, last))
+      continue;
+    if (!same) {
+      auto it = kept.lower_bound(last);
+      if (it == kept.begin() || std::prev(it)->second.end <= first)
+        continue;
+      clash = std::prev(it)->second.buffer;
+    }
+    auto [begin, end] = placeOf(clash);
+    InFlightDiagnostic diag = other.emitOpError("of @")
+                              << program.getSymName() << " lies at bytes " << first << " to " << last
+                              << ", expected "
+                              << (same ? "the place that the step's program gives it, "
+                                       : "none of what the step's program keeps in ")
+                              << begin << " to " << end;
+    diag.attachNote(clash.getLoc()) << "its buffer is here";
+    return diag;
+  }
   return success();
 }
 
@@ -47,7 +70,8 @@ public:
       for (exec::ProgramOp program : programs)
         if (failed(verifyProgram(program, analysis)))
           return signalPassFailure();
-      if (failed(verifyPositions(getOperation(), programs)))
+      if (failed(verifyPositions(getOperation(), programs)) ||
+          failed(verifyCompleteness(getOperation(), programs, analysis)))
         return signalPassFailure();
     }
     for (ArrayRef<exec::ProgramOp> programs : ArrayRef(lists).drop_front(!lists.empty()))

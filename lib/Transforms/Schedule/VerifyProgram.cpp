@@ -10,8 +10,6 @@
 
 #include "llvm/ADT/MapVector.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -28,11 +26,9 @@ public:
 private:
   LogicalResult verifyAddresses();
   LogicalResult verifyHazards();
-  LogicalResult verifyValues();
   LogicalResult verifyGradients();
   LogicalResult verifyUpdates();
   LogicalResult verifyCollectives();
-  LogicalResult verifyArena();
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   ProgramOp program;
@@ -89,81 +85,6 @@ LogicalResult ProgramVerifier::verifyHazards() {
     }
     for (const Access &access : list)
       hazards.record(access, index, life.timeline.entries()[index].stream);
-  }
-  return success();
-}
-
-/// The micro-batch an action belongs to; transfers say it at the end of their tag.
-static std::optional<int64_t> microBatchOf(Operation *op) {
-  if (auto input = dyn_cast<InputOp>(op))
-    return input.getMicroBatch();
-  if (auto run = dyn_cast<RunOp>(op))
-    return run.getMicroBatch();
-  StringRef tag;
-  if (auto send = dyn_cast<SendOp>(op))
-    tag = send.getTag();
-  if (auto recv = dyn_cast<RecvOp>(op))
-    tag = recv.getTag();
-  int64_t number;
-  if (!tag.contains(':') || tag.rsplit(':').second.getAsInteger(10, number))
-    return std::nullopt;
-  return number;
-}
-
-LogicalResult ProgramVerifier::verifyValues() {
-  struct Slot {
-    IntervalSet stored;
-    std::map<std::pair<int64_t, int64_t>, int64_t> writers; ///< by range, the last ones
-  };
-  llvm::DenseMap<std::pair<StringAttr, int64_t>, Slot> slots;
-  llvm::DenseMap<std::pair<StringAttr, int64_t>, std::pair<IntervalSet, int64_t>> everStored;
-  for (auto [index, list] : llvm::enumerate(life.accesses))
-    for (const Access &access : list)
-      if (access.writes && !access.reads) {
-        auto [it, fresh] = everStored.try_emplace({access.buffer, access.slot});
-        it->second.first.add(access.begin, access.end);
-        if (fresh)
-          it->second.second = index;
-      }
-  for (auto [index, list] : llvm::enumerate(life.accesses)) {
-    Operation *op = action(index);
-    for (const Access &access : list) {
-      BufferOp buffer = buffers.lookup(access.buffer);
-      // State from before the step may be read.
-      if (!access.reads || buffer.getPersistent())
-        continue;
-      Slot &slot = slots[{access.buffer, access.slot}];
-      if (!slot.stored.overlaps(access.begin, access.end)) {
-        InFlightDiagnostic diag = op->emitOpError("reads @") << access.buffer.getValue() << " slot "
-                                                             << access.slot << " before it is written";
-        if (auto it = everStored.find({access.buffer, access.slot}); it != everStored.end())
-          diag.attachNote(action(it->second.second)->getLoc())
-              << "the " << describe(action(it->second.second)) << " writes it later";
-        else
-          diag.attachNote(buffer.getLoc()) << "nothing writes this slot of the buffer";
-        return diag;
-      }
-      auto writer = slot.writers.find({access.begin, access.end});
-      if (buffer.getKind() != "activations" || writer == slot.writers.end())
-        continue;
-      std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(action(writer->second));
-      if (mine && theirs && *mine != *theirs) {
-        InFlightDiagnostic diag = op->emitOpError("on micro-batch ")
-                                  << *mine << " reads @" << access.buffer.getValue() << " slot "
-                                  << access.slot << ", which holds micro-batch " << *theirs;
-        diag.attachNote(action(writer->second)->getLoc()) << "it was written here";
-        return diag;
-      }
-    }
-    for (const Access &access : list)
-      if (access.writes) {
-        Slot &slot = slots[{access.buffer, access.slot}];
-        slot.stored.add(access.begin, access.end);
-        for (auto it = slot.writers.begin(); it != slot.writers.end();)
-          it = it->first.first < access.end && access.begin < it->first.second ? slot.writers.erase(it)
-                                                                               : std::next(it);
-        slot.writers[{access.begin, access.end}] = index;
-      }
   }
   return success();
 }
@@ -276,63 +197,14 @@ LogicalResult ProgramVerifier::verifyCollectives() {
   return success();
 }
 
-LogicalResult ProgramVerifier::verifyArena() {
-  if (!program.getArena())
-    return success();
-  int64_t arena = *program.getArena();
-  std::vector<BufferLife *> placed;
-  for (BufferLife &buffer : life.lives) {
-    BufferOp op = buffer.buffer;
-    if (!op.getOffset())
-      return op.emitOpError("has no offset, but its program is planned");
-    if ((int64_t)*op.getOffset() + buffer.bytes > arena) {
-      InFlightDiagnostic diag = op.emitOpError("ends at byte ") << (int64_t)*op.getOffset() + buffer.bytes
-                                                                << ", beyond the arena of " << arena;
-      diag.attachNote(program.getLoc()) << "the arena is here";
-      return diag;
-    }
-    placed.push_back(&buffer);
-  }
-  auto offset = [](BufferLife *buffer) { return (int64_t)*buffer->buffer.getOffset(); };
-  llvm::sort(placed, [&](BufferLife *a, BufferLife *b) {
-    return std::make_tuple(offset(a), a) < std::make_tuple(offset(b), b);
-  });
-  // Buffers whose bytes reach over the present offset.
-  std::vector<BufferLife *> open;
-  for (BufferLife *buffer : placed) {
-    llvm::erase_if(open, [&](BufferLife *other) { return offset(other) + other->bytes <= offset(buffer); });
-    for (BufferLife *other : open) {
-      BufferLife *a = other, *b = buffer;
-      bool fixed = a->persistent || b->persistent;
-      auto clash = fixed ? std::nullopt : findClash(*a, *b);
-      if (!fixed && !clash)
-        continue;
-      InFlightDiagnostic diag = b->buffer.emitOpError("shares bytes with @")
-                                << a->buffer.getSymName() << ", which is alive at the same time";
-      diag.attachNote(a->buffer.getLoc()) << "the other buffer is here";
-      if (clash) {
-        diag.attachNote(action(clash->first->first)->getLoc())
-            << "@" << a->buffer.getSymName() << " is in use from the "
-            << describe(action(clash->first->first)) << " to the " << describe(action(clash->first->last));
-        diag.attachNote(action(clash->second->first)->getLoc())
-            << "@" << b->buffer.getSymName() << " is in use from the "
-            << describe(action(clash->second->first)) << " to the " << describe(action(clash->second->last));
-      }
-      return diag;
-    }
-    open.push_back(buffer);
-  }
-  return success();
-}
-
 LogicalResult ProgramVerifier::verify() {
   FailureOr<ProgramLife> computed = ProgramLife::compute(program, analysis);
   if (failed(computed))
     return failure();
   life = std::move(*computed);
-  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyValues()) ||
-                 failed(verifyHazards()) || failed(verifyGradients()) || failed(verifyUpdates()) ||
-                 failed(verifyArena()));
+  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyGradients()) ||
+                 failed(verifyUpdates()) || failed(verifyValues(program, life, analysis)) ||
+                 failed(verifyHazards()) || failed(verifyArena(program, life)));
 }
 
 LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {

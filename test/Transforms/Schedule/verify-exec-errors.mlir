@@ -13,10 +13,13 @@
 // RECV: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
 // RECV: note: it was written here
 
-// A send dropped.
+// A send dropped, and one too many.
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
-// SEND: error: 'exec.recv' op has no match: position 1 sends 1 values to position 0, which receives 2
-// SEND: note: the other position is here
+// SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
+// SEND: note: the buffer is here
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" "send_recv" on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
+// MATCH: note: the other position is here
 
 // A wait removed: read before it is there, overwritten while it is read.
 // RUN: sed -e '/wait %%gather on compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=WAIT
@@ -34,7 +37,7 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" "send_recv" on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
@@ -59,8 +62,8 @@
 // RUN: sed -e 's/from 0 tag "h:1"/from 0 tag "k:1"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TAG
 // TAG: error: 'exec.recv' op is transfer 1 from position 0 and has tag "k:1", but "h:1" is sent
 // TAG: note: the send of "h:1" to position 1 is here
-// RUN: sed -e 's/bytes 64 from 0 tag "h:1"/bytes 32 from 0 tag "h:1"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BYTES
-// BYTES: error: 'exec.recv' op is transfer 1 from position 0 and has bytes 32, but 64 is sent
+// RUN: sed -e 's/bytes 64 to 1 tag "h:1"/bytes 32 to 1 tag "h:1"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BYTES
+// BYTES: error: 'exec.recv' op is transfer 1 from position 0 and has bytes 64, but 32 is sent
 // BYTES: note: the send of "h:1" to position 1 is here
 
 // An agreement missing on one position.
@@ -86,6 +89,126 @@
 // EARLY: error: 'exec.reduce' op writes gradient @b0.grad.0 after the norm of @b0.grad.0
 // EARLY: note: it is used here
 
+// Bytes that are written in part, by another micro-batch, or by each rank for itself.
+// RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h/bytes 32 \1 tag "h/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PART
+// PART: error: 'exec.run' op reads @h slot 0 at bytes 0 to 64, of which only a part is written
+// PART: note: the buffer is here
+// RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h:1/bytes 32 \1 tag "h:1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STALE
+// STALE: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
+// RUN: sed -e 's/recv <@h> bytes 64/recv <@h per_rank 32> bytes 32/;s/send <@h> bytes 64/send <@h> bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
+// OWN: error: 'exec.run' op reads @h slot 0 on every rank, but each rank holds only its own slice of it
+// RUN: sed -e 's/memref<64xf32> "parameters" slots 1 stride 256/memref<128xf32> "parameters" slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[#exec.ref<@b0.param>/[#exec.ref<@b0.param per_rank 256>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
+// NEXT: error: 'exec.update' op writes @b0.param slot 0, each rank its own slice, but nothing gathers them for the next step
+
+// A gradient that is lost, added twice, or that nothing computes.
+// RUN: sed -e '/%%reduce0/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LOST
+// LOST: error: 'exec.run' op writes @b0.whole.0.0 slot 0, but nothing has read what the run of @block0.W on micro-batch 0 wrote there
+// LOST: note: it was written here
+// RUN: sed -e '/%%w1 = /s/micro_batch 1/micro_batch 1 accumulate/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: 'exec.run' op reads @b0.whole.0.0 slot 0 before it is written
+// TWICE: note: what it held is part of another sum since the reduce into @b0.grad.0
+// RUN: sed -e 's/dist.range<@w, 0, 128>/dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>/;s/memref<128xf32> {exec.access = "update"/memref<64xf32> {exec.access = "update"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MISSES
+// MISSES: error: 'exec.norm' op of @b0 misses the gradient of @v: no run writes all of it to @b0.whole.0.0
+// MISSES: note: the bucket is here
+
+// Each trained bucket has one norm and one update, where its first block is.
+// RUN: sed -e '/%%n0/d;s/norms \[#exec.ref<@norms>\]/norms []/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NORM
+// NORM: error: 'exec.program' op has 0 norms of trained bucket @b0, expected one
+// NORM: note: the bucket is here
+// RUN: sed -e '/%%u0 = /d;s/wait %%u0/wait %%n0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATE
+// UPDATE: error: 'exec.program' op has 0 updates of trained bucket @b0, expected one
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/%%u1 = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 sliced on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
+// AGAIN: error: 'exec.program' op has 2 updates of trained bucket @b0, expected one
+// RUN: sed -e 's/ranks 2 zero 3/& frozen/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FROZEN
+// FROZEN: error: 'exec.norm' op is of @b0, which is frozen
+// RUN: sed -e 's/f32 of \[0\]/f32 of [1]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWNER
+// OWNER: error: 'exec.norm' op is at position 0, but @b0 is owned by position 1, which has its first block
+// OWNER: note: the bucket is here
+// RUN: sed -e 's/f32 of \[0\]/f32 of [7]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// NOWHERE: error: 'dist.bucket' op is trained, but no position has its first block
+// RUN: sed -e 's/elements 64 sliced/elements 32 sliced/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ELEMENTS
+// ELEMENTS: error: 'exec.update' op updates 32 elements, expected 64, a slice of @b0
+// RUN: sed -e 's/ranks 2 zero 3/& states ["m"]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
+// STATES: error: 'exec.update' op has 2 buffers, expected 3: the parameter, its gradient and what @b0 names as states
+// RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
+// GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0
+// GRADIENT: note: the norm is here
+// RUN: sed -e 's/bound [0-9]* {/attributes {exec.evaluates} {/;s/ arena [0-9]*//;s/graph.phase = "."/graph.phase = "E"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
+// EVALUATES: error: 'exec.norm' op is of @b0, which a program that evaluates leaves as it is
+
+// Positions agree once, on a loss for each micro-batch.
+// RUN: sed -e '/%%agree/d;/%%n0/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ONCE
+// ONCE: error: 'exec.program' op agrees 0 times in a step, expected once
+// RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LOSSES
+// LOSSES: error: 'exec.program' op and no other position agrees on losses, expected one for each micro-batch of the position that computes them
+// RUN: sed -e 's/<@loss slot 1>\] order/<@loss slot 1>, #exec.ref<@loss>] order/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SAME
+// SAME: error: 'exec.agree' op takes the loss in #exec.ref<@loss> twice
+// RUN: sed -e 's/norms \[#exec.ref<@norms>\]/norms [#exec.ref<@norms>, #exec.ref<@norms>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=RECORD
+// RECORD: error: 'exec.agree' op takes the record in #exec.ref<@norms> twice
+// RUN: sed -e 's/losses \[\]/losses [#exec.ref<@norms>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITIONS
+// POSITIONS: error: 'exec.agree' op takes losses, but those of a step are of one position
+// POSITIONS: note: the other agreement is here
+
+// Each phase of each block runs once on each micro-batch, in the order that gradients need.
+// RUN: sed -e '/^ /s/%%w0 = \(.*\) on compute/%%first = \1 on compute\n %%w0 = \1 accumulate on compute/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REPEATS
+// REPEATS: error: 'exec.run' op repeats the run of @block0.W on micro-batch 0
+// REPEATS: note: the other is here
+// RUN: sed -e '/func private @block0.W/{p;s/@block0.W/@block0.V/;s/phase = "W"/phase = "B"/};/%%w1 = /s/block0.W/block0.V/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEVER
+// NEVER: error: 'exec.program' op never runs block 0 W on micro-batch 1
+// NEVER: note: its run on micro-batch 0 is here
+// RUN: sed -e 's/phase = "F"/phase = "B"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FORWARD
+// FORWARD: error: 'exec.program' op never runs block 0 F
+// RUN: sed -e 's/phase = "F"/phase = "X"/;s/phase = "W"/phase = "F"/;s/phase = "X"/phase = "W"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ORDER
+// ORDER: error: 'exec.run' op comes before the run of @block0.W on micro-batch 0, expected F, B and W in this order
+// ORDER: note: the other is here
+// RUN: sed -e 's/tag "g:/tag "g/;/^ /s/@block0.W \[#exec.ref<@x>\(.*\)micro_batch 0/@block0.V [#exec.ref<@x slot 1>\1micro_batch 1/;/^ /s/@block0.W \[#exec.ref<@x slot 1>\(.*\)micro_batch 1/@block0.W [#exec.ref<@x>\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
+// ASCENDING: error: 'exec.run' op adds gradients of micro-batch 0 after those of micro-batch 1, expected them ascending
+// ASCENDING: note: the earlier run is here
+// RUN: sed -e 's/graph.block = 1/graph.block = 0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BLOCK
+// BLOCK: error: 'exec.run' op runs block 0 at position 1, which has blocks 1 to 1
+// RUN: sed -e '/%%k1 = /s/@block1.F/@block1.F for <5 F>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SHARED
+// SHARED: error: 'exec.run' op runs block 5 at position 1, which has blocks 1 to 1
+// RUN: sed -e 's/, graph.block = 0 : i64//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PLACE
+// PLACE: error: 'exec.run' op runs @block0.F, which is of no block and phase (graph.block, graph.phase)
+// RUN: sed -e 's/phase = "F"/phase = "E"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PHASE
+// PHASE: error: 'exec.run' op runs phase E of block 0 in a program that trains
+// RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/;s/losses \[\] order 3/losses [#exec.ref<@norms>] order 3/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
+// BEYOND: error: 'exec.run' op is on micro-batch 1, but the step agrees on the losses of 1
+
+// Names and addresses that lead nowhere.
+// RUN: sed -e '/%%f1 = /s/@b0.full/@nothing/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BUFFER
+// BUFFER: error: 'exec.run' op names @nothing, which is no buffer of its program
+// RUN: sed -e 's/to <@x slot 1>/to <@nothing>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=INPUT
+// INPUT: error: 'exec.input' op names @nothing, which is no buffer of its program
+// RUN: sed -e '/%%f1 = /s/@block0.F/@block7.F/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEGMENT
+// SEGMENT: error: 'exec.run' op runs @block7.F, which is no segment of this module
+// RUN: sed -e '/%%f1 = /s/, #exec.ref<@b0.full>//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARGUMENTS
+// ARGUMENTS: error: 'exec.run' op passes 2 buffers, expected 3
+// RUN: sed -e 's/graph.block = 1 : i64/&, exec.temp_bytes = 8 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TEMP
+// TEMP: error: 'exec.run' op has no temp, expected 8 bytes of scratch
+// RUN: sed -e 's/of @b0 to/of @b7 to/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NBUCKET
+// NBUCKET: error: 'exec.norm' op names @b7, which is no bucket of this module
+// RUN: sed -e 's/@kernel of @b0/@kernel of @b7/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UBUCKET
+// UBUCKET: error: 'exec.update' op names @b7, which is no bucket of this module
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@nothing> bytes 8 into [] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
+// FOLD: error: 'exec.fold' op names @nothing, which is no buffer of its program
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@norms> bytes 8 into [#exec.ref<@b0.param>] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
+// TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
+// RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
+// OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
+// RUN: sed -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> "activations" slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// SCHEDULE: error: 'exec.program' op has no schedule
+// RUN: sed -e '/%%x1 = /s/on compute/on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
+// STREAM: error: 'exec.input' op is on stream comm, expected collectives on comm, transfers on send and recv, everything else on compute
+// RUN: sed -e 's/@position1 position 1/@position1 position 2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITION
+// POSITION: error: 'exec.program' op is position 2, expected position 1
+// RUN: sed -e 's/ to 1 tag/ to 2 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PEER
+// PEER: error: 'exec.send' op names position 2, expected another of 2
+// RUN: sed -e '/%%rh1 = /s/"send_recv"/"tied"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
+// TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic "tied", but "send_recv" is sent
+// RUN: sed -e '/%%reduce. = /d;/wait %%reduce/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNREDUCED
+// UNREDUCED: error: 'exec.norm' op uses gradient @b0.grad.0, which is not reduced over the ranks before
+
 // Position 0 sends only after it received what position 1 makes of it.
 // RUN: sed -e '/^ /s/exec.wait %%f0 on send/&\n exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
 // DEADLOCK: error: 'exec.wait' op never ends: this wait for the recv of "g:0" from position 1 at position 0 waits in a circle
@@ -96,9 +219,9 @@
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment}
-  func.func private @block0.W(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment}
-  func.func private @block1.F(memref<16xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment}
+  func.func private @block0.F(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
+  func.func private @block0.W(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block1.F(memref<16xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
   exec.program @position0 position 0 blocks [0, 1] arena 1472 bound 1472 {
     exec.buffer @b0.param at 0 : memref<64xf32> "parameters" slots 1 stride 256 persistent
     exec.buffer @b0.grad.0 at 256 : memref<64xf32> "gradients" slots 1 stride 256

@@ -103,6 +103,7 @@ def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionAr
   let summary = "the actions of a step in the order of their issue";
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 class Exec_Action<string mnemonic, list<Trait> traits = []>

@@ -1,0 +1,161 @@
+//===- VerifyArena.cpp - no two live buffers share bytes ------------------===//
+
+#include "Verify.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+/// Goes through all uses of the arena in their order and remembers which buffer used each byte last. Earlier
+/// ones need no second look: they were complete before that buffer's uses started, and so before whatever
+/// starts after those.
+class ArenaVerifier {
+public:
+  ArenaVerifier(ProgramOp program, const ProgramLife &life) : program(program), life(life) {}
+  LogicalResult verify();
+
+private:
+  struct Use {
+    int64_t end;
+    const BufferLife *buffer;
+    Clock ended;   ///< the buffer's uses
+    Clock earlier; ///< those of other buffers before it
+  };
+
+  LogicalResult verifyPlaces();
+  LogicalResult verifyPersistent();
+  LogicalResult verifyShared();
+  bool take(const BufferLife &buffer, const Episode &episode);
+  void splitAt(int64_t place);
+  LogicalResult report(const BufferLife *a, const BufferLife *b);
+  std::pair<int64_t, int64_t> placeOf(const BufferLife &buffer) const {
+    int64_t begin = *BufferOp(buffer.buffer).getOffset();
+    return {begin, begin + buffer.bytes};
+  }
+  Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
+
+  ProgramOp program;
+  const ProgramLife &life;
+  std::map<int64_t, Use> uses; ///< by first byte, disjoint
+};
+} // namespace
+
+LogicalResult ArenaVerifier::verifyPlaces() {
+  int64_t arena = *program.getArena();
+  for (const BufferLife &buffer : life.lives) {
+    BufferOp op = buffer.buffer;
+    if (!op.getOffset())
+      return op.emitOpError("has no offset, but its program is planned");
+    if (int64_t end = placeOf(buffer).second; end > arena) {
+      InFlightDiagnostic diag = op.emitOpError("ends at byte ") << end << ", beyond the arena of " << arena;
+      diag.attachNote(program.getLoc()) << "the arena is here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+LogicalResult ArenaVerifier::report(const BufferLife *a, const BufferLife *b) {
+  if (std::make_pair(placeOf(*b).first, b) < std::make_pair(placeOf(*a).first, a))
+    std::swap(a, b);
+  BufferOp first = a->buffer, second = b->buffer;
+  InFlightDiagnostic diag = second.emitOpError("shares bytes with @")
+                            << first.getSymName() << ", which is alive at the same time";
+  diag.attachNote(first.getLoc()) << "the other buffer is here";
+  if (a->persistent || b->persistent)
+    return diag;
+  if (auto clash = findClash(*a, *b))
+    for (auto [buffer, episode] :
+         {std::make_pair(first, clash->first), std::make_pair(second, clash->second)})
+      diag.attachNote(action(episode->first)->getLoc())
+          << "@" << BufferOp(buffer).getSymName() << " is in use from the "
+          << describe(action(episode->first)) << " to the " << describe(action(episode->last));
+  return diag;
+}
+
+/// What lives from step to step shares its bytes with nothing.
+LogicalResult ArenaVerifier::verifyPersistent() {
+  std::vector<const BufferLife *> placed;
+  for (const BufferLife &buffer : life.lives)
+    if (buffer.bytes)
+      placed.push_back(&buffer);
+  llvm::sort(placed, [&](const BufferLife *a, const BufferLife *b) {
+    return std::make_pair(placeOf(*a).first, a) < std::make_pair(placeOf(*b).first, b);
+  });
+  const BufferLife *furthest = nullptr, *furthestPersistent = nullptr;
+  for (const BufferLife *buffer : placed) {
+    const BufferLife *other = buffer->persistent ? furthest : furthestPersistent;
+    if (other && placeOf(*other).second > placeOf(*buffer).first)
+      return report(other, buffer);
+    for (const BufferLife **last : {&furthest, &furthestPersistent})
+      if ((last == &furthest || buffer->persistent) &&
+          (!*last || placeOf(*buffer).second > placeOf(**last).second))
+        *last = buffer;
+  }
+  return success();
+}
+
+void ArenaVerifier::splitAt(int64_t place) {
+  auto it = uses.lower_bound(place);
+  if (it == uses.begin() || std::prev(it)->second.end <= place)
+    return;
+  Use &before = std::prev(it)->second;
+  uses.emplace_hint(it, place, before);
+  before.end = place;
+}
+
+bool ArenaVerifier::take(const BufferLife &buffer, const Episode &episode) {
+  auto [begin, end] = placeOf(buffer);
+  splitAt(begin);
+  splitAt(end);
+  Use use{end, &buffer, episode.end, Clock()};
+  auto it = uses.lower_bound(begin);
+  while (it != uses.end() && it->first < end) {
+    const Use &last = it->second;
+    bool same = last.buffer == &buffer;
+    use.earlier.join(same ? last.earlier : last.ended);
+    if (same)
+      use.ended.join(last.ended);
+    it = uses.erase(it);
+  }
+  bool free = use.earlier.within(episode.start);
+  uses.emplace_hint(it, begin, use);
+  return free;
+}
+
+LogicalResult ArenaVerifier::verifyShared() {
+  std::vector<std::pair<const Episode *, const BufferLife *>> episodes;
+  for (const BufferLife &buffer : life.lives)
+    if (!buffer.persistent && buffer.bytes)
+      for (const Episode &episode : buffer.episodes)
+        episodes.push_back({&episode, &buffer});
+  llvm::sort(episodes, [](auto a, auto b) {
+    return std::make_tuple(a.first->first, a.second, a.first) <
+           std::make_tuple(b.first->first, b.second, b.first);
+  });
+  for (auto [episode, buffer] : episodes) {
+    if (take(*buffer, *episode))
+      continue;
+    auto [begin, end] = placeOf(*buffer);
+    for (const BufferLife &other : life.lives) {
+      auto [first, last] = placeOf(other);
+      if (&other != buffer && !other.persistent && first < end && begin < last && findClash(other, *buffer))
+        return report(&other, buffer);
+    }
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult ArenaVerifier::verify() {
+  if (!program.getArena())
+    return success();
+  return failure(failed(verifyPlaces()) || failed(verifyPersistent()) || failed(verifyShared()));
+}
+
+LogicalResult dsopt::verifyArena(ProgramOp program, const ProgramLife &life) {
+  return ArenaVerifier(program, life).verify();
+}

@@ -1,0 +1,274 @@
+//===- VerifyCompleteness.cpp - everything of a step happens once ---------===//
+//
+// The micro-batches of a step are as many as the losses that are agreed on. Each
+// phase of each block runs once on each of them, in the order that gradients need;
+// each trained bucket is measured and updated once, where it is owned.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+class Completeness {
+public:
+  Completeness(ModuleOp module, ArrayRef<ProgramOp> programs, AccessAnalysis &analysis)
+      : module(module), programs(programs), analysis(analysis) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult countMicroBatches();
+  LogicalResult verifyRuns(ProgramOp program);
+  LogicalResult verifyOnce(ProgramOp program);
+  LogicalResult verifyOrder();
+  LogicalResult verifyBuckets();
+  LogicalResult verifyUpdate(UpdateOp update, NormOp norm);
+  bool evaluates() { return ProgramOp(programs.front())->hasAttr(kEvaluatesAttr); }
+
+  ModuleOp module;
+  ArrayRef<ProgramOp> programs;
+  AccessAnalysis &analysis;
+  int64_t microBatches = 0;
+  /// A program's runs in order, by block, phase and segment.
+  using Part = std::tuple<int64_t, int, StringAttr>;
+  llvm::MapVector<Part, SmallVector<RunOp>> parts;
+  llvm::DenseMap<Operation *, int64_t> places; ///< of the program's runs in its order
+};
+} // namespace
+
+static bool holds(ProgramOp program, int64_t block) {
+  return program.getBlocks()[0] <= block && block < program.getBlocks()[1];
+}
+
+/// An agreement's records or losses, each of its own.
+static LogicalResult verifyDistinct(AgreeOp agree, ArrayAttr refs, StringRef what) {
+  llvm::SmallDenseSet<Attribute> known;
+  for (auto ref : refs.getAsRange<RefAttr>())
+    if (!known.insert(ref).second)
+      return agree.emitOpError("takes the ") << what << " in " << ref << " twice";
+  return success();
+}
+
+LogicalResult Completeness::countMicroBatches() {
+  AgreeOp taker;
+  for (ProgramOp program : programs) {
+    SmallVector<AgreeOp> agreements(getSchedule(program).getBody().front().getOps<AgreeOp>());
+    if (agreements.size() != 1)
+      return program.emitOpError("agrees ") << agreements.size() << " times in a step, expected once";
+    AgreeOp agree = agreements.front();
+    if (failed(verifyDistinct(agree, agree.getNorms(), "record")) ||
+        failed(verifyDistinct(agree, agree.getLosses(), "loss")))
+      return failure();
+    if (agree.getLosses().empty())
+      continue;
+    if (taker) {
+      InFlightDiagnostic diag = agree.emitOpError("takes losses, but those of a step are of one position");
+      diag.attachNote(taker.getLoc()) << "the other agreement is here";
+      return diag;
+    }
+    taker = agree;
+    microBatches = agree.getLosses().size();
+  }
+  if (!taker)
+    return ProgramOp(programs.front())
+        .emitOpError("and no other position agrees on losses, expected one for "
+                     "each micro-batch of the position that computes them");
+  return success();
+}
+
+LogicalResult Completeness::verifyRuns(ProgramOp program) {
+  parts.clear();
+  places.clear();
+  for (RunOp run : getSchedule(program).getBody().front().getOps<RunOp>()) {
+    PartAttr part = analysis.part(run);
+    if (!part)
+      return run.emitOpError("runs ")
+             << run.getSegmentAttr() << ", which is of no block and phase (graph.block, graph.phase)";
+    if (!holds(program, part.getBlock()))
+      return run.emitOpError("runs block ")
+             << part.getBlock() << " at position " << program.getPosition() << ", which has blocks "
+             << program.getBlocks()[0] << " to " << program.getBlocks()[1] - 1;
+    if ((part.getPhase() == BlockPhase::Evaluation) != evaluates())
+      return run.emitOpError("runs phase ")
+             << stringifyBlockPhase(part.getPhase()) << " of block " << part.getBlock() << " in a program that "
+             << (evaluates() ? "evaluates" : "trains");
+    if ((int64_t)run.getMicroBatch() < 0 || (int64_t)run.getMicroBatch() >= microBatches)
+      return run.emitOpError("is on micro-batch ")
+             << run.getMicroBatch() << ", but the step agrees on the losses of " << microBatches;
+    places[run] = places.size();
+    parts[{part.getBlock(), (int)part.getPhase(), run.getSegmentAttr().getAttr()}].push_back(run);
+  }
+  return failure(failed(verifyOnce(program)) || failed(verifyOrder()));
+}
+
+/// Each part runs once on each micro-batch, and in a step that trains every block has a forward.
+LogicalResult Completeness::verifyOnce(ProgramOp program) {
+  llvm::SmallDenseSet<int64_t> forward;
+  for (auto &[part, runs] : parts) {
+    auto [block, phase, segment] = part;
+    if (phase == (int)BlockPhase::Forward)
+      forward.insert(block);
+    SmallVector<RunOp> done(microBatches);
+    for (RunOp run : runs) {
+      RunOp &other = done[run.getMicroBatch()];
+      if (!other) {
+        other = run;
+        continue;
+      }
+      InFlightDiagnostic diag = run.emitOpError("repeats the ") << describe(other);
+      diag.attachNote(other.getLoc()) << "the other is here";
+      return diag;
+    }
+    for (auto [m, run] : llvm::enumerate(done)) {
+      if (run)
+        continue;
+      InFlightDiagnostic diag = program.emitOpError("never runs block ")
+                                << block << " " << stringifyBlockPhase((BlockPhase)phase)
+                                << " on micro-batch " << m;
+      diag.attachNote(runs.front().getLoc())
+          << "its run on micro-batch " << runs.front().getMicroBatch() << " is here";
+      return diag;
+    }
+  }
+  if (!evaluates())
+    for (int64_t block = program.getBlocks()[0]; block < program.getBlocks()[1]; ++block)
+      if (!forward.contains(block))
+        return program.emitOpError("never runs block ") << block << " F";
+  return success();
+}
+
+/// Backward comes after what it needs; gradients are added in order of micro-batches.
+LogicalResult Completeness::verifyOrder() {
+  // The last run of each block and phase by micro-batch: several segments may share one.
+  llvm::DenseMap<std::pair<int64_t, int>, SmallVector<RunOp>> last;
+  for (auto &[part, runs] : parts) {
+    auto &list = last[{std::get<0>(part), std::get<1>(part)}];
+    list.resize(microBatches);
+    for (RunOp run : runs)
+      if (RunOp &other = list[run.getMicroBatch()]; !other || places.lookup(other) < places.lookup(run))
+        other = run;
+  }
+  for (auto &[part, runs] : parts) {
+    auto [block, phase, segment] = part;
+    for (int before = 0; before < phase; ++before) {
+      auto it = last.find({block, before});
+      if (it == last.end())
+        continue;
+      for (RunOp run : runs) {
+        RunOp other = it->second[run.getMicroBatch()];
+        if (places.lookup(other) < places.lookup(run))
+          continue;
+        InFlightDiagnostic diag = run.emitOpError("comes before the ")
+                                  << describe(other) << ", expected F, B and W in this order";
+        diag.attachNote(other.getLoc()) << "the other is here";
+        return diag;
+      }
+    }
+    if (analysis.gradients(runs.front()).empty())
+      continue;
+    for (auto [before, run] : llvm::zip(runs, ArrayRef(runs).drop_front())) {
+      RunOp after = run;
+      if (before.getMicroBatch() < after.getMicroBatch())
+        continue;
+      InFlightDiagnostic diag = after.emitOpError("adds gradients of micro-batch ")
+                                << after.getMicroBatch() << " after those of micro-batch "
+                                << before.getMicroBatch() << ", expected them ascending";
+      diag.attachNote(before.getLoc()) << "the earlier run is here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
+  dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
+  ArrayAttr refs = update.getBuffers();
+  int64_t states = bucket.getStates() ? bucket.getStates()->size() : 0;
+  if ((int64_t)refs.size() != 2 + states)
+    return update.emitOpError("has ")
+           << refs.size() << " buffers, expected " << 2 + states << ": the parameter, its gradient and what @"
+           << bucket.getSymName() << " names as states";
+  int64_t elements = update.getSliced() ? bucket.getSlice() : (int64_t)bucket.getPadded();
+  if ((int64_t)update.getElements() != elements)
+    return update.emitOpError("updates ")
+           << update.getElements() << " elements, expected " << elements << ", "
+           << (update.getSliced() ? "a slice" : "the whole") << " of @" << bucket.getSymName();
+  auto gradient = cast<RefAttr>(refs[1]);
+  if (gradient.getBuffer() == norm.getGradient().getBuffer())
+    return success();
+  InFlightDiagnostic diag = update.emitOpError("uses gradient ")
+                            << gradient.getBuffer() << ", but the norm is that of "
+                            << norm.getGradient().getBuffer();
+  diag.attachNote(norm.getLoc()) << "the norm is here";
+  return diag;
+}
+
+LogicalResult Completeness::verifyBuckets() {
+  llvm::DenseMap<StringAttr, SmallVector<NormOp, 1>> norms;
+  llvm::DenseMap<StringAttr, SmallVector<UpdateOp, 1>> updates;
+  for (ProgramOp program : programs)
+    for (Operation &op : getSchedule(program).getBody().front()) {
+      if (auto norm = dyn_cast<NormOp>(op))
+        norms[norm.getBucketAttr().getAttr()].push_back(norm);
+      else if (auto update = dyn_cast<UpdateOp>(op))
+        updates[update.getBucketAttr().getAttr()].push_back(update);
+    }
+  for (auto bucket : module.getOps<dist::BucketOp>()) {
+    bool trained = !bucket.getFrozen() && !evaluates();
+    ProgramOp owner;
+    for (ProgramOp program : programs)
+      if (!bucket.getBlocks().empty() && holds(program, bucket.getBlocks().front()))
+        owner = program;
+    if (trained && !owner)
+      return bucket.emitOpError("is trained, but no position has its first block");
+    auto check = [&](StringRef what, auto found) -> LogicalResult {
+      if (!trained && found.empty())
+        return success();
+      if (!trained)
+        return found.front().emitOpError("is of @")
+               << bucket.getSymName() << ", which "
+               << (evaluates() ? "a program that evaluates leaves as it is" : "is frozen");
+      for (Operation *op : found)
+        if (op->getParentOfType<ProgramOp>() != owner) {
+          InFlightDiagnostic diag = op->emitOpError("is at position ")
+                                    << op->getParentOfType<ProgramOp>().getPosition() << ", but @"
+                                    << bucket.getSymName() << " is owned by position " << owner.getPosition()
+                                    << ", which has its first block";
+          diag.attachNote(bucket.getLoc()) << "the bucket is here";
+          return diag;
+        }
+      if (found.size() == 1)
+        return success();
+      InFlightDiagnostic diag = owner.emitOpError("has ")
+                                << found.size() << " " << what << "s of trained bucket @"
+                                << bucket.getSymName() << ", expected one";
+      diag.attachNote(bucket.getLoc()) << "the bucket is here";
+      return diag;
+    };
+    auto norm = norms.lookup(bucket.getSymNameAttr());
+    auto update = updates.lookup(bucket.getSymNameAttr());
+    if (failed(check("norm", norm)) || failed(check("update", update)) ||
+        (trained && failed(verifyUpdate(update.front(), norm.front()))))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Completeness::verify() {
+  if (programs.empty() || failed(countMicroBatches()))
+    return failure(!programs.empty());
+  for (ProgramOp program : programs)
+    if (failed(verifyRuns(program)))
+      return failure();
+  return verifyBuckets();
+}
+
+LogicalResult dsopt::verifyCompleteness(ModuleOp module, ArrayRef<ProgramOp> programs,
+                                        AccessAnalysis &analysis) {
+  return Completeness(module, programs, analysis).verify();
+}

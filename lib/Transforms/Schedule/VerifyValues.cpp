@@ -1,0 +1,303 @@
+//===- VerifyValues.cpp - what is read was wholly written -----------------===//
+//
+// Follows the bytes of every slot through a program in its order. Of each slot two
+// sets are known: bytes that hold a value on every rank, and bytes that hold one on
+// the rank that owns them (the slice of a per_rank address). A gradient that was
+// added elsewhere holds nothing any more, so that it cannot be counted twice, and
+// what is stored has to be read before other bytes take its place. (A run may have
+// a result that the whole program has no use for.)
+//
+// A gradient buffer has padding between its parameters, which reductions, norms and
+// updates read and nobody uses: exactly the bytes that no run stores a gradient to.
+// Runs must have stored every parameter of the bucket by then.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+using SlotKey = std::pair<StringAttr, int64_t>;
+
+class ValueVerifier {
+public:
+  ValueVerifier(ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis)
+      : program(program), life(life), analysis(analysis) {}
+  LogicalResult verify();
+
+private:
+  struct Writer {
+    int64_t end, entry;
+    bool read;
+  };
+  struct Slot {
+    BufferOp buffer;
+    IntervalSet everywhere, owned;     ///< bytes that hold a value; `owned` has all of `everywhere`
+    std::map<int64_t, Writer> writers; ///< by first byte, disjoint: the last ones
+    int64_t taken = -1;                ///< entry that added what it held elsewhere
+    // Of the whole program:
+    IntervalSet gradients;   ///< what runs store of parameters' gradients
+    int64_t firstStore = -1; ///< entry of the first store
+  };
+
+  void collectStores();
+  LogicalResult read(int64_t entry, const Access &access);
+  LogicalResult write(int64_t entry, const Access &access);
+  LogicalResult verifyBucket(NormOp norm);
+  LogicalResult verifyEnd();
+  /// Whether nothing has to read what the access writes.
+  bool mayStayUnread(Operation *op, const Access &access);
+  Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
+
+  ProgramOp program;
+  const ProgramLife &life;
+  AccessAnalysis &analysis;
+  llvm::DenseMap<SlotKey, Slot> slots;
+  llvm::DenseSet<StringAttr> readBuffers;                ///< by any action of the program
+  llvm::DenseMap<SlotKey, SmallVector<SlotKey>> sources; ///< what is added to a gradient
+};
+} // namespace
+
+/// The micro-batch an action belongs to; transfers say it at the end of their tag.
+static std::optional<int64_t> microBatchOf(Operation *op) {
+  if (auto input = dyn_cast<InputOp>(op))
+    return input.getMicroBatch();
+  if (auto run = dyn_cast<RunOp>(op))
+    return run.getMicroBatch();
+  StringRef tag;
+  if (auto send = dyn_cast<SendOp>(op))
+    tag = send.getTag();
+  if (auto recv = dyn_cast<RecvOp>(op))
+    tag = recv.getTag();
+  int64_t number;
+  if (!tag.contains(':') || tag.rsplit(':').second.getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+/// Whether the action hands on what it reads at a bucket's padded length.
+static bool readsPadding(Operation *op) {
+  if (auto send = dyn_cast<SendOp>(op))
+    return send.getTraffic() == "tied";
+  return isa<GatherOp, ReduceOp, AddOp, NormOp, UpdateOp>(op);
+}
+
+static SlotKey keyOf(RefAttr ref) { return {ref.getBuffer().getAttr(), ref.getSlot()}; }
+
+/// The slot whose value is part of another sum once the action is complete.
+static std::optional<SlotKey> handedOn(Operation *op) {
+  if (auto add = dyn_cast<AddOp>(op))
+    return keyOf(add.getSource());
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return keyOf(reduce.getWhole());
+  if (auto send = dyn_cast<SendOp>(op); send && send.getTraffic() == "tied")
+    return keyOf(send.getSource());
+  return std::nullopt;
+}
+
+bool ValueVerifier::mayStayUnread(Operation *op, const Access &access) {
+  auto run = dyn_cast<RunOp>(op);
+  if (!run)
+    return false;
+  return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
+         (analysis.buffer(program, access.buffer).getKind() == "activations" &&
+          !readBuffers.contains(access.buffer));
+}
+
+void ValueVerifier::collectStores() {
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    for (const Access &access : list) {
+      Slot &slot = slots[{access.buffer, access.slot}];
+      if (!slot.buffer) {
+        slot.buffer = analysis.buffer(program, access.buffer);
+        // What lives from step to step is there when one starts.
+        if (slot.buffer.getPersistent())
+          for (IntervalSet *set : {&slot.everywhere, &slot.owned})
+            set->add(0, bytesOf(slot.buffer.getType()));
+      }
+      if (access.reads)
+        readBuffers.insert(access.buffer);
+      else if (slot.firstStore < 0)
+        slot.firstStore = index;
+    }
+    if (auto run = dyn_cast<RunOp>(action(index)))
+      for (unsigned argument : analysis.gradients(run)) {
+        const Access &access = list[argument];
+        slots[{access.buffer, access.slot}].gradients.add(access.begin, access.end);
+      }
+  }
+}
+
+LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
+  Operation *op = action(entry);
+  Slot &slot = slots[{access.buffer, access.slot}];
+  BufferOp buffer = slot.buffer;
+  auto gather = dyn_cast<GatherOp>(op);
+  bool own = !access.exact || (gather && access.writes);
+  SmallVector<std::pair<int64_t, int64_t>> needed = {{access.begin, access.end}};
+  if (readsPadding(op) && !slot.gradients.empty())
+    needed = slot.gradients.within(access.begin, access.end);
+  for (auto [begin, end] : needed) {
+    if ((own ? slot.owned : slot.everywhere).covers(begin, end))
+      continue;
+    bool some = slot.owned.overlaps(begin, end);
+    InFlightDiagnostic diag = op->emitOpError("reads @")
+                              << access.buffer.getValue() << " slot " << access.slot;
+    if (some && slot.owned.covers(begin, end))
+      diag << " on every rank, but each rank holds only its own slice of it";
+    else if (some)
+      diag << " at bytes " << begin << " to " << end << ", of which only a part is written";
+    else
+      diag << " before it is written";
+    if (slot.taken >= 0 && !some)
+      diag.attachNote(action(slot.taken)->getLoc())
+          << "what it held is part of another sum since the " << describe(action(slot.taken));
+    else if (slot.firstStore > entry)
+      diag.attachNote(action(slot.firstStore)->getLoc())
+          << "the " << describe(action(slot.firstStore)) << " writes it later";
+    else if (slot.firstStore < 0)
+      diag.attachNote(buffer.getLoc()) << "nothing writes this slot of the buffer";
+    else
+      diag.attachNote(buffer.getLoc()) << "the buffer is here";
+    return diag;
+  }
+  auto it = slot.writers.upper_bound(access.begin);
+  if (it != slot.writers.begin() && std::prev(it)->second.end > access.begin)
+    --it;
+  for (; it != slot.writers.end() && it->first < access.end; ++it) {
+    it->second.read = true;
+    if (buffer.getKind() != "activations")
+      continue;
+    Operation *writer = action(it->second.entry);
+    std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(writer);
+    if (!mine || !theirs || *mine == *theirs)
+      continue;
+    InFlightDiagnostic diag = op->emitOpError("on micro-batch ")
+                              << *mine << " reads @" << access.buffer.getValue() << " slot " << access.slot
+                              << ", which holds micro-batch " << *theirs;
+    diag.attachNote(writer->getLoc()) << "it was written here";
+    return diag;
+  }
+  if (std::optional<SlotKey> key = handedOn(op);
+      key && !access.writes && !buffer.getPersistent() && *key == SlotKey(access.buffer, access.slot)) {
+    slot.everywhere.subtract(access.begin, access.end);
+    slot.owned.subtract(access.begin, access.end);
+    slot.taken = entry;
+  }
+  return success();
+}
+
+LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
+  Operation *op = action(entry);
+  Slot &slot = slots[{access.buffer, access.slot}];
+  BufferOp buffer = slot.buffer;
+  slot.owned.add(access.begin, access.end);
+  if (access.exact)
+    slot.everywhere.add(access.begin, access.end);
+  else
+    slot.everywhere.subtract(access.begin, access.end);
+  auto it = slot.writers.upper_bound(access.begin);
+  if (it != slot.writers.begin() && std::prev(it)->second.end > access.begin)
+    --it;
+  const Writer now{access.end, entry, mayStayUnread(op, access)};
+  while (it != slot.writers.end() && it->first < access.end) {
+    if (!it->second.read && !buffer.getPersistent()) {
+      Operation *writer = action(it->second.entry);
+      InFlightDiagnostic diag = op->emitOpError("writes @")
+                                << access.buffer.getValue() << " slot " << access.slot
+                                << ", but nothing has read what the " << describe(writer) << " wrote there";
+      diag.attachNote(writer->getLoc()) << "it was written here";
+      return diag;
+    }
+    if (it->first == access.begin && it->second.end == access.end) {
+      it->second = now;
+      return success();
+    }
+    // What lies outside of the new bytes stays.
+    auto [begin, old] = *it;
+    it = slot.writers.erase(it);
+    if (begin < access.begin)
+      slot.writers[begin] = {access.begin, old.entry, old.read};
+    if (access.end < old.end)
+      slot.writers[access.end] = old;
+  }
+  slot.writers[access.begin] = now;
+  return success();
+}
+
+LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
+  dist::BucketOp bucket = analysis.bucket(norm.getBucketAttr().getAttr());
+  int64_t bytes = (bucket.getGradientType().getIntOrFloatBitWidth() + 7) / 8;
+  SmallVector<SlotKey> todo = {keyOf(norm.getGradient())};
+  llvm::DenseSet<SlotKey> known(todo.begin(), todo.end());
+  while (!todo.empty()) {
+    SlotKey key = todo.pop_back_val();
+    const IntervalSet &stored = slots[key].gradients;
+    for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
+      int64_t begin = range.getOffset() * bytes, end = begin + range.getElements() * bytes;
+      if (stored.empty() || stored.covers(begin, end))
+        continue;
+      InFlightDiagnostic diag = norm.emitOpError("of @")
+                                << bucket.getSymName() << " misses the gradient of " << range.getParameter()
+                                << ": no run writes all of it to @" << key.first.getValue();
+      diag.attachNote(bucket.getLoc()) << "the bucket is here";
+      return diag;
+    }
+    for (SlotKey source : sources[key])
+      if (known.insert(source).second)
+        todo.push_back(source);
+  }
+  return success();
+}
+
+LogicalResult ValueVerifier::verifyEnd() {
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    for (int64_t index = 0, count = buffer.getSlots(); index < count; ++index) {
+      auto it = slots.find({buffer.getSymNameAttr(), index});
+      if (it == slots.end())
+        continue;
+      for (auto &[begin, writer] : it->second.writers) {
+        Operation *op = action(writer.entry);
+        bool whole = it->second.everywhere.covers(begin, writer.end);
+        if (buffer.getPersistent() ? whole : writer.read)
+          continue;
+        InFlightDiagnostic diag = op->emitOpError("writes @") << buffer.getSymName() << " slot " << index;
+        if (buffer.getPersistent())
+          diag << ", each rank its own slice, but nothing gathers them for the next step";
+        else
+          diag << ", which nothing reads";
+        diag.attachNote(buffer.getLoc()) << "the buffer is here";
+        return diag;
+      }
+    }
+  return success();
+}
+
+LogicalResult ValueVerifier::verify() {
+  collectStores();
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    Operation *op = action(index);
+    for (const Access &access : list)
+      if (access.reads && failed(read(index, access)))
+        return failure();
+    for (const Access &access : list)
+      if (access.writes && failed(write(index, access)))
+        return failure();
+    if (auto add = dyn_cast<AddOp>(op))
+      sources[keyOf(add.getTarget())].push_back(keyOf(add.getSource()));
+    else if (auto reduce = dyn_cast<ReduceOp>(op))
+      sources[keyOf(reduce.getTarget())].push_back(keyOf(reduce.getWhole()));
+    else if (auto norm = dyn_cast<NormOp>(op); norm && failed(verifyBucket(norm)))
+      return failure();
+  }
+  return verifyEnd();
+}
+
+LogicalResult dsopt::verifyValues(ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis) {
+  return ValueVerifier(program, life, analysis).verify();
+}

@@ -1,0 +1,147 @@
+// Every error of the dialect: one message that says what was got and what was
+// expected.
+// RUN: dsopt-opt %s -split-input-file -verify-diagnostics
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'func.func' op in a program, expected a buffer or the schedule}}
+  func.func private @f()
+}
+
+// -----
+
+// expected-error @below {{'exec.program' op has 2 schedules, expected one}}
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+  }
+  exec.schedule {
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.temp' op in a schedule, expected an action or a wait}}
+    %0 = exec.temp at 0 : memref<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{'exec.schedule' op expects parent op 'exec.program'}}
+exec.schedule {
+}
+
+// -----
+
+func.func @outside() {
+  // expected-error @below {{'exec.input' op expects parent op 'exec.schedule'}}
+  %0 = exec.input "x" to <@x> micro_batch 0 on compute
+  return
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has type 'tensor<4xf32>', expected a memref of static shape}}
+  exec.buffer @x : tensor<4xf32> "activations" slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has type 'memref<?xf32>', expected a memref of static shape}}
+  exec.buffer @x : memref<?xf32> "activations" slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has 0 slots, expected at least 1}}
+  exec.buffer @x : memref<4xf32> "activations" slots 0 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has a stride of 96 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
+  exec.buffer @x : memref<20xf32> "activations" slots 1 stride 96
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has a stride of 64 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
+  exec.buffer @x : memref<20xf32> "activations" slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op is at offset 32, expected a multiple of 64}}
+  exec.buffer @x at 32 : memref<4xf32> "activations" slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op is at offset -64, expected a multiple of 64}}
+  exec.buffer @x at -64 : memref<4xf32> "activations" slots 1 stride 64
+}
+
+// -----
+
+func.func @view_of_strides(%x: memref<4x4xf32, strided<[8, 1]>>) {
+  // expected-error @below {{'exec.view' op shows 'memref<4x4xf32, strided<[8, 1]>>' as 'memref<16xf32>', expected a contiguous source of the same element type}}
+  %0 = exec.view %x : memref<4x4xf32, strided<[8, 1]>> to memref<16xf32>
+  return
+}
+
+// -----
+
+func.func @view_of_another_type(%x: memref<4x4xf32>) {
+  // expected-error @below {{'exec.view' op shows 'memref<4x4xf32>' as 'memref<16xi32>', expected a contiguous source of the same element type}}
+  %0 = exec.view %x : memref<4x4xf32> to memref<16xi32>
+  return
+}
+
+// -----
+
+func.func @view_beyond(%x: memref<4x4xf32>) {
+  // expected-error @below {{'exec.view' op shows 'memref<4x4xf32>' as 'memref<4x4xf32, strided<[5, 1]>>', expected its elements}}
+  %0 = exec.view %x : memref<4x4xf32> to memref<4x4xf32, strided<[5, 1]>>
+  return
+}
+
+// -----
+
+func.func @gemm_ranks(%x: memref<4x4xf32>, %y: memref<2x4x4xf32>) {
+  // expected-error @below {{'exec.gemm' op has operands of rank 3 and 2 and a result of rank 2, expected equal ranks of at least 2}}
+  exec.gemm %y, %x -> %x : memref<2x4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_vectors(%x: memref<4xf32>) {
+  // expected-error @below {{'exec.gemm' op has operands of rank 1 and 1 and a result of rank 1, expected equal ranks of at least 2}}
+  exec.gemm %x, %x -> %x : memref<4xf32>, memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_contraction(%x: memref<4x3xf32>, %y: memref<5x3xf32>, %z: memref<4x5xf32>) {
+  exec.gemm %x, %y -> %z {transpose_b} : memref<4x3xf32>, memref<5x3xf32> -> memref<4x5xf32>
+  // expected-error @below {{'exec.gemm' op contracts 3 with 5 elements, expected equal sizes}}
+  exec.gemm %x, %y -> %z : memref<4x3xf32>, memref<5x3xf32> -> memref<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_result(%x: memref<3x4xf32>, %y: memref<3x5xf32>, %z: memref<5x4xf32>) {
+  // expected-error @below {{'exec.gemm' op has a result of type 'memref<5x4xf32>', expected 4x5 matrices}}
+  exec.gemm %x, %y -> %z {transpose_a} : memref<3x4xf32>, memref<3x5xf32> -> memref<5x4xf32>
+  return
+}

@@ -1,0 +1,100 @@
+// Every operation is read, verified and printed as it was written.
+// RUN: dsopt-opt %s | FileCheck %s
+// RUN: dsopt-opt %s -o %t.mlir && dsopt-opt %t.mlir | diff %t.mlir -
+// RUN: dsopt-opt %s -mlir-print-op-generic | dsopt-opt | diff %t.mlir -
+// RUN: dsopt-opt %s -emit-bytecode | dsopt-opt | diff %t.mlir -
+
+// CHECK: exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
+exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
+  // CHECK: exec.buffer @x at 64 : memref<4xf32> "activations" slots 1 stride 64{{$}}
+  exec.buffer @x at 64 : memref<4xf32> "activations" slots 1 stride 64
+}
+
+// CHECK: exec.program @step position 0 blocks [0, 2] {
+exec.program @step position 0 blocks [0, 2] {
+  // CHECK: exec.buffer @w : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 40 : i64}
+  exec.buffer @w : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 40 : i64}
+  // CHECK: exec.buffer @c : memref<4xi1> "constants" slots 1 stride 64 persistent symbol "table"
+  exec.buffer @c : memref<4xi1> "constants" slots 1 stride 64 persistent symbol "table"
+  // CHECK: exec.schedule {
+  exec.schedule {
+    // CHECK: %[[X:.*]] = exec.input "x" to <@x> micro_batch 0 on compute{{$}}
+    %0 = exec.input "x" to <@x> micro_batch 0 on compute
+    // CHECK: exec.input "context" to <@x slot 1> micro_batch 0 on compute context
+    %1 = exec.input "context" to <@x slot 1> micro_batch 0 on compute context
+    // CHECK: exec.wait %[[X]] on comm
+    exec.wait %0 on comm
+    // CHECK: exec.run @block0.F [#exec.ref<@x>, #exec.ref<@w offset 128>] micro_batch 0 on compute{{$}}
+    %2 = exec.run @block0.F [#exec.ref<@x>, #exec.ref<@w offset 128>] micro_batch 0 on compute
+    // CHECK: exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
+    %3 = exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
+    // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on compute
+    %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on compute
+    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 "all_gather" order 0 on comm
+    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 "all_gather" order 0 on comm
+    // CHECK: exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
+    %6 = exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
+    // CHECK: exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
+    %7 = exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
+    // CHECK: exec.add <@g>, <@h> elements 64 : f32 on compute
+    %8 = exec.add <@g>, <@h> elements 64 : f32 on compute
+    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" "send_recv" on send
+    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" "send_recv" on send
+    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" "tied" on recv
+    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" "tied" on recv
+    // CHECK: exec.norm <@s> of @b0 to <@norms slot 1> on compute
+    %11 = exec.norm <@s> of @b0 to <@norms slot 1> on compute
+    // CHECK: exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 on comm
+    %12 = exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 on comm
+    // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
+    %13 = exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
+    // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 128 on compute
+    %14 = exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 128 on compute
+    // CHECK: exec.fold <@m> bytes 8 into [#exec.ref<@w>] places [0] elements [2] momenta [1.000000e-01] on compute
+    %15 = exec.fold <@m> bytes 8 into [#exec.ref<@w>] places [0] elements [2] momenta [0.1] on compute
+  }
+}
+
+// CHECK-LABEL: @segment
+func.func @segment(%a: memref<4x4xf32>, %b: memref<2x4x4xf32>, %v: memref<4xf32>, %i: memref<4xi32>) attributes {exec.segment} {
+  // CHECK: %[[T:.*]] = exec.temp at 64 : memref<4x4xf32>
+  %t = exec.temp at 64 : memref<4x4xf32>
+  // CHECK: exec.view %[[T]] : memref<4x4xf32> to memref<2x4xf32, strided<[8, 1]>>
+  %u = exec.view %t : memref<4x4xf32> to memref<2x4xf32, strided<[8, 1]>>
+  // CHECK: exec.launch @kernel range 4 grain 2(%{{.*}}, %{{.*}}) -> (%[[T]]) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
+  exec.launch @kernel range 4 grain 2 (%a, %v) -> (%t) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
+  // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[T]] {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  exec.gemm %a, %a -> %t {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  // CHECK: exec.scatter %{{.*}}, %{{.*}}, %{{.*}} -> %[[T]] {mode = "add"} : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
+  exec.scatter %a, %i, %a -> %t {mode = "add"} : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
+  // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>{{$}}
+  exec.scatter_add %a, %i -> %t {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>
+  // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] workspace %{{.*}} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
+  exec.scatter_add %a, %i -> %t workspace %v : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
+  // CHECK: exec.accumulate %{{.*}} -> %{{.*}} : memref<4xf32> -> memref<4xf32>
+  exec.accumulate %v -> %v : memref<4xf32> -> memref<4xf32>
+  return
+}
+
+// CHECK-LABEL: @routines
+func.func @routines(%q: memref<1x2x4x4xf32>, %m: memref<4x4xi1>, %lse: memref<1x2x4xf32>, %w: memref<64xi8>) attributes {exec.segment} {
+  // CHECK: exec.attention {{.*}} {causal, scale = 5.000000e-01 : f64, threads = 2 : i64} : memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4xf32>, memref<64xi8>
+  exec.attention %q, %q, %q, %q, %lse, %w {causal, scale = 0.5 : f64, threads = 2 : i64} : memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4xf32>, memref<64xi8>
+  // CHECK: exec.attention {{.*}} {scale = 5.000000e-01 : f64, threads = 2 : i64} : {{.*}} memref<4x4xi1>
+  exec.attention %q, %q, %q, %m, %q, %lse, %w {scale = 0.5 : f64, threads = 2 : i64} : memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<4x4xi1>, memref<1x2x4x4xf32>, memref<1x2x4xf32>, memref<64xi8>
+  // CHECK: exec.attention_grad {{.*}} {scale = 5.000000e-01 : f64, threads = 2 : i64}
+  exec.attention_grad %q, %q, %q, %q, %lse, %q, %q, %q, %q, %w {scale = 0.5 : f64, threads = 2 : i64} : memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<1x2x4x4xf32>, memref<64xi8>
+  return
+}
+
+// CHECK-LABEL: @losses
+func.func @losses(%x: memref<4x8xf32>, %wt: memref<8x9xf32>, %b: memref<9xf32>, %l: memref<4xi32>, %g: memref<f32>, %w: memref<64xi8>,
+                  %logs: memref<5x2x3xf32>, %targets: memref<2x2xi32>, %n: memref<2xi32>, %s: memref<2xf32>) attributes {exec.segment} {
+  // CHECK: exec.linear_nll {{.*}} {bias_into_gradient, ignore_index = -100 : i64, {{.*}}weight_into_gradient} : memref<4x8xf32>, memref<8x9xf32>, memref<9xf32>, memref<4xi32>
+  exec.linear_nll %x, %wt, %b, %l, %g, %g, %x, %wt, %b, %w {ignore_index = -100 : i64, weight_into_gradient, bias_into_gradient, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>} : memref<4x8xf32>, memref<8x9xf32>, memref<9xf32>, memref<4xi32>, memref<f32>, memref<f32>, memref<4x8xf32>, memref<8x9xf32>, memref<9xf32>, memref<64xi8>
+  // CHECK: exec.ctc {{.*}} {blank = 0 : i64, zero_infinity}
+  exec.ctc %logs, %targets, %n, %n, %w, %s {blank = 0 : i64, zero_infinity} : memref<5x2x3xf32>, memref<2x2xi32>, memref<2xi32>, memref<2xi32>, memref<64xi8>, memref<2xf32>
+  // CHECK: exec.ctc_grad {{.*}} {blank = 0 : i64}
+  exec.ctc_grad %logs, %targets, %n, %n, %s, %w, %logs {blank = 0 : i64} : memref<5x2x3xf32>, memref<2x2xi32>, memref<2xi32>, memref<2xi32>, memref<2xf32>, memref<64xi8>, memref<5x2x3xf32>
+  return
+}
