@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Transforms/Schedule/Parts.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <array>
 #include <set>
@@ -104,7 +105,7 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
-  exec::PartAttr part = exec::getPart(run, symbols.lookup(run.getSegment()));
+  exec::PartAttr part = getPart(run, symbols.lookup(run.getSegment()));
   if (!part)
     return run.emitOpError("is of no block and phase: neither it nor @") << run.getSegment() << " says one";
   string("name", describe(part));

@@ -54,3 +54,17 @@ with tempfile.TemporaryDirectory() as folder:
                            (["-schedule=zero-bubble"], "option -schedule=zero-bubble is not available yet")):
         said = execute([dsopt, path, "-plan", *layout, *options], status=1).stderr
         check(said == f"dsopt: error: {words}\n", f"{options}: {said}")
+
+    # Another rule for gathers: by bytes. More of them are ahead, in a larger arena, and the bits are the same.
+    layout = ["-dp=2", "-zero=3", "-prefetch=0", "-micro-batches=2", "-steps=2", f"-data={data}"]
+    arenas, hashes = [], []
+    for budget in (0, 400000):
+        rule = [f"-load-pass-plugin={plugin}/gather-budget.so", f"-insert-pass=after:prefetch-gathers:gather-budget{{bytes={budget}}}"]
+        plan = json.loads(execute([dsopt, path, "-plan=json", *layout, *rule]).stdout)
+        arenas.append(plan["ranks"][0]["memory"]["total"])
+        log = os.path.join(folder, "log.jsonl")
+        execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout, *rule])
+        hashes.append(Run(log).hash)
+    check(arenas[1] > arenas[0], f"arenas {arenas}: nothing is gathered ahead")
+    check(hashes[0] == hashes[1], f"another rule for gathers gives another result: {hashes}")
+    print(f"gathers ahead: arenas of {arenas} bytes, one hash {hashes[0][:16]}")

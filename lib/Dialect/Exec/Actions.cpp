@@ -1,14 +1,12 @@
 //===- Actions.cpp - what passes ask of actions and buffers ---------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
-#include "dsopt/Dialect/Graph/Graph.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
-using namespace dsopt;
 using namespace dsopt::exec;
 
 int64_t dsopt::exec::bytesOf(Type type) {
@@ -38,17 +36,6 @@ void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
   for (Operation &op : schedule.getBody().front())
     TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AgreeOp>(
         [&](auto collective) { collective.setOrder(next++); });
-}
-
-PartAttr dsopt::exec::getPart(Operation *segment) {
-  auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-  auto name = segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-  std::optional<BlockPhase> phase = name ? symbolizeBlockPhase(name.getValue()) : std::nullopt;
-  return block && phase ? PartAttr::get(segment->getContext(), block.getInt(), *phase) : PartAttr();
-}
-
-PartAttr dsopt::exec::getPart(RunOp run, Operation *segment) {
-  return run.getPartAttr() || !segment ? run.getPartAttr() : getPart(segment);
 }
 
 std::string dsopt::exec::describe(PartAttr part) {

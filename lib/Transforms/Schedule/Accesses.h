@@ -10,6 +10,7 @@
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Transforms/Schedule/Parts.h"
 
 namespace dsopt {
 
@@ -40,7 +41,7 @@ public:
   exec::BufferOp buffer(exec::ProgramOp program, mlir::StringAttr name);
   /// The block and phase of a run, null where neither it nor its segment says so.
   exec::PartAttr part(exec::RunOp run) {
-    return exec::getPart(run, symbols.lookup(run.getSegmentAttr().getAttr()));
+    return getPart(run, symbols.lookup(run.getSegmentAttr().getAttr()));
   }
   /// The arguments of a run that are gradients, by index.
   llvm::ArrayRef<unsigned> gradients(exec::RunOp run);

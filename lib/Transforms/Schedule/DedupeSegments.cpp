@@ -1,6 +1,7 @@
 //===- DedupeSegments.cpp - equal segments become one function ------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Transforms/Schedule/Parts.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -58,7 +59,7 @@ void DedupeSegments::runOnOperation() {
     if (fresh)
       continue;
     renamed[function.getSymNameAttr()] = {FlatSymbolRefAttr::get(it->second.getSymNameAttr()),
-                                          exec::getPart(function)};
+                                          getPart(function)};
     function.erase();
   }
   if (renamed.empty())

@@ -53,7 +53,8 @@ public:
   void runOnOperation() override {
     AccessAnalysis analysis(getOperation());
     for (auto program : getOperation().getOps<ProgramOp>())
-      if (ScheduleOp schedule = getSchedule(program); schedule && failed(WaitInserter(analysis).run(schedule)))
+      if (ScheduleOp schedule = getSchedule(program);
+          schedule && failed(WaitInserter(analysis).run(schedule)))
         return signalPassFailure();
   }
 };

@@ -54,8 +54,9 @@ void ThrottleReductions::runOnOperation() {
       SmallVector<Access> accesses;
       if (failed(analysis.collect(&op, accesses)))
         return signalPassFailure();
-      if (llvm::none_of(accesses,
-                        [&](const Access &access) { return access.writes && passing.contains(access.buffer); }))
+      if (llvm::none_of(accesses, [&](const Access &access) {
+            return access.writes && passing.contains(access.buffer);
+          }))
         continue;
       OpBuilder builder(&op);
       WaitOp::create(builder, op.getLoc(), reductions[reductions.size() - most].getEvent(), getStream(&op));

@@ -95,8 +95,8 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
              << program.getBlocks()[0] << " to " << program.getBlocks()[1] - 1;
     if ((part.getPhase() == BlockPhase::Evaluation) != evaluates())
       return run.emitOpError("runs phase ")
-             << stringifyBlockPhase(part.getPhase()) << " of block " << part.getBlock() << " in a program that "
-             << (evaluates() ? "evaluates" : "trains");
+             << stringifyBlockPhase(part.getPhase()) << " of block " << part.getBlock()
+             << " in a program that " << (evaluates() ? "evaluates" : "trains");
     if ((int64_t)run.getMicroBatch() < 0 || (int64_t)run.getMicroBatch() >= microBatches)
       return run.emitOpError("is on micro-batch ")
              << run.getMicroBatch() << ", but the step agrees on the losses of " << microBatches;

@@ -53,10 +53,6 @@ Stream getStream(mlir::Operation *op);
 std::optional<int64_t> getOrder(mlir::Operation *op);
 /// Numbers the collectives of a schedule in the order in which they stand.
 void renumberCollectives(ScheduleOp schedule);
-/// The block and phase that a run of `segment` (may be null) computes; null where nothing says.
-PartAttr getPart(RunOp run, mlir::Operation *segment);
-/// The block and phase that a segment is made from; null where it does not say.
-PartAttr getPart(mlir::Operation *segment);
 /// "block 3 F".
 std::string describe(PartAttr part);
 /// "run of @block0.F on micro-batch 3", "gather of @b0.full" ...: an action in a message.

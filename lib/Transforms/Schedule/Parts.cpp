@@ -1,0 +1,18 @@
+//===- Parts.cpp - which block and phase a run computes -------------------===//
+
+#include "dsopt/Transforms/Schedule/Parts.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+exec::PartAttr dsopt::getPart(Operation *segment) {
+  auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
+  auto name = segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
+  auto phase = name ? exec::symbolizeBlockPhase(name.getValue()) : std::nullopt;
+  return block && phase ? exec::PartAttr::get(segment->getContext(), block.getInt(), *phase) : exec::PartAttr();
+}
+
+exec::PartAttr dsopt::getPart(exec::RunOp run, Operation *segment) {
+  return run.getPartAttr() || !segment ? run.getPartAttr() : getPart(segment);
+}
