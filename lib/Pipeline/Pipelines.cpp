@@ -21,13 +21,13 @@ static const char *const kToDist[] = {
     "append-optimizer", "verify-graph",
     // stage 3: kernels
     "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
-    "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
+    "absorb-movements", "form-kernels", "apply-precision", "form-blocks", "verify-kernels",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
 
 /// Those that nothing needs where nothing is trained.
 static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",
-                                           "verify-graph", "rematerialize-elementwise"};
+                                           "rematerialize-elementwise"};
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {

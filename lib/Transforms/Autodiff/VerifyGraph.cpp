@@ -1,5 +1,6 @@
 //===- VerifyGraph.cpp - what holds at the end of autodiff ----------------===//
 
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
 namespace dsopt {
@@ -25,6 +26,8 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     auto evaluate = getOperation().lookupSymbol<func::FuncOp>(kEvaluateFunction);
     if (evaluate && failed(verifyPlaces(evaluate)))
       return signalPassFailure();
+    if (evaluate && !getOption(getOperation(), "train", 1))
+      return markAllAnalysesPreserved();
     auto microBatch = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction);
     auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
     if (!microBatch || !update) {

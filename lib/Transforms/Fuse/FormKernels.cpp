@@ -208,19 +208,25 @@ void FormKernels::formUpdate(Operation *op) {
   auto adam = dyn_cast<graph::AdamOp>(op);
   StringRef kind = adam && adam.getDecoupled() ? "adamw" : op->getName().stripDialect();
   std::string name = ("update." + kind).str();
-  if (!symbols->lookup(name)) {
-    SmallVector<Type> inputs, results;
-    auto nominal = [&](Type type) {
-      return RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType());
-    };
-    for (Type type : llvm::drop_end(op->getOperandTypes()))
-      inputs.push_back(nominal(type));
-    inputs.push_back(op->getOperands().back().getType());
-    for (Type type : op->getResultTypes())
-      results.push_back(nominal(type));
+  SmallVector<Type> inputs, results;
+  auto nominal = [&](Type type) {
+    return RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType());
+  };
+  for (Type type : llvm::drop_end(op->getOperandTypes()))
+    inputs.push_back(nominal(type));
+  inputs.push_back(op->getOperands().back().getType());
+  for (Type type : op->getResultTypes())
+    results.push_back(nominal(type));
+  FunctionType type = builder->getFunctionType(inputs, results);
+  // One kernel for each combination of element types.
+  auto known = symbols->lookup<func::FuncOp>(name);
+  while (known && known.getFunctionType() != type) {
+    llvm::raw_string_ostream(name) << "." << cast<RankedTensorType>(results.front()).getElementType();
+    known = symbols->lookup<func::FuncOp>(name);
+  }
+  if (!known) {
     builder->clearInsertionPoint();
-    auto function =
-        func::FuncOp::create(*builder, op->getLoc(), name, builder->getFunctionType(inputs, results));
+    auto function = func::FuncOp::create(*builder, op->getLoc(), name, type);
     function.setPrivate();
     function->setAttr(graph::kIterateAttr, builder->getStringAttr("flat"));
     function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));

@@ -21,6 +21,7 @@ struct Bucket {
   SmallVector<graph::ParameterOp> parameters;
   bool frozen = false;
   bool statistics = false; ///< folded at the end of a step: whole on every rank
+  Type element, gradient;  ///< null gradient: f32
 };
 
 struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
@@ -86,6 +87,15 @@ void PartitionZeroPass::runOnOperation() {
   auto readers = findReaders(*blocks, symbols);
   addUnread(module, symbols, readers);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
+  llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
+  llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
+  for (auto state : module.getOps<graph::StateOp>()) {
+    StringAttr parameter = state.getParameterAttr().getAttr();
+    if (state.getRole() != "grad")
+      states[parameter].push_back(state.getRoleAttr());
+    else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
+      gradients[parameter] = element;
+  }
   llvm::MapVector<StringAttr, Bucket> buckets;
   Builder attributes(module.getContext());
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
@@ -116,21 +126,23 @@ void PartitionZeroPass::runOnOperation() {
       name += '.';
       llvm::raw_svector_ostream(name) << element;
     }
+    // A bucket is of one type, and so are its gradients.
+    Type gradient = gradients.lookup(parameter.getSymNameAttr());
+    auto differs = [&](const Bucket &other) {
+      return other.element && (other.element != element || other.gradient != gradient);
+    };
+    for (auto other = buckets.find(attributes.getStringAttr(name)); other != buckets.end() && differs(other->second);
+         other = buckets.find(attributes.getStringAttr(name))) {
+      name += '.';
+      llvm::raw_svector_ostream(name) << element;
+    }
     Bucket &bucket = buckets[attributes.getStringAttr(name)];
     bucket.blocks = reader->second;
+    bucket.element = element;
+    bucket.gradient = gradient;
     bucket.frozen = parameter.getFrozen();
     bucket.statistics = isStatistic;
     bucket.parameters.push_back(parameter);
-  }
-
-  llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
-  llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
-  for (auto state : module.getOps<graph::StateOp>()) {
-    StringAttr parameter = state.getParameterAttr().getAttr();
-    if (state.getRole() != "grad")
-      states[parameter].push_back(state.getRoleAttr());
-    else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
-      gradients[parameter] = element;
   }
 
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -155,14 +167,13 @@ void PartitionZeroPass::runOnOperation() {
     ArrayAttr stateNames;
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
-    Type gradient = gradients.lookup(first.getSymNameAttr());
     dist::BucketOp::create(
-        builder, first.getLoc(), name,
-        TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
+        builder, first.getLoc(), name, TypeAttr::get(bucket.element),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
         builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
-        bucket.frozen ? builder.getUnitAttr() : UnitAttr(), gradient ? TypeAttr::get(gradient) : TypeAttr(),
+        bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
+        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),
         stateNames);
   }
 }

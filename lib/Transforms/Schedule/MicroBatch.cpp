@@ -435,16 +435,29 @@ LogicalResult Reader::readUpdate() {
     groups.insert({factor("graph.lr_scale"), factor("graph.decay_scale")});
   }
   result.scalarGroups = std::max<int64_t>(groups.size(), 1);
-  if (auto update = symbols.lookup<func::FuncOp>("update"))
-    update.walk([&](Operation *op) {
-      if (auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr))
-        result.updateKernel = kernel.getAttr();
-    });
   if (result.evaluates)
     return success();
-  bool trained = llvm::any_of(result.buckets, [](BucketInfo &bucket) { return !bucket.frozen; });
-  if (trained && !result.updateKernel)
-    return module.emitError("has trained buckets, but no operation of @update names its kernel");
+  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that is written
+  if (auto update = symbols.lookup<func::FuncOp>("update"))
+    update.walk([&](graph::WriteOp write) {
+      Operation *op = write.getValue().getDefiningOp();
+      if (auto kernel = op ? op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr) : FlatSymbolRefAttr())
+        kernels[write.getStateAttr()] = kernel.getAttr();
+    });
+  for (BucketInfo &bucket : result.buckets) {
+    if (bucket.frozen)
+      continue;
+    for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
+      StringAttr kernel = kernels.lookup(range.getParameter());
+      if (!kernel)
+        return bucket.op.emitOpError("holds ")
+               << range.getParameter() << ", which no operation of @update with a kernel changes";
+      if (bucket.updateKernel && bucket.updateKernel != kernel)
+        return bucket.op.emitOpError("holds parameters that ")
+               << bucket.updateKernel << " and " << kernel << " update, expected one kernel";
+      bucket.updateKernel = kernel;
+    }
+  }
   return success();
 }
 

@@ -67,6 +67,7 @@ struct BucketInfo {
   llvm::SmallVector<int64_t> stages;    ///< distinct, ascending
   int64_t owner = 0;
   llvm::SmallVector<bool> accumulated; ///< by use: some run writes its gradient
+  mlir::StringAttr updateKernel;       ///< null if it is frozen
 
   llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
   bool shared() const { return useStages.size() > 1; }
@@ -104,7 +105,6 @@ struct MicroBatch {
   int64_t loss = -1;                                          ///< value
   std::vector<StatisticInfo> statistics;                      ///< in order of results
   llvm::SmallVector<int64_t> statisticBytes;                  ///< of one micro-batch, by stage
-  mlir::StringAttr updateKernel;
   int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
 };
 

@@ -150,7 +150,7 @@ void PositionWriter::writeUpdate(BucketInfo &bucket) {
   if (auto states = bucket.op.getStates())
     for (auto name : states->getAsRange<StringAttr>())
       refs.push_back(out.ref(optimizerState(bucket, name.getValue())));
-  out.emit<UpdateOp>(graph.updateKernel.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
+  out.emit<UpdateOp>(bucket.updateKernel.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
                      sliced ? bucket.slice : bucket.padded, sliced, Stream::Compute);
 }
 

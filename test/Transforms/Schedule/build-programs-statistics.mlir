@@ -26,6 +26,7 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w : tensor<64xf32>
     %0 = graph.sgd %p, %p, %s {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+    graph.write @w, %0 : tensor<64xf32>
     return
   }
 }

@@ -195,4 +195,13 @@ def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def VerifyKernels : Pass<"verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "what holds after stage 3";
+  let description = [{
+    In the functions of blocks are only state, calls of kernels, routines and movements that are no
+    code; in kernels only operations that become loops, over a range that the kernel says; beside
+    runs of blocks there is nothing.
+  }];
+}
+
 #endif // DSOPT_TRANSFORMS_FUSE_PASSES
