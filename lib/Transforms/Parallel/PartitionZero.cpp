@@ -72,8 +72,8 @@ void PartitionZeroPass::runOnOperation() {
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
-  int64_t dp = ranks ? ranks.getValue() : getOption(module, "dp", 1);
-  int64_t zero = stage >= 0 ? stage.getValue() : getOption(module, "zero", 0);
+  int64_t dp = takeOption(module, "dp", ranks, /*unset=*/0, 1);
+  int64_t zero = takeOption(module, "zero", stage, /*unset=*/-1, 0);
   if (dp < 1 || zero > 3) {
     module.emitError("cannot partition by ZeRO stage ")
         << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
