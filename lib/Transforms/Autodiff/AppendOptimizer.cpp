@@ -1,5 +1,6 @@
 //===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
 
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
@@ -56,6 +57,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   void runOnOperation() override {
     ModuleOp module = getOperation();
     symbols.emplace(module);
+    graph::makeWay(*symbols, kUpdateFunction);
     FailureOr<Optimizer> chosen = choose();
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -208,6 +209,7 @@ void FormKernels::formUpdate(Operation *op) {
   auto adam = dyn_cast<graph::AdamOp>(op);
   StringRef kind = adam && adam.getDecoupled() ? "adamw" : op->getName().stripDialect();
   std::string name = ("update." + kind).str();
+  graph::makeWay(*symbols, name);
   if (!symbols->lookup(name)) {
     SmallVector<Type> inputs, results;
     auto nominal = [&](Type type) {

@@ -156,7 +156,7 @@ void PartitionZeroPass::runOnOperation() {
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
     Type gradient = gradients.lookup(first.getSymNameAttr());
-    dist::BucketOp::create(
+    auto op = dist::BucketOp::create(
         builder, first.getLoc(), name,
         TypeAttr::get(cast<ShapedType>(graph::storedType(first)).getElementType()),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
@@ -164,5 +164,6 @@ void PartitionZeroPass::runOnOperation() {
         builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(), gradient ? TypeAttr::get(gradient) : TypeAttr(),
         stateNames);
+    symbols.insert(op);
   }
 }
