@@ -58,8 +58,6 @@ static bool isPositive(Attribute value) {
   return kCountKind.accepts(value) && cast<IntegerAttr>(value).getInt() > 0;
 }
 
-static bool isStarts(Attribute value) { return kExtentsKind.accepts(value); }
-
 /// The options of a run by their names on the command line, and their texts.
 static bool areRunDefaults(Attribute value) {
   auto defaults = dyn_cast<DictionaryAttr>(value);
@@ -73,7 +71,6 @@ static bool areRunDefaults(Attribute value) {
 static const AttributeKind kSwitchKind = {"an i64 of 0 or 1", isSwitch};
 static const AttributeKind kPositiveKind = {"an i64 of 1 or more", isPositive};
 static const AttributeKind kRunDefaultsKind = {"a dictionary of a run's options as strings", areRunDefaults};
-static const AttributeKind kStartsKind = {"an array<i64> of blocks", isStarts};
 
 namespace {
 /// What a module keeps that is no option as it is given.
@@ -89,7 +86,7 @@ static const Derived kDerived[] = {
     {"train", kSwitchKind},    // no evaluation alone
     {"command", kTextKind},    // what was called
     {"run_defaults", kRunDefaultsKind},
-    {"stage_starts", kStartsKind}, // the first block of each pipeline stage
+    {"stage_starts", kExtentsKind}, // the first block of each pipeline stage
 };
 
 static std::string keyOf(StringRef name) {

@@ -85,7 +85,7 @@ module attributes {dsopt.options = {run_defaults = {dp = "2"}}} {}
 
 // -----
 
-// expected-error@below {{dsopt.options has stage_starts = [0, 1], expected an array<i64> of blocks}}
+// expected-error@below {{dsopt.options has stage_starts = [0, 1], expected an array<i64> of 0 or more each}}
 module attributes {dsopt.options = {stage_starts = [0, 1]}} {}
 
 // -----
