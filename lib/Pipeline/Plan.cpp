@@ -41,7 +41,8 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
 
 Plan::Plan(ModuleOp module)
     : module(module), programs(getStepPrograms(module)), dp(getOption(module, "dp", 1)),
-      M(getOption(module, "micro_batches", 1)), V(getOption(module, "reduction_shards", dp)),
+      M(getOption(module, "micro_batches", getMicroBatches(programs))),
+      V(getOption(module, "reduction_shards", dp)),
       threads(std::max<int64_t>(getOption(module, "threads", 1), 1)) {
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);

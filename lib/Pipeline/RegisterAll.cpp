@@ -14,6 +14,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
 #include "dsopt/Dialect/Graph/Sharding.h"
+#include "dsopt/Interfaces/OptionsDialect.h"
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -36,7 +37,7 @@
 using namespace mlir;
 
 void dsopt::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<graph::GraphDialect, dist::DistDialect, exec::ExecDialect>();
+  registry.insert<OptionsDialect, graph::GraphDialect, dist::DistDialect, exec::ExecDialect>();
   registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
                   tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
   graph::registerDerivatives(registry);

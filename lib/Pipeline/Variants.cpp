@@ -58,13 +58,14 @@ LogicalResult mergeVariant(ModuleOp module, ModuleOp other, int64_t size) {
   Builder builder(module.getContext());
   llvm::SmallVector<Operation *> moved;
   llvm::DenseMap<StringAttr, StringAttr> names;
+  SymbolTable symbols(module);
   for (Operation &op : *other.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     bool updates = function && function.getName().split('.').first == "update";
     if ((!function && !isa<memref::GlobalOp>(op)) || updates)
       continue;
     StringAttr name = SymbolTable::getSymbolName(&op);
-    names[name] = builder.getStringAttr(name.getValue() + "." + Twine(size));
+    names[name] = builder.getStringAttr(graph::freeSymbol(symbols, name.getValue() + "." + Twine(size)));
     moved.push_back(&op);
   }
   AttrTypeReplacer replacer;

@@ -32,7 +32,7 @@ ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
       places[range.getParameter().getAttr()] = {int64_t(buckets.size()) - 1, range.getOffset()};
   }
   programs = exec::getStepPrograms(module);
-  if (auto attr = module->getAttrOfType<ArrayAttr>("exec.inputs"))
+  if (auto attr = module->getAttrOfType<ArrayAttr>(exec::kInputsAttr))
     for (auto input : attr.getAsRange<DictionaryAttr>()) {
       inputIndex[input.getAs<StringAttr>("name").getValue()] = inputs.size();
       inputs.push_back(input);
@@ -157,7 +157,7 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
       auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(name) : FloatAttr();
       return scale ? scale.getValueAsDouble() : 1.0;
     };
-    Group group = {range.getOffset(), factor(kLrScaleAttr), factor(kDecayScaleAttr)};
+    Group group = {range.getOffset(), factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)};
     if (groups.empty() || groups.back().scale != group.scale || groups.back().decay != group.decay)
       groups.push_back(group);
   }
@@ -231,9 +231,9 @@ void ProgramWriter::writeNames(const ResolvedTarget &target) {
   json.attribute("version", DSOPT_ABI_VERSION);
   json.attribute("dsopt", DSOPT_VERSION);
   string("command", getOption(module, "command", StringRef()));
-  if (auto model = module->getAttrOfType<StringAttr>("graph.model"))
+  if (auto model = module->getAttrOfType<StringAttr>(graph::kModelAttr))
     string("model", model.getValue());
-  if (auto folder = module->getAttrOfType<StringAttr>("graph.model_folder")) {
+  if (auto folder = module->getAttrOfType<StringAttr>(graph::kModelFolderAttr)) {
     // A program finds its weights from wherever it is started.
     llvm::SmallString<128> absolute(folder.getValue());
     llvm::sys::fs::make_absolute(absolute);
@@ -254,7 +254,8 @@ void ProgramWriter::writeNames(const ResolvedTarget &target) {
 
 void ProgramWriter::writeLayout() {
   int64_t dp = getOption(module, "dp", 1), pp = programs.size();
-  int64_t zero = getOption(module, "zero", 0), M = getOption(module, "micro_batches", pp);
+  int64_t zero = getOption(module, "zero", 0),
+          M = getOption(module, "micro_batches", exec::getMicroBatches(programs));
   json.attribute("dp", dp);
   json.attribute("pp", pp);
   json.attribute("zero", dp > 1 ? zero : 0);

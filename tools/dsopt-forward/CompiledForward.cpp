@@ -3,7 +3,7 @@
 #include "CompiledForward.h"
 
 #include "Kernels/CPU/Runtime.h"
-#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Pipeline/Pipelines.h"
@@ -121,7 +121,7 @@ FailureOr<std::vector<char>> Forward::inputBytes(RankedTensorType type, StringRe
 
 FailureOr<std::vector<char>> Forward::readParameter(FlatSymbolRefAttr name) {
   auto parameter = module.lookupSymbol<graph::ParameterOp>(name);
-  SmallString<128> path(module->getAttrOfType<StringAttr>("graph.model_folder").getValue());
+  SmallString<128> path(module->getAttrOfType<StringAttr>(graph::kModelFolderAttr).getValue());
   if (llvm::sys::path::is_absolute(parameter.getFile()))
     path = parameter.getFile();
   else
@@ -142,9 +142,9 @@ LogicalResult Forward::bind(func::FuncOp segment) {
     auto type = cast<MemRefType>(segment.getArgument(i).getType());
     auto tensor = RankedTensorType::get(type.getShape(), type.getElementType());
     FailureOr<std::vector<char>> bytes = std::vector<char>();
-    if (auto parameter = symbol("exec.parameter")) {
+    if (auto parameter = symbol(exec::kParameterAttr)) {
       bytes = readParameter(parameter);
-    } else if (auto constant = symbol("exec.constant")) {
+    } else if (auto constant = symbol(exec::kConstantAttr)) {
       auto global = module.lookupSymbol<memref::GlobalOp>(constant);
       bytes = bytesOf(cast<ElementsAttr>(*global.getInitialValue()));
     } else if (segment.getArgAttrOfType<StringAttr>(i, exec::kAccessAttr).getValue() == "write") {

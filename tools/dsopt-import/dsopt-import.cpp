@@ -62,7 +62,7 @@ static LogicalResult evaluate(ModuleOp module) {
       if (input.rsplit('=').first == name.getValue() && !replace(argument, input.rsplit('=').second, 0))
         return failure();
   }
-  SmallString<128> folder(module->getAttrOfType<StringAttr>("graph.model_folder").getValue());
+  SmallString<128> folder(module->getAttrOfType<StringAttr>(dsopt::graph::kModelFolderAttr).getValue());
   for (Operation &op : llvm::make_early_inc_range(forward.getBody().front())) {
     builder.setInsertionPoint(&op);
     if (auto read = dyn_cast<dsopt::graph::ReadOp>(op)) {

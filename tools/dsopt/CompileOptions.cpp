@@ -197,11 +197,12 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("init", "init");
   text("arch", "arch");
   integer("device-memory", "device_memory", 0);
-  integer("gather-window", "gather_window", 0);
   integer("prefetch", "prefetch", 1);
   if (int64_t runs = getOption(module, "prefetch", 1); runs < 0)
     throw Error(1, "-prefetch is " + str(runs) + ", expected 0 or more");
   integer("reductions-in-flight", "reductions_in_flight", 2);
+  if (options.has("gather-window"))
+    setInteger("gather_window", options.integer("gather-window"));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))

@@ -197,7 +197,8 @@ static void sayWritten(ModuleOp module, const std::string &path, const std::stri
                                 : " ranks (" + std::to_string(dp) + " dp x " + std::to_string(pp) + " pp)")
                << "; " << command << " -data=FILE runs it, " << command << " -help shows its options\n";
   std::string defaults;
-  for (NamedAttribute one : cast<DictionaryAttr>(getOption(module, "run_defaults"))) {
+  auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
+  for (NamedAttribute one : given ? given.getValue() : ArrayRef<NamedAttribute>()) {
     llvm::StringRef value = cast<StringAttr>(one.getValue()).getValue();
     defaults += " -" + one.getName().str() + (value.empty() ? "" : "=" + value.str());
   }

@@ -194,8 +194,8 @@ static void checkSchedule(const ParsedOptions &options) {
 static std::optional<std::string> modelPath(ModuleOp module, const std::string &path) {
   if (llvm::StringRef(path).ends_with(".onnx"))
     return path;
-  auto folder = module->getAttrOfType<StringAttr>("graph.model_folder"),
-       name = module->getAttrOfType<StringAttr>("graph.model");
+  auto folder = module->getAttrOfType<StringAttr>(graph::kModelFolderAttr),
+       name = module->getAttrOfType<StringAttr>(graph::kModelAttr);
   if (!folder || !name)
     return std::nullopt;
   std::string source = (folder.getValue() + "/" + name.getValue()).str();

@@ -2,14 +2,15 @@
 //
 // Compile options are a dictionary attribute `dsopt.options` of the module, so
 // that a stage can be continued by hand or by another tool. Keys are the command
-// line's names with underscores; values are integers (i64), strings, bools,
-// arrays of strings. The driver writes it once; passes read it here.
+// line's names with underscores; the dialect `dsopt` checks them (OptionsDialect.h).
+// The driver writes it; passes read it here, and write what their own options say.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_INTERFACES_OPTIONS_H
 #define DSOPT_INTERFACES_OPTIONS_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -42,6 +43,22 @@ inline void setOption(mlir::ModuleOp module, llvm::StringRef name, mlir::Attribu
   mlir::NamedAttrList list(module->getAttrOfType<mlir::DictionaryAttr>(kOptionsAttr));
   list.set(name, value);
   module->setAttr(kOptionsAttr, list.getDictionary(module.getContext()));
+}
+
+/// The module's option, or what a pass's own option says of it unless that is `unset`: it is the module's
+/// from here on, so that later stages agree.
+inline int64_t takeOption(mlir::ModuleOp module, llvm::StringRef name, int64_t own, int64_t unset,
+                          int64_t byDefault) {
+  if (own != unset)
+    setOption(module, name, mlir::Builder(module.getContext()).getI64IntegerAttr(own));
+  return getOption(module, name, byDefault);
+}
+/// The same of a text; an empty one says nothing.
+inline llvm::StringRef takeOption(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef own,
+                                  llvm::StringRef byDefault) {
+  if (!own.empty())
+    setOption(module, name, mlir::StringAttr::get(module.getContext(), own));
+  return getOption(module, name, byDefault);
 }
 } // namespace dsopt
 

@@ -8,6 +8,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Runtime/ABI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -102,6 +103,7 @@ private:
 void SegmentLowering::call(Location loc, StringRef name, ArrayRef<Value> arguments) {
   auto callee = symbols.lookup<LLVM::LLVMFuncOp>(name);
   if (!callee) {
+    graph::makeWay(symbols, name);
     auto types = llvm::map_to_vector(arguments, [](Value value) { return value.getType(); });
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), types);
     OpBuilder outside(builder.getContext());

@@ -8,7 +8,7 @@
 
 #include "PackTemporaries.h"
 #include "dsopt/Conversion/Passes.h"
-#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
@@ -177,7 +177,7 @@ LogicalResult SegmentBuilder::collectArguments() {
   };
   for (auto read : body.getOps<graph::ReadOp>())
     argumentOf[read.getResult()] =
-        add(parameters, {toMemRef(read.getType()), "read", "exec.parameter", read.getStateAttr(), {}});
+        add(parameters, {toMemRef(read.getType()), "read", exec::kParameterAttr, read.getStateAttr(), {}});
   for (auto accumulate : body.getOps<graph::AccumulateOp>()) {
     auto state = accumulate.getStateAttr();
     if (gradients.contains(state))
@@ -186,13 +186,14 @@ LogicalResult SegmentBuilder::collectArguments() {
     if (Type type = getElementTypeOrSelf(accumulate.getValue().getType()); !type.isF32())
       return accumulate.emitOpError("has a gradient of ") << type << ", expected f32";
     auto shape = cast<RankedTensorType>(accumulate.getValue().getType()).getShape();
-    add(gradients, {MemRefType::get(shape, gradientType(accumulate)), "update", "exec.gradient", state, {}});
+    add(gradients,
+        {MemRefType::get(shape, gradientType(accumulate)), "update", exec::kGradientAttr, state, {}});
   }
   for (auto constant : body.getOps<graph::ConstantOp>())
     argumentOf[constant.getResult()] =
         add(constantArguments, {toMemRef(constant.getType()),
                                 "read",
-                                "exec.constant",
+                                exec::kConstantAttr,
                                 constants.get(constant.getLoc(), constant.getValue()),
                                 {}});
   return success();
@@ -569,7 +570,7 @@ void SegmentBuilder::build() {
 
   segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
   segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));
-  segment->setAttr("exec.flops", builder.getI64IntegerAttr(flops));
+  segment->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(flops));
   function.erase();
 }
 

@@ -33,8 +33,6 @@ struct KernelToLoops : impl::KernelToLoopsBase<KernelToLoops> {
 private:
   /// What the loops rely on; FormKernels sees to it.
   LogicalResult check(func::FuncOp function, StringRef iterate, ArrayRef<int64_t> range) {
-    if (iterate != "rows" && iterate != "columns" && iterate != "flat")
-      return function.emitError("got graph.iterate \"") << iterate << "\", expected rows, columns or flat";
     bool sums = false;
     for (Operation &op : function.front().without_terminator()) {
       auto generic = dyn_cast<linalg::GenericOp>(op);

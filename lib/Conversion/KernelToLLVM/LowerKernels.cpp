@@ -2,6 +2,7 @@
 
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
@@ -62,6 +63,7 @@ struct LowerKernels : impl::LowerKernelsBase<LowerKernels> {
       op.remove();
       // Declarations of libm's functions may be there already.
       auto name = SymbolTable::getSymbolName(&op);
+      graph::makeWay(symbols, name);
       if (op.getNumRegions() && op.getRegion(0).empty() && symbols.lookup(name))
         op.destroy();
       else

@@ -74,6 +74,15 @@ ScheduleOp dsopt::exec::getSchedule(ProgramOp program) {
   return schedules.empty() ? ScheduleOp() : *schedules.begin();
 }
 
+int64_t dsopt::exec::getMicroBatches(ArrayRef<ProgramOp> programs) {
+  int64_t count = 0;
+  for (ProgramOp program : programs)
+    if (ScheduleOp schedule = getSchedule(program))
+      for (auto run : schedule.getBody().front().getOps<RunOp>())
+        count = std::max<int64_t>(count, run.getMicroBatch() + 1);
+  return count;
+}
+
 static int64_t variantOf(ProgramOp program) {
   auto variant = program->getAttrOfType<IntegerAttr>(kVariantAttr);
   return variant ? variant.getInt() : 0;

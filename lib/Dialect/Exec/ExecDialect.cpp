@@ -3,6 +3,7 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -51,7 +52,22 @@ LogicalResult ScheduleOp::verify() {
   return success();
 }
 
+/// Whether a word is one of those that its attribute has.
+static LogicalResult verifyWord(Operation *op, StringRef attribute, StringRef word,
+                                ArrayRef<llvm::StringLiteral> words) {
+  if (llvm::is_contained(words, word))
+    return success();
+  return op->emitOpError("has ") << attribute << " \"" << word << "\", expected one of "
+                                 << llvm::join(words, ", ");
+}
+
+LogicalResult GatherOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
+LogicalResult SendOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
+LogicalResult RecvOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
+
 LogicalResult BufferOp::verify() {
+  if (failed(verifyWord(*this, "kind", getKind(), kBufferKinds)))
+    return failure();
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape())
     return emitOpError("has type ") << getType() << ", expected a memref of static shape";

@@ -27,10 +27,9 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
     if (!number)
       continue;
     auto phase = function->getAttrOfType<StringAttr>(kPhaseAttr);
-    StringRef name = phase ? phase.getValue() : "";
-    if (number.getInt() < 0 || !llvm::is_contained({"F", "B", "W", "E"}, name))
-      return function.emitError("has block ") << number.getInt() << " and phase '" << name
-                                              << "', expected a block from 0 on and phase F, B, W or E";
+    if (!phase)
+      return function.emitError("is of block ") << number.getInt() << " and has no " << kPhaseAttr;
+    StringRef name = phase.getValue();
     if (blocks.size() <= (size_t)number.getInt())
       blocks.resize(number.getInt() + 1);
     Block &block = blocks[number.getInt()];

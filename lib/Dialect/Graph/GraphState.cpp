@@ -1,6 +1,7 @@
 //===- GraphState.cpp - verifiers of state, kernels and blocks ------------===//
 
 #include "GraphSupport.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -20,6 +21,17 @@ std::string dsopt::graph::freeSymbol(const SymbolTable &symbols, const llvm::Twi
   while (symbols.lookup(symbol))
     symbol += "~";
   return symbol;
+}
+
+void dsopt::graph::makeWay(SymbolTable &symbols, StringRef symbol) {
+  Operation *op = symbols.lookup(symbol);
+  if (!isa_and_nonnull<ParameterOp, StateOp>(op))
+    return;
+  if (auto parameter = dyn_cast<ParameterOp>(op); parameter && !parameter.getName())
+    parameter.setNameAttr(parameter.getSymNameAttr());
+  LogicalResult renamed = symbols.rename(op, freeSymbol(symbols, symbol));
+  assert(succeeded(renamed) && "the symbol is free");
+  (void)renamed;
 }
 
 LogicalResult ParameterOp::verify() {

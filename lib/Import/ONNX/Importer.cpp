@@ -543,13 +543,13 @@ FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const I
   if (!file || failed(untieInitializers(*file, options.untie, location)))
     return failure();
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
-  (*module)->setAttr("graph.model", builder.getStringAttr(llvm::sys::path::filename(options.path)));
-  (*module)->setAttr("graph.model_folder", builder.getStringAttr(file->folder()));
+  (*module)->setAttr(graph::kModelAttr, builder.getStringAttr(llvm::sys::path::filename(options.path)));
+  (*module)->setAttr(graph::kModelFolderAttr, builder.getStringAttr(file->folder()));
   if (!options.weightsFolder.empty())
-    (*module)->setAttr("graph.weights_folder", builder.getStringAttr(options.weightsFolder));
+    (*module)->setAttr(graph::kWeightsFolderAttr, builder.getStringAttr(options.weightsFolder));
   if (!options.untie.empty()) {
     SmallVector<StringRef> globs(options.untie.begin(), options.untie.end());
-    (*module)->setAttr("graph.untie", builder.getStrArrayAttr(globs));
+    (*module)->setAttr(graph::kUntieAttr, builder.getStrArrayAttr(globs));
   }
   if (failed(Importer(*file, options, *module).run()) || failed(markPadding(*module, options)))
     return failure();

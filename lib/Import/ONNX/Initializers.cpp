@@ -9,7 +9,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #define XXH_INLINE_ALL
@@ -166,10 +165,9 @@ FailureOr<Extent> Initializers::spill(StringRef bytes) {
 }
 
 std::string Initializers::symbolOf(StringRef name) {
-  static const llvm::Regex own("^(forward|evaluate|micro_batch|update|update\\..*|block[0-9]+\\..*)$");
   std::string symbol = name.str();
   auto isTaken = [&] {
-    return own.match(symbol) || symbols.contains(symbol) ||
+    return symbol == "forward" || symbols.contains(symbol) ||
            (symbol != name && file.findInitializer(symbol) >= 0);
   };
   while (isTaken())

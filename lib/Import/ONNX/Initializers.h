@@ -39,7 +39,7 @@ private:
   mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type,
                                                     const ParameterRule &rule);
   mlir::FailureOr<mlir::DenseElementsAttr> makeConstant(int index, mlir::RankedTensorType type);
-  /// A symbol that is none of the compiler's own: the name, if it can be.
+  /// A symbol that nothing else has: the name, if it can be.
   std::string symbolOf(mlir::StringRef name);
   /// Writes the bytes beside the output; the file's name holds their hash.
   mlir::FailureOr<Extent> spill(mlir::StringRef bytes);

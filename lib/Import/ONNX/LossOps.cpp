@@ -24,8 +24,9 @@ static void markLabels(Value labels, int64_t ignoreIndex) {
   if (!function)
     return;
   Builder builder(function.getContext());
-  function.setArgAttr(argument.getArgNumber(), "graph.label", builder.getUnitAttr());
-  function.setArgAttr(argument.getArgNumber(), "graph.ignore_index", builder.getI64IntegerAttr(ignoreIndex));
+  function.setArgAttr(argument.getArgNumber(), graph::kLabelAttr, builder.getUnitAttr());
+  function.setArgAttr(argument.getArgNumber(), graph::kIgnoreIndexAttr,
+                      builder.getI64IntegerAttr(ignoreIndex));
 }
 
 Value crossEntropy(Emitter &e, Value logits, Value labels, int64_t classAxis,

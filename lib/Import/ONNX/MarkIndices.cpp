@@ -58,14 +58,14 @@ static void noteBound(Value indices, int64_t bound, std::optional<int64_t> least
     return;
   unsigned number = argument.getArgNumber();
   Builder builder(function.getContext());
-  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, "graph.bound"))
+  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, graph::kBoundAttr))
     bound = std::min(bound, known.getInt());
-  function.setArgAttr(number, "graph.bound", builder.getI64IntegerAttr(bound));
+  function.setArgAttr(number, graph::kBoundAttr, builder.getI64IntegerAttr(bound));
   if (!least)
     return;
-  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, "graph.least"))
+  if (auto known = function.getArgAttrOfType<IntegerAttr>(number, graph::kLeastAttr))
     least = std::max(*least, known.getInt());
-  function.setArgAttr(number, "graph.least", builder.getI64IntegerAttr(*least));
+  function.setArgAttr(number, graph::kLeastAttr, builder.getI64IntegerAttr(*least));
 }
 
 template <typename Op> static void noteLookUp(Op gather) {

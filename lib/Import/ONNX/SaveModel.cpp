@@ -32,13 +32,13 @@ static LogicalResult inlineData(ModelFile &file, int index, onnx::TensorProto &t
 FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp module) {
   Location location = module.getLoc();
   StringRef weightsFolder;
-  if (auto folder = module->getAttrOfType<StringAttr>("graph.weights_folder"))
+  if (auto folder = module->getAttrOfType<StringAttr>(graph::kWeightsFolderAttr))
     weightsFolder = folder.getValue();
   std::unique_ptr<ModelFile> file = ModelFile::open(path, weightsFolder, location);
   if (!file)
     return failure();
   std::vector<std::string> untied;
-  if (auto globs = module->getAttrOfType<ArrayAttr>("graph.untie"))
+  if (auto globs = module->getAttrOfType<ArrayAttr>(graph::kUntieAttr))
     for (auto glob : globs.getAsRange<StringAttr>())
       untied.push_back(glob.str());
   if (failed(untieInitializers(*file, untied, location)))

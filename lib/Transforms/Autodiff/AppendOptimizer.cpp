@@ -1,5 +1,6 @@
 //===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
 
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
@@ -50,25 +51,13 @@ struct Optimizer {
   }
 };
 
-/// A number that an option gives as a number or as text.
-double numberOption(ModuleOp module, StringRef name) {
-  Attribute value = getOption(module, name);
-  double number = 0;
-  if (auto real = dyn_cast_or_null<FloatAttr>(value))
-    number = real.getValueAsDouble();
-  else if (auto integer = dyn_cast_or_null<IntegerAttr>(value))
-    number = integer.getInt();
-  else if (auto text = dyn_cast_or_null<StringAttr>(value))
-    text.getValue().getAsDouble(number);
-  return number;
-}
-
 struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer> {
   using AppendOptimizerBase::AppendOptimizerBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     symbols.emplace(module);
+    graph::makeWay(*symbols, kUpdateFunction);
     FailureOr<Optimizer> chosen = choose();
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();
@@ -104,10 +93,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
 
   FailureOr<Optimizer> choose() {
     ModuleOp module = getOperation();
-    StringRef name =
-        optimizer.empty() ? getOption(module, "optimizer", StringRef("adamw")) : StringRef(optimizer);
+    StringRef name = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
     if (name == "sgd")
-      return Optimizer{numberOption(module, "momentum") != 0 ? Optimizer::Momentum : Optimizer::Sgd};
+      return Optimizer{getOption(module, "momentum", 0) != 0 ? Optimizer::Momentum : Optimizer::Sgd};
     if (name == "adam" || name == "adamw")
       return Optimizer{Optimizer::Adam, /*decoupled=*/name == "adamw"};
     return module.emitError("optimizer '") << name << "' is not available, expected sgd, adam or adamw";
@@ -145,13 +133,13 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
 
   /// Sets the factors of learning rate and decay of the parameters that the lists name.
   LogicalResult groupParameters() {
-    if (failed(scaleParameters("lr_scale", kLrScaleAttr)) ||
-        failed(scaleParameters("decay_scale", kDecayScaleAttr)))
+    if (failed(scaleParameters("lr_scale", graph::kLrScaleAttr)) ||
+        failed(scaleParameters("decay_scale", graph::kDecayScaleAttr)))
       return failure();
     Builder builder(&getContext());
     for (StringRef entry : getOptionList(getOperation(), "no_decay")) {
       auto exempt = [&](graph::ParameterOp parameter) {
-        parameter->setAttr(kDecayScaleAttr, builder.getF64FloatAttr(0));
+        parameter->setAttr(graph::kDecayScaleAttr, builder.getF64FloatAttr(0));
       };
       if (entry == "rank1") {
         for (auto parameter : getOperation().getOps<graph::ParameterOp>())

@@ -6,6 +6,7 @@
 
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
@@ -96,6 +97,7 @@ private:
     unsigned position = function.getNumArguments();
     if (failed(function.insertArgument(position, loss.getType(), name, function.getLoc())))
       return failure();
+    graph::makeWay(symbols, kMicroBatchFunction);
     function.setName(kMicroBatchFunction);
     gradients[loss] = function.getArgument(position);
     return success();

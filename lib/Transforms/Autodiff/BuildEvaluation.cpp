@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
@@ -85,6 +86,8 @@ struct BuildEvaluation : public dsopt::impl::BuildEvaluationBase<BuildEvaluation
       evaluate = forward.clone();
       module.insert(std::next(forward->getIterator()), evaluate);
     }
+    SymbolTable symbols(module);
+    graph::makeWay(symbols, kEvaluateFunction);
     evaluate.setName(kEvaluateFunction);
     for (auto loss : llvm::make_early_inc_range(evaluate.getOps<graph::LinearNllOp>()))
       keepNoLogits(loss);

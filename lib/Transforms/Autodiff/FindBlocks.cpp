@@ -67,7 +67,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
       ops.push_back(&op);
     std::vector<size_t> cuts = findCuts(ops, forward.front().getTerminator(), origins);
     assign(forward, ops, cuts, origins);
-    getOperation()->setAttr(kBlocksAttr, Builder(&getContext()).getI64IntegerAttr(cuts.size() + 1));
+    getOperation()->setAttr(graph::kBlocksAttr, Builder(&getContext()).getI64IntegerAttr(cuts.size() + 1));
   }
 
   void removeUnused(func::FuncOp forward) {

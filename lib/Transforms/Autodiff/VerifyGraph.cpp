@@ -67,9 +67,9 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
   }
 
   LogicalResult verifyPlaces(func::FuncOp function) {
-    auto count = getOperation()->getAttrOfType<IntegerAttr>(kBlocksAttr);
+    auto count = getOperation()->getAttrOfType<IntegerAttr>(graph::kBlocksAttr);
     if (!count)
-      return getOperation().emitError("has no ") << kBlocksAttr;
+      return getOperation().emitError("has no ") << graph::kBlocksAttr;
     DenseMap<Operation *, Place> places;
     bool evaluates = function.getName() == kEvaluateFunction;
     for (Operation &op : function.front().without_terminator()) {

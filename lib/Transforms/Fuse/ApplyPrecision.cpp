@@ -28,8 +28,7 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef chosen =
-        precision.empty() ? getOption(module, "precision", StringRef("fp32")) : StringRef(precision);
+    StringRef chosen = takeOption(module, "precision", StringRef(precision), "fp32");
     if (chosen == "fp32")
       return;
     if (chosen != "bf16") {

@@ -1,6 +1,7 @@
 //===- FormBlocks.cpp - outline each phase of each block ------------------===//
 
 #include "dsopt/Dialect/Graph/Layouts.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -46,6 +47,7 @@ public:
     SymbolTable symbols(module);
     for (auto &[rank, group] : groups) {
       std::string name = ("block" + Twine(group.block) + "." + StringRef(&group.phase, 1)).str();
+      graph::makeWay(symbols, name);
       if (symbols.lookup(name))
         return module.emitError("function @") << name << " exists already";
       group.function = func::FuncOp::create(builder, whole.getLoc(), name, builder.getFunctionType({}, {}));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -219,9 +220,11 @@ void FormKernels::formUpdate(Operation *op) {
     results.push_back(nominal(type));
   FunctionType type = builder->getFunctionType(inputs, results);
   // One kernel for each combination of element types.
+  graph::makeWay(*symbols, name);
   auto known = symbols->lookup<func::FuncOp>(name);
   while (known && known.getFunctionType() != type) {
     llvm::raw_string_ostream(name) << "." << cast<RankedTensorType>(results.front()).getElementType();
+    graph::makeWay(*symbols, name);
     known = symbols->lookup<func::FuncOp>(name);
   }
   if (!known) {

@@ -36,7 +36,8 @@ static LogicalResult verifyBlock(func::FuncOp function) {
 /// Operations that become loops, over a range that the function says.
 static LogicalResult verifyKernel(func::FuncOp function) {
   if (!function->hasAttr(graph::kRangeAttr))
-    return function.emitError("is a kernel and has no ") << graph::kRangeAttr << ", expected what its loop runs over";
+    return function.emitError("is a kernel and has no ")
+           << graph::kRangeAttr << ", expected what its loop runs over";
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isMemoryEffectFree(&op) || isRoutine(op) || !isa<graph::ConstantOp, LowerableOpInterface>(op))
       return op.emitOpError("is in a kernel and has no code of its own there");

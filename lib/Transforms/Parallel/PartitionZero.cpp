@@ -73,8 +73,8 @@ void PartitionZeroPass::runOnOperation() {
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
-  int64_t dp = ranks ? ranks.getValue() : getOption(module, "dp", 1);
-  int64_t zero = stage >= 0 ? stage.getValue() : getOption(module, "zero", 0);
+  int64_t dp = takeOption(module, "dp", ranks, /*unset=*/0, 1);
+  int64_t zero = takeOption(module, "zero", stage, /*unset=*/-1, 0);
   if (dp < 1 || zero > 3) {
     module.emitError("cannot partition by ZeRO stage ")
         << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
@@ -131,7 +131,8 @@ void PartitionZeroPass::runOnOperation() {
     auto differs = [&](const Bucket &other) {
       return other.element && (other.element != element || other.gradient != gradient);
     };
-    for (auto other = buckets.find(attributes.getStringAttr(name)); other != buckets.end() && differs(other->second);
+    for (auto other = buckets.find(attributes.getStringAttr(name));
+         other != buckets.end() && differs(other->second);
          other = buckets.find(attributes.getStringAttr(name))) {
       name += '.';
       llvm::raw_svector_ostream(name) << element;
@@ -167,13 +168,13 @@ void PartitionZeroPass::runOnOperation() {
     ArrayAttr stateNames;
     if (!bucket.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
-    dist::BucketOp::create(
+    auto op = dist::BucketOp::create(
         builder, first.getLoc(), name, TypeAttr::get(bucket.element),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
         builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
-        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),
-        stateNames);
+        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(), stateNames);
+    symbols.insert(op);
   }
 }

@@ -34,9 +34,9 @@ private:
 FailureOr<BatchShape> BuildPrograms::readBatch(ModuleOp module) {
   BatchShape batch;
   batch.ranks = getOption(module, "dp", 1);
-  batch.microBatches = microBatches > 0 ? (int64_t)microBatches : getOption(module, "micro_batches", 1);
+  batch.microBatches = takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
   batch.shards = getOption(module, "reduction_shards", batch.ranks);
-  int64_t window = gatherWindow > 0 ? (int64_t)gatherWindow : getOption(module, "gather_window", 1);
+  int64_t window = takeOption(module, "gather_window", gatherWindow, /*unset=*/0, 1);
   batch.gatherWindow = std::max<int64_t>(window, 1);
   batch.clip = getOption(module, "clip", 0) != 0;
   StringRef byStage = getOption(module, "zero", 0) < 2 ? "local" : "sharded";
@@ -126,7 +126,7 @@ LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batc
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
     return failure();
-  std::string name = schedule.empty() ? getOption(module, "schedule", StringRef("1f1b")).str() : schedule;
+  std::string name = takeOption(module, "schedule", StringRef(schedule), "1f1b").str();
   auto orders = orderStages(module, name, *graph, batch.microBatches);
   if (failed(orders))
     return failure();
@@ -161,4 +161,5 @@ void BuildPrograms::runOnOperation() {
   }
   if (auto update = module.lookupSymbol<func::FuncOp>("update"))
     update.erase();
+  exec::keepOptions(module);
 }

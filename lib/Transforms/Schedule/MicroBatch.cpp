@@ -432,7 +432,7 @@ LogicalResult Reader::readUpdate() {
       auto scale = parameter->getAttrOfType<FloatAttr>(name);
       return scale ? scale.getValueAsDouble() : 1.0;
     };
-    groups.insert({factor("graph.lr_scale"), factor("graph.decay_scale")});
+    groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
   }
   result.scalarGroups = std::max<int64_t>(groups.size(), 1);
   if (result.evaluates)

@@ -10,7 +10,8 @@ exec::PartAttr dsopt::getPart(Operation *segment) {
   auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
   auto name = segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
   auto phase = name ? exec::symbolizeBlockPhase(name.getValue()) : std::nullopt;
-  return block && phase ? exec::PartAttr::get(segment->getContext(), block.getInt(), *phase) : exec::PartAttr();
+  return block && phase ? exec::PartAttr::get(segment->getContext(), block.getInt(), *phase)
+                        : exec::PartAttr();
 }
 
 exec::PartAttr dsopt::getPart(exec::RunOp run, Operation *segment) {

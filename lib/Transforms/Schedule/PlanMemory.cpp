@@ -121,7 +121,7 @@ static DictionaryAttr toDictionary(MLIRContext *context, const std::map<StringRe
 
 void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   ModuleOp module = getOperation();
-  int64_t limit = budget > 0 ? (int64_t)budget : getOption(module, "device_memory", 0);
+  int64_t limit = getOption(module, "device_memory", 0);
   InFlightDiagnostic diag = emitError(program.getLoc())
                             << "the model needs " << arena << " bytes of memory on each rank of stage "
                             << program.getPosition() << ", more than the " << limit
@@ -182,7 +182,7 @@ LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, AccessAnalysis &ana
       worst = index;
     }
   }
-  int64_t limit = budget > 0 ? (int64_t)budget : getOption(getOperation(), "device_memory", 0);
+  int64_t limit = takeOption(getOperation(), "device_memory", budget, /*unset=*/0, 0);
   if (limit > 0 && arena > limit)
     return refuse(programs[worst], arena, findPeak(lives[worst])), failure();
   for (auto [program, life] : llvm::zip(programs, lives))

@@ -72,7 +72,7 @@ void PrefetchGathers::move(ScheduleOp schedule, int64_t distance) {
 
 void PrefetchGathers::runOnOperation() {
   ModuleOp module = getOperation();
-  int64_t runs = distance >= 0 ? (int64_t)distance : getOption(module, "prefetch", 1);
+  int64_t runs = takeOption(module, "prefetch", distance, /*unset=*/-1, 1);
   for (auto program : module.getOps<ProgramOp>())
     if (ScheduleOp schedule = getSchedule(program); schedule && !schedule.getBody().front().empty())
       move(schedule, runs);

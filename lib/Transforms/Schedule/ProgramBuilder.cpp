@@ -1,6 +1,7 @@
 //===- ProgramBuilder.cpp - writes one position's program -----------------===//
 
 #include "ProgramBuilder.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -13,6 +14,8 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
   std::string name = ((evaluates ? "evaluate" : "position") + Twine(position)).str();
   if (variant)
     name += "." + std::to_string(variant.getInt());
+  SymbolTable symbols(module);
+  graph::makeWay(symbols, name);
   program = ProgramOp::create(builder, location, name, position,
                               ArrayRef<int64_t>{blocks.first, blocks.second}, IntegerAttr(), IntegerAttr());
   if (evaluates)

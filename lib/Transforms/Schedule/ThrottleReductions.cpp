@@ -38,7 +38,7 @@ static llvm::DenseSet<StringAttr> passingGradients(ScheduleOp schedule) {
 
 void ThrottleReductions::runOnOperation() {
   ModuleOp module = getOperation();
-  size_t most = inFlight > 0 ? (int64_t)inFlight : getOption(module, "reductions_in_flight", 2);
+  size_t most = takeOption(module, "reductions_in_flight", inFlight, /*unset=*/0, 2);
   AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>()) {
     ScheduleOp schedule = getSchedule(program);

@@ -24,6 +24,9 @@ llvm::LogicalResult verifyCompleteness(mlir::ModuleOp module, llvm::ArrayRef<exe
 /// Checks the programs against each other: transfers, agreements, deadlock.
 llvm::LogicalResult verifyPositions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);
 
+/// Checks that the options say no other layout than the programs of a step or evaluation have.
+llvm::LogicalResult verifyOptions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);
+
 } // namespace dsopt
 
 #endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_VERIFY_H

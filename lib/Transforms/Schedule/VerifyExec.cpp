@@ -67,6 +67,8 @@ public:
     AccessAnalysis analysis(getOperation());
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
+      if (failed(verifyOptions(getOperation(), programs)))
+        return signalPassFailure();
       for (exec::ProgramOp program : programs)
         if (failed(verifyProgram(program, analysis)))
           return signalPassFailure();

@@ -6,12 +6,3 @@ func.func private @range(%x: tensor<8x64xf32>) -> tensor<8x64xf32>
   %0 = graph.neg %x : (tensor<8x64xf32>) -> tensor<8x64xf32>
   return %0 : tensor<8x64xf32>
 }
-
-// -----
-
-// expected-error @below {{got graph.iterate "diagonal", expected rows, columns or flat}}
-func.func private @iterate(%x: tensor<8x64xf32>) -> tensor<8x64xf32>
-    attributes {graph.iterate = "diagonal", graph.range = array<i64: 8>} {
-  %0 = graph.neg %x : (tensor<8x64xf32>) -> tensor<8x64xf32>
-  return %0 : tensor<8x64xf32>
-}

@@ -23,9 +23,10 @@ for place, (room, dialects) in enumerate(STAGES.items()):
     ALLOWED[room] = ["Interfaces"] + dialects + list(STAGES)[:place]
 
 # What compiler, generated programs and runtime say to each other: headers that include nothing but each other.
-SHARED = ["ABI.h", "Attention.h", "Ctc.h", "Footer.h", "Philox.h", "Scalars.h"]
+SHARED = ["ABI.h", "Attention.h", "Ctc.h", "Footer.h", "Options.def", "Philox.h", "Scalars.h"]
 # Of these, what a room may include.
 SHARED_WITH = {
+    "Interfaces": ["Options.def"],  # what a module's options may be
     GRAPH: ["Ctc.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would
     "Import": ["Scalars.h"],
     "Transforms/Autodiff": ["Scalars.h"],

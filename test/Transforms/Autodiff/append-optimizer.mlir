@@ -19,7 +19,8 @@
 // CHECK-NEXT: graph.write @w.m, %[[M1]]
 // CHECK-NEXT: graph.write @w.v, %[[V1]]
 // CHECK-NEXT: return
-// ADAM-LABEL: module @adamw
+// What a pass is told is the module's option from then on.
+// ADAM-LABEL: module @adamw attributes {dsopt.options = {optimizer = "adam"}}
 // ADAM: graph.adam
 // ADAM-NOT: decoupled
 // ADAM: graph.write
@@ -35,7 +36,7 @@ module @adamw {
 // CHECK-LABEL: module @sgd
 // CHECK-NOT: "momentum"
 // CHECK: graph.sgd
-module @sgd attributes {dsopt.options = {optimizer = "sgd", momentum = "0"}} {
+module @sgd attributes {dsopt.options = {optimizer = "sgd", momentum = 0 : i64}} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
 }
@@ -47,7 +48,7 @@ module @sgd attributes {dsopt.options = {optimizer = "sgd", momentum = "0"}} {
 // CHECK: %[[P:.*]], %[[M:.*]] = graph.momentum
 // CHECK: graph.write @w, %[[P]]
 // CHECK: graph.write @w.momentum, %[[M]]
-module @momentum attributes {dsopt.options = {optimizer = "sgd", momentum = "0.9"}} {
+module @momentum attributes {dsopt.options = {optimizer = "sgd", momentum = 1 : i64}} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
 }

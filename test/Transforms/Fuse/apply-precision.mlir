@@ -81,7 +81,8 @@ func.func @update(%scalars: tensor<16xf32>) {
 
 // Gradients of the parameters' type: accumulators take f32 and round, the update extends what it reads; those
 // of one parameter are added as they are stored.
-// NONE: module
+// NONE: module attributes {dsopt.options = {gradient_type = "param"}}
+// CHECK: module attributes {dsopt.options = {gradient_type = "param", precision = "bf16"}}
 module attributes {dsopt.options = {gradient_type = "param"}} {
   graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
   // CHECK: graph.state @w.grad.0 : tensor<16x16xbf16> "grad" of @w block 0

@@ -5,6 +5,8 @@
 // read is a bucket of its own; frozen ones are apart and have no state. Gradients have
 // the type of their accumulators, which is said where it is not f32.
 
+// What the pass is told is the module's option from then on.
+// CHECK: module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}}
 // CHECK-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@b, 128, 10>] elements 192 padded 256 ranks 2 zero 3 states ["m", "v"]
 // CHECK-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 128>] elements 128 padded 128 ranks 2 zero 3 gradient bf16 states ["m", "v"]
 // CHECK-DAG: dist.bucket @b1.frozen : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 ranks 2 zero 3 frozen

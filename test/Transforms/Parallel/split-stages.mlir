@@ -4,6 +4,7 @@
 // The stages' largest cost is as small as it can be: the wide product of block
 // 2 weighs as much as blocks 0 and 1 together.
 
+// CHECK: module attributes {dsopt.options = {pp = 2 : i64}}
 // CHECK: func private @block0.F({{.*}}dist.stage = 0
 // CHECK: func private @block1.F({{.*}}dist.stage = 0
 // CHECK: func private @block2.F({{.*}}dist.stage = 1

@@ -27,6 +27,7 @@
 // CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
 // CHECK: exec.run @block1.F {{.*}} micro_batch 3 on compute
 // CHECK: exec.run @block1.B {{.*}} micro_batch 3 on compute
+// GPIPE: dsopt.options = {{.*}}schedule = "gpipe"
 // GPIPE-LABEL: exec.program @position0
 // GPIPE: exec.run @block0.F {{.*}} micro_batch 0 on compute
 // GPIPE: exec.run @block0.F {{.*}} micro_batch 1 on compute

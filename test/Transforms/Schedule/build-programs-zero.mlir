@@ -93,6 +93,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE3: exec.agree norms [#exec.ref<@norms>, #exec.ref<@norms slot 1>] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 9 on comm
 // STAGE3-NOT: exec.gather
 
+// WINDOW: dsopt.options = {{.*}}gather_window = 2 : i64{{.*}}exec.built_with = {{.*}}gather_window = 2 : i64
 // WINDOW: exec.gather <@b0.param>{{.*}} order 0
 // WINDOW: exec.gather <@b1.param>{{.*}} order 1
 // WINDOW: exec.reduce {{.*}} order 2

@@ -1,6 +1,8 @@
 // RUN: dsopt-opt %s -plan-memory | FileCheck %s
 // RUN: not dsopt-opt %s -plan-memory=budget=300 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: dsopt-opt %s -plan-memory=budget=400 | FileCheck %s --check-prefix=BUDGET
 
+// BUDGET: module attributes {dsopt.options = {device_memory = 400 : i64, dp = 2 : i64, zero = 1 : i64}}
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   func.func private @f(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment}
 

@@ -4,6 +4,7 @@
 // RUN: dsopt-opt %s -prefetch-gathers=distance=9 -insert-waits -plan-memory -o /dev/null
 
 // Gathers in front of the runs 0, 1 and 3. The last cannot pass run 0, which needs what the buffer holds then.
+// FAR: dsopt.options = {dp = 2 : i64, pp = 1 : i64, prefetch = 9 : i64}
 // CHECK: exec.schedule
 // ONE-NEXT: exec.gather <@b0.param>{{.*}} order 0
 // ONE-NEXT: exec.gather <@b1.param>{{.*}} order 1

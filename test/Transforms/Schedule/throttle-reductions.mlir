@@ -1,6 +1,7 @@
 // RUN: dsopt-opt %s -throttle-reductions | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: dsopt-opt %s -throttle-reductions=in-flight=3 | FileCheck %s --check-prefixes=CHECK,THREE
 
+// THREE: dsopt.options = {dp = 2 : i64, pp = 1 : i64, reductions_in_flight = 3 : i64}
 // CHECK: exec.schedule
 // TWO: %[[R0:.*]] = exec.reduce {{.*}} order 0
 // TWO-NEXT: exec.run @w {{.*}} micro_batch 1

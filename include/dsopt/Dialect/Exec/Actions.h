@@ -19,6 +19,12 @@ inline constexpr int kStreams = 4;
 /// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
 inline constexpr int64_t kNormWords = 21;
 
+/// What a buffer may be for, as the plan sums it; constants lie in the program's image.
+inline constexpr llvm::StringLiteral kBufferKinds[] = {"parameters", "gradients", "optimizer", "activations",
+                                                       "buffers",    "reduction", "tied",      "constants"};
+/// What gathers, sends and receives may be counted as.
+inline constexpr llvm::StringLiteral kTrafficKinds[] = {"all_gather", "send_recv", "tied"};
+
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
@@ -33,6 +39,9 @@ inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
+/// On the module: the options that its programs were built with (a dictionary); those of dsopt.options may
+/// not differ from then on.
+inline constexpr llvm::StringLiteral kBuiltWithAttr = "exec.built_with";
 /// On a segment: floating-point operations of one run (i64).
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 /// On a segment's argument: the parameter, gradient state or constant it is.
@@ -58,6 +67,10 @@ std::string describe(PartAttr part);
 /// "run of @block0.F on micro-batch 3", "gather of @b0.full" ...: an action in a message.
 std::string describe(mlir::Operation *op);
 
+/// Keeps the module's options that programs follow from, as `exec.built_with`.
+void keepOptions(mlir::ModuleOp module);
+/// Micro-batches that programs run in a step.
+int64_t getMicroBatches(llvm::ArrayRef<ProgramOp> programs);
 /// The schedule of a program, null if it has none.
 ScheduleOp getSchedule(ProgramOp program);
 /// The sizes of the module's variants, ascending.

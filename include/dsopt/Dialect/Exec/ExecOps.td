@@ -25,6 +25,9 @@ def Exec_Dialect : Dialect {
     functions with the attribute `exec.segment`; their arguments are buffers.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
@@ -154,6 +157,7 @@ def Exec_GatherOp : Exec_Action<"gather"> {
   let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, StrAttr:$traffic,
                        I64Attr:$order, Exec_Stream:$stream);
   let assemblyFormat = "$slice `to` $target `bytes` $bytes $traffic `order` $order `on` $stream attr-dict";
+  let hasVerifier = 1;
 }
 def Exec_ReduceOp : Exec_Action<"reduce"> {
   let summary = "reduce-scatter over the data-parallel ranks along the canonical tree";
@@ -177,11 +181,13 @@ def Exec_SendOp : Exec_Action<"send"> {
   let description = [{`tag` names the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.}];
   let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
   let assemblyFormat = "$source `bytes` $bytes `to` $peer `tag` $tag $traffic `on` $stream attr-dict";
+  let hasVerifier = 1;
 }
 def Exec_RecvOp : Exec_Action<"recv"> {
   let summary = "receives what the peer sends under the same tag";
   let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
   let assemblyFormat = "$target `bytes` $bytes `from` $peer `tag` $tag $traffic `on` $stream attr-dict";
+  let hasVerifier = 1;
 }
 def Exec_NormOp : Exec_Action<"norm"> {
   let summary = "sums the squares of a bucket's gradient exactly into a record";

@@ -27,7 +27,8 @@ struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
   llvm::StringRef getName() final { return "graph state"; }
 };
 
-/// Attributes that stages leave on operations and functions.
+/// Attributes that stages leave on operations and functions; GraphAttributes.cpp checks where each stands
+/// and what it is.
 /// The block (i64) an operation or function belongs to.
 inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
 /// "F", "B" or "W" of a training step, "E" of an evaluation.
@@ -42,6 +43,14 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
+/// On a parameter: its factors of the learning rate and of weight decay (f64).
+inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale", kDecayScaleAttr = "graph.decay_scale";
+/// On the module: the number of its blocks (i64).
+inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
+/// On the module: the model's file and the folder it lies in; the folder of its weights where that is
+/// another; the globs of the initializers whose uses became parameters of their own.
+inline constexpr llvm::StringLiteral kModelAttr = "graph.model", kModelFolderAttr = "graph.model_folder",
+                                     kWeightsFolderAttr = "graph.weights_folder", kUntieAttr = "graph.untie";
 /// On the module: the narrow element type (a type) that all the model's parameters have, if they have one.
 inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
 /// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from
@@ -49,6 +58,10 @@ inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
 inline constexpr llvm::StringLiteral kSeedAttr = "graph.seed", kContextAttr = "graph.context";
 /// On an argument: the model's element type (a type), where it is computed in f32 instead.
 inline constexpr llvm::StringLiteral kSourceAttr = "graph.source";
+/// On an argument: what its elements are below and what the least may be (i64), where they are indices.
+inline constexpr llvm::StringLiteral kBoundAttr = "graph.bound", kLeastAttr = "graph.least";
+/// On an argument: the loss compares with it (unit), but for rows with this label (i64).
+inline constexpr llvm::StringLiteral kLabelAttr = "graph.label", kIgnoreIndexAttr = "graph.ignore_index";
 /// On an argument or result of a function: its name in the model.
 inline constexpr llvm::StringLiteral kNameAttr = "graph.name";
 

@@ -17,8 +17,8 @@ def Graph_State : Resource<"::dsopt::graph::StateResource">;
 def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
   let summary = "a named weight: its type and where its bytes are";
   let description = [{
-    The symbol is the model's own name, or `name` is where that would be taken for
-    a symbol of the compiler's. `file` is relative to the model's folder; the bytes
+    The symbol is the model's own name, or `name` is where something of the
+    compiler's needed that symbol. `file` is relative to the model's folder; the bytes
     are `bytes` long from `offset`, little-endian, row-major, of the element type
     `source` where that is not `type`'s: they are converted as they are read, and
     back where trained weights leave the program.

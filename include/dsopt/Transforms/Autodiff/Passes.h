@@ -11,11 +11,6 @@ inline constexpr llvm::StringLiteral kForwardFunction = "forward";
 inline constexpr llvm::StringLiteral kMicroBatchFunction = "micro_batch";
 inline constexpr llvm::StringLiteral kUpdateFunction = "update";
 inline constexpr llvm::StringLiteral kEvaluateFunction = "evaluate";
-/// On the module: the number of its blocks (i64).
-inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
-/// On a parameter: its factors of the learning rate and of weight decay (f64).
-inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale";
-inline constexpr llvm::StringLiteral kDecayScaleAttr = "graph.decay_scale";
 
 #define GEN_PASS_DECL
 #include "dsopt/Transforms/Autodiff/Passes.h.inc"

@@ -1,0 +1,14 @@
+//===- Symbols.h - the compiler's symbols beside the model's ----*- C++ -*-===//
+#ifndef DSOPT_DIALECT_GRAPH_SYMBOLS_H
+#define DSOPT_DIALECT_GRAPH_SYMBOLS_H
+
+#include "mlir/IR/SymbolTable.h"
+
+namespace dsopt::graph {
+/// Makes a symbol free for something of the compiler's own: a parameter or state that has it is renamed.
+/// Models choose their parameters' names, and know nothing of what the compiler calls its functions and
+/// programs.
+void makeWay(mlir::SymbolTable &symbols, llvm::StringRef symbol);
+} // namespace dsopt::graph
+
+#endif // DSOPT_DIALECT_GRAPH_SYMBOLS_H

@@ -1,0 +1,54 @@
+//===- AttributeTable.h - what a dialect's attributes may be ----*- C++ -*-===//
+//
+// Attributes that a dialect leaves on operations it does not own (functions, their
+// arguments, the module) have no definition that a verifier comes from. Each dialect
+// has one table of them instead: where each may stand and what it is. A name that
+// is not in the table, another place and another value are errors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_INTERFACES_ATTRIBUTETABLE_H
+#define DSOPT_INTERFACES_ATTRIBUTETABLE_H
+
+#include "mlir/IR/Operation.h"
+
+namespace dsopt {
+/// What an attribute may stand on.
+enum class AttributePlace { Module, Function, Argument, Result, Operation };
+
+/// What an attribute may be: one of a few words, or what `holds` says.
+struct AttributeKind {
+  llvm::StringLiteral expected; ///< in messages; of words they follow it
+  bool (*holds)(mlir::Attribute value) = nullptr;
+  llvm::ArrayRef<llvm::StringLiteral> words = {};
+
+  bool accepts(mlir::Attribute value) const;
+};
+/// `expected`, and the words quoted.
+std::string describe(const AttributeKind &kind);
+
+/// The kinds that several dialects have.
+extern const AttributeKind kUnitKind, kCountKind, kIntegerKind, kFactorKind, kTextKind, kTypeKind,
+    kSymbolKind, kExtentsKind, kDictionaryKind, kCountsKind, kTextsKind, kDictionariesKind;
+
+/// A row of a dialect's table; a name has one for each of its places.
+struct AttributeRow {
+  llvm::StringLiteral name;
+  AttributePlace place;
+  const AttributeKind &kind;
+  /// The names of the operations it may stand on; one that ends in '.' is all of a dialect.
+  llvm::ArrayRef<llvm::StringLiteral> operations = {};
+};
+
+/// Checks an attribute of an operation, or of an argument or result of a function.
+mlir::LogicalResult verifyAttribute(llvm::ArrayRef<AttributeRow> table, mlir::Operation *op,
+                                    mlir::NamedAttribute attribute);
+mlir::LogicalResult verifyArgumentAttribute(llvm::ArrayRef<AttributeRow> table, mlir::Operation *op,
+                                            unsigned argument, mlir::NamedAttribute attribute);
+mlir::LogicalResult verifyResultAttribute(llvm::ArrayRef<AttributeRow> table, mlir::Operation *op,
+                                          unsigned result, mlir::NamedAttribute attribute);
+/// "; did you mean 'NAME'?" where one of `names` is spelled nearly so, else nothing.
+std::string nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names);
+} // namespace dsopt
+
+#endif // DSOPT_INTERFACES_ATTRIBUTETABLE_H

@@ -1,0 +1,110 @@
+//===- ExecAttributes.cpp - the exec dialect's attributes on others -------===//
+
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/AttributeTable.h"
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+static constexpr llvm::StringLiteral kAccesses[] = {"read", "write", "update"};
+static const AttributeKind kAccessKind = {"an access:", nullptr, kAccesses};
+
+/// Whether a dictionary has an entry of this kind, or none where it may be missing.
+template <typename AttrTy> static bool hasEntry(DictionaryAttr entries, StringRef name, bool needed = true) {
+  Attribute value = entries.get(name);
+  return value ? isa<AttrTy>(value) : !needed;
+}
+
+static bool areInputs(Attribute value) {
+  auto inputs = dyn_cast<ArrayAttr>(value);
+  return inputs && llvm::all_of(inputs, [](Attribute one) {
+           auto input = dyn_cast<DictionaryAttr>(one);
+           return input && hasEntry<StringAttr>(input, "name") && hasEntry<TypeAttr>(input, "type") &&
+                  hasEntry<BoolAttr>(input, "label") && hasEntry<IntegerAttr>(input, "ignore_index") &&
+                  hasEntry<IntegerAttr>(input, "bound", false) &&
+                  hasEntry<IntegerAttr>(input, "least", false) && hasEntry<TypeAttr>(input, "source", false);
+         });
+}
+
+static bool isDimension(Attribute value) {
+  auto dimension = dyn_cast<DictionaryAttr>(value);
+  return dimension && hasEntry<StringAttr>(dimension, "name") && hasEntry<IntegerAttr>(dimension, "size");
+}
+
+static const AttributeKind kInputsKind = {
+    "dictionaries of name, type, label, ignore_index and, of some, bound, least, source", areInputs};
+static const AttributeKind kDimensionKind = {"a dictionary of name and size", isDimension};
+
+static constexpr llvm::StringLiteral kProgram[] = {"exec.program"};
+static constexpr llvm::StringLiteral kBuffer[] = {"exec.buffer"};
+
+using On = AttributePlace;
+static const AttributeRow kAttributes[] = {
+    {kSegmentAttr, On::Function, kUnitKind},
+    {kTempAttr, On::Function, kCountKind},
+    {kFlopsAttr, On::Function, kCountKind},
+    {kCallsAttr, On::Function, kExtentsKind},
+    {kCallsAttr, On::Module, kDictionariesKind},
+    {kUpdateCallsAttr, On::Module, kCountsKind},
+    {kInputsAttr, On::Module, kInputsKind},
+    {kDimensionAttr, On::Module, kDimensionKind},
+    {kBuiltWithAttr, On::Module, kDictionaryKind},
+    {kVariantAttr, On::Function, kCountKind},
+    {kVariantAttr, On::Operation, kCountKind, kProgram},
+    {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
+    {kMemoryAttr, On::Operation, kCountsKind, kProgram},
+    {kTrafficAttr, On::Operation, kCountsKind, kProgram},
+    {kPayloadAttr, On::Operation, kCountKind, kBuffer},
+    {kAccessAttr, On::Argument, kAccessKind},
+    {kParameterAttr, On::Argument, kSymbolKind},
+    {kGradientAttr, On::Argument, kSymbolKind},
+    {kConstantAttr, On::Argument, kSymbolKind},
+};
+
+/// The options that programs follow from; the others are read when a program is written or run.
+static constexpr llvm::StringLiteral kBuildOptions[] = {
+    "accumulate", "clip",      "dp", "gather_window", "gradient_type",    "micro_batch_size", "micro_batches",
+    "momentum",   "optimizer", "pp", "precision",     "reduction_shards", "schedule",         "threads",
+    "zero"};
+
+void dsopt::exec::keepOptions(ModuleOp module) {
+  NamedAttrList kept;
+  for (StringRef name : kBuildOptions)
+    if (Attribute value = getOption(module, name))
+      kept.set(name, value);
+  module->setAttr(kBuiltWithAttr, kept.getDictionary(module.getContext()));
+}
+
+/// Whether the options still are those that the programs were built with.
+static LogicalResult verifyBuiltWith(ModuleOp module, DictionaryAttr built) {
+  for (StringRef name : kBuildOptions) {
+    Attribute now = getOption(module, name), then = built.get(name);
+    if (now == then)
+      continue;
+    InFlightDiagnostic diag = module.emitError("dsopt.options has ");
+    (now ? diag << name << " = " << now : diag << "no " << name) << ", but the programs were built with ";
+    (then ? diag << then : diag << "its default") << ": start from the stage before them to change it";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (failed(verifyAttribute(kAttributes, op, attribute)))
+    return failure();
+  if (attribute.getName() == kBuiltWithAttr)
+    return verifyBuiltWith(cast<ModuleOp>(op), cast<DictionaryAttr>(attribute.getValue()));
+  return success();
+}
+
+LogicalResult ExecDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                    NamedAttribute attribute) {
+  return verifyArgumentAttribute(kAttributes, op, argument, attribute);
+}
+
+LogicalResult ExecDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned result,
+                                                       NamedAttribute attribute) {
+  return verifyResultAttribute(kAttributes, op, result, attribute);
+}

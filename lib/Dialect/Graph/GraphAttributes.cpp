@@ -1,0 +1,68 @@
+//===- GraphAttributes.cpp - the graph dialect's attributes on others -----===//
+
+#include "dsopt/Dialect/Graph/Derivatives.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Interfaces/AttributeTable.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::graph;
+
+static constexpr llvm::StringLiteral kPhases[] = {"F", "B", "W", "E"};
+static constexpr llvm::StringLiteral kIterations[] = {"rows", "columns", "flat"};
+static const AttributeKind kPhaseKind = {"a phase:", nullptr, kPhases};
+static const AttributeKind kIterateKind = {"what a kernel runs over:", nullptr, kIterations};
+
+static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
+static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};
+static constexpr llvm::StringLiteral kGather[] = {"graph.gather"};
+static constexpr llvm::StringLiteral kOptimizers[] = {"graph.sgd", "graph.momentum", "graph.adam"};
+
+using On = AttributePlace;
+static const AttributeRow kAttributes[] = {
+    {kBlockAttr, On::Function, kCountKind},
+    {kBlockAttr, On::Operation, kCountKind, kComputing},
+    {kPhaseAttr, On::Function, kPhaseKind},
+    {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
+    {kIterateAttr, On::Function, kIterateKind},
+    {kRangeAttr, On::Function, kExtentsKind},
+    {kInPlaceAttr, On::Function, kExtentsKind},
+    {kKernelAttr, On::Operation, kSymbolKind, kOptimizers},
+    {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
+    {kStorageAttr, On::Operation, kTypeKind, kParameter},
+    {kLrScaleAttr, On::Operation, kFactorKind, kParameter},
+    {kDecayScaleAttr, On::Operation, kFactorKind, kParameter},
+    {kStatisticAttr, On::Operation, kUnitKind, kParameter},
+    {kStatisticAttr, On::Result, kSymbolKind},
+    {kMomentumAttr, On::Result, kFactorKind},
+    {kSequentialAttr, On::Result, kUnitKind},
+    {kNameAttr, On::Argument, kTextKind},
+    {kNameAttr, On::Result, kTextKind},
+    {kSeedAttr, On::Argument, kUnitKind},
+    {kContextAttr, On::Argument, kUnitKind},
+    {kSourceAttr, On::Argument, kTypeKind},
+    {kBoundAttr, On::Argument, kIntegerKind},
+    {kLeastAttr, On::Argument, kIntegerKind},
+    {kLabelAttr, On::Argument, kUnitKind},
+    {kIgnoreIndexAttr, On::Argument, kIntegerKind},
+    {kBlocksAttr, On::Module, kCountKind},
+    {kModelTypeAttr, On::Module, kTypeKind},
+    {kModelAttr, On::Module, kTextKind},
+    {kModelFolderAttr, On::Module, kTextKind},
+    {kWeightsFolderAttr, On::Module, kTextKind},
+    {kUntieAttr, On::Module, kTextsKind},
+};
+
+LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return verifyAttribute(kAttributes, op, attribute);
+}
+
+LogicalResult GraphDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                     NamedAttribute attribute) {
+  return verifyArgumentAttribute(kAttributes, op, argument, attribute);
+}
+
+LogicalResult GraphDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned result,
+                                                        NamedAttribute attribute) {
+  return verifyResultAttribute(kAttributes, op, result, attribute);
+}

@@ -1,0 +1,179 @@
+//===- OptionsDialect.cpp - dsopt.options, checked ------------------------===//
+
+#include "dsopt/Interfaces/OptionsDialect.h"
+
+#include "dsopt/Interfaces/AttributeTable.h"
+#include "dsopt/Interfaces/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+MLIR_DEFINE_EXPLICIT_TYPE_ID(dsopt::OptionsDialect)
+
+namespace {
+/// What of a row of the table the module is checked against.
+struct Row {
+  StringRef name, use, kind, form;
+};
+} // namespace
+
+static constexpr Row kRows[] = {
+#define DSOPT_OPTION(name, use, kind, form, byDefault, group, state, help) {name, #use, #kind, form},
+#include "dsopt/Runtime/Options.def"
+};
+
+/// The options that a module keeps under their own names, as they are given.
+static constexpr llvm::StringLiteral kKept[] = {"accumulate",
+                                                "arch",
+                                                "decay-scale",
+                                                "device-memory",
+                                                "dp",
+                                                "gather-window",
+                                                "gradient-type",
+                                                "init",
+                                                "lr-scale",
+                                                "micro-batches",
+                                                "micro-batch-size",
+                                                "no-decay",
+                                                "optimizer",
+                                                "pp",
+                                                "precision",
+                                                "prefetch",
+                                                "reduction-shards",
+                                                "reductions-in-flight",
+                                                "schedule",
+                                                "threads",
+                                                "zero"};
+
+static bool isSwitch(Attribute value) {
+  auto integer = dyn_cast<IntegerAttr>(value);
+  return integer && integer.getType().isSignlessInteger(64) &&
+         (integer.getInt() == 0 || integer.getInt() == 1);
+}
+
+static bool isPositive(Attribute value) {
+  return kCountKind.accepts(value) && cast<IntegerAttr>(value).getInt() > 0;
+}
+
+/// The options of a run by their names on the command line, and their texts.
+static bool areRunDefaults(Attribute value) {
+  auto defaults = dyn_cast<DictionaryAttr>(value);
+  return defaults && llvm::all_of(defaults, [](NamedAttribute one) {
+           return isa<StringAttr>(one.getValue()) && llvm::any_of(kRows, [&](const Row &row) {
+                    return row.name == one.getName() && row.use == "Run";
+                  });
+         });
+}
+
+static const AttributeKind kSwitchKind = {"an i64 of 0 or 1", isSwitch};
+static const AttributeKind kPositiveKind = {"an i64 of 1 or more", isPositive};
+static const AttributeKind kRunDefaultsKind = {"a dictionary of a run's options as strings", areRunDefaults};
+
+namespace {
+/// What a module keeps that is no option as it is given.
+struct Derived {
+  llvm::StringLiteral key;
+  const AttributeKind &kind;
+};
+} // namespace
+
+static const Derived kDerived[] = {
+    {"clip", kSwitchKind},     // -grad-clip is above 0
+    {"momentum", kSwitchKind}, // -momentum is above 0
+    {"train", kSwitchKind},    // no evaluation alone
+    {"command", kTextKind},    // what was called
+    {"run_defaults", kRunDefaultsKind},
+    {"stage_starts", kExtentsKind}, // the first block of each pipeline stage
+};
+
+static std::string keyOf(StringRef name) {
+  std::string key = name.str();
+  llvm::replace(key, '-', '_');
+  return key;
+}
+
+/// The words of a choice that there are.
+static SmallVector<StringRef> wordsOf(const Row &row) {
+  SmallVector<StringRef> words;
+  row.form.split(words, '|');
+  llvm::erase_if(words, [](StringRef word) { return word.starts_with("!"); });
+  return words;
+}
+
+/// What is wrong with the value of an option: what was expected; empty if nothing is.
+static std::string expectedOf(const Row &row, Attribute value) {
+  auto expects = [&](const AttributeKind &kind) { return kind.accepts(value) ? "" : describe(kind); };
+  if (row.kind == "Choice") {
+    SmallVector<StringRef> words = wordsOf(row);
+    bool numbers = llvm::all_of(words, [](StringRef word) { return llvm::all_of(word, llvm::isDigit); });
+    if (numbers ? kCountKind.accepts(value) &&
+                      llvm::is_contained(words, std::to_string(cast<IntegerAttr>(value).getInt()))
+                : isa<StringAttr>(value) && llvm::is_contained(words, cast<StringAttr>(value).getValue()))
+      return "";
+    return (numbers ? "an i64, one of " : "a string, one of ") + llvm::join(words, ", ");
+  }
+  if (row.kind == "Count")
+    return expects(kPositiveKind);
+  if (row.kind == "Integer" || row.kind == "Bytes")
+    return expects(kCountKind);
+  if (row.kind == "TextList" || row.kind == "PairList")
+    return expects(kTextsKind);
+  return expects(kTextKind);
+}
+
+static LogicalResult verifyOption(Operation *op, NamedAttribute option) {
+  StringRef key = option.getName();
+  std::vector<std::string> keys;
+  std::string expected;
+  bool found = false;
+  for (const Derived &derived : kDerived) {
+    keys.push_back(derived.key.str());
+    if (derived.key != key)
+      continue;
+    found = true;
+    expected = derived.kind.accepts(option.getValue()) ? "" : describe(derived.kind);
+  }
+  for (const Row &row : kRows) {
+    if (!llvm::is_contained(kKept, row.name))
+      continue;
+    keys.push_back(keyOf(row.name));
+    if (keys.back() != key)
+      continue;
+    found = true;
+    expected = expectedOf(row, option.getValue());
+  }
+  if (!found)
+    return op->emitError("dsopt.options has '")
+           << key << "', which is no compile option"
+           << nearestName(key, SmallVector<StringRef>(keys.begin(), keys.end()));
+  if (!expected.empty())
+    return op->emitError("dsopt.options has ")
+           << key << " = " << option.getValue() << ", expected " << expected;
+  return success();
+}
+
+OptionsDialect::OptionsDialect(MLIRContext *context)
+    : Dialect(getDialectNamespace(), context, TypeID::get<OptionsDialect>()) {}
+
+LogicalResult OptionsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  static const AttributeRow table[] = {{kOptionsAttr, AttributePlace::Module, kDictionaryKind}};
+  if (failed(verifyAttribute(table, op, attribute)))
+    return failure();
+  for (NamedAttribute option : cast<DictionaryAttr>(attribute.getValue()))
+    if (failed(verifyOption(op, option)))
+      return failure();
+  return success();
+}
+
+LogicalResult OptionsDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                       NamedAttribute attribute) {
+  return verifyArgumentAttribute({}, op, argument, attribute);
+}
+
+LogicalResult OptionsDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned result,
+                                                          NamedAttribute attribute) {
+  return verifyResultAttribute({}, op, result, attribute);
+}
