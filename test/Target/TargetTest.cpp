@@ -65,7 +65,7 @@ namespace {
 /// Two stages' worth of table, one segment and the kernel it launches (y = x + c).
 constexpr const char *kModule = R"mlir(
 module attributes {graph.model = "tiny", graph.model_folder = "models",
-    exec.inputs = [{name = "x", type = tensor<8x4xf32>}, {name = "y", type = tensor<8xi64>, label = true, ignore_index = -1 : i64}],
+    exec.inputs = [{name = "x", type = tensor<8x4xf32>, label = false, ignore_index = -100 : i64}, {name = "y", type = tensor<8xi64>, label = true, ignore_index = -1 : i64}],
     dsopt.options = {dp = 2, zero = 3, micro_batches = 2, reduction_shards = 2, clip = 1, optimizer = "sgd",
                      command = "dsopt tiny.onnx", run_defaults = {lr = "0.1"}}} {
   graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}

@@ -437,12 +437,15 @@ LogicalResult Reader::readUpdate() {
   result.scalarGroups = std::max<int64_t>(groups.size(), 1);
   if (result.evaluates)
     return success();
-  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that is written
+  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that it, or whose state it, reads
   if (auto update = symbols.lookup<func::FuncOp>("update"))
-    update.walk([&](graph::WriteOp write) {
-      Operation *op = write.getValue().getDefiningOp();
-      if (auto kernel = op ? op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr) : FlatSymbolRefAttr())
-        kernels[write.getStateAttr()] = kernel.getAttr();
+    update.walk([&](Operation *op) {
+      auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr);
+      for (Value operand : op->getOperands())
+        if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
+          auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
+          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel.getAttr();
+        }
     });
   for (BucketInfo &bucket : result.buckets) {
     if (bucket.frozen)
@@ -451,7 +454,7 @@ LogicalResult Reader::readUpdate() {
       StringAttr kernel = kernels.lookup(range.getParameter());
       if (!kernel)
         return bucket.op.emitOpError("holds ")
-               << range.getParameter() << ", which no operation of @update with a kernel changes";
+               << range.getParameter() << ", which no operation of @update with a kernel reads";
       if (bucket.updateKernel && bucket.updateKernel != kernel)
         return bucket.op.emitOpError("holds parameters that ")
                << bucket.updateKernel << " and " << kernel << " update, expected one kernel";

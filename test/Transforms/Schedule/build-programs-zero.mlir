@@ -49,8 +49,10 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
     %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %q = graph.read @w1 : tensor<10x10xf32>
+    %1:2 = graph.momentum %q, %q, %q, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
-    graph.write @w1, %0#0 : tensor<10x10xf32>
+    graph.write @w1, %1#0 : tensor<10x10xf32>
     return
   }
 }

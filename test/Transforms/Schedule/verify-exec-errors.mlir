@@ -196,7 +196,7 @@
 // TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
 // RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
 // OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
-// RUN: sed -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> "activations" slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: sed -e "s/pp = 2/pp = 3/" -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> "activations" slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SCHEDULE: error: 'exec.program' op has no schedule
 // RUN: sed -e '/%%x1 = /s/on compute/on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
 // STREAM: error: 'exec.input' op is on stream comm, expected collectives on comm, transfers on send and recv, everything else on compute
