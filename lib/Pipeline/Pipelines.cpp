@@ -64,8 +64,8 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains) {
     if (from < end && end <= to)
       passes.insert(passes.end(), names.begin(), names.end());
   };
-  // What was read is checked as what was built is.
-  if (from == Stage::Exec)
+  // What was read is checked as what was built is, before it becomes code.
+  if (from == Stage::Exec && to > from)
     passes.push_back("verify-exec");
   append(Stage::Dist, kToDist);
   append(Stage::Exec, kToExec);
