@@ -15,11 +15,6 @@ using namespace mlir;
 using namespace dsopt::exec;
 
 namespace {
-bool names(RunOp run, FlatSymbolRefAttr buffer) {
-  return llvm::any_of(run.getBuffers().getAsRange<RefAttr>(),
-                      [&](RefAttr ref) { return ref.getBuffer() == buffer; });
-}
-
 struct GatherBudget : PassWrapper<GatherBudget, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatherBudget)
   GatherBudget() = default;
@@ -43,10 +38,10 @@ struct GatherBudget : PassWrapper<GatherBudget, OperationPass<ModuleOp>> {
     llvm::DenseMap<int64_t, Operation *> ends;
     for (auto [gather, user] : gathers) {
       FlatSymbolRefAttr buffer = gather.getTarget().getBuffer();
-      if (user == 0 || user == (int64_t)runs.size() || !names(runs[user], buffer))
+      if (user == 0 || user == (int64_t)runs.size() || !usesBuffer(runs[user], buffer))
         continue;
       int64_t size = gather.getBytes() * ranks, place = user - 1;
-      while (place > 0 && ahead[place] + size <= bytes && !names(runs[place], buffer))
+      while (place > 0 && ahead[place] + size <= bytes && !usesBuffer(runs[place], buffer))
         ahead[place--] += size;
       Operation *&end = ends.try_emplace(place, runs[place]).first->second;
       gather->moveAfter(end);

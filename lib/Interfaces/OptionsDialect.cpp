@@ -49,9 +49,7 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "zero"};
 
 static bool isSwitch(Attribute value) {
-  auto integer = dyn_cast<IntegerAttr>(value);
-  return integer && integer.getType().isSignlessInteger(64) &&
-         (integer.getInt() == 0 || integer.getInt() == 1);
+  return kCountKind.accepts(value) && cast<IntegerAttr>(value).getInt() <= 1;
 }
 
 static bool isPositive(Attribute value) {
@@ -88,12 +86,6 @@ static const Derived kDerived[] = {
     {"run_defaults", kRunDefaultsKind},
     {"stage_starts", kExtentsKind}, // the first block of each pipeline stage
 };
-
-static std::string keyOf(StringRef name) {
-  std::string key = name.str();
-  llvm::replace(key, '-', '_');
-  return key;
-}
 
 /// The words of a choice that there are.
 static SmallVector<StringRef> wordsOf(const Row &row) {
@@ -139,7 +131,7 @@ static LogicalResult verifyOption(Operation *op, NamedAttribute option) {
   for (const Row &row : kRows) {
     if (!llvm::is_contained(kKept, row.name))
       continue;
-    keys.push_back(keyOf(row.name));
+    keys.push_back(optionKey(row.name));
     if (keys.back() != key)
       continue;
     found = true;

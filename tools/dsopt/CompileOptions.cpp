@@ -198,8 +198,6 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("arch", "arch");
   integer("device-memory", "device_memory", 0);
   integer("prefetch", "prefetch", 1);
-  if (int64_t runs = getOption(module, "prefetch", 1); runs < 0)
-    throw Error(1, "-prefetch is " + str(runs) + ", expected 0 or more");
   integer("reductions-in-flight", "reductions_in_flight", 2);
   if (options.has("gather-window"))
     setInteger("gather_window", options.integer("gather-window"));
@@ -274,13 +272,11 @@ static bool meanTheSame(StringRef a, StringRef b) {
 
 /// What the module was built with of an option; null where it does not keep it.
 static Attribute builtWith(ModuleOp module, StringRef option) {
-  std::string key = option.str();
-  std::replace(key.begin(), key.end(), '-', '_');
   int64_t rows = getOption(module, "micro_batch_size", 0);
   if (option == "global-batch" && rows)
     return Builder(module.getContext())
         .getI64IntegerAttr(getOption(module, "dp", 1) * getOption(module, "micro_batches", 1) * rows);
-  return getOption(module, key);
+  return getOption(module, optionKey(option));
 }
 
 /// Whether a given option means `present`.

@@ -14,9 +14,18 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <algorithm>
+#include <string>
+
 namespace dsopt {
 inline constexpr llvm::StringLiteral kOptionsAttr = "dsopt.options";
 
+/// The key of a command line's option.
+inline std::string optionKey(llvm::StringRef option) {
+  std::string key = option.str();
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
 /// The option's attribute, null if it is not given.
 inline mlir::Attribute getOption(mlir::ModuleOp module, llvm::StringRef name) {
   auto options = module->getAttrOfType<mlir::DictionaryAttr>(kOptionsAttr);

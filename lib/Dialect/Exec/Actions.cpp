@@ -31,6 +31,11 @@ std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+bool dsopt::exec::usesBuffer(RunOp run, FlatSymbolRefAttr buffer) {
+  return llvm::any_of(run.getBuffers().getAsRange<RefAttr>(),
+                      [&](RefAttr ref) { return ref.getBuffer() == buffer; });
+}
+
 void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
   int64_t next = 0;
   for (Operation &op : schedule.getBody().front())

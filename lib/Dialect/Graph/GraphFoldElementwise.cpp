@@ -362,6 +362,7 @@ OpFoldResult RoundToOp::fold(FoldAdaptor adaptor) {
   if (auto cast = getInput().getDefiningOp<CastOp>();
       cast && getElementTypeOrSelf(cast.getInput().getType()) == getTo())
     return getInput();
+  NarrowFormat format(llvm::cast<FloatType>(getTo()));
   return foldUnary(getType(), adaptor.getInput(),
-                   [&](auto x) { return inDouble(x, [&](double y) { return rounded(*this, y); }); });
+                   [&](auto x) { return inDouble(x, [&](double y) { return rounded(format, *this, y); }); });
 }

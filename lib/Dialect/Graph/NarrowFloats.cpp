@@ -46,8 +46,7 @@ static double powerOfTwo(const NarrowFormat &format, RoundToOp op, double x) {
   return result > format.largest ? format.overflow(op.getSaturate()) : result;
 }
 
-double rounded(RoundToOp op, double x) {
-  NarrowFormat format(llvm::cast<FloatType>(op.getTo()));
+double rounded(const NarrowFormat &format, RoundToOp op, double x) {
   if (format.isPowerOfTwo)
     return powerOfTwo(format, op, x);
   if (std::isnan(x))

@@ -27,8 +27,8 @@ struct NarrowFormat {
   double overflow(bool saturate) const;
 };
 
-/// What `op` makes of a number of its operand's type.
-double rounded(RoundToOp op, double x);
+/// What `op`, which rounds to `format`, makes of a number of its operand's type.
+double rounded(const NarrowFormat &format, RoundToOp op, double x);
 } // namespace dsopt::graph
 
 #endif // DSOPT_LIB_DIALECT_GRAPH_NARROWFLOATS_H

@@ -21,38 +21,8 @@ bool isSaneShape(ArrayRef<int64_t> shape) {
   return true;
 }
 
-/// The types of less than 16 bits but for bytes and bool; null for others.
-static Type smallType(int64_t dataType, MLIRContext *context) {
-  switch (dataType) {
-  case onnx::TensorProto::FLOAT8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case onnx::TensorProto::FLOAT8E4M3FNUZ:
-    return Float8E4M3FNUZType::get(context);
-  case onnx::TensorProto::FLOAT8E5M2:
-    return Float8E5M2Type::get(context);
-  case onnx::TensorProto::FLOAT8E5M2FNUZ:
-    return Float8E5M2FNUZType::get(context);
-  case onnx::TensorProto::FLOAT8E8M0:
-    return Float8E8M0FNUType::get(context);
-  case onnx::TensorProto::FLOAT4E2M1:
-    return Float4E2M1FNType::get(context);
-  case onnx::TensorProto::INT4:
-    return IntegerType::get(context, 4);
-  case onnx::TensorProto::UINT4:
-    return IntegerType::get(context, 4, IntegerType::Unsigned);
-  case onnx::TensorProto::INT2:
-    return IntegerType::get(context, 2);
-  case onnx::TensorProto::UINT2:
-    return IntegerType::get(context, 2, IntegerType::Unsigned);
-  }
-  return {};
-}
-
-Type elementType(int64_t dataType, const Twine &what, Location location, Types allowed) {
-  MLIRContext *context = location.getContext();
-  if (allowed == Types::WithSmall)
-    if (Type small = smallType(dataType, context))
-      return small;
+/// Null for what is no number or bool.
+static Type numberType(int64_t dataType, MLIRContext *context) {
   switch (dataType) {
   case onnx::TensorProto::FLOAT:
     return Float32Type::get(context);
@@ -80,7 +50,35 @@ Type elementType(int64_t dataType, const Twine &what, Location location, Types a
     return IntegerType::get(context, 32, IntegerType::Unsigned);
   case onnx::TensorProto::UINT64:
     return IntegerType::get(context, 64, IntegerType::Unsigned);
+  case onnx::TensorProto::FLOAT8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case onnx::TensorProto::FLOAT8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E5M2:
+    return Float8E5M2Type::get(context);
+  case onnx::TensorProto::FLOAT8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E8M0:
+    return Float8E8M0FNUType::get(context);
+  case onnx::TensorProto::FLOAT4E2M1:
+    return Float4E2M1FNType::get(context);
+  case onnx::TensorProto::INT4:
+    return IntegerType::get(context, 4);
+  case onnx::TensorProto::UINT4:
+    return IntegerType::get(context, 4, IntegerType::Unsigned);
+  case onnx::TensorProto::INT2:
+    return IntegerType::get(context, 2);
+  case onnx::TensorProto::UINT2:
+    return IntegerType::get(context, 2, IntegerType::Unsigned);
   }
+  return {};
+}
+
+Type elementType(int64_t dataType, const Twine &what, Location location, Types allowed) {
+  Type type = numberType(dataType, location.getContext());
+  bool isSmall = isNarrow(type) && type.getIntOrFloatBitWidth() < 16;
+  if (type && (allowed == Types::WithSmall || !isSmall))
+    return type;
   std::string name = onnx::TensorProto::DataType_IsValid(dataType)
                          ? onnx::TensorProto::DataType_Name((onnx::TensorProto::DataType)dataType)
                          : std::to_string(dataType);

@@ -21,7 +21,7 @@ struct PlaceCollectivesPass : dsopt::impl::PlaceCollectivesBase<PlaceCollectives
 private:
   LogicalResult collectAccumulated(func::FuncOp function, SymbolTable &symbols);
   LogicalResult passGathered(func::FuncOp function, SymbolTable &symbols);
-  void placeAround(func::FuncOp function);
+  void placeAround(func::FuncOp function, SymbolTable &symbols);
 
   DenseMap<StringAttr, dist::BucketOp> bucketOf;
   /// What each block function takes behind its other arguments, and accumulates over several ranks.
@@ -69,7 +69,7 @@ LogicalResult PlaceCollectivesPass::passGathered(func::FuncOp function, SymbolTa
 }
 
 /// Gathers before each run what it takes, and reduces gradients behind the last run that adds to them.
-void PlaceCollectivesPass::placeAround(func::FuncOp function) {
+void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbols) {
   OpBuilder builder(function.getContext());
   ArrayAttr axes = builder.getStrArrayAttr({"dp"});
   struct Use {
@@ -78,8 +78,8 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function) {
   };
   llvm::MapVector<std::pair<dist::BucketOp, int64_t>, Use> uses;
   for (auto run : llvm::to_vector(function.getBody().getOps<graph::RunOp>())) {
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(run, run.getCalleeAttr());
-    for (auto &[bucket, parameters] : gathered.lookup(callee.getSymNameAttr())) {
+    auto callee = symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
+    for (auto &[bucket, parameters] : gathered[callee.getSymNameAttr()]) {
       auto types = callee.getArgumentTypes().slice(run.getInputs().size(), parameters.size());
       builder.setInsertionPoint(run);
       auto gather = dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
@@ -89,7 +89,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function) {
       dist::ReleaseOp::create(builder, run.getLoc(), gather.getValues());
     }
     auto number = callee->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-    for (auto &[bucket, gradients] : accumulated.lookup(callee.getSymNameAttr())) {
+    for (auto &[bucket, gradients] : accumulated[callee.getSymNameAttr()]) {
       Use &use = uses[{bucket, number.getInt()}];
       use.last = run;
       use.gradients.insert(gradients.begin(), gradients.end());
@@ -121,7 +121,7 @@ void PlaceCollectivesPass::runOnOperation() {
       if (failed(passGathered(function, symbols)) || failed(collectAccumulated(function, symbols)))
         return signalPassFailure();
   for (auto function : module.getOps<func::FuncOp>())
-    placeAround(function);
+    placeAround(function, symbols);
   bucketOf.clear();
   gathered.clear();
   accumulated.clear();

@@ -136,8 +136,11 @@ LogicalResult DistVerifier::verifyGather(dist::GatherOp gather) {
 
 /// Each gradient that ranks have parts of is reduced once, behind the last run that adds to it.
 LogicalResult DistVerifier::verifyRuns(func::FuncOp function) {
-  DenseMap<Attribute, graph::RunOp> pending;
-  DenseMap<Attribute, dist::ReduceOp> reduced;
+  struct Gradient {
+    graph::RunOp run; ///< the first that adds to it
+    dist::ReduceOp reduce;
+  };
+  llvm::MapVector<Attribute, Gradient> gradients; ///< by state, of several ranks
   for (Operation &op : function.getBody().getOps()) {
     if (auto gather = dyn_cast<dist::GatherOp>(op)) {
       if (failed(verifyGather(gather)))
@@ -145,7 +148,7 @@ LogicalResult DistVerifier::verifyRuns(func::FuncOp function) {
     } else if (auto run = dyn_cast<graph::RunOp>(op)) {
       for (StringAttr name : graph::accumulatedStates(calleeOf(run))) {
         auto state = FlatSymbolRefAttr::get(name);
-        if (dist::ReduceOp earlier = reduced.lookup(state)) {
+        if (dist::ReduceOp earlier = gradients.lookup(state).reduce) {
           InFlightDiagnostic diag = run.emitOpError("adds to ") << state << " behind its reduction";
           diag.attachNote(earlier.getLoc()) << "the reduction is here";
           return diag;
@@ -155,21 +158,20 @@ LogicalResult DistVerifier::verifyRuns(func::FuncOp function) {
         if (!bucket)
           return run.emitOpError("adds to ") << state << ", the gradient of what no bucket holds";
         if (bucket.getRanks() > 1)
-          pending[state] = run;
+          gradients.try_emplace(state, Gradient{run, {}});
       }
     } else if (auto reduce = dyn_cast<dist::ReduceOp>(op)) {
       for (Attribute state : reduce.getGradients()) {
-        if (!pending.erase(state))
+        auto gradient = gradients.find(state);
+        if (gradient == gradients.end() || gradient->second.reduce)
           return reduce.emitOpError("takes ") << state << ", which no run before it adds to";
-        reduced[state] = reduce;
+        gradient->second.reduce = reduce;
       }
     }
   }
-  for (Operation &op : function.getBody().getOps())
-    if (auto run = dyn_cast<graph::RunOp>(op))
-      for (StringAttr name : graph::accumulatedStates(calleeOf(run)))
-        if (pending.count(FlatSymbolRefAttr::get(name)))
-          return run.emitOpError("adds to @") << name.getValue() << ", which is never reduced";
+  for (auto &[state, gradient] : gradients)
+    if (!gradient.reduce)
+      return gradient.run.emitOpError("adds to ") << state << ", which is never reduced";
   return success();
 }
 

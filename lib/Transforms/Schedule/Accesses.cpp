@@ -21,33 +21,16 @@ AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1))
       symbols[SymbolTable::getSymbolName(&op)] = &op;
 }
 
-func::FuncOp AccessAnalysis::segment(StringRef name) {
-  if (symbols.empty())
-    return {};
-  auto it = symbols.find(StringAttr::get(symbols.begin()->first.getContext(), name));
-  return it == symbols.end() ? func::FuncOp() : dyn_cast<func::FuncOp>(it->second);
-}
-
 dist::BucketOp AccessAnalysis::bucket(StringAttr name) {
   return dyn_cast_or_null<dist::BucketOp>(symbols.lookup(name));
 }
 
 BufferOp AccessAnalysis::buffer(ProgramOp program, StringAttr name) {
-  Buffers &buffers = programs[program];
-  if (BufferOp known = buffers.named.lookup(name))
-    return known;
-  // Programs are also asked about while they are built: new buffers come behind the others.
-  Operation *next = buffers.last ? buffers.last->getNextNode() : &program.getBody().front().front();
-  for (; next; next = next->getNextNode()) {
-    auto buffer = dyn_cast<BufferOp>(next);
-    if (!buffer)
-      continue;
-    buffers.last = buffer;
-    buffers.named[buffer.getSymNameAttr()] = buffer;
-    if (buffer.getSymNameAttr() == name)
-      return buffer;
-  }
-  return {};
+  auto [buffers, isNew] = programs.try_emplace(program);
+  if (isNew)
+    for (auto buffer : program.getBody().front().getOps<BufferOp>())
+      buffers->second[buffer.getSymNameAttr()] = buffer;
+  return buffers->second.lookup(name);
 }
 
 ArrayRef<unsigned> AccessAnalysis::gradients(RunOp run) {
@@ -83,7 +66,6 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes,
 
 LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access> &accesses) {
   auto refs = [](ArrayAttr array) { return array.getAsRange<RefAttr>(); };
-  auto elementBytes = [](Type type) { return (int64_t)(type.getIntOrFloatBitWidth() + 7) / 8; };
   auto scalars = [&](bool reads, bool writes) {
     auto name = StringAttr::get(action->getContext(), "scalars");
     if (BufferOp buffer = this->buffer(action->getParentOfType<ProgramOp>(), name))
@@ -128,13 +110,13 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         return success();
       })
       .Case([&](ReduceOp op) {
-        int64_t bytes = (int64_t)op.getElements() * elementBytes(op.getType());
+        int64_t bytes = (int64_t)op.getElements() * graph::elementBytes(op.getType());
         add(op.getWhole(), bytes * dp, true, false, accesses);
         add(op.getTarget(), bytes, op.getAccumulate(), true, accesses);
         return success();
       })
       .Case([&](AddOp op) {
-        int64_t bytes = (int64_t)op.getElements() * elementBytes(op.getType());
+        int64_t bytes = (int64_t)op.getElements() * graph::elementBytes(op.getType());
         add(op.getSource(), bytes, true, false, accesses);
         add(op.getTarget(), bytes, true, true, accesses);
         return success();
@@ -145,8 +127,8 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         dist::BucketOp bucket = this->bucket(op.getBucketAttr().getAttr());
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
-        add(op.getGradient(), (int64_t)bucket.getSlice() * elementBytes(bucket.getGradientType()), true,
-            false, accesses);
+        add(op.getGradient(), (int64_t)bucket.getSlice() * graph::elementBytes(bucket.getGradientType()),
+            true, false, accesses);
         add(op.getRecord(), kNormBytes, false, true, accesses);
         return success();
       })
@@ -164,7 +146,8 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
         int64_t elements = op.getElements();
         // Parameter, gradient, states.
-        int64_t first[] = {elementBytes(bucket.getType()), elementBytes(bucket.getGradientType())};
+        int64_t first[] = {graph::elementBytes(bucket.getType()),
+                           graph::elementBytes(bucket.getGradientType())};
         for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
           add(ref, elements * (i < 2 ? first[i] : kStateBytes), true, /*writes=*/i != 1, accesses);
         scalars(/*reads=*/true, /*writes=*/false);

@@ -33,8 +33,6 @@ public:
   /// Appends the accesses of an action. Fails with a message where it names a
   /// segment or bucket that is not there or has other arguments.
   llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
-  /// The segment of that name, null if there is none.
-  mlir::func::FuncOp segment(llvm::StringRef name);
   /// The bucket of that name, null if there is none.
   dist::BucketOp bucket(mlir::StringAttr name);
   /// A program's buffer of that name, null if there is none.
@@ -56,11 +54,6 @@ private:
     llvm::SmallVector<unsigned> gradients;
     int64_t temp = 0;
   };
-  /// A program's buffers up to the last one that was looked for.
-  struct Buffers {
-    llvm::DenseMap<mlir::StringAttr, exec::BufferOp> named;
-    mlir::Operation *last = nullptr;
-  };
   const Segment *lookup(mlir::StringAttr name);
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
            llvm::SmallVectorImpl<Access> &accesses);
@@ -68,7 +61,7 @@ private:
   int64_t dp;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
-  llvm::DenseMap<mlir::Operation *, Buffers> programs;
+  llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
 };
 
 } // namespace dsopt

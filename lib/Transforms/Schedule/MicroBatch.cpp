@@ -43,14 +43,15 @@ private:
   SymbolTable symbols;
   MicroBatch result;
   llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
+  llvm::DenseMap<StringAttr, int64_t> bucketIds;                 ///< by name
   llvm::DenseMap<Value, int64_t> valueIds;
-  /// Of the values of gathers: the gather, and where the parameter lies.
-  llvm::DenseMap<Value, std::pair<int64_t, BucketArgument>> gathered;
+  /// Of the values of gathers: the gather, and the parameter.
+  llvm::DenseMap<Value, std::pair<int64_t, FlatSymbolRefAttr>> gathered;
   /// In the order of the function, each with the number of runs before it.
   SmallVector<graph::RunOp> runOps;
   SmallVector<std::pair<dist::GatherOp, int64_t>> gatherOps;
   SmallVector<std::pair<dist::ReduceOp, int64_t>> reduceOps;
-  llvm::DenseMap<Operation *, int64_t> releases; ///< of a gather
+  llvm::DenseMap<Operation *, std::pair<dist::ReleaseOp, int64_t>> releases; ///< of a gather
 };
 } // namespace
 
@@ -62,7 +63,7 @@ LogicalResult Reader::readBuckets() {
     bucket.zero = bucket.ranks == 1 ? 0 : op.getZero();
     bucket.slice = op.getSlice();
     bucket.padded = op.getPadded();
-    bucket.elementBytes = (op.getType().getIntOrFloatBitWidth() + 7) / 8;
+    bucket.elementBytes = graph::elementBytes(op.getType());
     bucket.frozen = op.getFrozen() || result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
@@ -73,6 +74,7 @@ LogicalResult Reader::readBuckets() {
       bucket.payload += range.getElements();
       places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
     }
+    bucketIds[op.getSymNameAttr()] = result.buckets.size();
     result.buckets.push_back(std::move(bucket));
   }
   return success();
@@ -166,20 +168,20 @@ LogicalResult Reader::readOperand(RunInfo &run, Value operand, Location loc) {
     run.inputs.push_back(value->second);
     return success();
   }
-  auto [id, parameter] = gathered.lookup(operand);
+  auto [id, name] = gathered.lookup(operand);
   GatherInfo &gather = result.gathers[id];
   BucketInfo &bucket = result.buckets[gather.bucket];
-  auto use = llvm::find(bucket.op.getBlocks(), run.block);
-  if (use == bucket.op.getBlocks().end())
+  std::optional<BucketArgument> parameter = findParameter(name, run.block);
+  if (!parameter)
     return emitError(loc) << "a run of block " << run.block << " takes a value of bucket @" << bucket.name()
                           << ", which does not list the block";
+  parameter->offset *= bucket.elementBytes;
   if (gather.stage >= 0 && gather.stage != run.stage)
     return gatherOps[id].first.emitOpError("serves stages ")
            << gather.stage << " and " << run.stage << ", expected one: each stage gathers for itself";
   gather.stage = run.stage;
-  parameter.use = use - bucket.op.getBlocks().begin();
-  bucket.useStages[parameter.use] = run.stage;
-  run.operands.push_back({-1, parameter});
+  bucket.useStages[parameter->use] = run.stage;
+  run.operands.push_back({-1, *parameter});
   return success();
 }
 
@@ -228,14 +230,10 @@ LogicalResult Reader::readRun(graph::RunOp op) {
 
 LogicalResult Reader::readGather(dist::GatherOp op) {
   GatherInfo gather;
-  for (auto [parameter, value] : llvm::zip(op.getParameters(), op.getValues())) {
-    auto place = places.find(parameter);
-    if (place == places.end())
-      return op.emitOpError("gathers ") << parameter << ", which no bucket holds";
-    gather.bucket = place->second.first;
-    int64_t bytes = result.buckets[gather.bucket].elementBytes;
-    gathered[value] = {(int64_t)result.gathers.size(), {gather.bucket, 0, place->second.second * bytes}};
-  }
+  gather.bucket = bucketIds.lookup(op.getBucketAttr().getAttr());
+  for (auto [parameter, value] :
+       llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getValues()))
+    gathered[value] = {(int64_t)result.gathers.size(), parameter};
   if (result.buckets[gather.bucket].wholeParameters())
     return op.emitOpError("gathers what is whole on every rank");
   gatherOps.push_back({op, result.runs.size()});
@@ -252,7 +250,7 @@ LogicalResult Reader::readBody() {
       if (failed(readGather(gather)))
         return failure();
     } else if (auto release = dyn_cast<dist::ReleaseOp>(op)) {
-      releases[release.getGather()] = result.runs.size();
+      releases[release.getGather()] = {release, (int64_t)result.runs.size()};
     } else if (auto reduce = dyn_cast<dist::ReduceOp>(op)) {
       reduceOps.push_back({reduce, result.runs.size()});
     } else if (!isa<func::ReturnOp>(op)) {
@@ -270,15 +268,15 @@ LogicalResult Reader::placeGathers() {
     auto release = releases.find(op);
     if (gather.stage < 0 || release == releases.end())
       return op.emitOpError() << (gather.stage < 0 ? "serves no run" : "is never released");
-    for (int64_t run = begin; run < release->second; ++run) {
+    auto [end, endRun] = release->second;
+    for (int64_t run = begin; run < endRun; ++run) {
       if (result.runs[run].stage != gather.stage)
         continue;
       gather.first = gather.first < 0 ? run : gather.first;
       gather.last = run;
     }
     for (Operation *user : op->getUsers())
-      if (auto run = dyn_cast<graph::RunOp>(user);
-          run && llvm::find(runOps, run) - runOps.begin() >= release->second) {
+      if (auto run = dyn_cast<graph::RunOp>(user); run && end->isBeforeInBlock(run)) {
         InFlightDiagnostic diag = run.emitOpError("uses a value of a gather behind its release");
         diag.attachNote(op.getLoc()) << "the gather is here";
         return diag;

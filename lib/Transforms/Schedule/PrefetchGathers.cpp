@@ -24,11 +24,6 @@ private:
 };
 } // namespace
 
-static bool names(RunOp run, FlatSymbolRefAttr buffer) {
-  return llvm::any_of(run.getBuffers().getAsRange<RefAttr>(),
-                      [&](RefAttr ref) { return ref.getBuffer() == buffer; });
-}
-
 void PrefetchGathers::move(ScheduleOp schedule, int64_t distance) {
   Block &body = schedule.getBody().front();
   SmallVector<RunOp> runs;
@@ -46,14 +41,14 @@ void PrefetchGathers::move(ScheduleOp schedule, int64_t distance) {
   for (auto [gather, before] : gathers) {
     // Only whole parameters are for a run.
     size_t user = before;
-    while (user < runs.size() && !names(runs[user], gather.getTarget().getBuffer()))
+    while (user < runs.size() && !usesBuffer(runs[user], gather.getTarget().getBuffer()))
       ++user;
     if (user == runs.size())
       continue;
     // Not in front of a run that needs what the buffer holds before.
     int64_t place = (int64_t)user - 1 - distance;
     for (int64_t run = (int64_t)before - 1; run >= 0 && run > place; --run)
-      if (names(runs[run], gather.getTarget().getBuffer()))
+      if (usesBuffer(runs[run], gather.getTarget().getBuffer()))
         place = run;
     place = std::min(place, (int64_t)before - 1);
     if (place < 0) {

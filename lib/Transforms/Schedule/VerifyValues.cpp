@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 
 #include <map>
 
@@ -232,7 +233,7 @@ LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
 
 LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(norm.getBucketAttr().getAttr());
-  int64_t bytes = (bucket.getGradientType().getIntOrFloatBitWidth() + 7) / 8;
+  int64_t bytes = graph::elementBytes(bucket.getGradientType());
   SmallVector<SlotKey> todo = {keyOf(norm.getGradient())};
   llvm::DenseSet<SlotKey> known(todo.begin(), todo.end());
   while (!todo.empty()) {

@@ -151,6 +151,10 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
     for (auto [bucket, use] : run.completes)
       lastTouch[bucket] = i;
   }
+  llvm::DenseMap<int64_t, SmallVector<BucketInfo *>> complete; ///< by that step
+  for (auto [id, bucket] : llvm::enumerate(graph.buckets))
+    if (auto it = lastTouch.find(id); it != lastTouch.end())
+      complete[it->second].push_back(&bucket);
   for (auto [i, step] : llvm::enumerate(steps)) {
     switch (step.kind) {
     case Step::Input:
@@ -165,14 +169,11 @@ LogicalResult PositionWriter::write(ArrayRef<PipelineSlot> order) {
         return failure();
       for (auto [bucket, use] : graph.runs[step.id].completes)
         finishGradient(bucket, use, step.microBatch);
-      SmallVector<BucketInfo *> complete;
-      for (auto [id, bucket] : llvm::enumerate(graph.buckets))
-        if (auto it = lastTouch.find(id); it != lastTouch.end() && it->second == (int64_t)i)
-          complete.push_back(&bucket);
-      if (!complete.empty())
+      if (auto buckets = complete.find(i); buckets != complete.end()) {
         finishTrailing();
-      for (BucketInfo *bucket : complete)
-        completeBucket(*bucket);
+        for (BucketInfo *bucket : buckets->second)
+          completeBucket(*bucket);
+      }
       break;
     }
   }
