@@ -47,8 +47,14 @@ LogicalResult ProgramOp::verify() {
 
 LogicalResult ScheduleOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isAction(&op) && !isa<WaitOp>(op))
-      return op.emitOpError("in a schedule, expected an action or a wait");
+    if (!isAction(&op) && !isa<WaitOp, ReleaseOp>(op))
+      return op.emitOpError("in a schedule, expected an action, a wait or a release");
+  return success();
+}
+
+LogicalResult ReleaseOp::verify() {
+  if (!getGather().getDefiningOp<GatherOp>())
+    return emitOpError("ends what is no exec.gather");
   return success();
 }
 

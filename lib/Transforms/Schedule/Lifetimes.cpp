@@ -101,6 +101,8 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
   ScheduleOp schedule = getSchedule(program);
   if (!schedule)
     return program.emitOpError("has no schedule"), failure();
+  if (failed(verifyNoRelease(schedule)))
+    return failure();
   life.timeline = Timeline(schedule);
   llvm::DenseMap<std::pair<StringAttr, int64_t>, std::vector<Touch>> touches;
   for (auto [index, entry] : llvm::enumerate(life.timeline.entries())) {

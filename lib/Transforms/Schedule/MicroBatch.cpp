@@ -36,7 +36,6 @@ private:
   LogicalResult readValues();
   LogicalResult readStages();
   void placeStatistics();
-  LogicalResult readUpdate();
   std::optional<BucketArgument> findParameter(FlatSymbolRefAttr parameter, int64_t block);
 
   ModuleOp module;
@@ -57,23 +56,15 @@ private:
 
 LogicalResult Reader::readBuckets() {
   for (auto op : module.getOps<dist::BucketOp>()) {
-    BucketInfo bucket;
-    bucket.op = op;
-    bucket.ranks = op.getRanks();
-    bucket.zero = bucket.ranks == 1 ? 0 : op.getZero();
-    bucket.slice = op.getSlice();
-    bucket.padded = op.getPadded();
-    bucket.elementBytes = graph::elementBytes(op.getType());
-    bucket.frozen = op.getFrozen() || result.evaluates;
+    PlacedBucket bucket(op);
+    bucket.frozen |= result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
     int64_t dp = getOption(module, "dp", 1);
     if (bucket.ranks != dp)
       return op.emitOpError("is cut for ") << bucket.ranks << " ranks, expected " << dp << " (dp)";
-    for (auto range : op.getRanges().getAsRange<dist::RangeAttr>()) {
-      bucket.payload += range.getElements();
+    for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
       places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
-    }
     bucketIds[op.getSymNameAttr()] = result.buckets.size();
     result.buckets.push_back(std::move(bucket));
   }
@@ -85,11 +76,10 @@ std::optional<BucketArgument> Reader::findParameter(FlatSymbolRefAttr parameter,
   if (it == places.end())
     return std::nullopt;
   BucketArgument argument{it->second.first, 0, it->second.second};
-  auto blocks = result.buckets[argument.bucket].op.getBlocks();
-  auto use = llvm::find(blocks, block);
-  if (use == blocks.end())
+  std::optional<int64_t> use = result.buckets[argument.bucket].useOf(block);
+  if (!use)
     return std::nullopt;
-  argument.use = use - blocks.begin();
+  argument.use = *use;
   return argument;
 }
 
@@ -121,7 +111,7 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
     if (!argument)
       return emitError(loc) << "segment @" << segment.getSymName() << " uses " << name
                             << ", which no bucket of block " << run.block << " holds";
-    BucketInfo &bucket = result.buckets[argument->bucket];
+    PlacedBucket &bucket = result.buckets[argument->bucket];
     if (parameter && !bucket.wholeParameters()) {
       InFlightDiagnostic diag = emitError(loc) << "segment @" << segment.getSymName() << " reads " << name
                                                << ", of which each of " << bucket.ranks
@@ -170,7 +160,7 @@ LogicalResult Reader::readOperand(RunInfo &run, Value operand, Location loc) {
   }
   auto [id, name] = gathered.lookup(operand);
   GatherInfo &gather = result.gathers[id];
-  BucketInfo &bucket = result.buckets[gather.bucket];
+  PlacedBucket &bucket = result.buckets[gather.bucket];
   std::optional<BucketArgument> parameter = findParameter(name, run.block);
   if (!parameter)
     return emitError(loc) << "a run of block " << run.block << " takes a value of bucket @" << bucket.name()
@@ -296,7 +286,7 @@ LogicalResult Reader::placeReductions() {
   for (auto [op, runs] : reduceOps) {
     dist::ReduceOp reduce = op;
     auto bucket = llvm::find_if(
-        result.buckets, [&](const BucketInfo &bucket) { return bucket.name() == reduce.getBucket(); });
+        result.buckets, [&](const PlacedBucket &bucket) { return bucket.name() == reduce.getBucket(); });
     std::pair<int64_t, int64_t> key(bucket - result.buckets.begin(), reduce.getUse());
     auto adds = last.find(key);
     if (adds == last.end() || adds->second >= runs)
@@ -312,7 +302,7 @@ LogicalResult Reader::placeReductions() {
   for (auto [id, run] : llvm::enumerate(result.runs))
     for (const BucketArgument &gradient : run.gradients) {
       std::pair<int64_t, int64_t> key(gradient.bucket, gradient.use);
-      BucketInfo &bucket = result.buckets[key.first];
+      PlacedBucket &bucket = result.buckets[key.first];
       if (last[key] != (int64_t)id || !reduced.insert(key).second)
         continue;
       if (bucket.ranks > 1)
@@ -367,7 +357,7 @@ void Reader::placeStatistics() {
   result.statisticBytes.assign(result.stages, 0);
   for (const StatisticInfo &statistic : result.statistics) {
     ValueInfo &value = result.values[statistic.value];
-    BucketInfo &bucket = result.buckets[statistic.target.bucket];
+    PlacedBucket &bucket = result.buckets[statistic.target.bucket];
     // Evaluation reads it in every block that uses it.
     for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
       for (auto [stage, blocks] : llvm::enumerate(result.stageBlocks))
@@ -403,68 +393,20 @@ LogicalResult Reader::readStages() {
                                 << ", behind those of stage " << s - 1;
   }
   placeStatistics();
-  for (BucketInfo &bucket : result.buckets) {
-    std::set<int64_t> stages;
-    for (int64_t stage : bucket.useStages)
-      if (stage >= 0)
-        stages.insert(stage);
-    if (stages.empty() && !bucket.frozen)
+  for (PlacedBucket &bucket : result.buckets) {
+    bucket.place();
+    if (bucket.stages.empty() && !bucket.frozen)
       return bucket.op.emitOpError("is used by no run");
-    if (stages.empty()) // read by the other of training and evaluation
-      continue;
-    bucket.stages.assign(stages.begin(), stages.end());
-    bucket.owner = *llvm::find_if(bucket.useStages, [](int64_t stage) { return stage >= 0; });
-    if (!bucket.frozen && !bucket.accumulated[0])
+    if (!bucket.stages.empty() && !bucket.frozen && !bucket.accumulated[0])
       return bucket.op.emitOpError("is trained, but block ")
              << bucket.op.getBlocks()[0] << " does not accumulate its gradient";
   }
   return success();
 }
 
-LogicalResult Reader::readUpdate() {
-  std::set<std::pair<double, double>> groups;
-  for (auto parameter : module.getOps<graph::ParameterOp>()) {
-    if (parameter.getFrozen())
-      continue;
-    auto factor = [&](StringRef name) {
-      auto scale = parameter->getAttrOfType<FloatAttr>(name);
-      return scale ? scale.getValueAsDouble() : 1.0;
-    };
-    groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
-  }
-  result.scalarGroups = std::max<int64_t>(groups.size(), 1);
-  if (result.evaluates)
-    return success();
-  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that it, or whose state it, reads
-  if (auto update = symbols.lookup<func::FuncOp>("update"))
-    update.walk([&](Operation *op) {
-      auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr);
-      for (Value operand : op->getOperands())
-        if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
-          auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel.getAttr();
-        }
-    });
-  for (BucketInfo &bucket : result.buckets) {
-    if (bucket.frozen)
-      continue;
-    for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
-      StringAttr kernel = kernels.lookup(range.getParameter());
-      if (!kernel)
-        return bucket.op.emitOpError("holds ")
-               << range.getParameter() << ", which no operation of @update with a kernel reads";
-      if (bucket.updateKernel && bucket.updateKernel != kernel)
-        return bucket.op.emitOpError("holds parameters that ")
-               << bucket.updateKernel << " and " << kernel << " update, expected one kernel";
-      bucket.updateKernel = kernel;
-    }
-  }
-  return success();
-}
-
 FailureOr<MicroBatch> Reader::read() {
   if (failed(readBuckets()) || failed(readInputs()) || failed(readBody()) || failed(readValues()) ||
-      failed(readStages()) || failed(readUpdate()))
+      failed(readStages()))
     return failure();
   return std::move(result);
 }

@@ -1,6 +1,6 @@
 //===- MicroBatch.h - one micro-batch as runs, values and buckets -*- C++ -*-===//
 //
-// What build-programs reads from the module: the runs of @micro_batch or @evaluate with
+// What order-pipeline reads from the module: the runs of @micro_batch or @evaluate with
 // the buckets their segments touch, the values between them with the stages they
 // cross, the buckets with their stages and their gradient accumulators.
 //
@@ -9,9 +9,7 @@
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_MICROBATCH_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_MICROBATCH_H
 
-#include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Dialect/Exec/Actions.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "Bucket.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
 
 namespace dsopt {
@@ -56,29 +54,6 @@ struct RunInfo {
   int64_t temp = 0;
 };
 
-struct BucketInfo {
-  dist::BucketOp op;
-  int64_t ranks = 1, zero = 0;   ///< zero is 0 with one rank
-  int64_t slice = 0, padded = 0; ///< elements
-  int64_t payload = 0;           ///< elements of parameters
-  int64_t elementBytes = 4;
-  bool frozen = false;
-  llvm::SmallVector<int64_t> useStages; ///< of each block that uses it, -1: no run does
-  llvm::SmallVector<int64_t> stages;    ///< distinct, ascending
-  int64_t owner = 0;
-  llvm::SmallVector<bool> accumulated; ///< by use: some run writes its gradient
-  mlir::StringAttr updateKernel;       ///< null if it is frozen
-
-  llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
-  bool shared() const { return useStages.size() > 1; }
-  bool wholeParameters() const { return zero < 3; }
-  bool wholeGradients() const { return zero < 2; }
-  bool wholeStates() const { return zero < 1; }
-  int64_t sliceBytes() const { return slice * elementBytes; }
-  mlir::Type gradientType() const { return dist::BucketOp(op).getGradientType(); }
-  int64_t gradientSliceBytes() const { return slice * graph::elementBytes(gradientType()); }
-};
-
 /// A dist.gather: its bucket is whole from the `first` to the `last` run, of one stage.
 struct GatherInfo {
   int64_t bucket = 0, stage = -1, first = -1, last = -1;
@@ -98,18 +73,17 @@ struct MicroBatch {
   bool evaluates = false;    ///< nothing is accumulated or updated; every bucket is as good as frozen
   std::vector<ValueInfo> values;
   std::vector<RunInfo> runs;
-  std::vector<BucketInfo> buckets;
+  std::vector<PlacedBucket> buckets;
   std::vector<GatherInfo> gathers;
   int64_t stages = 1;
   llvm::SmallVector<std::pair<int64_t, int64_t>> stageBlocks; ///< half-open ranges
   int64_t loss = -1;                                          ///< value
   std::vector<StatisticInfo> statistics;                      ///< in order of results
   llvm::SmallVector<int64_t> statisticBytes;                  ///< of one micro-batch, by stage
-  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
 };
 
 /// Reads `function`, @micro_batch or @evaluate. Emits an error and fails where it is not what
-/// build-programs expects.
+/// order-pipeline expects.
 mlir::FailureOr<MicroBatch> readMicroBatch(mlir::func::FuncOp function);
 
 } // namespace dsopt

@@ -69,6 +69,9 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
   return clashes;
 }
 
+/// Buffers placed in all attempts to make the smallest arena found smaller.
+static constexpr int64_t kEffort = 20000;
+
 /// First fit in the given order above `base`.
 static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_t> order, int64_t base,
                            const std::vector<llvm::BitVector> &clashes) {
@@ -108,19 +111,36 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   std::vector<llvm::BitVector> clashes = findClashes(lives);
   auto first = [&](int64_t id) { return lives[id].episodes.empty() ? 0 : lives[id].episodes.front().first; };
   auto degree = [&](int64_t id) { return (int64_t)clashes[id].count(); };
-  // By size, by first use, by how many others are in the way; then as declared.
-  std::function<std::pair<int64_t, int64_t>(int64_t)> keys[] = {
-      [&](int64_t id) { return std::make_pair(-lives[id].bytes, id); },
-      [&](int64_t id) { return std::make_pair(first(id), id); },
-      [&](int64_t id) { return std::make_pair(-degree(id), id); }};
-  Packing best;
-  best.arena = -1;
+  // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
+  // plan does not depend on which pass has declared it.
+  using Key = std::array<int64_t, 4>;
+  std::function<Key(int64_t)> keys[] = {
+      [&](int64_t id) { return Key{-lives[id].bytes, first(id), -degree(id), id}; },
+      [&](int64_t id) { return Key{-lives[id].bytes, -degree(id), first(id), id}; },
+      [&](int64_t id) { return Key{first(id), -lives[id].bytes, -degree(id), id}; },
+      [&](int64_t id) { return Key{-degree(id), -lives[id].bytes, first(id), id}; },
+      [&](int64_t id) { return Key{-degree(id), first(id), -lives[id].bytes, id}; }};
+  Packing best, latest;
+  SmallVector<int64_t> order(shared), bestOrder;
+  auto attempt = [&] {
+    latest = packInOrder(lives, order, persistent.end, clashes);
+    if (bestOrder.empty() || latest.arena < best.arena) {
+      best = latest;
+      bestOrder = order;
+    }
+  };
   for (const auto &key : keys) {
-    SmallVector<int64_t> order(shared);
     llvm::sort(order, [&](int64_t a, int64_t b) { return key(a) < key(b); });
-    Packing packing = packInOrder(lives, order, persistent.end, clashes);
-    if (best.arena < 0 || packing.arena < best.arena)
-      best = std::move(packing);
+    attempt();
+  }
+  // What ends highest goes first.
+  order = bestOrder;
+  latest = best;
+  for (int64_t round = 0, rounds = kEffort / std::max<int64_t>(order.size(), 1); round < rounds; ++round) {
+    std::stable_partition(order.begin(), order.end(), [&](int64_t id) {
+      return latest.offsets[id] + lives[id].bytes == latest.arena;
+    });
+    attempt();
   }
   for (auto [id, life] : llvm::enumerate(lives))
     if (life.persistent)

@@ -7,6 +7,23 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+ProgramBuilder::ProgramBuilder(ProgramOp program)
+    : program(program), context(program.getContext()), location(program.getLoc()), buffers(context),
+      actions(context) {
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    declared[buffer.getSymNameAttr()] = buffer;
+  ScheduleOp schedule = getSchedule(program);
+  actions.setInsertionPointToEnd(&schedule.getBody().front());
+  buffers.setInsertionPoint(schedule);
+  for (Operation &op : schedule.getBody().front())
+    if (std::optional<int64_t> order = getOrder(&op))
+      collectives = std::max(collectives, *order + 1);
+}
+
+bool ProgramBuilder::declares(const Twine &name) {
+  return declared.contains(StringAttr::get(context, name));
+}
+
 ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks,
                                bool evaluates, IntegerAttr variant)
     : context(module.getContext()), location(module.getLoc()), buffers(context), actions(context) {

@@ -16,6 +16,8 @@ namespace dsopt {
 
 class ProgramBuilder {
 public:
+  /// Continues a program: actions are appended to its schedule until `insertAt` says otherwise.
+  explicit ProgramBuilder(exec::ProgramOp program);
   ProgramBuilder(mlir::ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks, bool evaluates,
                  mlir::IntegerAttr variant);
 
@@ -36,10 +38,20 @@ public:
     return exec::RefAttr::get(context, buffer, slot, offset, perRank);
   }
 
-  /// Appends an action.
+  /// Whether the program has a buffer of that name.
+  bool declares(const llvm::Twine &name);
+
+  /// Writes an action.
   template <typename OpTy, typename... Args> OpTy emit(Args &&...args) {
     return OpTy::create(actions, location, exec::EventType::get(context), std::forward<Args>(args)...);
   }
+  /// Writes what is no action.
+  template <typename OpTy, typename... Args> OpTy write(Args &&...args) {
+    return OpTy::create(actions, location, std::forward<Args>(args)...);
+  }
+  /// What is written next stands in front of `op`, or behind it.
+  void insertBefore(mlir::Operation *op) { actions.setInsertionPoint(op); }
+  void insertAfter(mlir::Operation *op) { actions.setInsertionPointAfter(op); }
   /// The next collective's place in the program's order.
   int64_t nextOrder() { return collectives++; }
 

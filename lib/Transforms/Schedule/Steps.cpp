@@ -93,12 +93,16 @@ SmallVector<Step> dsopt::listSteps(const MicroBatch &graph, int64_t stage, Array
   return Lister(graph, stage).list(order);
 }
 
-llvm::DenseMap<int64_t, int64_t> dsopt::countSlots(const MicroBatch &graph, ArrayRef<Step> steps) {
-  // First and last step of each (value, micro-batch).
-  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> spans;
+SmallVector<int64_t> dsopt::countSlots(const MicroBatch &graph, ArrayRef<Step> steps) {
+  // First and last step of each micro-batch of each value.
+  std::vector<SmallVector<std::pair<int64_t, int64_t>, 0>> spans(graph.values.size());
   auto touch = [&](int64_t value, int64_t microBatch, int64_t step) {
-    auto [it, fresh] = spans.try_emplace({value, microBatch}, step, step);
-    it->second.second = step;
+    auto &list = spans[value];
+    if ((int64_t)list.size() <= microBatch)
+      list.resize(microBatch + 1, {-1, -1});
+    auto &[first, last] = list[microBatch];
+    first = first < 0 ? step : first;
+    last = step;
   };
   for (auto [i, step] : llvm::enumerate(steps)) {
     if (step.kind != Step::Run) {
@@ -110,55 +114,20 @@ llvm::DenseMap<int64_t, int64_t> dsopt::countSlots(const MicroBatch &graph, Arra
     for (int64_t value : graph.runs[step.id].results)
       touch(value, step.microBatch, i);
   }
-  llvm::DenseMap<int64_t, SmallVector<std::pair<int64_t, int64_t>>> changes;
-  for (auto &[key, span] : spans) {
-    changes[key.first].push_back({span.first, 1});
-    changes[key.first].push_back({span.second + 1, -1});
-  }
-  llvm::DenseMap<int64_t, int64_t> slots;
-  for (auto &[value, list] : changes) {
-    llvm::sort(list);
+  SmallVector<int64_t> slots;
+  SmallVector<std::pair<int64_t, int64_t>> changes;
+  for (const auto &list : spans) {
+    changes.clear();
+    for (auto [first, last] : list)
+      if (first >= 0) {
+        changes.push_back({first, 1});
+        changes.push_back({last + 1, -1});
+      }
+    llvm::sort(changes);
     int64_t alive = 0, most = 0;
-    for (auto [step, change] : list)
+    for (auto [step, change] : changes)
       most = std::max(most, alive += change);
-    slots[value] = most;
+    slots.push_back(most);
   }
   return slots;
-}
-
-SmallVector<Window> dsopt::listWindows(const MicroBatch &graph, ArrayRef<Step> steps, int64_t microBatches) {
-  std::map<int64_t, SmallVector<int64_t>> gathersOf; ///< by run that needs them
-  for (auto [id, gather] : llvm::enumerate(graph.gathers))
-    for (int64_t run = gather.first; run <= gather.last; ++run)
-      if (graph.runs[run].stage == gather.stage)
-        gathersOf[run].push_back(id);
-  // (gather, window) -> first and last run.
-  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> spans;
-  int64_t position = 0;
-  for (const Step &step : steps) {
-    if (step.kind != Step::Run)
-      continue;
-    if (auto gathers = gathersOf.find(step.id); gathers != gathersOf.end())
-      for (int64_t id : gathers->second)
-        spans.try_emplace({id, step.microBatch / microBatches}, position, position).first->second.second =
-            position;
-    ++position;
-  }
-  SmallVector<Window> windows;
-  for (auto &[key, span] : spans)
-    windows.push_back({graph.gathers[key.first].bucket, span.first, span.second});
-  llvm::sort(windows, [](const Window &a, const Window &b) {
-    return std::tie(a.bucket, a.first, a.last) < std::tie(b.bucket, b.first, b.last);
-  });
-  SmallVector<Window> merged;
-  for (const Window &window : windows) {
-    if (!merged.empty() && merged.back().bucket == window.bucket && window.first <= merged.back().last + 1)
-      merged.back().last = std::max(merged.back().last, window.last);
-    else
-      merged.push_back(window);
-  }
-  llvm::sort(merged, [](const Window &a, const Window &b) {
-    return std::tie(a.first, a.bucket) < std::tie(b.first, b.bucket);
-  });
-  return merged;
 }

@@ -1,8 +1,7 @@
 //===- Steps.h - runs, inputs and transfers of a position in order -*- C++ -*-===//
 //
 // From the order of block phases: where micro-batches are read in, where values
-// enter and leave the stage, how many copies of each value are alive, and for how
-// long each sliced bucket is needed whole.
+// enter and leave the stage, and how many copies of each value are alive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +26,8 @@ struct Step {
 /// order of their definition, on both ends alike.
 llvm::SmallVector<Step> listSteps(const MicroBatch &graph, int64_t stage, llvm::ArrayRef<PipelineSlot> order);
 
-/// For each value that the steps touch, the most micro-batches of it alive.
-llvm::DenseMap<int64_t, int64_t> countSlots(const MicroBatch &graph, llvm::ArrayRef<Step> steps);
-
-/// A bucket is needed whole from the `first` to the `last` of the position's runs.
-struct Window {
-  int64_t bucket, first, last;
-};
-/// The windows of all gathers by their first run: a gather serves `microBatches` at once;
-/// windows of a bucket that overlap or follow without a run between are one.
-llvm::SmallVector<Window> listWindows(const MicroBatch &graph, llvm::ArrayRef<Step> steps,
-                                      int64_t microBatches);
+/// For each value the most micro-batches of it alive, 0 where no step touches it.
+llvm::SmallVector<int64_t> countSlots(const MicroBatch &graph, llvm::ArrayRef<Step> steps);
 
 } // namespace dsopt
 

@@ -70,7 +70,8 @@ public:
       if (failed(verifyOptions(getOperation(), programs)))
         return signalPassFailure();
       for (exec::ProgramOp program : programs)
-        if (failed(verifyProgram(program, analysis)))
+        if (exec::ScheduleOp schedule = exec::getSchedule(program);
+            (schedule && failed(exec::verifyNoRelease(schedule))) || failed(verifyProgram(program, analysis)))
           return signalPassFailure();
       if (failed(verifyPositions(getOperation(), programs)) ||
           failed(verifyCompleteness(getOperation(), programs, analysis)))

@@ -159,6 +159,16 @@ def Exec_GatherOp : Exec_Action<"gather"> {
   let assemblyFormat = "$slice `to` $target `bytes` $bytes $traffic `order` $order `on` $stream attr-dict";
   let hasVerifier = 1;
 }
+def Exec_ReleaseOp : Exec_Op<"release", [HasParent<"ScheduleOp">]> {
+  let summary = "ends a gather: what it made whole is not needed behind this point";
+  let description = [{
+    Stands in schedules whose gathers serve one micro-batch each, and says what `share-gathers`
+    may keep; afterwards there is none.
+  }];
+  let arguments = (ins Exec_Event:$gather);
+  let assemblyFormat = "$gather attr-dict";
+  let hasVerifier = 1;
+}
 def Exec_ReduceOp : Exec_Action<"reduce"> {
   let summary = "reduce-scatter over the data-parallel ranks along the canonical tree";
   let description = [{

@@ -5,40 +5,112 @@
 
 include "mlir/Pass/PassBase.td"
 
-def BuildPrograms : Pass<"build-programs", "::mlir::ModuleOp"> {
-  let summary = "write one program of actions on streams for each pipeline position";
+def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
+  let summary = "write one program of runs, transfers and collectives for each pipeline position";
   let description = [{
-    Input: segments (functions of memrefs with `exec.segment`, their arguments
-    marked with `exec.access`, `exec.parameter`, `exec.gradient`,
-    `exec.constant`) with `dist.stage`, `@micro_batch` that calls them with
-    `graph.run` and has the collectives among its runs, `dist.bucket`s, and `@update`. Output: one `exec.program` a
-    stage with its buffers (not yet placed) and its whole schedule; the module
-    attribute `exec.inputs` keeps the graph's inputs; `@micro_batch` and
-    `@update` are gone.
+    Input: segments (functions of memrefs with `exec.segment`, their arguments marked with
+    `exec.access`, `exec.parameter`, `exec.gradient`, `exec.constant`) with `dist.stage`,
+    `@micro_batch` or `@evaluate` that calls them with `graph.run` and has the collectives among its
+    runs, and `dist.bucket`s. Output: one `exec.program` a stage with its buffers (not yet placed)
+    and a schedule in which the function is run once for each micro-batch: inputs, runs, sends and
+    receives, each `dist.gather` with its end (`exec.release`) and each `dist.reduce` on each
+    micro-batch, and at the end the agreement on the losses that the function returns. Its other
+    results are contributions to running statistics: they are kept for all micro-batches, gathered
+    over the data-parallel ranks and folded. The module attribute `exec.inputs` keeps the graph's
+    inputs; the function is gone.
 
-    The order of block phases is that of the named schedule (see
-    PipelineOrder.h: GPipe, Huang et al. 2019; 1F1B, Narayanan et al. 2019).
-    Everything else follows from it: values hop between neighbouring stages, each
-    `dist.gather` is done for a window of micro-batches and kept to its release; each `dist.reduce` ends the canonical tree of its gradient, shared
-    parameters are added and updated at their owner, all ranks agree, updates
-    run. Results of `@micro_batch` behind the loss are contributions to running
-    statistics: they are kept for all micro-batches, gathered over the data-parallel
-    ranks and folded after the agreement. What an action has to wait for
-    is not said yet.
+    The order of block phases is that of the named schedule (see PipelineOrder.h: GPipe, Huang et
+    al. 2019; 1F1B, Narayanan et al. 2019). Values hop between neighbouring stages. With one rank
+    a run adds to the accumulators themselves. What an action has to wait for is not said yet.
 
     ```mlir
-    %0 = graph.run @block0.F(%x) : (tensor<8x64xf32>) -> tensor<8x128xf32>
+    %p = dist.gather @b0 [@w] over ["dp"] : tensor<64x128xf32>
+    %0 = graph.run @block0.F(%x, %p) : (tensor<8x64xf32>, tensor<64x128xf32>) -> tensor<8x128xf32>
+    dist.release %p : tensor<64x128xf32>
     // becomes, for each micro-batch at position 0
     %1 = exec.input "x" to <@input.x> micro_batch 0 on compute
-    %2 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@block0.F.0>, #exec.ref<@b0.param>] micro_batch 0 on compute
-    %3 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
+    %2 = exec.gather <@b0.param> to <@b0.full> bytes 16384 "all_gather" order 0 on comm
+    %3 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@b0.full>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
+    exec.release %2
+    %4 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
     ```
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b or one that a plugin registers (empty: as dsopt.options says)">,
-    Option<"microBatches", "micro-batches", "int64_t", "0", "micro-batches a rank (0: as dsopt.options says)">,
-    Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says)">];
+    Option<"microBatches", "micro-batches", "int64_t", "0", "micro-batches a rank (0: as dsopt.options says)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::dist::DistDialect"];
+}
+
+def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
+  let summary = "let a gather serve a window of micro-batches";
+  let description = [{
+    Input: programs in which each gather serves one micro-batch, up to its `exec.release`. Output:
+    one gather for each `gather-window` of micro-batches, kept to the last release of the window;
+    windows of one target that overlap, or follow without a run between, share a gather (so do
+    forward's and backward's while both are open). There are no releases any more: what a buffer
+    holds is needed to its last reader. Collectives are numbered anew.
+
+    ```mlir
+    %0 = exec.gather <@b0.param> to <@b0.full> ...
+    %1 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 0 on compute
+    exec.release %0
+    %2 = exec.gather <@b0.param> to <@b0.full> ...
+    %3 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 1 on compute
+    exec.release %2
+    // becomes, with gather-window=2
+    %0 = exec.gather <@b0.param> to <@b0.full> ...
+    %1 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 0 on compute
+    %3 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 1 on compute
+    ```
+  }];
+  let options = [Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def PlaceReductions : Pass<"place-reductions", "::mlir::ModuleOp"> {
+  let summary = "add gradients along the canonical tree";
+  let description = [{
+    Input: programs in which the gradients of each micro-batch are reduced by themselves (with one
+    rank: in which runs add to the accumulators). Output: the order of additions that
+    `reduction_shards` and `accumulate` of `dsopt.options` ask for (DESIGN 2.1 rule 4). Inside a
+    shard runs add to one gradient (`local`) or each has its own (`sharded`); the gradients of a
+    rank's shards are added along a binary tree, whose partial sums are buffers of their own, and
+    what is left is reduced over the ranks. A gradient of one micro-batch that nothing reduces
+    before the next is an error.
+
+    ```mlir
+    %0 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
+    %1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    %2 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
+    %3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 1 on comm
+    // becomes, with one shard a rank and accumulate = "local"
+    %0 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
+    %2 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 1 accumulate on compute
+    %3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
+  let summary = "from the last gradient to the new parameters: norms, updates, shared parameters";
+  let description = [{
+    Input: programs whose gradients are reduced, and `@update`. Output: as soon as a bucket's
+    gradient is complete its norm is taken and, without clipping, the bucket is updated by the kernel
+    that `@update` names for it. At the end of the step shared parameters' gradients go to their
+    owner, all agree on the norms, what is left is updated, and new parameters go where they are
+    needed: to the other ranks where those hold them whole, to the other positions where they are
+    shared. `@update` is gone.
+
+    ```mlir
+    %0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    // becomes
+    %0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    %1 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
+    %2 = exec.update @update.adamw of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>, #exec.ref<@b0.v>] elements 64 sliced on compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
 def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {

@@ -1,16 +1,15 @@
-//===- BuildPrograms.cpp - one program for each pipeline position ---------===//
+//===- OrderPipeline.cpp - one program for each pipeline position ---------===//
 
-#include "PositionWriter.h"
+#include "StageWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace dsopt {
-#define GEN_PASS_DEF_BUILDPROGRAMS
+#define GEN_PASS_DEF_ORDERPIPELINE
 #include "dsopt/Transforms/Schedule/Passes.h.inc"
 } // namespace dsopt
 
@@ -18,45 +17,19 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-class BuildPrograms : public dsopt::impl::BuildProgramsBase<BuildPrograms> {
+class OrderPipeline : public dsopt::impl::OrderPipelineBase<OrderPipeline> {
 public:
-  using BuildProgramsBase::BuildProgramsBase;
+  using OrderPipelineBase::OrderPipelineBase;
   void runOnOperation() override;
 
 private:
-  FailureOr<BatchShape> readBatch(ModuleOp module);
   /// Writes the programs of one of the two functions and erases it.
-  LogicalResult build(func::FuncOp function, const BatchShape &batch);
+  LogicalResult build(func::FuncOp function, int64_t microBatches);
   void keepInputs(ModuleOp module, MicroBatch &graph);
 };
 } // namespace
 
-FailureOr<BatchShape> BuildPrograms::readBatch(ModuleOp module) {
-  BatchShape batch;
-  batch.ranks = getOption(module, "dp", 1);
-  batch.microBatches = takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
-  batch.shards = getOption(module, "reduction_shards", batch.ranks);
-  int64_t window = takeOption(module, "gather_window", gatherWindow, /*unset=*/0, 1);
-  batch.gatherWindow = std::max<int64_t>(window, 1);
-  batch.clip = getOption(module, "clip", 0) != 0;
-  StringRef byStage = getOption(module, "zero", 0) < 2 ? "local" : "sharded";
-  StringRef accumulate = getOption(module, "accumulate", byStage);
-  if (accumulate != "local" && accumulate != "sharded")
-    return module.emitError("accumulate is \"") << accumulate << "\", expected local or sharded", failure();
-  batch.local = accumulate == "local";
-  int64_t K = batch.ranks * batch.microBatches;
-  if (batch.shards < 1 || K % batch.shards)
-    return module.emitError("reduction-shards is ")
-               << batch.shards << ", expected a divisor of the step's " << K << " micro-batches",
-           failure();
-  if (batch.shards % batch.ranks || (batch.ranks > 1 && !llvm::isPowerOf2_64(batch.shardsPerRank())))
-    return module.emitError("reduction-shards is ")
-               << batch.shards << ", expected " << batch.ranks << " (dp) times a power of two",
-           failure();
-  return batch;
-}
-
-void BuildPrograms::keepInputs(ModuleOp module, MicroBatch &graph) {
+void OrderPipeline::keepInputs(ModuleOp module, MicroBatch &graph) {
   Builder builder(module.getContext());
   SmallVector<Attribute> inputs;
   llvm::SmallDenseSet<Attribute> known;
@@ -107,44 +80,39 @@ orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_
 }
 
 /// What forward reads and changes goes from one micro-batch to the next, which is the next step's.
-static LogicalResult checkSequential(func::FuncOp function, const BatchShape &batch) {
-  int64_t K = batch.ranks * batch.microBatches;
+static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64_t microBatches) {
+  int64_t K = ranks * microBatches;
   for (const graph::Statistic &statistic : graph::statisticsOf(function))
     if (statistic.sequential && K > 1)
       return function.emitError("forward reads buffer ")
              << statistic.parameter
              << " and changes it, so that each micro-batch needs what the one before it "
-             << "left: expected one micro-batch a step, got " << K << " (" << batch.ranks << " dp x "
-             << batch.microBatches << ")";
+             << "left: expected one micro-batch a step, got " << K << " (" << ranks << " dp x " << microBatches << ")";
   return success();
 }
 
-LogicalResult BuildPrograms::build(func::FuncOp function, const BatchShape &batch) {
+LogicalResult OrderPipeline::build(func::FuncOp function, int64_t microBatches) {
   ModuleOp module = getOperation();
-  if (failed(checkSequential(function, batch)))
+  int64_t ranks = getOption(module, "dp", 1);
+  if (failed(checkSequential(function, ranks, microBatches)))
     return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
     return failure();
   std::string name = takeOption(module, "schedule", StringRef(schedule), "1f1b").str();
-  auto orders = orderStages(module, name, *graph, batch.microBatches);
+  auto orders = orderStages(module, name, *graph, microBatches);
   if (failed(orders))
     return failure();
-  for (auto [s, slots] : llvm::enumerate(*orders)) {
-    PositionWriter writer(module, *graph, batch, s);
-    if (failed(writer.write(slots)))
-      return failure();
-  }
+  for (auto [s, slots] : llvm::enumerate(*orders))
+    StageWriter(module, *graph, ranks, microBatches, s).write(slots);
   keepInputs(module, *graph);
   graph->function.erase();
   return success();
 }
 
-void BuildPrograms::runOnOperation() {
+void OrderPipeline::runOnOperation() {
   ModuleOp module = getOperation();
-  FailureOr<BatchShape> batch = readBatch(module);
-  if (failed(batch))
-    return signalPassFailure();
+  int64_t count = takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
   SmallVector<func::FuncOp> functions;
   for (StringRef name : {"micro_batch", "evaluate"})
     if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
@@ -153,13 +121,11 @@ void BuildPrograms::runOnOperation() {
     if (function->hasAttr(exec::kVariantAttr))
       functions.push_back(function);
   for (func::FuncOp function : functions)
-    if (failed(build(function, *batch)))
+    if (failed(build(function, count)))
       return signalPassFailure();
   if (functions.empty()) {
     module.emitError("has no function @micro_batch or @evaluate");
     return signalPassFailure();
   }
-  if (auto update = module.lookupSymbol<func::FuncOp>("update"))
-    update.erase();
   exec::keepOptions(module);
 }

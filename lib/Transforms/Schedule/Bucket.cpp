@@ -1,0 +1,84 @@
+//===- Bucket.cpp - the buffers of a bucket in a program ------------------===//
+
+#include "Bucket.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+Bucket::Bucket(dist::BucketOp op)
+    : op(op), ranks(op.getRanks()), zero(ranks == 1 ? 0 : op.getZero()), slice(op.getSlice()),
+      padded(op.getPadded()), elementBytes(graph::elementBytes(op.getType())), frozen(op.getFrozen()) {
+  for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
+    payload += range.getElements();
+}
+
+std::optional<int64_t> Bucket::useOf(int64_t block) const {
+  ArrayRef<int64_t> blocks = dist::BucketOp(op).getBlocks();
+  const auto *use = llvm::find(blocks, block);
+  if (use == blocks.end())
+    return std::nullopt;
+  return use - blocks.begin();
+}
+
+void PlacedBucket::place() {
+  stages.clear();
+  for (int64_t stage : useStages)
+    if (stage >= 0)
+      stages.push_back(stage);
+  if (stages.empty())
+    return;
+  owner = stages.front();
+  llvm::sort(stages);
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+}
+
+FlatSymbolRefAttr BucketBuffers::find(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
+                                      StringRef kind, bool persistent) {
+  int64_t payload = bucket.payload * graph::elementBytes(type);
+  return out.buffer(bucket.name() + "." + suffix,
+                    MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind,
+                    {1, persistent, whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks});
+}
+
+FlatSymbolRefAttr BucketBuffers::parameters(const Bucket &bucket, bool owned) {
+  return find(bucket, "param", dist::BucketOp(bucket.op).getType(), bucket.wholeParameters(),
+              owned ? "parameters" : "tied", /*persistent=*/true);
+}
+
+FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owned) {
+  if (bucket.wholeParameters())
+    return parameters(bucket, owned);
+  return find(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, "buffers");
+}
+
+FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
+  // It is f32, whatever the parameters are stored as.
+  return find(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), "optimizer",
+              /*persistent=*/true);
+}
+
+FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {
+  return find(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
+              use == 0 ? "gradients" : "tied");
+}
+
+RefAttr BucketBuffers::gradientSlice(const Bucket &bucket, int64_t use) {
+  bool part = bucket.wholeGradients() && bucket.ranks > 1;
+  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.gradientSliceBytes() : 0);
+}
+
+FlatSymbolRefAttr BucketBuffers::passingGradient(const Bucket &bucket, int64_t use, int64_t depth) {
+  return find(bucket, "whole." + Twine(use) + "." + Twine(depth), bucket.gradientType(), /*whole=*/true,
+              depth == 0 ? "buffers" : "reduction");
+}
+
+FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use) {
+  return find(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, "tied");
+}
+
+bool BucketBuffers::holds(const Bucket &bucket) { return out.declares(bucket.name() + ".param"); }
+
+bool BucketBuffers::accumulates(const Bucket &bucket, int64_t use) {
+  return out.declares(bucket.name() + ".grad." + Twine(use));
+}

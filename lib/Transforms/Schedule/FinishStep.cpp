@@ -1,0 +1,397 @@
+//===- FinishStep.cpp - from the last gradient to the new parameters ------===//
+//
+// As soon as a bucket's gradient is complete its norm is taken; without clipping
+// it is updated there and then, and the gradient's bytes are free. At the end the
+// gradients of parameters shared between stages go to their owner, all ranks
+// agree, what is left is updated, new parameters go where they are needed.
+// Messages of shared parameters are in the order of (bucket, use) on every stream,
+// so they cannot cross.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bucket.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Schedule/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+namespace dsopt {
+#define GEN_PASS_DEF_FINISHSTEP
+#include "dsopt/Transforms/Schedule/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+namespace {
+/// What the programs of a step share.
+struct StepBuckets {
+  std::vector<PlacedBucket> buckets;
+  llvm::DenseMap<Attribute, StringAttr> kernels; ///< of updates, by bucket
+  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool clip = false;        ///< nothing is updated before the agreement
+  /// Running statistics that several positions hold, with the one that folds them.
+  SmallVector<std::pair<int64_t, int64_t>> statistics;
+};
+
+/// Finishes one program.
+class StepFinisher {
+public:
+  StepFinisher(ProgramOp program, const StepBuckets &step)
+      : step(step), stage(program.getPosition()), out(program), buffers(out), schedule(getSchedule(program)) {}
+  void finish();
+
+private:
+  /// The buckets that are complete behind a run: the last to read their parameters or to add to their gradients.
+  llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> findCompletion();
+  /// After the last run that touches the bucket.
+  void completeBucket(const PlacedBucket &bucket);
+  /// Norms, and without clipping updates, of complete buckets whose reductions trailed.
+  void finishTrailing();
+  void finishBucket(const PlacedBucket &bucket);
+  void writeTiedGradients(const PlacedBucket &bucket);
+  void writeWholeGradient(const PlacedBucket &bucket);
+  void writeNorm(const PlacedBucket &bucket);
+  void writeUpdate(const PlacedBucket &bucket);
+  /// From the stage that has changed them to others that use them.
+  void writeNewParameters(const PlacedBucket &bucket, int64_t from);
+
+  const StepBuckets &step;
+  int64_t stage;
+  ProgramBuilder out;
+  BucketBuffers buffers;
+  ScheduleOp schedule;
+  SmallVector<const PlacedBucket *> trailing;
+  SmallVector<Attribute> norms;                        ///< records written so far
+  llvm::SmallPtrSet<const PlacedBucket *, 8> finished; ///< with norm, and without clipping updated
+};
+
+class FinishStep : public dsopt::impl::FinishStepBase<FinishStep> {
+public:
+  void runOnOperation() override;
+
+private:
+  FailureOr<StepBuckets> readBuckets(ArrayRef<ProgramOp> programs);
+  LogicalResult readKernels(StepBuckets &step);
+};
+} // namespace
+
+llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> StepFinisher::findCompletion() {
+  llvm::DenseMap<Attribute, const PlacedBucket *> holders; ///< by buffer
+  for (const PlacedBucket &bucket : step.buckets) {
+    if (bucket.frozen || !bucket.isAt(stage))
+      continue;
+    for (StringRef suffix : {".param", ".full"})
+      holders[FlatSymbolRefAttr::get(out.context, (bucket.name() + suffix).str())] = &bucket;
+    for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
+      if (accumulated && bucket.useStages[use] == stage)
+        holders[buffers.gradient(bucket, use)] = &bucket;
+  }
+  // A run's gradient may lie elsewhere until it is reduced or added: that comes behind the run.
+  llvm::DenseMap<Attribute, SmallVector<const PlacedBucket *>> lists; ///< by the buffers of runs
+  llvm::DenseMap<const PlacedBucket *, Operation *> last;
+  Operation *run = nullptr;
+  for (Operation &op : schedule.getBody().front()) {
+    auto touch = [&](Attribute buffer) {
+      if (const PlacedBucket *bucket = holders.lookup(buffer))
+        last[bucket] = run;
+    };
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      touch(reduce.getTarget().getBuffer());
+    else if (auto add = dyn_cast<AddOp>(op))
+      touch(add.getTarget().getBuffer());
+    else if (auto runOp = dyn_cast<RunOp>(op)) {
+      run = runOp;
+      auto [list, isNew] = lists.try_emplace(runOp.getBuffers());
+      if (isNew)
+        for (auto ref : runOp.getBuffers().getAsRange<RefAttr>())
+          if (const PlacedBucket *bucket = holders.lookup(ref.getBuffer()))
+            list->second.push_back(bucket);
+      for (const PlacedBucket *bucket : list->second)
+        last[bucket] = run;
+    }
+  }
+  llvm::DenseMap<Operation *, SmallVector<const PlacedBucket *>> complete;
+  for (const PlacedBucket &bucket : step.buckets)
+    if (Operation *run = last.lookup(&bucket))
+      complete[run].push_back(&bucket);
+  llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> ordered;
+  for (Operation &op : schedule.getBody().front())
+    if (auto buckets = complete.find(&op); buckets != complete.end())
+      ordered.insert({&op, buckets->second});
+  return ordered;
+}
+
+void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
+  for (int64_t use = 1, uses = bucket.useStages.size(); use < uses; ++use) {
+    if (!bucket.accumulated[use])
+      continue;
+    int64_t from = bucket.useStages[use];
+    std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
+    if (from != bucket.owner && from == stage)
+      out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
+                       "tied", Stream::Send);
+    if (bucket.owner != stage)
+      continue;
+    RefAttr source;
+    if (from == stage) {
+      source = buffers.gradientSlice(bucket, use);
+    } else {
+      source = out.ref(buffers.tiedGradient(bucket, use));
+      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, "tied", Stream::Recv);
+    }
+    out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
+                    Stream::Compute);
+  }
+}
+
+void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
+  if (bucket.wholeStates() && bucket.ranks > 1)
+    out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
+                       bucket.gradientSliceBytes(), "all_gather", out.nextOrder(), Stream::Comm);
+}
+
+void StepFinisher::writeNorm(const PlacedBucket &bucket) {
+  int64_t owned = llvm::count_if(step.buckets, [&](const PlacedBucket &other) {
+    return !other.frozen && other.owner == stage;
+  });
+  auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
+  RefAttr record = out.ref(out.buffer("norms", type, "buffers", {owned, false}), norms.size());
+  norms.push_back(record);
+  out.emit<NormOp>(buffers.gradientSlice(bucket, 0), bucket.name(), record, Stream::Compute);
+}
+
+void StepFinisher::completeBucket(const PlacedBucket &bucket) {
+  // What other stages add to or read is finished at the end, in one order.
+  if (bucket.owner != stage || bucket.stages.size() > 1)
+    return;
+  if (bucket.ranks == 1)
+    return finishBucket(bucket);
+  // Its reduction is in flight: the next blocks' runs need not wait for it.
+  if (!bucket.shared())
+    writeWholeGradient(bucket);
+  trailing.push_back(&bucket);
+}
+
+void StepFinisher::finishTrailing() {
+  for (const PlacedBucket *bucket : trailing)
+    finishBucket(*bucket);
+  trailing.clear();
+}
+
+void StepFinisher::finishBucket(const PlacedBucket &bucket) {
+  if (bucket.shared()) {
+    writeTiedGradients(bucket);
+    writeWholeGradient(bucket);
+  }
+  writeNorm(bucket);
+  finished.insert(&bucket);
+  if (step.clip)
+    return;
+  writeUpdate(bucket);
+  writeNewParameters(bucket, bucket.owner);
+}
+
+void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
+  // At stages 1 and 2 the parameters are whole and the optimizer's state is not;
+  // at stage 1 the gradient is whole as well.
+  bool sliced = !bucket.wholeStates();
+  SmallVector<Attribute> refs;
+  refs.push_back(out.ref(buffers.parameters(bucket), 0, 0,
+                         sliced && bucket.wholeParameters() ? bucket.sliceBytes() : 0));
+  refs.push_back(out.ref(buffers.gradient(bucket, 0), 0, 0,
+                         sliced && bucket.wholeGradients() ? bucket.gradientSliceBytes() : 0));
+  dist::BucketOp op = bucket.op;
+  if (auto states = op.getStates())
+    for (auto name : states->getAsRange<StringAttr>())
+      refs.push_back(out.ref(buffers.optimizerState(bucket, name.getValue())));
+  out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()).getValue(), bucket.name(),
+                     ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
+                     Stream::Compute);
+}
+
+void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
+  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 ? bucket.sliceBytes() : 0;
+  FlatSymbolRefAttr parameters = buffers.parameters(bucket, bucket.owner == stage);
+  RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
+  std::string tag = (bucket.name() + ".param").str();
+  auto gather = [&](StringRef traffic) {
+    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), Stream::Comm);
+  };
+  if (from == stage) {
+    for (int64_t other : bucket.stages)
+      if (other != stage)
+        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, "tied", Stream::Send);
+    if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
+      gather("all_gather");
+    return;
+  }
+  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, "tied", Stream::Recv);
+  if (bucket.ranks > 1 && bucket.wholeParameters())
+    gather("tied");
+}
+
+void StepFinisher::finish() {
+  AgreeOp agree;
+  FoldOp fold;
+  GatherOp statistics;
+  for (Operation &op : schedule.getBody().front())
+    if (isa<AgreeOp>(op))
+      agree = cast<AgreeOp>(op);
+    else if (isa<FoldOp>(op))
+      fold = cast<FoldOp>(op);
+  if (fold)
+    for (auto gather : schedule.getBody().front().getOps<GatherOp>())
+      if (gather.getTarget() == fold.getStatistics())
+        statistics = gather;
+  out.buffer("scalars", MemRefType::get({16 * step.scalarGroups}, Float32Type::get(out.context)), "buffers",
+             {1, true});
+  for (auto &[run, buckets] : findCompletion()) {
+    Operation *next = run->getNextNode();
+    while (isa<ReduceOp, AddOp>(next))
+      next = next->getNextNode();
+    out.insertBefore(next);
+    finishTrailing();
+    for (const PlacedBucket *bucket : buckets)
+      completeBucket(*bucket);
+  }
+  // Before what all agree on: contributions to statistics are gathered first.
+  out.insertBefore(statistics ? statistics.getOperation() : agree.getOperation());
+  finishTrailing();
+  SmallVector<const PlacedBucket *> rest, updates;
+  for (const PlacedBucket &bucket : step.buckets)
+    if (!bucket.frozen && bucket.isAt(stage)) {
+      if (!finished.contains(&bucket))
+        rest.push_back(&bucket);
+      if (step.clip || !finished.contains(&bucket))
+        updates.push_back(&bucket);
+    }
+  for (const PlacedBucket *bucket : rest)
+    writeTiedGradients(*bucket);
+  for (const PlacedBucket *bucket : rest)
+    if (bucket->owner == stage) {
+      writeWholeGradient(*bucket);
+      writeNorm(*bucket);
+    }
+  agree.setNormsAttr(ArrayAttr::get(out.context, norms));
+  out.insertAfter(&schedule.getBody().front().back());
+  for (auto [bucket, from] : step.statistics)
+    if (step.buckets[bucket].isAt(stage))
+      writeNewParameters(step.buckets[bucket], from);
+  for (const PlacedBucket *bucket : updates)
+    if (bucket->owner == stage)
+      writeUpdate(*bucket);
+  for (const PlacedBucket *bucket : updates)
+    writeNewParameters(*bucket, bucket->owner);
+  renumberCollectives(schedule);
+}
+
+/// Which kernel of @update changes each bucket, by what the kernels read.
+LogicalResult FinishStep::readKernels(StepBuckets &step) {
+  ModuleOp module = getOperation();
+  SymbolTable symbols(module);
+  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that it, or whose state it, reads
+  if (auto update = symbols.lookup<func::FuncOp>("update"))
+    update.walk([&](Operation *op) {
+      auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr);
+      for (Value operand : op->getOperands())
+        if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
+          auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
+          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel.getAttr();
+        }
+    });
+  for (PlacedBucket &bucket : step.buckets) {
+    if (bucket.frozen)
+      continue;
+    StringAttr &known = step.kernels[bucket.op.getSymNameAttr()];
+    for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
+      StringAttr kernel = kernels.lookup(range.getParameter());
+      if (!kernel)
+        return bucket.op.emitOpError("holds ")
+               << range.getParameter() << ", which no operation of @update with a kernel reads";
+      if (known && known != kernel)
+        return bucket.op.emitOpError("holds parameters that ")
+               << known << " and " << kernel << " update, expected one kernel";
+      known = kernel;
+    }
+  }
+  return success();
+}
+
+FailureOr<StepBuckets> FinishStep::readBuckets(ArrayRef<ProgramOp> programs) {
+  ModuleOp module = getOperation();
+  StepBuckets step;
+  step.clip = getOption(module, "clip", 0) != 0;
+  std::set<std::pair<double, double>> groups;
+  for (auto parameter : module.getOps<graph::ParameterOp>()) {
+    if (parameter.getFrozen())
+      continue;
+    auto factor = [&](StringRef name) {
+      auto scale = parameter->getAttrOfType<FloatAttr>(name);
+      return scale ? scale.getValueAsDouble() : 1.0;
+    };
+    groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
+  }
+  step.scalarGroups = std::max<int64_t>(groups.size(), 1);
+  llvm::DenseMap<Attribute, int64_t> holders; ///< of parameters, by buffer
+  for (auto op : module.getOps<dist::BucketOp>()) {
+    PlacedBucket bucket(op);
+    bucket.useStages.assign(op.getBlocks().size(), -1);
+    bucket.accumulated.assign(op.getBlocks().size(), false);
+    holders[FlatSymbolRefAttr::get(&getContext(), (bucket.name() + ".param").str())] = step.buckets.size();
+    step.buckets.push_back(std::move(bucket));
+  }
+  for (ProgramOp program : programs) {
+    ProgramBuilder out(program);
+    BucketBuffers buffers(out);
+    ArrayRef<int64_t> range = program.getBlocks();
+    for (PlacedBucket &bucket : step.buckets)
+      for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
+        if (range[0] <= block && block < range[1] && buffers.holds(bucket)) {
+          bucket.useStages[use] = program.getPosition();
+          bucket.accumulated[use] = buffers.accumulates(bucket, use);
+        }
+    for (auto fold : getSchedule(program).getBody().front().getOps<FoldOp>())
+      for (auto target : fold.getTargets().getAsRange<RefAttr>()) {
+        auto holder = holders.find(target.getBuffer());
+        if (holder == holders.end())
+          return fold.emitOpError("changes ") << target.getBuffer() << ", expected a bucket's parameters",
+                 failure();
+        step.statistics.push_back({holder->second, (int64_t)program.getPosition()});
+      }
+  }
+  for (PlacedBucket &bucket : step.buckets)
+    bucket.place();
+  llvm::erase_if(step.statistics, [&](auto entry) { return step.buckets[entry.first].stages.size() < 2; });
+  if (failed(readKernels(step)))
+    return failure();
+  return step;
+}
+
+void FinishStep::runOnOperation() {
+  ModuleOp module = getOperation();
+  SmallVector<int64_t> sizes = getVariants(module);
+  sizes.insert(sizes.begin(), 0);
+  for (int64_t size : sizes) {
+    SmallVector<ProgramOp> programs = getPrograms(module, /*evaluate=*/false, size);
+    if (programs.empty())
+      continue;
+    for (ProgramOp program : programs)
+      if (ScheduleOp schedule = getSchedule(program);
+          !schedule || !llvm::hasSingleElement(schedule.getBody().front().getOps<AgreeOp>())) {
+        program.emitOpError("has no schedule that ends in one agreement");
+        return signalPassFailure();
+      }
+    FailureOr<StepBuckets> step = readBuckets(programs);
+    if (failed(step))
+      return signalPassFailure();
+    for (ProgramOp program : programs)
+      StepFinisher(program, *step).finish();
+  }
+  if (auto update = module.lookupSymbol<func::FuncOp>("update"))
+    update.erase();
+  keepOptions(module);
+}

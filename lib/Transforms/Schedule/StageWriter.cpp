@@ -1,0 +1,244 @@
+//===- StageWriter.cpp - a micro-batch's function as one stage's schedule -===//
+
+#include "StageWriter.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+/// Transfers between ranks that cannot read each other's memory go through
+/// pieces of this many bytes.
+static constexpr int64_t kStagingBytes = 256 * 1024;
+/// Lists of buffers are kept for runs whose buffers come again after this many micro-batches.
+static constexpr int64_t kLongestPeriod = 64;
+
+StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks, int64_t microBatches,
+                         int64_t stage)
+    : graph(graph), ranks(ranks), microBatches(microBatches), stage(stage),
+      out(module, stage, graph.stageBlocks[stage], graph.evaluates, graph.variant), buckets(out),
+      values(graph.values.size()), runs(graph.runs.size()), gathersOf(graph.runs.size()),
+      usersOf(graph.gathers.size(), 0) {
+  for (auto [id, gather] : llvm::enumerate(graph.gathers))
+    for (int64_t run = gather.first; gather.stage == stage && run <= gather.last; ++run)
+      if (graph.runs[run].stage == stage) {
+        gathersOf[run].push_back(id);
+        ++usersOf[id];
+      }
+  for (SmallVector<int64_t> &gathers : gathersOf)
+    llvm::sort(gathers, [&](int64_t a, int64_t b) {
+      return std::make_pair(graph.gathers[a].bucket, a) < std::make_pair(graph.gathers[b].bucket, b);
+    });
+}
+
+void StageWriter::declareState() {
+  Builder builder(out.context);
+  if (!graph.evaluates)
+    out.buffer("seed", MemRefType::get({}, builder.getF32Type()), "buffers", {1, true});
+  int64_t largest = 0;
+  for (const PlacedBucket &bucket : graph.buckets) {
+    if (!bucket.isAt(stage))
+      continue;
+    largest = std::max(largest, bucket.sliceBytes());
+    buckets.parameters(bucket, isOwned(bucket));
+    // Evaluation stages through the same bytes.
+    if (!dist::BucketOp(bucket.op).getFrozen())
+      largest = std::max(largest, bucket.gradientSliceBytes());
+    for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
+      if (accumulated && bucket.useStages[use] == stage)
+        buckets.gradient(bucket, use);
+  }
+  if (ranks > 1)
+    out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * ranks}, builder.getI8Type()),
+               "buffers", {1, true});
+}
+
+int64_t StageWriter::slotsOf(int64_t id) const {
+  const ValueInfo &value = graph.values[id];
+  return value.seed ? 1 : value.loss ? microBatches : slots[id];
+}
+
+RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
+  const ValueInfo &value = graph.values[id];
+  if (value.statistic >= 0 && value.stage == stage)
+    return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
+  if (!values[id])
+    values[id] = out.buffer(value.name, value.type, value.seed ? "buffers" : "activations",
+                            {slotsOf(id), value.seed});
+  return out.ref(values[id], microBatch % slotsOf(id));
+}
+
+void StageWriter::writeTransfer(const Step &step) {
+  const ValueInfo &value = graph.values[step.id];
+  std::string tag = value.name + ":" + std::to_string(step.microBatch);
+  int64_t bytes = bytesOf(value.type);
+  RefAttr ref = valueRef(step.id, step.microBatch);
+  if (step.kind == Step::Send)
+    out.emit<SendOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Send);
+  else
+    out.emit<RecvOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Recv);
+}
+
+void StageWriter::writeGathers(const Step &step) {
+  for (int64_t id : gathersOf[step.id]) {
+    auto [gather, isNew] = open.try_emplace({id, step.microBatch});
+    if (!isNew)
+      continue;
+    const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
+    gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
+                                         out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
+                                         "all_gather", out.nextOrder(), Stream::Comm),
+                      usersOf[id]};
+  }
+}
+
+void StageWriter::writeReleases(const Step &step) {
+  for (int64_t id : gathersOf[step.id]) {
+    auto gather = open.find({id, step.microBatch});
+    if (--gather->second.users)
+      continue;
+    out.write<ReleaseOp>(gather->second.op.getEvent());
+    open.erase(gather);
+  }
+}
+
+StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
+  const RunInfo &run = graph.runs[id];
+  RunBuffers &buffers = runs[id];
+  if (buffers.period)
+    return buffers;
+  buffers.period = 1;
+  auto value = [&](int64_t id) {
+    buffers.refs.push_back({});
+    buffers.values.push_back(id);
+    bool unique = graph.values[id].statistic >= 0;
+    buffers.period = std::lcm(buffers.period, unique ? microBatches : slotsOf(id));
+  };
+  auto parameter = [&](const BucketArgument &argument) {
+    const PlacedBucket &bucket = graph.buckets[argument.bucket];
+    buffers.refs.push_back(
+        out.ref(buckets.wholeParameters(bucket, isOwned(bucket)), 0, argument.offset));
+  };
+  for (const RunOperand &operand : run.operands)
+    operand.value < 0 ? parameter(operand.parameter) : value(operand.value);
+  for (int64_t result : run.results)
+    value(result);
+  for (const BucketArgument &argument : run.parameters)
+    parameter(argument);
+  for (const BucketArgument &argument : run.gradients) {
+    const PlacedBucket &bucket = graph.buckets[argument.bucket];
+    buffers.refs.push_back(out.ref(ranks > 1 ? buckets.passingGradient(bucket, argument.use, 0)
+                                             : buckets.gradient(bucket, argument.use),
+                                   0, argument.offset));
+  }
+  func::FuncOp segment = run.segment;
+  for (StringAttr constant : run.constants)
+    buffers.refs.push_back(
+        out.ref(out.buffer(constant.getValue(), segment.getArgumentTypes()[buffers.refs.size()], "constants",
+                           {1, true, -1, constant.getValue()})));
+  if (run.temp)
+    buffers.temp = out.ref(out.buffer("temp." + Twine(run.temp),
+                                      MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
+  if (buffers.period <= kLongestPeriod)
+    buffers.lists.resize(buffers.period);
+  return buffers;
+}
+
+ArrayAttr StageWriter::buffersOf(const Step &step) {
+  RunBuffers &buffers = buffersOf(step.id);
+  ArrayAttr none;
+  ArrayAttr &kept =
+      buffers.lists.empty() ? none : buffers.lists[step.microBatch % buffers.period];
+  if (kept)
+    return kept;
+  SmallVector<Attribute> refs = buffers.refs;
+  const int64_t *value = buffers.values.begin();
+  for (Attribute &ref : refs)
+    if (!ref)
+      ref = valueRef(*value++, step.microBatch);
+  return kept = ArrayAttr::get(out.context, refs);
+}
+
+void StageWriter::writeReductions(const RunInfo &run, int64_t microBatch) {
+  for (auto [id, use] : run.completes) {
+    const PlacedBucket &bucket = graph.buckets[id];
+    if (ranks > 1)
+      out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
+                         bucket.slice, bucket.gradientType(), /*accumulate=*/microBatch > 0, out.nextOrder(),
+                         Stream::Comm);
+  }
+}
+
+void StageWriter::writeRun(const Step &step) {
+  const RunInfo &run = graph.runs[step.id];
+  ArrayAttr buffers = buffersOf(step);
+  writeGathers(step);
+  func::FuncOp segment = run.segment;
+  out.emit<RunOp>(segment.getSymName(), buffers, runs[step.id].temp, step.microBatch,
+                  /*accumulate=*/!run.gradients.empty() && ranks == 1 && step.microBatch > 0,
+                  Stream::Compute);
+  writeReleases(step);
+  writeReductions(run, step.microBatch);
+}
+
+RefAttr StageWriter::statistics() {
+  auto type = MemRefType::get({microBatches * graph.statisticBytes[stage]}, IntegerType::get(out.context, 8));
+  return out.ref(out.buffer("statistics", type, "activations"));
+}
+
+void StageWriter::writeReturn() {
+  int64_t bytes = graph.statisticBytes[stage];
+  RefAttr all;
+  if (bytes)
+    all = statistics();
+  if (bytes && ranks > 1) {
+    auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
+    all = out.ref(out.buffer("statistics.all", type, "activations"));
+    out.emit<GatherOp>(statistics(), all, microBatches * bytes, "all_gather", out.nextOrder(), Stream::Comm);
+  }
+  SmallVector<Attribute> losses;
+  for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)
+    losses.push_back(valueRef(graph.loss, m));
+  out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), out.nextOrder(),
+                    Stream::Comm);
+  if (!bytes)
+    return;
+  SmallVector<Attribute> targets;
+  SmallVector<int64_t> places, elements;
+  SmallVector<double> momenta;
+  for (const StatisticInfo &statistic : graph.statistics) {
+    if (graph.values[statistic.value].stage != stage)
+      continue;
+    const PlacedBucket &bucket = graph.buckets[statistic.target.bucket];
+    targets.push_back(
+        out.ref(buckets.parameters(bucket, isOwned(bucket)), 0, statistic.target.offset));
+    places.push_back(graph.values[statistic.value].statistic);
+    elements.push_back(statistic.elements);
+    momenta.push_back(statistic.momentum);
+  }
+  out.emit<FoldOp>(all, ArrayAttr::get(out.context, targets), places, elements,
+                   Builder(out.context).getF64ArrayAttr(momenta), bytes, Stream::Compute);
+}
+
+void StageWriter::write(ArrayRef<PipelineSlot> order) {
+  SmallVector<Step> steps = listSteps(graph, stage, order);
+  slots = countSlots(graph, steps);
+  declareState();
+  for (const Step &step : steps) {
+    switch (step.kind) {
+    case Step::Input:
+      out.emit<InputOp>(graph.values[step.id].input, valueRef(step.id, step.microBatch), step.microBatch,
+                        Stream::Compute, graph.values[step.id].context);
+      break;
+    case Step::Send:
+    case Step::Recv:
+      writeTransfer(step);
+      break;
+    case Step::Run:
+      writeRun(step);
+      break;
+    }
+  }
+  writeReturn();
+}
