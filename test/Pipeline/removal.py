@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 dsopt, opt, model, data = sys.argv[1:]
-TO_EXEC = ["-blocks-to-segments", "-build-programs"]
+TO_EXEC = ["-blocks-to-segments", "-order-pipeline", "-share-gathers", "-place-reductions", "-finish-step"]
 
 
 def programs(lines, *passes):

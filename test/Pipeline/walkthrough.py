@@ -62,6 +62,7 @@ node = next(n for n in proto.graph.node if PARAMETER in n.input)
 graph = emit("graph")
 trained, names = up_to(graph, "verify-graph")
 blocks, _ = up_to(graph, "form-blocks")
+ordered, _ = up_to(graph, "order-pipeline")
 dist, exec_ = emit("dist"), emit("exec")
 escaped = re.escape(PARAMETER)
 print(f"""# The way of one parameter
@@ -115,7 +116,14 @@ print(show(function(dist, "micro_batch"), r"func\.func", rf"dist\.gather @{BUCKE
 print("""## Exec: when it runs
 
 Stages 5 and 6 write a program for each pipeline position: buffers at places of the arena, and actions on streams.
-A run of a block's phase is given addresses; a gather fills `full` from every rank's `param`, a reduction leaves
+`order-pipeline` runs the function once for each micro-batch, in the order of the schedule. Here is how the block's
+weight gradient leaves it on two micro-batches; each gather still serves one.
+""")
+ordered = re.search(r"^  exec\.program @position1 .*?^  }$", ordered, re.S | re.M)[0].splitlines()
+print(show(ordered, rf"exec\.gather <@{BUCKET}\.", r"exec\.run @block1\.", rf"exec\.reduce <@{BUCKET}\."))
+print("""`share-gathers` lets a gather serve a window of micro-batches, `place-reductions` adds gradients in the order that
+every layout has, `finish-step` takes norms and updates, `prefetch-gathers` starts gathers earlier and
+`insert-waits` writes what each action has to wait for. A run of a block's phase is given addresses; a gather fills `full` from every rank's `param`, a reduction leaves
 this rank's slice of the sum in `grad.0`, and after its norm and the agreement of all ranks the update changes
 the slice of the parameter with those of the optimizer's state.
 """)

@@ -25,8 +25,8 @@ private:
 } // namespace
 
 /// What follows up to the plan.
-static constexpr StringLiteral kToPlan =
-    "order-pipeline,share-gathers,place-reductions,finish-step,prefetch-gathers,throttle-reductions,insert-waits,plan-memory";
+static constexpr StringLiteral kToPlan = "order-pipeline,share-gathers,place-reductions,finish-step,prefetch-"
+                                         "gathers,throttle-reductions,insert-waits,plan-memory";
 
 static void setWindow(ModuleOp module, int64_t window) {
   setOption(module, "gather_window", Builder(module.getContext()).getI64IntegerAttr(window));

@@ -31,8 +31,8 @@ namespace {
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
   llvm::DenseMap<Attribute, StringAttr> kernels; ///< of updates, by bucket
-  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
-  bool clip = false;        ///< nothing is updated before the agreement
+  int64_t scalarGroups = 1;                      ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool clip = false;                             ///< nothing is updated before the agreement
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -41,11 +41,13 @@ struct StepBuckets {
 class StepFinisher {
 public:
   StepFinisher(ProgramOp program, const StepBuckets &step)
-      : step(step), stage(program.getPosition()), out(program), buffers(out), schedule(getSchedule(program)) {}
+      : step(step), stage(program.getPosition()), out(program), buffers(out), schedule(getSchedule(program)) {
+  }
   void finish();
 
 private:
-  /// The buckets that are complete behind a run: the last to read their parameters or to add to their gradients.
+  /// The buckets that are complete behind a run: the last to read their parameters or to add to their
+  /// gradients.
   llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> findCompletion();
   /// After the last run that touches the bucket.
   void completeBucket(const PlacedBucket &bucket);
@@ -155,9 +157,8 @@ void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
 }
 
 void StepFinisher::writeNorm(const PlacedBucket &bucket) {
-  int64_t owned = llvm::count_if(step.buckets, [&](const PlacedBucket &other) {
-    return !other.frozen && other.owner == stage;
-  });
+  int64_t owned = llvm::count_if(
+      step.buckets, [&](const PlacedBucket &other) { return !other.frozen && other.owner == stage; });
   auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
   RefAttr record = out.ref(out.buffer("norms", type, "buffers", {owned, false}), norms.size());
   norms.push_back(record);

@@ -87,7 +87,8 @@ static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64
       return function.emitError("forward reads buffer ")
              << statistic.parameter
              << " and changes it, so that each micro-batch needs what the one before it "
-             << "left: expected one micro-batch a step, got " << K << " (" << ranks << " dp x " << microBatches << ")";
+             << "left: expected one micro-batch a step, got " << K << " (" << ranks << " dp x "
+             << microBatches << ")";
   return success();
 }
 

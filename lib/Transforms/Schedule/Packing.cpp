@@ -137,9 +137,8 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   order = bestOrder;
   latest = best;
   for (int64_t round = 0, rounds = kEffort / std::max<int64_t>(order.size(), 1); round < rounds; ++round) {
-    std::stable_partition(order.begin(), order.end(), [&](int64_t id) {
-      return latest.offsets[id] + lives[id].bytes == latest.arena;
-    });
+    std::stable_partition(order.begin(), order.end(),
+                          [&](int64_t id) { return latest.offsets[id] + lives[id].bytes == latest.arena; });
     attempt();
   }
   for (auto [id, life] : llvm::enumerate(lives))

@@ -33,10 +33,7 @@ FailureOr<ReductionShape> dsopt::readReductionShape(ModuleOp module) {
   shape.microBatches = getOption(module, "micro_batches", 1);
   shape.shards = getOption(module, "reduction_shards", shape.ranks);
   StringRef byStage = getOption(module, "zero", 0) < 2 ? "local" : "sharded";
-  StringRef accumulate = getOption(module, "accumulate", byStage);
-  if (accumulate != "local" && accumulate != "sharded")
-    return module.emitError("accumulate is \"") << accumulate << "\", expected local or sharded", failure();
-  shape.local = accumulate == "local";
+  shape.local = getOption(module, "accumulate", byStage) == "local";
   int64_t K = shape.ranks * shape.microBatches;
   if (shape.shards < 1 || K % shape.shards)
     return module.emitError("reduction-shards is ")
@@ -137,7 +134,8 @@ LogicalResult ReductionPlacer::redirect(RunOp run, const Arguments &arguments) {
              << gradient->open << " is reduced";
     gradient->open = p;
     auto ref = cast<RefAttr>(refs[i]);
-    refs[i] = out.ref(wholeGradient(*gradient, gradient->levels.size(), shape.indexOf(p)), 0, ref.getOffset());
+    refs[i] =
+        out.ref(wholeGradient(*gradient, gradient->levels.size(), shape.indexOf(p)), 0, ref.getOffset());
   }
   run.setBuffersAttr(ArrayAttr::get(out.context, refs));
   run.setAccumulate(shape.local && shape.indexOf(p) > 0);
@@ -179,7 +177,8 @@ void ReductionPlacer::finish(Gradient &gradient, int64_t p) {
 }
 
 LogicalResult ReductionPlacer::place() {
-  // With one rank nothing says when a micro-batch's gradient is complete: behind the last run that adds to it.
+  // With one rank nothing says when a micro-batch's gradient is complete: behind the last run that adds to
+  // it.
   llvm::DenseMap<std::pair<Gradient *, int64_t>, Operation *> last; ///< by micro-batch
   // Those of several ranks have a reduction for each micro-batch, which says so by its source.
   llvm::DenseMap<Attribute, Gradient *> passing;
@@ -207,8 +206,8 @@ LogicalResult ReductionPlacer::place() {
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       Gradient *gradient = passing.lookup(reduce.getWhole().getBuffer());
       if (!gradient || gradient->open < 0)
-        return reduce.emitOpError("of ") << reduce.getWhole().getBuffer()
-                                         << ", to which no run before it adds";
+        return reduce.emitOpError("of ")
+               << reduce.getWhole().getBuffer() << ", to which no run before it adds";
       out.insertBefore(reduce);
       finish(*gradient, gradient->open);
       reduce.erase();
@@ -246,8 +245,7 @@ void PlaceReductions::runOnOperation() {
     if (Bucket *bucket = holders.lookup(state.getParameterAttr()))
       states[state.getSymNameAttr()] = bucket;
   for (ProgramOp program : llvm::to_vector(module.getOps<ProgramOp>()))
-    if (getSchedule(program) &&
-        failed(ReductionPlacer(program, *shape, states, symbols).place()))
+    if (getSchedule(program) && failed(ReductionPlacer(program, *shape, states, symbols).place()))
       return signalPassFailure();
   keepOptions(module);
 }

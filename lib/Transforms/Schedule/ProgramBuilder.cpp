@@ -20,9 +20,7 @@ ProgramBuilder::ProgramBuilder(ProgramOp program)
       collectives = std::max(collectives, *order + 1);
 }
 
-bool ProgramBuilder::declares(const Twine &name) {
-  return declared.contains(StringAttr::get(context, name));
-}
+bool ProgramBuilder::declares(const Twine &name) { return declared.contains(StringAttr::get(context, name)); }
 
 ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks,
                                bool evaluates, IntegerAttr variant)

@@ -64,8 +64,8 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
   if (value.statistic >= 0 && value.stage == stage)
     return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
   if (!values[id])
-    values[id] = out.buffer(value.name, value.type, value.seed ? "buffers" : "activations",
-                            {slotsOf(id), value.seed});
+    values[id] =
+        out.buffer(value.name, value.type, value.seed ? "buffers" : "activations", {slotsOf(id), value.seed});
   return out.ref(values[id], microBatch % slotsOf(id));
 }
 
@@ -117,8 +117,7 @@ StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
   };
   auto parameter = [&](const BucketArgument &argument) {
     const PlacedBucket &bucket = graph.buckets[argument.bucket];
-    buffers.refs.push_back(
-        out.ref(buckets.wholeParameters(bucket, isOwned(bucket)), 0, argument.offset));
+    buffers.refs.push_back(out.ref(buckets.wholeParameters(bucket, isOwned(bucket)), 0, argument.offset));
   };
   for (const RunOperand &operand : run.operands)
     operand.value < 0 ? parameter(operand.parameter) : value(operand.value);
@@ -138,8 +137,8 @@ StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
         out.ref(out.buffer(constant.getValue(), segment.getArgumentTypes()[buffers.refs.size()], "constants",
                            {1, true, -1, constant.getValue()})));
   if (run.temp)
-    buffers.temp = out.ref(out.buffer("temp." + Twine(run.temp),
-                                      MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
+    buffers.temp = out.ref(out.buffer(
+        "temp." + Twine(run.temp), MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
   if (buffers.period <= kLongestPeriod)
     buffers.lists.resize(buffers.period);
   return buffers;
@@ -148,8 +147,7 @@ StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
 ArrayAttr StageWriter::buffersOf(const Step &step) {
   RunBuffers &buffers = buffersOf(step.id);
   ArrayAttr none;
-  ArrayAttr &kept =
-      buffers.lists.empty() ? none : buffers.lists[step.microBatch % buffers.period];
+  ArrayAttr &kept = buffers.lists.empty() ? none : buffers.lists[step.microBatch % buffers.period];
   if (kept)
     return kept;
   SmallVector<Attribute> refs = buffers.refs;
@@ -211,8 +209,7 @@ void StageWriter::writeReturn() {
     if (graph.values[statistic.value].stage != stage)
       continue;
     const PlacedBucket &bucket = graph.buckets[statistic.target.bucket];
-    targets.push_back(
-        out.ref(buckets.parameters(bucket, isOwned(bucket)), 0, statistic.target.offset));
+    targets.push_back(out.ref(buckets.parameters(bucket, isOwned(bucket)), 0, statistic.target.offset));
     places.push_back(graph.values[statistic.value].statistic);
     elements.push_back(statistic.elements);
     momenta.push_back(statistic.momentum);

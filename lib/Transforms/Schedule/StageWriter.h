@@ -47,9 +47,9 @@ private:
   /// The buffers of values, and what does not change from one micro-batch to the next of runs' buffers.
   std::vector<mlir::FlatSymbolRefAttr> values;
   struct RunBuffers {
-    llvm::SmallVector<mlir::Attribute> refs; ///< null: a value's
-    llvm::SmallVector<int64_t> values;       ///< that are missing in `refs`, in order
-    int64_t period = 0;                      ///< after which the same buffers come again; 0: not made yet
+    llvm::SmallVector<mlir::Attribute> refs;  ///< null: a value's
+    llvm::SmallVector<int64_t> values;        ///< that are missing in `refs`, in order
+    int64_t period = 0;                       ///< after which the same buffers come again; 0: not made yet
     llvm::SmallVector<mlir::ArrayAttr> lists; ///< by micro-batch modulo `period`
     exec::RefAttr temp;
   };

@@ -101,7 +101,7 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 2 : i64}} {
   }
 })mlir";
 
-/// What build-programs says of the module under a schedule.
+/// What order-pipeline says of the module under a schedule.
 static std::string build(const std::string &schedule) {
   DialectRegistry registry;
   registerAllDialects(registry);
@@ -110,7 +110,7 @@ static std::string build(const std::string &schedule) {
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { text += diagnostic.str(); });
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kModule, &context);
   bool ran =
-      module && succeeded(runPipeline(*module, "builtin.module(build-programs{schedule=" + schedule + "})"));
+      module && succeeded(runPipeline(*module, "builtin.module(order-pipeline{schedule=" + schedule + "})"));
   EXPECT_NE(ran, !text.empty());
   return text;
 }

@@ -1,11 +1,11 @@
-// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE3
-// RUN: sed -e 's/ZERO/2/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE2
-// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE1
-// RUN: sed -e 's/ZERO/0/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE0
-// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs=gather-window=2 -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=WINDOW
-// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
-// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
-// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE3
+// RUN: sed -e 's/ZERO/2/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE2
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE1
+// RUN: sed -e 's/ZERO/0/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE0
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers=gather-window=2 -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=WINDOW
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
+// RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 
 // Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices is gathered: lines
 // with !SLICED are for that, those with !WHOLE for the other stages.

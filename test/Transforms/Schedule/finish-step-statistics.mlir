@@ -1,6 +1,6 @@
-// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s
-// RUN: sed -e 's/RANKS/1/g;s/PADDED/64/g' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=ONE
-// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s
+// RUN: sed -e 's/RANKS/1/g;s/PADDED/64/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=ONE
+// RUN: sed -e 's/RANKS/2/g;s/PADDED/128/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 
 // What micro-batches contribute to running statistics lies side by side to the step's end; after the
 // agreement all ranks' contributions are folded. @var lies behind @mean: 12 bytes of 20.

@@ -1,9 +1,9 @@
 // RUN: split-file %s %t
-// RUN: dsopt-opt %t/s2m4.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir
-// RUN: dsopt-opt %t/s4m8.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m8.mlir
-// RUN: dsopt-opt %t/s4m3.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m3.mlir
-// RUN: dsopt-opt %t/s3m10.mlir -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s3m10.mlir
-// RUN: dsopt-opt %t/s2m4.mlir -build-programs=schedule=gpipe -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir --check-prefix=GPIPE
+// RUN: dsopt-opt %t/s2m4.mlir -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir
+// RUN: dsopt-opt %t/s4m8.mlir -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m8.mlir
+// RUN: dsopt-opt %t/s4m3.mlir -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s4m3.mlir
+// RUN: dsopt-opt %t/s3m10.mlir -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s3m10.mlir
+// RUN: dsopt-opt %t/s2m4.mlir -order-pipeline=schedule=gpipe -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %t/s2m4.mlir --check-prefix=GPIPE
 
 // 1F1B starts min(S - s, M) micro-batches on stage s of S before the first backward.
 // GPipe starts all M; backward ascends too.

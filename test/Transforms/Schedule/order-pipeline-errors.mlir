@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -build-programs -split-input-file -verify-diagnostics
+// RUN: dsopt-opt %s -order-pipeline -split-input-file -verify-diagnostics
 
 graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
 graph.state @w.grad.0 : tensor<4xbf16> "grad" of @w block 0
@@ -172,39 +172,4 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
     dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
     return %loss : tensor<f32>
   }
-}
-
-// -----
-
-graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
-// expected-error @below {{holds @w, which no operation of @update with a kernel reads}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 ranks 1 zero 0
-func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
-  %loss = graph.run @block0.F(%x) : (tensor<64xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-
-// -----
-
-graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
-// expected-error @below {{holds parameters that "update.a" and "update.b" update, expected one kernel}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 ranks 1 zero 0
-func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
-  %loss = graph.run @block0.F(%x) : (tensor<64xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-func.func @update(%s: tensor<16xf32>) {
-  %w = graph.read @w : tensor<64xf32>
-  %0 = graph.sgd %w, %w, %s {graph.kernel = @update.a} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
-  graph.write @w, %0 : tensor<64xf32>
-  %v = graph.read @v : tensor<64xf32>
-  %1 = graph.sgd %v, %v, %s {graph.kernel = @update.b} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
-  graph.write @v, %1 : tensor<64xf32>
-  return
 }

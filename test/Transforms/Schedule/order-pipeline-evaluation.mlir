@@ -1,5 +1,5 @@
-// RUN: dsopt-opt %s -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s
-// RUN: dsopt-opt %s -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory | sed -e "/exec.evaluates/,$ s/loss at 640/loss at 0/" | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MOVED
+// RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s
+// RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory | sed -e "/exec.evaluates/,$ s/loss at 640/loss at 320/;/exec.evaluates/,$ s/input.x at 384/input.x at 640/" | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MOVED
 
 // Training and evaluation are programs of their own in one arena; what is persistent lies at one place
 // in both. Evaluation runs all micro-batches forward, gathers nothing that is whole, updates nothing.

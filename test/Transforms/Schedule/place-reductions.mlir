@@ -1,8 +1,8 @@
-// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/5/;s/SHARDS/5/;s/ORDER/local/' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=ODD
-// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/6/;s/SHARDS/3/;s/ORDER/local/' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=LOCAL
-// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/6/;s/SHARDS/3/;s/ORDER/sharded/' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=SHARDED
-// RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/4/;s/SHARDS/8/;s/ORDER/sharded/' %s | dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=RANKS
-// RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/3/;s/SHARDS/6/;s/ORDER/local/' %s | not dsopt-opt -build-programs -prefetch-gathers -throttle-reductions -insert-waits 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/5/;s/SHARDS/5/;s/ORDER/local/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=ODD
+// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/6/;s/SHARDS/3/;s/ORDER/local/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=LOCAL
+// RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/6/;s/SHARDS/3/;s/ORDER/sharded/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=SHARDED
+// RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/4/;s/SHARDS/8/;s/ORDER/sharded/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=RANKS
+// RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/3/;s/SHARDS/6/;s/ORDER/local/' %s | not dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits 2>&1 | FileCheck %s --check-prefix=ERROR
 
 // One block, one accumulator. Shards are added along the binary tree whose odd
 // nodes are carried up; the sum is the state itself where one rank has it all.
