@@ -5,6 +5,7 @@
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,16 +101,18 @@ std::string pipelineText(llvm::ArrayRef<std::string> passes) {
   return "builtin.module(" + llvm::join(passes, ",") + ")";
 }
 
-LogicalResult runPipeline(ModuleOp module, llvm::StringRef text) {
+LogicalResult runPipeline(ModuleOp module, llvm::StringRef text, bool verifyEach) {
   PassManager manager(module.getContext());
-  manager.enableVerifier(true);
+  manager.enableVerifier(verifyEach);
   std::string message;
   llvm::raw_string_ostream stream(message);
   FailureOr<OpPassManager> parsed = parsePassPipeline(text, stream);
   if (failed(parsed))
     return module.emitError("cannot use the pass pipeline: ") << message;
   static_cast<OpPassManager &>(manager) = std::move(*parsed);
-  return manager.run(module);
+  if (failed(manager.run(module)))
+    return failure();
+  return verifyEach ? success() : verify(module);
 }
 
 } // namespace dsopt

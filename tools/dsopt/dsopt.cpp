@@ -363,12 +363,12 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
                          "': give -dim one value");
     auto merge = llvm::find(passes, kFirstJointPass);
     std::string alone = pipelineText(llvm::ArrayRef(&*passes.begin(), merge - passes.begin()));
-    if (failed(runPipeline(*module, alone)))
+    if (failed(runPipeline(*module, alone, options.has("insert-pass"))))
       messages.fail("compilation failed");
     addVariants(*module, dimension, path, options, alone, messages);
     passes.erase(passes.begin(), merge);
   }
-  if (failed(runPipeline(*module, pipelineText(passes))))
+  if (failed(runPipeline(*module, pipelineText(passes), options.has("insert-pass"))))
     messages.fail("compilation failed");
   if (goal == Stage::LLVM) {
     Product product{*module, protobuf, path, launcher};

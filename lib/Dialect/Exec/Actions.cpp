@@ -46,8 +46,11 @@ bool dsopt::exec::usesBuffer(RunOp run, FlatSymbolRefAttr buffer) {
 void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
   int64_t next = 0;
   for (Operation &op : schedule.getBody().front())
-    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AgreeOp>(
-        [&](auto collective) { collective.setOrder(next++); });
+    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AgreeOp>([&](auto collective) {
+      if ((int64_t)collective.getOrder() != next)
+        collective.setOrder(next);
+      ++next;
+    });
 }
 
 std::string dsopt::exec::describe(PartAttr part) {

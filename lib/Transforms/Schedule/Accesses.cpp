@@ -64,6 +64,21 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes,
                       /*exact=*/spread == 0});
 }
 
+FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *action) {
+  ArrayRef<Access> *known = nullptr;
+  if (auto run = dyn_cast<RunOp>(action)) {
+    known = &runs[{run.getSegmentAttr(), run.getBuffers(), run.getTempAttr(), run.getAccumulate()}];
+    if (!known->empty())
+      return *known;
+  }
+  SmallVector<Access, 0> &list = lists.emplace_back();
+  if (failed(collect(action, list)))
+    return failure();
+  if (known)
+    *known = list;
+  return ArrayRef<Access>(list);
+}
+
 LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access> &accesses) {
   auto refs = [](ArrayAttr array) { return array.getAsRange<RefAttr>(); };
   auto scalars = [&](bool reads, bool writes) {

@@ -12,6 +12,8 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 
+#include <deque>
+
 namespace dsopt {
 
 /// Bytes [begin, end) of a buffer's slot that an action touches on some rank.
@@ -30,9 +32,9 @@ public:
 
   /// Data-parallel ranks.
   int64_t ranks() const { return dp; }
-  /// Appends the accesses of an action. Fails with a message where it names a
+  /// The accesses of an action, for as long as the analysis lives. Fails with a message where it names a
   /// segment or bucket that is not there or has other arguments.
-  llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
+  mlir::FailureOr<llvm::ArrayRef<Access>> of(mlir::Operation *action);
   /// The bucket of that name, null if there is none.
   dist::BucketOp bucket(mlir::StringAttr name);
   /// A program's buffer of that name, null if there is none.
@@ -55,6 +57,7 @@ private:
     int64_t temp = 0;
   };
   const Segment *lookup(mlir::StringAttr name);
+  llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
            llvm::SmallVectorImpl<Access> &accesses);
 
@@ -62,6 +65,9 @@ private:
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
+  /// Lists that were asked for. Runs of a segment on the same buffers have one.
+  std::deque<llvm::SmallVector<Access, 0>> lists;
+  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>> runs;
 };
 
 } // namespace dsopt

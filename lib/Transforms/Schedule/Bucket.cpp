@@ -33,7 +33,7 @@ void PlacedBucket::place() {
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
 }
 
-FlatSymbolRefAttr BucketBuffers::find(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
+FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
                                       StringRef kind, bool persistent) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
   return out.buffer(bucket.name() + "." + suffix,
@@ -42,25 +42,34 @@ FlatSymbolRefAttr BucketBuffers::find(const Bucket &bucket, const Twine &suffix,
 }
 
 FlatSymbolRefAttr BucketBuffers::parameters(const Bucket &bucket, bool owned) {
-  return find(bucket, "param", dist::BucketOp(bucket.op).getType(), bucket.wholeParameters(),
-              owned ? "parameters" : "tied", /*persistent=*/true);
+  FlatSymbolRefAttr &buffer = known(bucket, Parameters);
+  if (!buffer)
+    buffer = declare(bucket, "param", dist::BucketOp(bucket.op).getType(), bucket.wholeParameters(),
+                     owned ? "parameters" : "tied", /*persistent=*/true);
+  return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owned) {
   if (bucket.wholeParameters())
     return parameters(bucket, owned);
-  return find(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, "buffers");
+  FlatSymbolRefAttr &buffer = known(bucket, WholeParameters);
+  if (!buffer)
+    buffer = declare(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, "buffers");
+  return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
   // It is f32, whatever the parameters are stored as.
-  return find(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), "optimizer",
-              /*persistent=*/true);
+  return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), "optimizer",
+                 /*persistent=*/true);
 }
 
 FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {
-  return find(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
-              use == 0 ? "gradients" : "tied");
+  FlatSymbolRefAttr &buffer = known(bucket, Gradient, use);
+  if (!buffer)
+    buffer = declare(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
+                     use == 0 ? "gradients" : "tied");
+  return buffer;
 }
 
 RefAttr BucketBuffers::gradientSlice(const Bucket &bucket, int64_t use) {
@@ -69,12 +78,15 @@ RefAttr BucketBuffers::gradientSlice(const Bucket &bucket, int64_t use) {
 }
 
 FlatSymbolRefAttr BucketBuffers::passingGradient(const Bucket &bucket, int64_t use, int64_t depth) {
-  return find(bucket, "whole." + Twine(use) + "." + Twine(depth), bucket.gradientType(), /*whole=*/true,
-              depth == 0 ? "buffers" : "reduction");
+  FlatSymbolRefAttr &buffer = known(bucket, PassingGradient, use, depth);
+  if (!buffer)
+    buffer = declare(bucket, "whole." + Twine(use) + "." + Twine(depth), bucket.gradientType(),
+                     /*whole=*/true, depth == 0 ? "buffers" : "reduction");
+  return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use) {
-  return find(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, "tied");
+  return declare(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, "tied");
 }
 
 bool BucketBuffers::holds(const Bucket &bucket) { return out.declares(bucket.name() + ".param"); }

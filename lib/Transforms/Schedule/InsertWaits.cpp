@@ -61,15 +61,15 @@ public:
 } // namespace
 
 LogicalResult WaitInserter::order(Operation *action) {
-  SmallVector<Access> accesses;
-  if (failed(analysis.collect(action, accesses)))
+  FailureOr<ArrayRef<Access>> accesses = analysis.of(action);
+  if (failed(accesses))
     return failure();
   Stream stream = getStream(action);
   // The last conflicting action of each stream; what its completion implies
   // needs no wait of its own.
   std::array<int64_t, kStreams> needed;
   needed.fill(-1);
-  for (const Access &access : accesses)
+  for (const Access &access : *accesses)
     hazards.conflicts(access, [&](int64_t entry, bool) {
       int64_t &last = needed[timeline.entries()[entry].stream];
       last = std::max(last, entry);
@@ -88,7 +88,7 @@ LogicalResult WaitInserter::order(Operation *action) {
   }
   int64_t index = timeline.entries().size();
   timeline.append(action);
-  for (const Access &access : accesses)
+  for (const Access &access : *accesses)
     hazards.record(access, index, (int)stream);
   return success();
 }

@@ -2,6 +2,8 @@
 
 #include "Lifetimes.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -56,10 +58,10 @@ SmallVector<std::pair<int64_t, int64_t>> IntervalSet::within(int64_t begin, int6
 }
 
 namespace {
-/// The accesses of one slot by one entry.
+/// An access of a slot.
 struct Touch {
   int64_t entry;
-  SmallVector<Access, 1> accesses;
+  const Access *access;
 };
 } // namespace
 
@@ -69,29 +71,33 @@ static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, cons
                            std::vector<Episode> &episodes) {
   IntervalSet stored, live;
   for (const Touch &touch : touches)
-    for (const Access &access : touch.accesses)
-      if (access.writes && !access.reads)
-        stored.add(access.begin, access.end);
-  for (size_t i = touches.size(); i-- > 0;) {
-    const Timeline::Entry &entry = timeline.entries()[touches[i].entry];
+    if (touch.access->writes && !touch.access->reads)
+      stored.add(touch.access->begin, touch.access->end);
+  for (size_t end = touches.size(), first; end > 0; end = first) {
+    // The accesses of one entry.
+    first = end - 1;
+    while (first > 0 && touches[first - 1].entry == touches[end - 1].entry)
+      --first;
+    ArrayRef<Touch> own = ArrayRef<Touch>(touches).slice(first, end - first);
+    const Timeline::Entry &entry = timeline.entries()[own.front().entry];
     if (live.empty()) {
       Episode episode;
-      episode.first = episode.last = touches[i].entry;
+      episode.first = episode.last = own.front().entry;
       episode.slot = slot;
       episode.start = entry.start;
       episodes.push_back(episode);
     }
     Episode &episode = episodes.back();
-    episode.first = touches[i].entry;
+    episode.first = own.front().entry;
     episode.start.meet(entry.start);
     // Only the entry's own end: what it waited for may be any other buffer's.
     episode.end[entry.stream] = std::max(episode.end[entry.stream], entry.sequence);
-    for (const Access &access : touches[i].accesses)
-      if (access.writes && !access.reads && access.exact)
-        live.subtract(access.begin, access.end);
-    for (const Access &access : touches[i].accesses)
-      if (access.reads)
-        for (auto [begin, end] : stored.within(access.begin, access.end))
+    for (const Touch &touch : own)
+      if (touch.access->writes && !touch.access->reads && touch.access->exact)
+        live.subtract(touch.access->begin, touch.access->end);
+    for (const Touch &touch : own)
+      if (touch.access->reads)
+        for (auto [begin, end] : stored.within(touch.access->begin, touch.access->end))
           live.add(begin, end);
   }
 }
@@ -104,17 +110,19 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
   if (failed(verifyNoRelease(schedule)))
     return failure();
   life.timeline = Timeline(schedule);
+  llvm::DenseSet<StringAttr> persistent;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    if (buffer.getPersistent())
+      persistent.insert(buffer.getSymNameAttr());
   llvm::DenseMap<std::pair<StringAttr, int64_t>, std::vector<Touch>> touches;
   for (auto [index, entry] : llvm::enumerate(life.timeline.entries())) {
-    SmallVector<Access> &list = life.accesses.emplace_back();
-    if (failed(analysis.collect(entry.op, list)))
+    FailureOr<ArrayRef<Access>> list = analysis.of(entry.op);
+    if (failed(list))
       return failure();
-    for (const Access &access : list) {
-      std::vector<Touch> &slot = touches[{access.buffer, access.slot}];
-      if (slot.empty() || slot.back().entry != (int64_t)index)
-        slot.push_back({(int64_t)index, {}});
-      slot.back().accesses.push_back(access);
-    }
+    life.accesses.push_back(*list);
+    for (const Access &access : *list)
+      if (!persistent.contains(access.buffer))
+        touches[{access.buffer, access.slot}].push_back({(int64_t)index, &access});
   }
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getKind() == "constants")

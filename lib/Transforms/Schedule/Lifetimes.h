@@ -52,7 +52,7 @@ public:
   static mlir::FailureOr<ProgramLife> compute(exec::ProgramOp program, AccessAnalysis &analysis);
 
   Timeline timeline;
-  std::vector<llvm::SmallVector<Access>> accesses; ///< by entry
+  std::vector<llvm::ArrayRef<Access>> accesses; ///< by entry, of the analysis
   /// Buffers that take bytes of the arena, in their order.
   std::vector<BufferLife> lives;
 };

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/BitVector.h"
 
+#include <array>
 #include <functional>
 #include <queue>
 #include <set>
@@ -109,17 +110,22 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
     if (!life.persistent)
       shared.push_back(id);
   std::vector<llvm::BitVector> clashes = findClashes(lives);
-  auto first = [&](int64_t id) { return lives[id].episodes.empty() ? 0 : lives[id].episodes.front().first; };
-  auto degree = [&](int64_t id) { return (int64_t)clashes[id].count(); };
   // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
   // plan does not depend on which pass has declared it.
+  struct Traits {
+    int64_t size, first, degree; ///< the largest sizes and degrees are least
+  };
+  std::vector<Traits> traits;
+  for (auto [id, life] : llvm::enumerate(lives))
+    traits.push_back({-life.bytes, life.episodes.empty() ? 0 : life.episodes.front().first,
+                      -(int64_t)clashes[id].count()});
   using Key = std::array<int64_t, 4>;
-  std::function<Key(int64_t)> keys[] = {
-      [&](int64_t id) { return Key{-lives[id].bytes, first(id), -degree(id), id}; },
-      [&](int64_t id) { return Key{-lives[id].bytes, -degree(id), first(id), id}; },
-      [&](int64_t id) { return Key{first(id), -lives[id].bytes, -degree(id), id}; },
-      [&](int64_t id) { return Key{-degree(id), -lives[id].bytes, first(id), id}; },
-      [&](int64_t id) { return Key{-degree(id), first(id), -lives[id].bytes, id}; }};
+  Key (*const keys[])(const Traits &, int64_t) = {
+      [](const Traits &t, int64_t id) { return Key{t.size, t.first, t.degree, id}; },
+      [](const Traits &t, int64_t id) { return Key{t.size, t.degree, t.first, id}; },
+      [](const Traits &t, int64_t id) { return Key{t.first, t.size, t.degree, id}; },
+      [](const Traits &t, int64_t id) { return Key{t.degree, t.size, t.first, id}; },
+      [](const Traits &t, int64_t id) { return Key{t.degree, t.first, t.size, id}; }};
   Packing best, latest;
   SmallVector<int64_t> order(shared), bestOrder;
   auto attempt = [&] {
@@ -129,8 +135,8 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
       bestOrder = order;
     }
   };
-  for (const auto &key : keys) {
-    llvm::sort(order, [&](int64_t a, int64_t b) { return key(a) < key(b); });
+  for (auto key : keys) {
+    llvm::sort(order, [&](int64_t a, int64_t b) { return key(traits[a], a) < key(traits[b], b); });
     attempt();
   }
   // What ends highest goes first.

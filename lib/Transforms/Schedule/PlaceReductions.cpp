@@ -70,8 +70,9 @@ private:
   /// The whole gradient at `depth` of the tree's stack, for index `index`.
   FlatSymbolRefAttr wholeGradient(const Gradient &gradient, int64_t depth, int64_t index);
   LogicalResult redirect(RunOp run, const Arguments &arguments);
-  /// Continues the tree when the rank's part of the gradient of `p` is complete.
-  void finish(Gradient &gradient, int64_t p);
+  /// Continues the tree when the rank's part of the gradient of `p` is complete. `reduce` is its own reduction
+  /// where there are several ranks: it becomes the shards', or goes.
+  void finish(Gradient &gradient, int64_t p, ReduceOp reduce);
 
   const ReductionShape &shape;
   const llvm::DenseMap<Attribute, Bucket *> &holders; ///< by gradient state
@@ -137,17 +138,23 @@ LogicalResult ReductionPlacer::redirect(RunOp run, const Arguments &arguments) {
     refs[i] =
         out.ref(wholeGradient(*gradient, gradient->levels.size(), shape.indexOf(p)), 0, ref.getOffset());
   }
-  run.setBuffersAttr(ArrayAttr::get(out.context, refs));
+  // Runs on the same buffers were given one list, and are given one list again.
+  if (!llvm::equal(refs, run.getBuffers()))
+    run.setBuffersAttr(ArrayAttr::get(out.context, refs));
   run.setAccumulate(shape.local && shape.indexOf(p) > 0);
   return success();
 }
 
-void ReductionPlacer::finish(Gradient &gradient, int64_t p) {
+void ReductionPlacer::finish(Gradient &gradient, int64_t p, ReduceOp reduce) {
   gradient.open = -1;
   Bucket &bucket = *gradient.bucket;
   int64_t index = shape.indexOf(p), shard = shape.shardOf(p);
+  auto leave = [&] {
+    if (reduce)
+      reduce.erase();
+  };
   if (shape.local && index + 1 < shape.perShard())
-    return;
+    return leave();
   // Adds the top of the stack to what lies under it.
   SmallVector<int64_t> &levels = gradient.levels;
   auto carry = [&] {
@@ -162,18 +169,19 @@ void ReductionPlacer::finish(Gradient &gradient, int64_t p) {
   while (levels.size() > 1 && levels[levels.size() - 2] == levels.back())
     carry();
   if (shard + 1 < shape.shardsPerRank())
-    return;
+    return leave();
   while (levels.size() > 1)
     carry();
   levels.clear();
   bool adds = !shape.local && index > 0;
   FlatSymbolRefAttr sum = wholeGradient(gradient, 0, index);
-  if (bucket.ranks > 1)
-    out.emit<ReduceOp>(out.ref(sum), buffers.gradientSlice(bucket, gradient.use), bucket.slice,
-                       bucket.gradientType(), adds, out.nextOrder(), Stream::Comm);
-  else if (adds)
+  if (reduce) {
+    reduce.setWholeAttr(out.ref(sum));
+    reduce.setAccumulate(adds);
+  } else if (adds) {
     out.emit<AddOp>(out.ref(buffers.gradient(bucket, gradient.use)), out.ref(sum), bucket.padded,
                     bucket.gradientType(), Stream::Compute);
+  }
 }
 
 LogicalResult ReductionPlacer::place() {
@@ -202,15 +210,14 @@ LogicalResult ReductionPlacer::place() {
       out.insertAfter(run);
       for (auto [i, gradient] : arguments)
         if (gradient->open >= 0 && last.lookup({gradient, (int64_t)run.getMicroBatch()}) == run)
-          finish(*gradient, run.getMicroBatch());
+          finish(*gradient, run.getMicroBatch(), {});
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       Gradient *gradient = passing.lookup(reduce.getWhole().getBuffer());
       if (!gradient || gradient->open < 0)
         return reduce.emitOpError("of ")
                << reduce.getWhole().getBuffer() << ", to which no run before it adds";
       out.insertBefore(reduce);
-      finish(*gradient, gradient->open);
-      reduce.erase();
+      finish(*gradient, gradient->open, reduce);
     }
   }
   renumberCollectives(schedule);

@@ -51,10 +51,10 @@ void ThrottleReductions::runOnOperation() {
         reductions.push_back(reduce);
       if (!isa<RunOp>(op) || reductions.size() < most)
         continue;
-      SmallVector<Access> accesses;
-      if (failed(analysis.collect(&op, accesses)))
+      FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
+      if (failed(accesses))
         return signalPassFailure();
-      if (llvm::none_of(accesses, [&](const Access &access) {
+      if (llvm::none_of(*accesses, [&](const Access &access) {
             return access.writes && passing.contains(access.buffer);
           }))
         continue;
