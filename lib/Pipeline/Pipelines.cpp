@@ -32,10 +32,12 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
-    // stages 5 and 6: memory and schedule
-    "blocks-to-segments", "choose-gather-window", "order-pipeline",   "share-gathers",
-    "place-reductions",   "finish-step",          "prefetch-gathers", "throttle-reductions",
-    "insert-waits",       "dedupe-segments",      "plan-memory",      "verify-exec"};
+    // stage 5: memory
+    "choose-gather-window",
+    // stage 6: schedule
+    "blocks-to-segments", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
+    "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments", "plan-memory",
+    "verify-exec"};
 
 /// Exec to LLVM: kernels and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {"describe-calls", "lower-kernels", "segments-to-llvm"};

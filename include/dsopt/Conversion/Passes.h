@@ -14,6 +14,8 @@ namespace dsopt {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "dsopt/Conversion/Passes.h.inc"
+/// What blocks-to-segments does, for planning on a copy.
+llvm::LogicalResult blocksToSegments(mlir::ModuleOp module);
 } // namespace dsopt
 
 #endif // DSOPT_CONVERSION_PASSES_H

@@ -578,20 +578,25 @@ void SegmentBuilder::build() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+LogicalResult dsopt::blocksToSegments(ModuleOp module) {
+  SmallVector<func::FuncOp> blocks;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
+        !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
+      blocks.push_back(function);
+  Constants constants(module);
+  SymbolTableCollection tables;
+  for (func::FuncOp block : blocks)
+    if (failed(SegmentBuilder(block, constants, tables).run()))
+      return failure();
+  return success();
+}
+
 namespace {
 struct BlocksToSegments : dsopt::impl::BlocksToSegmentsBase<BlocksToSegments> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> blocks;
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
-          !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
-        blocks.push_back(function);
-    Constants constants(module);
-    SymbolTableCollection tables;
-    for (func::FuncOp block : blocks)
-      if (failed(SegmentBuilder(block, constants, tables).run()))
-        return signalPassFailure();
+    if (failed(blocksToSegments(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -34,7 +34,7 @@ void PlacedBucket::place() {
 }
 
 FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
-                                      StringRef kind, bool persistent) {
+                                         StringRef kind, bool persistent) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
   return out.buffer(bucket.name() + "." + suffix,
                     MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind,

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bucket.h"
+#include "Scheduling.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -69,15 +70,6 @@ private:
   SmallVector<const PlacedBucket *> trailing;
   SmallVector<Attribute> norms;                        ///< records written so far
   llvm::SmallPtrSet<const PlacedBucket *, 8> finished; ///< with norm, and without clipping updated
-};
-
-class FinishStep : public dsopt::impl::FinishStepBase<FinishStep> {
-public:
-  void runOnOperation() override;
-
-private:
-  FailureOr<StepBuckets> readBuckets(ArrayRef<ProgramOp> programs);
-  LogicalResult readKernels(StepBuckets &step);
 };
 } // namespace
 
@@ -291,8 +283,7 @@ void StepFinisher::finish() {
 }
 
 /// Which kernel of @update changes each bucket, by what the kernels read.
-LogicalResult FinishStep::readKernels(StepBuckets &step) {
-  ModuleOp module = getOperation();
+static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
   SymbolTable symbols(module);
   llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that it, or whose state it, reads
   if (auto update = symbols.lookup<func::FuncOp>("update"))
@@ -322,8 +313,7 @@ LogicalResult FinishStep::readKernels(StepBuckets &step) {
   return success();
 }
 
-FailureOr<StepBuckets> FinishStep::readBuckets(ArrayRef<ProgramOp> programs) {
-  ModuleOp module = getOperation();
+static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> programs) {
   StepBuckets step;
   step.clip = getOption(module, "clip", 0) != 0;
   std::set<std::pair<double, double>> groups;
@@ -342,7 +332,8 @@ FailureOr<StepBuckets> FinishStep::readBuckets(ArrayRef<ProgramOp> programs) {
     PlacedBucket bucket(op);
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
-    holders[FlatSymbolRefAttr::get(&getContext(), (bucket.name() + ".param").str())] = step.buckets.size();
+    holders[FlatSymbolRefAttr::get(module.getContext(), (bucket.name() + ".param").str())] =
+        step.buckets.size();
     step.buckets.push_back(std::move(bucket));
   }
   for (ProgramOp program : programs) {
@@ -367,13 +358,12 @@ FailureOr<StepBuckets> FinishStep::readBuckets(ArrayRef<ProgramOp> programs) {
   for (PlacedBucket &bucket : step.buckets)
     bucket.place();
   llvm::erase_if(step.statistics, [&](auto entry) { return step.buckets[entry.first].stages.size() < 2; });
-  if (failed(readKernels(step)))
+  if (failed(readKernels(module, step)))
     return failure();
   return step;
 }
 
-void FinishStep::runOnOperation() {
-  ModuleOp module = getOperation();
+LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes) {
@@ -382,17 +372,25 @@ void FinishStep::runOnOperation() {
       continue;
     for (ProgramOp program : programs)
       if (ScheduleOp schedule = getSchedule(program);
-          !schedule || !llvm::hasSingleElement(schedule.getBody().front().getOps<AgreeOp>())) {
-        program.emitOpError("has no schedule that ends in one agreement");
-        return signalPassFailure();
-      }
-    FailureOr<StepBuckets> step = readBuckets(programs);
+          !schedule || !llvm::hasSingleElement(schedule.getBody().front().getOps<AgreeOp>()))
+        return program.emitOpError("has no schedule that ends in one agreement");
+    FailureOr<StepBuckets> step = readBuckets(module, programs);
     if (failed(step))
-      return signalPassFailure();
+      return failure();
     for (ProgramOp program : programs)
       StepFinisher(program, *step).finish();
   }
-  if (auto update = module.lookupSymbol<func::FuncOp>("update"))
-    update.erase();
   keepOptions(module);
+  return success();
 }
+
+namespace {
+struct FinishStep : dsopt::impl::FinishStepBase<FinishStep> {
+  void runOnOperation() override {
+    if (failed(finishStep(getOperation())))
+      return signalPassFailure();
+    if (auto update = getOperation().lookupSymbol<func::FuncOp>("update"))
+      update.erase();
+  }
+};
+} // namespace

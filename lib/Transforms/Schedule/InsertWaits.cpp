@@ -1,5 +1,6 @@
 //===- InsertWaits.cpp - order between streams, from accesses alone -------===//
 
+#include "Scheduling.h"
 #include "Timeline.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -46,18 +47,6 @@ private:
   Timeline timeline;
   HazardTracker hazards;
 };
-
-class InsertWaits : public dsopt::impl::InsertWaitsBase<InsertWaits> {
-public:
-  using InsertWaitsBase::InsertWaitsBase;
-  void runOnOperation() override {
-    AccessAnalysis analysis(getOperation());
-    for (auto program : getOperation().getOps<ProgramOp>())
-      if (ScheduleOp schedule = getSchedule(program);
-          schedule && failed(WaitInserter(analysis).run(schedule)))
-        return signalPassFailure();
-  }
-};
 } // namespace
 
 LogicalResult WaitInserter::order(Operation *action) {
@@ -92,3 +81,20 @@ LogicalResult WaitInserter::order(Operation *action) {
     hazards.record(access, index, (int)stream);
   return success();
 }
+
+LogicalResult dsopt::insertWaits(ModuleOp module) {
+  AccessAnalysis analysis(module);
+  for (auto program : module.getOps<ProgramOp>())
+    if (ScheduleOp schedule = getSchedule(program); schedule && failed(WaitInserter(analysis).run(schedule)))
+      return failure();
+  return success();
+}
+
+namespace {
+struct InsertWaits : dsopt::impl::InsertWaitsBase<InsertWaits> {
+  void runOnOperation() override {
+    if (failed(insertWaits(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,5 +1,6 @@
 //===- OrderPipeline.cpp - one program for each pipeline position ---------===//
 
+#include "Scheduling.h"
 #include "StageWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
@@ -16,20 +17,8 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 
-namespace {
-class OrderPipeline : public dsopt::impl::OrderPipelineBase<OrderPipeline> {
-public:
-  using OrderPipelineBase::OrderPipelineBase;
-  void runOnOperation() override;
-
-private:
-  /// Writes the programs of one of the two functions and erases it.
-  LogicalResult build(func::FuncOp function, int64_t microBatches);
-  void keepInputs(ModuleOp module, MicroBatch &graph);
-};
-} // namespace
-
-void OrderPipeline::keepInputs(ModuleOp module, MicroBatch &graph) {
+/// Keeps what data has to give, which the function says.
+static void keepInputs(ModuleOp module, MicroBatch &graph) {
   Builder builder(module.getContext());
   SmallVector<Attribute> inputs;
   llvm::SmallDenseSet<Attribute> known;
@@ -92,28 +81,25 @@ static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64
   return success();
 }
 
-LogicalResult OrderPipeline::build(func::FuncOp function, int64_t microBatches) {
-  ModuleOp module = getOperation();
-  int64_t ranks = getOption(module, "dp", 1);
+/// Writes the programs of one function.
+static LogicalResult orderFunction(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  int64_t ranks = getOption(module, "dp", 1), microBatches = getOption(module, "micro_batches", 1);
   if (failed(checkSequential(function, ranks, microBatches)))
     return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
     return failure();
-  std::string name = takeOption(module, "schedule", StringRef(schedule), "1f1b").str();
-  auto orders = orderStages(module, name, *graph, microBatches);
+  auto orders = orderStages(module, getOption(module, "schedule", "1f1b"), *graph, microBatches);
   if (failed(orders))
     return failure();
   for (auto [s, slots] : llvm::enumerate(*orders))
     StageWriter(module, *graph, ranks, microBatches, s).write(slots);
   keepInputs(module, *graph);
-  graph->function.erase();
   return success();
 }
 
-void OrderPipeline::runOnOperation() {
-  ModuleOp module = getOperation();
-  int64_t count = takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
+SmallVector<func::FuncOp> dsopt::orderedFunctions(ModuleOp module) {
   SmallVector<func::FuncOp> functions;
   for (StringRef name : {"micro_batch", "evaluate"})
     if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
@@ -121,12 +107,31 @@ void OrderPipeline::runOnOperation() {
   for (auto function : module.getOps<func::FuncOp>())
     if (function->hasAttr(exec::kVariantAttr))
       functions.push_back(function);
-  for (func::FuncOp function : functions)
-    if (failed(build(function, count)))
-      return signalPassFailure();
-  if (functions.empty()) {
-    module.emitError("has no function @micro_batch or @evaluate");
-    return signalPassFailure();
-  }
-  exec::keepOptions(module);
+  return functions;
 }
+
+LogicalResult dsopt::orderPipeline(ModuleOp module) {
+  SmallVector<func::FuncOp> functions = orderedFunctions(module);
+  if (functions.empty())
+    return module.emitError("has no function @micro_batch or @evaluate");
+  for (func::FuncOp function : functions)
+    if (failed(orderFunction(function)))
+      return failure();
+  exec::keepOptions(module);
+  return success();
+}
+
+namespace {
+struct OrderPipeline : dsopt::impl::OrderPipelineBase<OrderPipeline> {
+  using OrderPipelineBase::OrderPipelineBase;
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    takeOption(module, "schedule", StringRef(schedule), "1f1b");
+    takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
+    if (failed(orderPipeline(module)))
+      return signalPassFailure();
+    for (func::FuncOp function : orderedFunctions(module))
+      function.erase();
+  }
+};
+} // namespace

@@ -153,3 +153,32 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   best.arena = aligned(best.arena);
   return best;
 }
+
+FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis) {
+  PositionPlan plan;
+  PersistentPlaces persistent;
+  for (ProgramOp program : programs) {
+    FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
+    if (failed(life))
+      return failure();
+    persistent.place(life->lives);
+    plan.lives.push_back(std::move(*life));
+  }
+  // A rank has one arena for all its programs.
+  for (auto [index, life] : llvm::enumerate(plan.lives)) {
+    plan.packings.push_back(packBuffers(life.lives, persistent));
+    if (plan.packings.back().arena > plan.arena) {
+      plan.arena = plan.packings.back().arena;
+      plan.largest = index;
+    }
+  }
+  return plan;
+}
+
+std::map<int64_t, SmallVector<ProgramOp>> dsopt::programsByPosition(ModuleOp module) {
+  std::map<int64_t, SmallVector<ProgramOp>> positions;
+  for (const SmallVector<ProgramOp> &programs : getProgramLists(module))
+    for (ProgramOp program : programs)
+      positions[program.getPosition()].push_back(program);
+  return positions;
+}

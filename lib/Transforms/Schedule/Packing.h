@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
+
 namespace dsopt {
 
 /// Where persistent buffers lie, by name: a rank's programs share them.
@@ -25,6 +27,20 @@ struct Packing {
 /// offset that is free of those it clashes with, in several orders; the smallest
 /// arena is kept.
 Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent);
+
+/// The arena of one position's ranks.
+struct PositionPlan {
+  std::vector<ProgramLife> lives; ///< of its programs
+  std::vector<Packing> packings;
+  int64_t arena = 0;
+  size_t largest = 0; ///< the program that needs it
+};
+
+/// Plans the programs of a position, that of a step first: it says where what is persistent lies.
+mlir::FailureOr<PositionPlan> planPosition(llvm::ArrayRef<exec::ProgramOp> programs,
+                                           AccessAnalysis &analysis);
+/// A module's programs by position, as `planPosition` takes them.
+std::map<int64_t, llvm::SmallVector<exec::ProgramOp>> programsByPosition(mlir::ModuleOp module);
 
 } // namespace dsopt
 

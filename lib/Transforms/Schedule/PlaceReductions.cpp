@@ -9,6 +9,7 @@
 
 #include "Bucket.h"
 #include "ReductionShape.h"
+#include "Scheduling.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -70,8 +71,8 @@ private:
   /// The whole gradient at `depth` of the tree's stack, for index `index`.
   FlatSymbolRefAttr wholeGradient(const Gradient &gradient, int64_t depth, int64_t index);
   LogicalResult redirect(RunOp run, const Arguments &arguments);
-  /// Continues the tree when the rank's part of the gradient of `p` is complete. `reduce` is its own reduction
-  /// where there are several ranks: it becomes the shards', or goes.
+  /// Continues the tree when the rank's part of the gradient of `p` is complete. `reduce` is its own
+  /// reduction where there are several ranks: it becomes the shards', or goes.
   void finish(Gradient &gradient, int64_t p, ReduceOp reduce);
 
   const ReductionShape &shape;
@@ -82,11 +83,6 @@ private:
   ScheduleOp schedule;
   llvm::DenseMap<Attribute, std::unique_ptr<Arguments>> segments;
   std::map<std::pair<Bucket *, int64_t>, Gradient> gradients; ///< found, never gone through
-};
-
-class PlaceReductions : public dsopt::impl::PlaceReductionsBase<PlaceReductions> {
-public:
-  void runOnOperation() override;
 };
 } // namespace
 
@@ -234,11 +230,10 @@ LogicalResult ReductionPlacer::place() {
   return success();
 }
 
-void PlaceReductions::runOnOperation() {
-  ModuleOp module = getOperation();
+LogicalResult dsopt::placeReductions(ModuleOp module) {
   FailureOr<ReductionShape> shape = readReductionShape(module);
   if (failed(shape))
-    return signalPassFailure();
+    return failure();
   SymbolTable symbols(module);
   std::vector<std::unique_ptr<Bucket>> buckets;
   llvm::DenseMap<Attribute, Bucket *> holders; ///< by parameter
@@ -253,6 +248,16 @@ void PlaceReductions::runOnOperation() {
       states[state.getSymNameAttr()] = bucket;
   for (ProgramOp program : llvm::to_vector(module.getOps<ProgramOp>()))
     if (getSchedule(program) && failed(ReductionPlacer(program, *shape, states, symbols).place()))
-      return signalPassFailure();
+      return failure();
   keepOptions(module);
+  return success();
 }
+
+namespace {
+struct PlaceReductions : dsopt::impl::PlaceReductionsBase<PlaceReductions> {
+  void runOnOperation() override {
+    if (failed(placeReductions(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

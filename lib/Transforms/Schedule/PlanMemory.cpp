@@ -161,32 +161,18 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
 }
 
 LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis) {
-  std::vector<ProgramLife> lives;
-  PersistentPlaces persistent;
-  for (ProgramOp program : programs) {
-    FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
-    if (failed(life))
-      return failure();
-    persistent.place(life->lives);
-    lives.push_back(std::move(*life));
-  }
-  // A rank has one arena for all its programs.
+  FailureOr<PositionPlan> plan = planPosition(programs, analysis);
+  if (failed(plan))
+    return failure();
   Builder builder(&getContext());
-  int64_t arena = 0, worst = 0;
-  for (auto [index, life] : llvm::enumerate(lives)) {
-    Packing packing = packBuffers(life.lives, persistent);
+  for (auto [life, packing] : llvm::zip(plan->lives, plan->packings))
     for (auto [buffer, offset] : llvm::zip(life.lives, packing.offsets))
       buffer.buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
-    if (packing.arena > arena) {
-      arena = packing.arena;
-      worst = index;
-    }
-  }
   int64_t limit = takeOption(getOperation(), "device_memory", budget, /*unset=*/0, 0);
-  if (limit > 0 && arena > limit)
-    return refuse(programs[worst], arena, findPeak(lives[worst])), failure();
-  for (auto [program, life] : llvm::zip(programs, lives))
-    describeUse(program, arena, findPeak(life), analysis.ranks());
+  if (limit > 0 && plan->arena > limit)
+    return refuse(programs[plan->largest], plan->arena, findPeak(plan->lives[plan->largest])), failure();
+  for (auto [program, life] : llvm::zip(programs, plan->lives))
+    describeUse(program, plan->arena, findPeak(life), analysis.ranks());
   return success();
 }
 
@@ -213,12 +199,7 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
 
 void PlanMemory::runOnOperation() {
   AccessAnalysis analysis(getOperation());
-  std::map<int64_t, SmallVector<ProgramOp>> positions;
-  // A step's first: they say where what is persistent lies.
-  for (const SmallVector<ProgramOp> &programs : getProgramLists(getOperation()))
-    for (ProgramOp program : programs)
-      positions[program.getPosition()].push_back(program);
-  for (auto &[position, programs] : positions)
+  for (auto &[position, programs] : programsByPosition(getOperation()))
     if (failed(plan(programs, analysis)))
       return signalPassFailure();
 }

@@ -1,5 +1,6 @@
 //===- PrefetchGathers.cpp - gathers start before their run ---------------===//
 
+#include "Scheduling.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -13,18 +14,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-namespace {
-class PrefetchGathers : public dsopt::impl::PrefetchGathersBase<PrefetchGathers> {
-public:
-  using PrefetchGathersBase::PrefetchGathersBase;
-  void runOnOperation() override;
-
-private:
-  void move(ScheduleOp schedule, int64_t distance);
-};
-} // namespace
-
-void PrefetchGathers::move(ScheduleOp schedule, int64_t distance) {
+static void move(ScheduleOp schedule, int64_t distance) {
   Block &body = schedule.getBody().front();
   SmallVector<RunOp> runs;
   SmallVector<std::pair<GatherOp, size_t>> gathers; ///< with the number of runs before it
@@ -65,10 +55,19 @@ void PrefetchGathers::move(ScheduleOp schedule, int64_t distance) {
   renumberCollectives(schedule);
 }
 
-void PrefetchGathers::runOnOperation() {
-  ModuleOp module = getOperation();
-  int64_t runs = takeOption(module, "prefetch", distance, /*unset=*/-1, 1);
+void dsopt::prefetchGathers(ModuleOp module) {
+  int64_t runs = getOption(module, "prefetch", 1);
   for (auto program : module.getOps<ProgramOp>())
     if (ScheduleOp schedule = getSchedule(program); schedule && !schedule.getBody().front().empty())
       move(schedule, runs);
 }
+
+namespace {
+struct PrefetchGathers : dsopt::impl::PrefetchGathersBase<PrefetchGathers> {
+  using PrefetchGathersBase::PrefetchGathersBase;
+  void runOnOperation() override {
+    takeOption(getOperation(), "prefetch", distance, /*unset=*/-1, 1);
+    prefetchGathers(getOperation());
+  }
+};
+} // namespace

@@ -1,5 +1,6 @@
 //===- ShareGathers.cpp - a gather serves a window of micro-batches -------===//
 
+#include "Scheduling.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -21,18 +22,9 @@ struct Span {
   GatherOp gather;
   int64_t first, last;
 };
-
-class ShareGathers : public dsopt::impl::ShareGathersBase<ShareGathers> {
-public:
-  using ShareGathersBase::ShareGathersBase;
-  void runOnOperation() override;
-
-private:
-  LogicalResult share(ScheduleOp schedule, int64_t window);
-};
 } // namespace
 
-LogicalResult ShareGathers::share(ScheduleOp schedule, int64_t window) {
+static LogicalResult share(ScheduleOp schedule, int64_t window) {
   // By target, then by the segment that needs it first and the window.
   llvm::MapVector<Attribute, llvm::MapVector<std::pair<Attribute, int64_t>, Span>> spans;
   SmallVector<RunOp> runs;
@@ -89,11 +81,22 @@ LogicalResult ShareGathers::share(ScheduleOp schedule, int64_t window) {
   return success();
 }
 
-void ShareGathers::runOnOperation() {
-  ModuleOp module = getOperation();
-  int64_t window = std::max<int64_t>(takeOption(module, "gather_window", gatherWindow, /*unset=*/0, 1), 1);
+LogicalResult dsopt::shareGathers(ModuleOp module) {
+  int64_t window = std::max<int64_t>(getOption(module, "gather_window", 1), 1);
   for (auto program : module.getOps<ProgramOp>())
     if (ScheduleOp schedule = getSchedule(program); schedule && failed(share(schedule, window)))
-      return signalPassFailure();
+      return failure();
   keepOptions(module);
+  return success();
 }
+
+namespace {
+struct ShareGathers : dsopt::impl::ShareGathersBase<ShareGathers> {
+  using ShareGathersBase::ShareGathersBase;
+  void runOnOperation() override {
+    takeOption(getOperation(), "gather_window", gatherWindow, /*unset=*/0, 1);
+    if (failed(shareGathers(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

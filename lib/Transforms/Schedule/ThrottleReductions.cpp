@@ -1,6 +1,7 @@
 //===- ThrottleReductions.cpp - bounds the reductions in flight -----------===//
 
 #include "Accesses.h"
+#include "Scheduling.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -15,14 +16,6 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-namespace {
-class ThrottleReductions : public dsopt::impl::ThrottleReductionsBase<ThrottleReductions> {
-public:
-  using ThrottleReductionsBase::ThrottleReductionsBase;
-  void runOnOperation() override;
-};
-} // namespace
-
 /// Buffers of gradients that are free when they are reduced or added to another.
 static llvm::DenseSet<StringAttr> passingGradients(ScheduleOp schedule) {
   llvm::DenseSet<StringAttr> passing;
@@ -36,9 +29,8 @@ static llvm::DenseSet<StringAttr> passingGradients(ScheduleOp schedule) {
   return passing;
 }
 
-void ThrottleReductions::runOnOperation() {
-  ModuleOp module = getOperation();
-  size_t most = takeOption(module, "reductions_in_flight", inFlight, /*unset=*/0, 2);
+LogicalResult dsopt::throttleReductions(ModuleOp module) {
+  size_t most = getOption(module, "reductions_in_flight", 2);
   AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>()) {
     ScheduleOp schedule = getSchedule(program);
@@ -53,7 +45,7 @@ void ThrottleReductions::runOnOperation() {
         continue;
       FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
       if (failed(accesses))
-        return signalPassFailure();
+        return failure();
       if (llvm::none_of(*accesses, [&](const Access &access) {
             return access.writes && passing.contains(access.buffer);
           }))
@@ -62,4 +54,16 @@ void ThrottleReductions::runOnOperation() {
       WaitOp::create(builder, op.getLoc(), reductions[reductions.size() - most].getEvent(), getStream(&op));
     }
   }
+  return success();
 }
+
+namespace {
+struct ThrottleReductions : dsopt::impl::ThrottleReductionsBase<ThrottleReductions> {
+  using ThrottleReductionsBase::ThrottleReductionsBase;
+  void runOnOperation() override {
+    takeOption(getOperation(), "reductions_in_flight", inFlight, /*unset=*/0, 2);
+    if (failed(throttleReductions(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -8,11 +8,11 @@ include "mlir/Pass/PassBase.td"
 def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
   let summary = "let as many micro-batches share a gather as the budget allows";
   let description = [{
-    Input: segments and buckets. Output: the option `gather_window` of
+    Input: blocks and buckets. Output: the option `gather_window` of
     `dsopt.options`, where it was absent or 0. Under ZeRO-3 with a budget
     (`device_memory`) it is the largest number of micro-batches with which the
     planned arena fits: bytes held are traded for bytes moved. It is found by
-    bisection, planning a copy of the module each time. Without a budget, or if
+    bisection, by asking the planner (Planner.h). Without a budget, or if
     nothing fits (then planning says so), it is 1.
 
     ```mlir

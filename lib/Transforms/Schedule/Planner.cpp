@@ -1,0 +1,52 @@
+//===- Planner.cpp - what a step would take, asked as a library -----------===//
+
+#include "dsopt/Transforms/Schedule/Planner.h"
+
+#include "Packing.h"
+#include "Scheduling.h"
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+FailureOr<Planner> Planner::create(ModuleOp module) {
+  Planner planner(OwningOpRef<ModuleOp>(module.clone()));
+  if (failed(blocksToSegments(*planner.module)))
+    return failure();
+  return planner;
+}
+
+FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
+  ModuleOp copy = *module;
+  Builder builder(copy.getContext());
+  setOption(copy, "micro_batches", builder.getI64IntegerAttr(layout.microBatches));
+  setOption(copy, "gather_window", builder.getI64IntegerAttr(layout.gatherWindow));
+  ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
+  auto write = [&] {
+    if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
+        failed(finishStep(copy)))
+      return failure();
+    prefetchGathers(copy);
+    return failure(failed(throttleReductions(copy)) || failed(insertWaits(copy)));
+  };
+  FailureOr<Plan> plan = failure();
+  if (succeeded(write())) {
+    plan = Plan();
+    AccessAnalysis analysis(copy);
+    for (auto &[position, programs] : programsByPosition(copy)) {
+      FailureOr<PositionPlan> placed = planPosition(programs, analysis);
+      if (failed(placed)) {
+        plan = failure();
+        break;
+      }
+      plan->bytes = std::max(plan->bytes, placed->arena);
+    }
+    if (succeeded(plan))
+      plan->cost = estimateStep(copy);
+  }
+  for (ProgramOp program : llvm::make_early_inc_range(copy.getOps<ProgramOp>()))
+    program.erase();
+  return plan;
+}

@@ -1,0 +1,30 @@
+//===- Scheduling.h - the steps from blocks to programs ---------*- C++ -*-===//
+//
+// What the pass of the same name does to a module, by the module's options; the planner
+// calls them on a copy. Each emits an error where it fails.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_SCHEDULING_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_SCHEDULING_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace dsopt {
+
+/// The functions of a micro-batch: those of training, evaluation and variants.
+llvm::SmallVector<mlir::func::FuncOp> orderedFunctions(mlir::ModuleOp module);
+/// Writes the programs of these functions, which stay.
+llvm::LogicalResult orderPipeline(mlir::ModuleOp module);
+llvm::LogicalResult shareGathers(mlir::ModuleOp module);
+llvm::LogicalResult placeReductions(mlir::ModuleOp module);
+/// Takes update kernels from @update, which stays.
+llvm::LogicalResult finishStep(mlir::ModuleOp module);
+void prefetchGathers(mlir::ModuleOp module);
+llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
+llvm::LogicalResult insertWaits(mlir::ModuleOp module);
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_SCHEDULING_H
