@@ -67,7 +67,8 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.
   std::deque<llvm::SmallVector<Access, 0>> lists;
-  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>> runs;
+  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>>
+      runs;
 };
 
 } // namespace dsopt

@@ -70,8 +70,8 @@ private:
   /// The whole gradient at `depth` of the tree's stack, for index `index`.
   FlatSymbolRefAttr wholeGradient(const Gradient &gradient, int64_t depth, int64_t index);
   LogicalResult redirect(RunOp run, const Arguments &arguments);
-  /// Continues the tree when the rank's part of the gradient of `p` is complete. `reduce` is its own reduction
-  /// where there are several ranks: it becomes the shards', or goes.
+  /// Continues the tree when the rank's part of the gradient of `p` is complete. `reduce` is its own
+  /// reduction where there are several ranks: it becomes the shards', or goes.
   void finish(Gradient &gradient, int64_t p, ReduceOp reduce);
 
   const ReductionShape &shape;
