@@ -1,7 +1,7 @@
 # The rules every folder uses: a dialect, a stage's passes, a library of the
 # compiler, a library of the runtime, a tool. Each CMakeLists.txt is then a few lines.
 
-# dsopt_dialect(Name [ATTRS] [TYPES] [ENUMS]): <Name>Ops.td of this folder to its .inc files
+# dsopt_dialect(Name [ATTRS] [TYPES] [ENUMS]): <Name>Ops.td of this folder, and <Name>Enums.td, to their .inc files
 function(dsopt_dialect name)
   string(TOLOWER ${name} dialect)
   set(LLVM_TARGET_DEFINITIONS ${name}Ops.td)
@@ -19,6 +19,7 @@ function(dsopt_dialect name)
     mlir_tablegen(${name}Types.cpp.inc -gen-typedef-defs -typedefs-dialect=${dialect})
   endif()
   if(ARG_ENUMS)
+    set(LLVM_TARGET_DEFINITIONS ${name}Enums.td)
     mlir_tablegen(${name}Enums.h.inc -gen-enum-decls)
     mlir_tablegen(${name}Enums.cpp.inc -gen-enum-defs)
   endif()
@@ -31,6 +32,15 @@ function(dsopt_interface name)
   set(LLVM_TARGET_DEFINITIONS ${name}.td)
   mlir_tablegen(${name}.h.inc -gen-op-interface-decls)
   mlir_tablegen(${name}.cpp.inc -gen-op-interface-defs)
+  add_public_tablegen_target(Dsopt${name}IncGen)
+  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+endfunction()
+
+# dsopt_enums(Name): <Name>.td of this folder to <Name>.{h,cpp}.inc
+function(dsopt_enums name)
+  set(LLVM_TARGET_DEFINITIONS ${name}.td)
+  mlir_tablegen(${name}.h.inc -gen-enum-decls)
+  mlir_tablegen(${name}.cpp.inc -gen-enum-defs)
   add_public_tablegen_target(Dsopt${name}IncGen)
   add_dependencies(DsoptIncGen Dsopt${name}IncGen)
 endfunction()

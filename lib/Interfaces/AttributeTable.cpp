@@ -49,36 +49,18 @@ template <typename AttrTy> static bool areAll(Attribute value) {
   return entries && llvm::all_of(entries, llvm::IsaPred<AttrTy>);
 }
 
-template <typename AttrTy> static bool isA(Attribute value) { return isa<AttrTy>(value); }
-
-const AttributeKind kUnitKind = {"no value (unit)", isA<UnitAttr>};
+const AttributeKind kUnitKind = {"no value (unit)", isAttribute<UnitAttr>};
 const AttributeKind kCountKind = {"an i64 of 0 or more", isCount};
 const AttributeKind kIntegerKind = {"an i64", isInteger};
 const AttributeKind kFactorKind = {"an f64 of 0 or more", isFactor};
-const AttributeKind kTextKind = {"a string", isA<StringAttr>};
+const AttributeKind kTextKind = {"a string", isAttribute<StringAttr>};
 const AttributeKind kTypeKind = {"a type of floats", isFloatType};
-const AttributeKind kSymbolKind = {"a symbol of this module", isA<FlatSymbolRefAttr>};
+const AttributeKind kSymbolKind = {"a symbol of this module", isAttribute<FlatSymbolRefAttr>};
 const AttributeKind kExtentsKind = {"an array<i64> of 0 or more each", areExtents};
-const AttributeKind kDictionaryKind = {"a dictionary", isA<DictionaryAttr>};
+const AttributeKind kDictionaryKind = {"a dictionary", isAttribute<DictionaryAttr>};
 const AttributeKind kCountsKind = {"a dictionary of i64s of 0 or more", areCounts};
 const AttributeKind kTextsKind = {"an array of strings", areAll<StringAttr>};
 const AttributeKind kDictionariesKind = {"an array of dictionaries", areAll<DictionaryAttr>};
-
-bool AttributeKind::accepts(Attribute value) const {
-  if (holds)
-    return holds(value);
-  auto word = dyn_cast<StringAttr>(value);
-  return word && llvm::is_contained(words, word.getValue());
-}
-
-std::string describe(const AttributeKind &kind) {
-  std::string text = kind.expected.str();
-  for (auto [i, word] : llvm::enumerate(kind.words)) {
-    text += i == 0 ? (text.empty() ? "" : " ") : i + 1 == kind.words.size() ? " or " : ", ";
-    text += "\"" + word.str() + "\"";
-  }
-  return text;
-}
 
 //===----------------------------------------------------------------------===//
 // Tables
@@ -128,12 +110,12 @@ static LogicalResult verify(ArrayRef<AttributeRow> table, Operation *op, NamedAt
   StringRef name = attribute.getName();
   auto isRow = [&](const AttributeRow &row) { return row.name == name && isHere(row); };
   const AttributeRow *found = llvm::find_if(table, isRow);
-  if (found != table.end() && found->kind.accepts(attribute.getValue()))
+  if (found != table.end() && found->kind.holds(attribute.getValue()))
     return success();
   std::string of = part.empty() ? "" : " of " + part;
   if (found != table.end())
     return op->emitError("attribute '")
-           << name << "'" << of << " is " << attribute.getValue() << ", expected " << describe(found->kind);
+           << name << "'" << of << " is " << attribute.getValue() << ", expected " << found->kind.expected;
   std::vector<std::string> places;
   SmallVector<StringRef> names;
   for (const AttributeRow &row : table) {

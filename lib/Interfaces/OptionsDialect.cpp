@@ -49,11 +49,11 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "zero"};
 
 static bool isSwitch(Attribute value) {
-  return kCountKind.accepts(value) && cast<IntegerAttr>(value).getInt() <= 1;
+  return kCountKind.holds(value) && cast<IntegerAttr>(value).getInt() <= 1;
 }
 
 static bool isPositive(Attribute value) {
-  return kCountKind.accepts(value) && cast<IntegerAttr>(value).getInt() > 0;
+  return kCountKind.holds(value) && cast<IntegerAttr>(value).getInt() > 0;
 }
 
 /// The options of a run by their names on the command line, and their texts.
@@ -97,11 +97,11 @@ static SmallVector<StringRef> wordsOf(const Row &row) {
 
 /// What is wrong with the value of an option: what was expected; empty if nothing is.
 static std::string expectedOf(const Row &row, Attribute value) {
-  auto expects = [&](const AttributeKind &kind) { return kind.accepts(value) ? "" : describe(kind); };
+  auto expects = [&](const AttributeKind &kind) { return kind.holds(value) ? "" : kind.expected.str(); };
   if (row.kind == "Choice") {
     SmallVector<StringRef> words = wordsOf(row);
     bool numbers = llvm::all_of(words, [](StringRef word) { return llvm::all_of(word, llvm::isDigit); });
-    if (numbers ? kCountKind.accepts(value) &&
+    if (numbers ? kCountKind.holds(value) &&
                       llvm::is_contained(words, std::to_string(cast<IntegerAttr>(value).getInt()))
                 : isa<StringAttr>(value) && llvm::is_contained(words, cast<StringAttr>(value).getValue()))
       return "";
@@ -126,7 +126,7 @@ static LogicalResult verifyOption(Operation *op, NamedAttribute option) {
     if (derived.key != key)
       continue;
     found = true;
-    expected = derived.kind.accepts(option.getValue()) ? "" : describe(derived.kind);
+    expected = derived.kind.holds(option.getValue()) ? "" : derived.kind.expected.str();
   }
   for (const Row &row : kRows) {
     if (!llvm::is_contained(kKept, row.name))

@@ -53,7 +53,7 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
       }
       json.object([&] {
         string("name", buffer.getSymName());
-        string("kind", buffer.getKind());
+        string("kind", stringifyBufferKind(buffer.getKind()));
         if (auto offset = buffer.getOffset())
           json.attribute("offset", int64_t(*offset));
         json.attribute("bytes", graph::numBytes(buffer.getType()));
@@ -109,7 +109,7 @@ LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
   if (!part)
     return run.emitOpError("is of no block and phase: neither it nor @") << run.getSegment() << " says one";
   string("name", describe(part));
-  string("phase", stringifyBlockPhase(part.getPhase()));
+  string("phase", stringifyPhase(part.getPhase()));
   string("kind", "run");
   stream(run.getStream());
   string("symbol", run.getSegment());
@@ -136,7 +136,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
     json.attribute("bytes", int64_t(transfer.getBytes()));
     json.attribute("peer", int64_t(transfer.getPeer()));
     string("tag", transfer.getTag());
-    string("traffic", transfer.getTraffic());
+    string("traffic", stringifyTraffic(transfer.getTraffic()));
   };
   auto nameOf = [&](int64_t bucket, exec::RefAttr target) {
     return bucket < 0 ? target.getBuffer().getValue() : buckets[bucket].getSymName();
@@ -160,7 +160,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         head("gather", gather.getStream(), "gather " + nameOf(bucket, gather.getTarget()));
         refs({gather.getSlice(), gather.getTarget()});
         json.attribute("bytes", int64_t(gather.getBytes()));
-        string("traffic", gather.getTraffic());
+        string("traffic", stringifyTraffic(gather.getTraffic()));
         json.attribute("bucket", bucket);
         return success();
       })

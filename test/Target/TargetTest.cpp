@@ -100,7 +100,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     llvm.return
   }
   func.func private @block0.F(%x: memref<8x4xf32>, %y: memref<8x2xf32>, %w: memref<4x2xf32>, %c: memref<8x2xf32>)
-      attributes {exec.segment, exec.temp_bytes = 128 : i64, exec.flops = 144 : i64, graph.block = 0 : i64, graph.phase = "F"} {
+      attributes {exec.segment, exec.temp_bytes = 128 : i64, exec.flops = 144 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
     %t = exec.temp at 64 : memref<8x2xf32>
     exec.gemm %x, %w -> %t : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
     exec.launch @kernel0 range 16 grain 4 (%t, %c) -> (%y) : memref<8x2xf32>, memref<8x2xf32> -> memref<8x2xf32>
@@ -113,16 +113,16 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   }
   exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
       exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}} {
-    exec.buffer @b0.param at 0 : memref<128xf32> "parameters" slots 1 stride 512 persistent
-    exec.buffer @b0.full at 512 : memref<256xf32> "buffers" slots 1 stride 1024
-    exec.buffer @b0.grad.0 at 1536 : memref<128xf32> "gradients" slots 1 stride 512 persistent
-    exec.buffer @input.x at 2048 : memref<8x4xf32> "activations" slots 2 stride 128
-    exec.buffer @out at 2304 : memref<8x2xf32> "activations" slots 1 stride 64
-    exec.buffer @temp at 2368 : memref<128xi8> "buffers" slots 1 stride 128
-    exec.buffer @norms at 2496 : memref<21xi64> "buffers" slots 1 stride 192
-    exec.buffer @const_0 : memref<8x2xf32> "constants" slots 1 stride 64 symbol "const_0"
+    exec.buffer @b0.param at 0 : memref<128xf32> parameters slots 1 stride 512 persistent
+    exec.buffer @b0.full at 512 : memref<256xf32> buffers slots 1 stride 1024
+    exec.buffer @b0.grad.0 at 1536 : memref<128xf32> gradients slots 1 stride 512 persistent
+    exec.buffer @input.x at 2048 : memref<8x4xf32> activations slots 2 stride 128
+    exec.buffer @out at 2304 : memref<8x2xf32> activations slots 1 stride 64
+    exec.buffer @temp at 2368 : memref<128xi8> buffers slots 1 stride 128
+    exec.buffer @norms at 2496 : memref<21xi64> buffers slots 1 stride 192
+    exec.buffer @const_0 : memref<8x2xf32> constants slots 1 stride 64 symbol "const_0"
     exec.schedule {
-      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 "all_gather" order 0 on comm
+      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 all_gather order 0 on comm
       %1 = exec.input "x" to #exec.ref<@input.x slot 1> micro_batch 1 on compute
       exec.wait %0 on compute
       exec.wait %1 on compute
@@ -388,7 +388,7 @@ TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
   EXPECT_EQ(run.phase, runtime::Phase::Evaluation);
   EXPECT_EQ(run.symbol, "block0.F");
 
-  auto unnamed = lower(", graph.block = 0 : i64, graph.phase = \"F\"", "");
+  auto unnamed = lower(", graph.block = 0 : i64, graph.phase = #graph.phase<F>", "");
   ASSERT_TRUE(unnamed);
   EXPECT_TRUE(failed(emitProgram(*unnamed, *target)));
   EXPECT_EQ(message, "'exec.run' op is of no block and phase: neither it nor @block0.F says one");

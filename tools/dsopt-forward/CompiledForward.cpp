@@ -147,7 +147,8 @@ LogicalResult Forward::bind(func::FuncOp segment) {
     } else if (auto constant = symbol(exec::kConstantAttr)) {
       auto global = module.lookupSymbol<memref::GlobalOp>(constant);
       bytes = bytesOf(cast<ElementsAttr>(*global.getInitialValue()));
-    } else if (segment.getArgAttrOfType<StringAttr>(i, exec::kAccessAttr).getValue() == "write") {
+    } else if (segment.getArgAttrOfType<exec::AccessModeAttr>(i, exec::kAccessAttr).getValue() ==
+               exec::AccessMode::Write) {
       bytes = std::vector<char>(graph::numBytes(tensor));
       slot.result = result++;
     } else {
@@ -168,7 +169,7 @@ LogicalResult Forward::compile(const ResolvedTarget &target) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
   Builder builder(module.getContext());
   forward->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(0));
-  forward->setAttr(graph::kPhaseAttr, builder.getStringAttr("F"));
+  forward->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(module.getContext(), Phase::F));
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
     argumentNames.push_back(forward.getArgAttrOfType<StringAttr>(i, graph::kNameAttr).str());
   if (failed(splitOutputs(forward)) || failed(runPipeline(module, kToSegments)) ||

@@ -33,15 +33,15 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
 
     ```mlir
     func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
-        attributes {graph.block = 0 : i64, graph.phase = "W"} {
+        attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>} {
       %dw = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
       graph.accumulate @w.grad.0, %dw : tensor<4x2xf32>
       return
     }
     // becomes
-    func.func private @block0.W(%x: memref<8x4xf32> {exec.access = "read"},
-        %dy: memref<8x2xf32> {exec.access = "read"},
-        %g: memref<4x2xf32> {exec.access = "update", exec.gradient = @w.grad.0})
+    func.func private @block0.W(%x: memref<8x4xf32> {exec.access = #exec.access<read>},
+        %dy: memref<8x2xf32> {exec.access = #exec.access<read>},
+        %g: memref<4x2xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0})
         attributes {exec.segment, exec.temp_bytes = 0 : i64, exec.flops = 128 : i64, ...} {
       exec.gemm %x, %dy -> %g {into_gradient, transpose_a} : ...
       return
@@ -89,7 +89,7 @@ def KernelToLoops : Pass<"kernel-to-loops", "::mlir::func::FuncOp"> {
 
     ```mlir
     func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x1xf32>
-        attributes {graph.iterate = "rows", graph.range = array<i64: 8>} { a sum over rows }
+        attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} { a sum over rows }
     // becomes
     func.func private @kernel0(%lo: index, %hi: index, %x: memref<512xf32>, %r: memref<8xf32>) {
       scf.for %i = %lo to %hi step %c1 {
@@ -132,7 +132,7 @@ def LowerKernels : Pass<"lower-kernels", "::mlir::ModuleOp"> {
     `graph.iterate`; everything else stays as it is.
 
     ```mlir
-    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = "rows", ...}
+    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
     // becomes
     llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
     llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)

@@ -16,16 +16,14 @@ namespace dsopt {
 /// What an attribute may stand on.
 enum class AttributePlace { Module, Function, Argument, Result, Operation };
 
-/// What an attribute may be: one of a few words, or what `holds` says.
+/// What an attribute may be.
 struct AttributeKind {
-  llvm::StringLiteral expected; ///< in messages; of words they follow it
-  bool (*holds)(mlir::Attribute value) = nullptr;
-  llvm::ArrayRef<llvm::StringLiteral> words = {};
-
-  bool accepts(mlir::Attribute value) const;
+  llvm::StringLiteral expected; ///< in messages
+  bool (*holds)(mlir::Attribute value);
 };
-/// `expected`, and the words quoted.
-std::string describe(const AttributeKind &kind);
+
+/// What `holds` is of an attribute of one class.
+template <typename AttrTy> bool isAttribute(mlir::Attribute value) { return llvm::isa<AttrTy>(value); }
 
 /// The kinds that several dialects have.
 extern const AttributeKind kUnitKind, kCountKind, kIntegerKind, kFactorKind, kTextKind, kTypeKind,

@@ -105,10 +105,10 @@ static Call describeKernel(func::FuncOp kernel) {
   Type written = kernel.getResultTypes().empty() ? kernel.getArgumentTypes()[0] : kernel.getResultTypes()[0];
   Call call = {"kernel", "", getElementTypeOrSelf(written)};
   auto range = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
-  auto iterate = kernel->getAttrOfType<StringAttr>(graph::kIterateAttr);
-  bool flat = iterate.getValue() == "flat";
-  call.what = (kernel.getName() + " " + iterate.getValue()).str() +
-              (range && !flat ? " " + shapeText(range.asArrayRef()) : "") + ": " + listOperations(kernel);
+  graph::Iteration iteration = *graph::getIteration(kernel);
+  call.what = (kernel.getName() + " " + stringifyIteration(iteration)).str() +
+              (range && iteration != graph::Iteration::Flat ? " " + shapeText(range.asArrayRef()) : "") +
+              ": " + listOperations(kernel);
   for (BlockArgument argument : kernel.getArguments())
     call.bytes += bytesRead(argument);
   for (Type type : kernel.getResultTypes())

@@ -14,7 +14,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace dsopt {
@@ -55,6 +54,23 @@ private:
   SymbolTable &symbols;
   DenseMap<Attribute, LLVM::GlobalOp> globals;
 };
+
+/// How the runtime's ABI spells a mode.
+int64_t codeOf(ScatterMode mode) {
+  switch (mode) {
+  case ScatterMode::Set:
+    return DSOPT_SCATTER_SET;
+  case ScatterMode::Add:
+    return DSOPT_SCATTER_ADD;
+  case ScatterMode::Mul:
+    return DSOPT_SCATTER_MUL;
+  case ScatterMode::Min:
+    return DSOPT_SCATTER_MIN;
+  case ScatterMode::Max:
+    return DSOPT_SCATTER_MAX;
+  }
+  llvm_unreachable("a mode that does not exist");
+}
 
 /// A matrix as the library takes it.
 struct Matrix {
@@ -441,12 +457,7 @@ LogicalResult SegmentLowering::lower(Operation &op) {
       .Case<exec::ScatterOp>([&](exec::ScatterOp scatter) {
         auto data = cast<MemRefType>(scatter.getData().getType());
         auto indices = cast<MemRefType>(scatter.getIndices().getType());
-        int64_t mode = llvm::StringSwitch<int64_t>(scatter.getMode())
-                           .Case("set", DSOPT_SCATTER_SET)
-                           .Case("add", DSOPT_SCATTER_ADD)
-                           .Case("mul", DSOPT_SCATTER_MUL)
-                           .Case("min", DSOPT_SCATTER_MIN)
-                           .Default(DSOPT_SCATTER_MAX);
+        int64_t mode = codeOf(scatter.getMode());
         int64_t elementBytes = graph::elementBytes(data.getElementType());
         Value descriptor = LLVM::AddressOfOp::create(
             builder, loc,

@@ -89,7 +89,7 @@ public:
 private:
   struct Argument {
     MemRefType type;
-    StringRef access;
+    exec::AccessMode access;
     StringRef key; ///< name of the attribute that says what it is, if any
     FlatSymbolRefAttr symbol;
     DictionaryAttr attrs; ///< of the tensor it stands for
@@ -154,7 +154,8 @@ LogicalResult SegmentBuilder::collectResults(func::ReturnOp ret) {
     if (!argumentOf.try_emplace(root, arguments.size()).second)
       return ret.emitError("result ")
              << index << " has the bytes of another result, expected a value of its own";
-    arguments.push_back({toMemRef(value.getType()), "write", {}, {}, function.getResultAttrDict(index)});
+    arguments.push_back(
+        {toMemRef(value.getType()), exec::AccessMode::Write, {}, {}, function.getResultAttrDict(index)});
   }
   return success();
 }
@@ -163,8 +164,11 @@ LogicalResult SegmentBuilder::collectArguments() {
   Block &body = function.getBody().front();
   for (BlockArgument input : body.getArguments()) {
     argumentOf[input] = arguments.size();
-    arguments.push_back(
-        {toMemRef(input.getType()), "read", {}, {}, function.getArgAttrDict(input.getArgNumber())});
+    arguments.push_back({toMemRef(input.getType()),
+                         exec::AccessMode::Read,
+                         {},
+                         {},
+                         function.getArgAttrDict(input.getArgNumber())});
   }
   if (failed(collectResults(cast<func::ReturnOp>(body.getTerminator()))))
     return failure();
@@ -176,8 +180,9 @@ LogicalResult SegmentBuilder::collectArguments() {
     return it->second;
   };
   for (auto read : body.getOps<graph::ReadOp>())
-    argumentOf[read.getResult()] =
-        add(parameters, {toMemRef(read.getType()), "read", exec::kParameterAttr, read.getStateAttr(), {}});
+    argumentOf[read.getResult()] = add(
+        parameters,
+        {toMemRef(read.getType()), exec::AccessMode::Read, exec::kParameterAttr, read.getStateAttr(), {}});
   for (auto accumulate : body.getOps<graph::AccumulateOp>()) {
     auto state = accumulate.getStateAttr();
     if (gradients.contains(state))
@@ -186,13 +191,16 @@ LogicalResult SegmentBuilder::collectArguments() {
     if (Type type = getElementTypeOrSelf(accumulate.getValue().getType()); !type.isF32())
       return accumulate.emitOpError("has a gradient of ") << type << ", expected f32";
     auto shape = cast<RankedTensorType>(accumulate.getValue().getType()).getShape();
-    add(gradients,
-        {MemRefType::get(shape, gradientType(accumulate)), "update", exec::kGradientAttr, state, {}});
+    add(gradients, {MemRefType::get(shape, gradientType(accumulate)),
+                    exec::AccessMode::Update,
+                    exec::kGradientAttr,
+                    state,
+                    {}});
   }
   for (auto constant : body.getOps<graph::ConstantOp>())
     argumentOf[constant.getResult()] =
         add(constantArguments, {toMemRef(constant.getType()),
-                                "read",
+                                exec::AccessMode::Read,
                                 exec::kConstantAttr,
                                 constants.get(constant.getLoc(), constant.getValue()),
                                 {}});
@@ -262,7 +270,7 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
-        if (!callee || !callee->hasAttrOfType<StringAttr>(graph::kIterateAttr) ||
+        if (!callee || !callee->hasAttrOfType<graph::IterationAttr>(graph::kIterateAttr) ||
             !callee->hasAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr))
           return op.emitOpError("calls ") << kernel.getCalleeAttr() << ", expected a kernel function with "
                                           << graph::kIterateAttr << " and " << graph::kRangeAttr;
@@ -520,7 +528,7 @@ void SegmentBuilder::buildOp(Operation &op) {
         int64_t range = 1;
         for (int64_t extent : callee->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr).asArrayRef())
           range *= extent;
-        bool columns = callee->getAttrOfType<StringAttr>(graph::kIterateAttr) == "columns";
+        bool columns = graph::getIteration(callee) == graph::Iteration::Columns;
         auto inputs = llvm::map_to_vector(kernel.getInputs(), [&](Value value) { return home(value); });
         auto outputs = llvm::map_to_vector(kernel.getOutputs(), [&](Value value) { return home(value); });
         exec::LaunchOp::create(builder, loc, kernel.getCalleeAttr(), inputs, outputs,
@@ -557,7 +565,7 @@ void SegmentBuilder::build() {
   segment.setVisibility(function.getVisibility());
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     NamedAttrList attrs(argument.attrs);
-    attrs.set(exec::kAccessAttr, builder.getStringAttr(argument.access));
+    attrs.set(exec::kAccessAttr, exec::AccessModeAttr::get(builder.getContext(), argument.access));
     if (argument.symbol)
       attrs.set(argument.key, argument.symbol);
     segment.setArgAttrs(index, attrs.getDictionary(builder.getContext()));

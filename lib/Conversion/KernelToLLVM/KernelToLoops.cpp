@@ -15,24 +15,26 @@ namespace {
 struct KernelToLoops : impl::KernelToLoopsBase<KernelToLoops> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
-    auto iterate = function->getAttrOfType<StringAttr>(graph::kIterateAttr);
-    if (!iterate || function.isExternal())
+    std::optional<graph::Iteration> iteration = graph::getIteration(function);
+    if (!iteration || function.isExternal())
       return;
     auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
-    if (!range || failed(check(function, iterate, range)))
+    if (!range || failed(check(function, *iteration, range)))
       return signalPassFailure();
-    KernelEmitter emitter(function, /*reassociates=*/iterate == "rows");
-    if (iterate == "rows")
-      emitRows(emitter, range);
-    else if (iterate == "columns")
-      emitColumns(emitter, range);
-    else
-      emitFlat(emitter);
+    KernelEmitter emitter(function, /*reassociates=*/*iteration == graph::Iteration::Rows);
+    switch (*iteration) {
+    case graph::Iteration::Rows:
+      return emitRows(emitter, range);
+    case graph::Iteration::Columns:
+      return emitColumns(emitter, range);
+    case graph::Iteration::Flat:
+      return emitFlat(emitter);
+    }
   }
 
 private:
   /// What the loops rely on; FormKernels sees to it.
-  LogicalResult check(func::FuncOp function, StringRef iterate, ArrayRef<int64_t> range) {
+  LogicalResult check(func::FuncOp function, graph::Iteration iteration, ArrayRef<int64_t> range) {
     bool sums = false;
     for (Operation &op : function.front().without_terminator()) {
       auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -40,8 +42,8 @@ private:
         continue;
       SmallVector<int64_t> loops = generic.getStaticLoopRanges();
       sums |= generic.getNumReductionLoops() != 0;
-      ArrayRef<int64_t> outer = iterate == "rows" ? ArrayRef(loops).take_front(range.size())
-                                                  : ArrayRef(loops).take_back(range.size());
+      ArrayRef<int64_t> outer = iteration == graph::Iteration::Rows ? ArrayRef(loops).take_front(range.size())
+                                                                    : ArrayRef(loops).take_back(range.size());
       if (outer != range)
         return function.emitError("has a kernel over [")
                << range << "], but an operation over [" << loops << "]";
@@ -49,7 +51,7 @@ private:
     for (Value value : function.front().getTerminator()->getOperands())
       if (!value.getDefiningOp<linalg::GenericOp>())
         return function.emitError("returns what no operation of the kernel computes");
-    if (iterate == "columns" && !sums)
+    if (iteration == graph::Iteration::Columns && !sums)
       return function.emitError("runs over columns without a sum");
     return success();
   }

@@ -54,7 +54,7 @@ void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
 }
 
 std::string dsopt::exec::describe(PartAttr part) {
-  return ("block " + Twine(part.getBlock()) + " " + stringifyBlockPhase(part.getPhase())).str();
+  return ("block " + Twine(part.getBlock()) + " " + stringifyPhase(part.getPhase())).str();
 }
 
 std::string dsopt::exec::describe(Operation *op) {

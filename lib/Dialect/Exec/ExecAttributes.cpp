@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-static constexpr llvm::StringLiteral kAccesses[] = {"read", "write", "update"};
-static const AttributeKind kAccessKind = {"an access:", nullptr, kAccesses};
+static const AttributeKind kAccessKind = {"an access: #exec.access<read>, <write> or <update>",
+                                          isAttribute<AccessModeAttr>};
 
 /// Whether a dictionary has an entry of this kind, or none where it may be missing.
 template <typename AttrTy> static bool hasEntry(DictionaryAttr entries, StringRef name, bool needed = true) {

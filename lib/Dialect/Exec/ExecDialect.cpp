@@ -3,7 +3,6 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -58,22 +57,19 @@ LogicalResult ReleaseOp::verify() {
   return success();
 }
 
-/// Whether a word is one of those that its attribute has.
-static LogicalResult verifyWord(Operation *op, StringRef attribute, StringRef word,
-                                ArrayRef<llvm::StringLiteral> words) {
-  if (llvm::is_contained(words, word))
+/// What bytes are counted as: their kind of transfer, or tied.
+static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind) {
+  if (traffic == kind || traffic == Traffic::Tied)
     return success();
-  return op->emitOpError("has ") << attribute << " \"" << word << "\", expected one of "
-                                 << llvm::join(words, ", ");
+  return op->emitOpError("is counted as ")
+         << stringifyTraffic(traffic) << ", expected " << stringifyTraffic(kind) << " or tied";
 }
 
-LogicalResult GatherOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
-LogicalResult SendOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
-LogicalResult RecvOp::verify() { return verifyWord(*this, "traffic", getTraffic(), kTrafficKinds); }
+LogicalResult GatherOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::AllGather); }
+LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
+LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 
 LogicalResult BufferOp::verify() {
-  if (failed(verifyWord(*this, "kind", getKind(), kBufferKinds)))
-    return failure();
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape())
     return emitOpError("has type ") << getType() << ", expected a memref of static shape";

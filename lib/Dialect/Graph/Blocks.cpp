@@ -26,20 +26,19 @@ FailureOr<SmallVector<dsopt::graph::Block>> dsopt::graph::collectBlocks(ModuleOp
     auto number = function->getAttrOfType<IntegerAttr>(kBlockAttr);
     if (!number)
       continue;
-    auto phase = function->getAttrOfType<StringAttr>(kPhaseAttr);
+    std::optional<Phase> phase = getPhase(function);
     if (!phase)
       return function.emitError("is of block ") << number.getInt() << " and has no " << kPhaseAttr;
-    StringRef name = phase.getValue();
     if (blocks.size() <= (size_t)number.getInt())
       blocks.resize(number.getInt() + 1);
     Block &block = blocks[number.getInt()];
-    func::FuncOp &slot = name == "F"   ? block.forward
-                         : name == "B" ? block.backward
-                         : name == "W" ? block.weights
-                                       : block.evaluation;
+    func::FuncOp &slot = phase == Phase::F   ? block.forward
+                         : phase == Phase::B ? block.backward
+                         : phase == Phase::W ? block.weights
+                                             : block.evaluation;
     if (slot) {
       InFlightDiagnostic diag = function.emitError("is a second phase ")
-                                << name << " of block " << number.getInt();
+                                << stringifyPhase(*phase) << " of block " << number.getInt();
       diag.attachNote(slot.getLoc()) << "the first is here";
       return diag;
     }

@@ -8,10 +8,9 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-static constexpr llvm::StringLiteral kPhases[] = {"F", "B", "W", "E"};
-static constexpr llvm::StringLiteral kIterations[] = {"rows", "columns", "flat"};
-static const AttributeKind kPhaseKind = {"a phase:", nullptr, kPhases};
-static const AttributeKind kIterateKind = {"what a kernel runs over:", nullptr, kIterations};
+static const AttributeKind kPhaseKind = {"a phase: #graph.phase<F>, <B>, <W> or <E>", isAttribute<PhaseAttr>};
+static const AttributeKind kIterateKind = {
+    "what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>", isAttribute<IterationAttr>};
 
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
 static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};

@@ -21,7 +21,7 @@ LogicalResult gradient(WindowsSumOp op, GradientBuilder &g) {
   return success();
 }
 
-Value scatterRows(ScatterOp op, Value data, Value updates, StringRef mode, GradientBuilder &g) {
+Value scatterRows(ScatterOp op, Value data, Value updates, ScatterMode mode, GradientBuilder &g) {
   return g.make<ScatterOp>(data, op.getIndices(), updates, mode);
 }
 Value gatherRows(ScatterOp op, Value data, GradientBuilder &g) {
@@ -38,7 +38,7 @@ void extremumGradient(ScatterOp op, GradientBuilder &g) {
   };
   Value ofData = chosen(op.getData(), result);
   Value ofUpdates = chosen(op.getUpdates(), gatherRows(op, result, g));
-  Value share = g.div(g.grad(), scatterRows(op, ofData, ofUpdates, "add", g));
+  Value share = g.div(g.grad(), scatterRows(op, ofData, ofUpdates, ScatterMode::Add, g));
   if (g.needs(0))
     g.set(0, g.mul(share, ofData));
   if (g.needs(2))
@@ -50,13 +50,14 @@ void productGradient(ScatterOp op, GradientBuilder &g) {
   Value updates = op.getUpdates(), zero = g.scalar(0, updates), one = g.scalar(1, updates);
   Value ones = g.expand(one, op.getData().getType()), zeros = g.expand(zero, op.getData().getType());
   if (g.needs(0))
-    g.set(0, g.mul(g.grad(), scatterRows(op, ones, updates, "mul", g)));
+    g.set(0, g.mul(g.grad(), scatterRows(op, ones, updates, ScatterMode::Mul, g)));
   if (!g.needs(2))
     return;
   Value isZero = g.make<EqualOp>(updates, zero), all = g.expand(one, updates.getType());
   Value safe = g.make<WhereOp>(isZero, all, updates);
-  Value count = gatherRows(op, scatterRows(op, zeros, g.make<WhereOp>(isZero, all, zero), "add", g), g);
-  Value rest = gatherRows(op, scatterRows(op, op.getData(), safe, "mul", g), g);
+  Value count =
+      gatherRows(op, scatterRows(op, zeros, g.make<WhereOp>(isZero, all, zero), ScatterMode::Add, g), g);
+  Value rest = gatherRows(op, scatterRows(op, op.getData(), safe, ScatterMode::Mul, g), g);
   Value ofZero = g.make<WhereOp>(g.make<EqualOp>(count, one), rest, zero);
   Value ofOthers = g.div(g.make<WhereOp>(g.make<EqualOp>(count, zero), rest, zero), safe);
   g.set(2, g.mul(gatherRows(op, g.grad(), g), g.make<WhereOp>(isZero, ofZero, ofOthers)));
@@ -64,19 +65,24 @@ void productGradient(ScatterOp op, GradientBuilder &g) {
 
 /// Rows that are set take nothing from the data; sums take all of it.
 LogicalResult gradient(ScatterOp op, GradientBuilder &g) {
-  StringRef mode = op.getMode();
-  if (mode == "min" || mode == "max") {
+  switch (op.getMode()) {
+  case ScatterMode::Min:
+  case ScatterMode::Max:
     extremumGradient(op, g);
-  } else if (mode == "mul") {
+    break;
+  case ScatterMode::Mul:
     productGradient(op, g);
-  } else {
+    break;
+  case ScatterMode::Set:
+  case ScatterMode::Add:
     if (g.needs(0))
-      g.set(0, mode == "add"
+      g.set(0, op.getMode() == ScatterMode::Add
                    ? g.grad()
                    : scatterRows(op, g.grad(), g.expand(g.scalar(0, g.grad()), op.getUpdates().getType()),
-                                 "set", g));
+                                 ScatterMode::Set, g));
     if (g.needs(2))
       g.set(2, gatherRows(op, g.grad(), g));
+    break;
   }
   return success();
 }

@@ -100,7 +100,7 @@ OpFoldResult ScatterOp::fold(FoldAdaptor adaptor) {
   if (!data || !updates || !indices || !fits(type))
     return {};
   int64_t rows = type.getDimSize(0), width = type.getDimSize(1);
-  StringRef mode = getMode();
+  ScatterMode mode = getMode();
   return dispatchAny(type.getElementType(), [&](auto tag) -> Attribute {
     using T = decltype(tag);
     Buffer out(type.getNumElements() * sizeof(T));
@@ -113,11 +113,11 @@ OpFoldResult ScatterOp::fold(FoldAdaptor adaptor) {
         continue;
       for (int64_t i = 0; i < width; ++i) {
         T x = to[row * width + i], y = updates->as<T>()[updates->splat ? 0 : m * width + i];
-        to[row * width + i] = mode == "set"   ? y
-                              : mode == "add" ? (T)(x + y)
-                              : mode == "mul" ? (T)(x * y)
-                              : mode == "min" ? (x != x || x < y ? x : y)
-                                              : (x != x || x > y ? x : y);
+        to[row * width + i] = mode == ScatterMode::Set   ? y
+                              : mode == ScatterMode::Add ? (T)(x + y)
+                              : mode == ScatterMode::Mul ? (T)(x * y)
+                              : mode == ScatterMode::Min ? (x != x || x < y ? x : y)
+                                                         : (x != x || x > y ? x : y);
       }
     }
     return fromNumbers(type, out);

@@ -16,6 +16,16 @@ Type dsopt::graph::storedType(ParameterOp parameter) {
   return storage ? RankedTensorType::get(type.getShape(), storage.getValue()) : type;
 }
 
+std::optional<Phase> dsopt::graph::getPhase(Operation *op) {
+  auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
+  return phase ? std::optional(phase.getValue()) : std::nullopt;
+}
+
+std::optional<Iteration> dsopt::graph::getIteration(Operation *kernel) {
+  auto iterate = kernel->getAttrOfType<IterationAttr>(kIterateAttr);
+  return iterate ? std::optional(iterate.getValue()) : std::nullopt;
+}
+
 std::string dsopt::graph::freeSymbol(const SymbolTable &symbols, const llvm::Twine &wanted) {
   std::string symbol = wanted.str();
   while (symbols.lookup(symbol))
@@ -48,6 +58,15 @@ LogicalResult ParameterOp::verify() {
   if (auto chunks = getChunks(); chunks && chunks->size() != (uint64_t)llvm::divideCeil(bytes, kChunkBytes))
     return emitOpError("has ") << chunks->size() << " chunk hashes, expected "
                                << llvm::divideCeil(bytes, kChunkBytes) << " for " << bytes << " bytes";
+  return success();
+}
+
+LogicalResult StateOp::verify() {
+  if (getName().has_value() != (getRole() == Role::Optimizer))
+    return emitOpError(getName() ? "has a name" : "has no name")
+           << ", expected one of what an optimizer keeps";
+  if (getBlock().has_value() != (getRole() == Role::Gradient))
+    return emitOpError(getBlock() ? "is of a block" : "is of no block") << ", expected one of a gradient";
   return success();
 }
 
@@ -100,11 +119,11 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
   if (!callee)
     return emitOpError("calls ") << getCalleeAttr() << ", which is no function of this module";
-  auto iterate = callee->getAttrOfType<StringAttr>(kIterateAttr);
-  if (!iterate)
+  std::optional<Iteration> iteration = getIteration(callee);
+  if (!iteration)
     return emitOpError("calls ") << getCalleeAttr() << ", which is no kernel (it has no attribute "
                                  << kIterateAttr << ")";
-  bool flat = iterate.getValue() == "flat";
+  bool flat = iteration == Iteration::Flat;
   if (failed(verifyCallTypes(*this, "operand", getInputs().getTypes(), callee.getArgumentTypes(), flat)))
     return failure();
   return verifyCallTypes(*this, "result", getOutputs().getTypes(), callee.getResultTypes(), flat);

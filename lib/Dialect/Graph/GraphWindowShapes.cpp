@@ -71,9 +71,6 @@ LogicalResult ScatterOp::inferReturnTypes(MLIRContext *, std::optional<Location>
       updates != RankedTensorType::get({indices.getDimSize(0), data.getDimSize(1)}, data.getElementType()))
     return shapeError(location, name, "has operands of types ", data, ", ", indices, " and ", updates,
                       ", expected [N, W], [M] and [M, W]");
-  if (!llvm::is_contained({"set", "add", "mul", "min", "max"}, adaptor.getMode()))
-    return shapeError(location, name, "has mode '", adaptor.getMode(),
-                      "', expected set, add, mul, min or max");
   types.push_back(data);
   return success();
 }

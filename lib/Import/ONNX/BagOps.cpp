@@ -217,11 +217,13 @@ static Value reduceBags(Emitter &e, Value rows, Value offsets, StringRef reducti
                                    : e.reduce<graph::ReduceMaxOp>(shaped, 1, /*keepdims=*/false);
     }
   }
-  auto scatter = [&](Value data, Value places, Value updates, StringRef mode) {
-    return e.make<graph::ScatterOp>({data, places, updates}, e.attr("mode", e.builder.getStringAttr(mode)));
+  auto scatter = [&](Value data, Value places, Value updates, ScatterMode mode) {
+    return e.make<graph::ScatterOp>({data, places, updates},
+                                    e.attr("mode", ScatterModeAttr::get(e.builder.getContext(), mode)));
   };
   // How many offsets there are up to a row, less one; what is in no bag goes behind the last.
-  Value marks = scatter(e.splat(index, 0, {count + 1, 1}), offsets, e.splat(index, 1, {bags + 1, 1}), "add");
+  Value marks =
+      scatter(e.splat(index, 0, {count + 1, 1}), offsets, e.splat(index, 1, {bags + 1, 1}), ScatterMode::Add);
   Value passed =
       e.make<graph::CumSumOp>(e.slice(e.reshape(marks, count + 1), 0, 0, count), e.attr("axis", 0));
   Value places = e.sub(passed, e.scalar(1, passed));
@@ -229,7 +231,8 @@ static Value reduceBags(Emitter &e, Value rows, Value offsets, StringRef reducti
   Value sizes = e.sub(e.slice(offsets, 0, 1, bags), e.slice(offsets, 0, 0, bags));
   bool isMax = reduction == "Max";
   double initial = isMax ? -std::numeric_limits<double>::infinity() : 0;
-  Value all = scatter(e.splat(element, initial, {bags + 1, width}), places, rows, isMax ? "max" : "add");
+  Value all = scatter(e.splat(element, initial, {bags + 1, width}), places, rows,
+                      isMax ? ScatterMode::Max : ScatterMode::Add);
   Value result = e.slice(all, 0, 0, bags);
   sizes = e.reshape(e.maximum(sizes, e.scalar(isMax ? 0 : 1, sizes)), {bags, 1});
   if (isMax)

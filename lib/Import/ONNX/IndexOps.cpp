@@ -87,26 +87,28 @@ static LogicalResult gatherND(NodeBuilder &n) {
 }
 
 /// The mode of graph.scatter; fails with an error.
-static FailureOr<StringRef> scatterMode(NodeBuilder &n) {
+static FailureOr<ScatterMode> scatterMode(NodeBuilder &n) {
   StringRef reduction = n.opset < 16 ? "none" : n.stringAttr("reduction", "none");
   if (reduction == "none")
-    return StringRef("set");
-  if (!llvm::is_contained({"add", "mul", "min", "max"}, reduction) ||
-      (n.opset < 18 && (reduction == "min" || reduction == "max")))
+    return ScatterMode::Set;
+  std::optional<ScatterMode> mode = symbolizeScatterMode(reduction);
+  if (!mode || mode == ScatterMode::Set ||
+      (n.opset < 18 && (mode == ScatterMode::Min || mode == ScatterMode::Max)))
     return n.error() << "has reduction '" << reduction << "', expected none, add, mul"
                      << (n.opset < 18 ? "" : ", min or max");
-  return reduction;
+  return *mode;
 }
 
-static Value scatterRows(NodeBuilder &n, Value data, Value rows, Value updates, StringRef mode) {
+static Value scatterRows(NodeBuilder &n, Value data, Value rows, Value updates, ScatterMode mode) {
   Emitter &e = n.e;
-  return e.make<graph::ScatterOp>({data, rows, updates}, e.attr("mode", e.builder.getStringAttr(mode)));
+  return e.make<graph::ScatterOp>({data, rows, updates},
+                                  e.attr("mode", ScatterModeAttr::get(e.builder.getContext(), mode)));
 }
 
 static LogicalResult scatterND(NodeBuilder &n) {
   Emitter &e = n.e;
   Value data = n.input(0), indices = n.input(1), updates = n.input(2);
-  FailureOr<StringRef> mode = scatterMode(n);
+  FailureOr<ScatterMode> mode = scatterMode(n);
   if (!data || !indices || !updates || failed(mode) || failed(checkTuples(n, data, indices, 0)))
     return failure();
   ArrayRef<int64_t> shape = Emitter::shapeOf(data), indexShape = Emitter::shapeOf(indices);
@@ -128,7 +130,7 @@ static LogicalResult scatterND(NodeBuilder &n) {
 static LogicalResult scatterElements(NodeBuilder &n) {
   Emitter &e = n.e;
   Value data = n.input(0), indices = n.input(1), updates = n.input(2);
-  FailureOr<StringRef> mode = scatterMode(n);
+  FailureOr<ScatterMode> mode = scatterMode(n);
   if (!data || !indices || !updates || failed(mode))
     return failure();
   ArrayRef<int64_t> shape = Emitter::shapeOf(data), indexShape = Emitter::shapeOf(indices);

@@ -449,8 +449,9 @@ static LogicalResult maxUnpool(NodeBuilder &n) {
       if (place < 0 || place >= all)
         return n.error() << "puts an element at place " << place << " of a tensor of " << all << " elements";
   Value zeros = e.splat(Emitter::elementOf(x), 0, {all, 1});
-  Value placed = e.make<graph::ScatterOp>({zeros, e.reshape(places, count), e.reshape(x, {count, 1})},
-                                          e.attr("mode", e.builder.getStringAttr("set")));
+  Value placed = e.make<graph::ScatterOp>(
+      {zeros, e.reshape(places, count), e.reshape(x, {count, 1})},
+      e.attr("mode", ScatterModeAttr::get(e.builder.getContext(), ScatterMode::Set)));
   SmallVector<int64_t> lows(rank + 2, 0), behind;
   for (auto [size, own] : llvm::zip(asked, whole))
     behind.push_back(size - own);

@@ -63,7 +63,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       return signalPassFailure();
     DenseMap<StringAttr, SmallVector<graph::StateOp>> gradients;
     for (auto state : module.getOps<graph::StateOp>())
-      if (state.getRole() == "grad")
+      if (state.getRole() == graph::Role::Gradient)
         gradients[state.getParameterAttr().getAttr()].push_back(state);
     for (auto &[name, states] : gradients)
       llvm::sort(states, [](graph::StateOp a, graph::StateOp b) { return a.getBlock() < b.getBlock(); });
@@ -122,8 +122,8 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     in.push_back(sum);
     for (StringRef role : chosen.states()) {
       written.push_back(graph::freeSymbol(*symbols, parameter.getSymName() + "." + role));
-      graph::StateOp::create(declare, loc, written.back(), stateType, role, parameter.getSymName(),
-                             IntegerAttr());
+      graph::StateOp::create(declare, loc, written.back(), stateType, graph::Role::Optimizer,
+                             declare.getStringAttr(role), parameter.getSymName(), IntegerAttr());
       in.push_back(read(stateType, written.back()));
     }
     Operation *updated = chosen.build(body, loc, in, scalars);

@@ -35,7 +35,7 @@ public:
     if (failed(checkInput()) || failed(findActive()))
       return failure();
     for (Operation &op : function.front().without_terminator())
-      op.setAttr(graph::kPhaseAttr, builder.getStringAttr("F"));
+      op.setAttr(graph::kPhaseAttr, phase(Phase::F));
     if (failed(seedLoss()) || failed(differentiate()))
       return failure();
     accumulateNothing();
@@ -222,6 +222,8 @@ private:
   }
 
   /// The appended operations, in order.
+  graph::PhaseAttr phase(Phase which) { return graph::PhaseAttr::get(builder.getContext(), which); }
+
   SmallVector<Operation *> backward() {
     SmallVector<Operation *> ops;
     for (Operation *op = lastForward->getNextNode(); op != terminator; op = op->getNextNode())
@@ -237,7 +239,7 @@ private:
   }
 
   void tagPhases() {
-    auto b = builder.getStringAttr("B"), w = builder.getStringAttr("W");
+    Attribute b = phase(Phase::B), w = phase(Phase::W);
     SmallVector<Operation *> ops = backward();
     for (Operation *op : llvm::reverse(ops)) {
       bool leaves = llvm::any_of(op->getUsers(), [&](Operation *user) {
@@ -253,8 +255,7 @@ private:
     Origins origins(function);
     llvm::DenseSet<Operation *> floating;
     for (Operation &op : function.front().without_terminator())
-      if (op.hasTrait<OpTrait::ConstantLike>() ||
-          (op.getAttrOfType<StringAttr>(graph::kPhaseAttr).getValue() == "F" && origins.floats(&op)))
+      if (op.hasTrait<OpTrait::ConstantLike>() || (graph::getPhase(&op) == Phase::F && origins.floats(&op)))
         floating.insert(&op);
     addPredicates(floating, origins);
     Rematerializer rematerializer([&](Operation *op) { return floating.contains(op); });
@@ -263,7 +264,7 @@ private:
       if (floating.contains(op))
         continue;
       Attribute block = op->getAttr(graph::kBlockAttr), phase = op->getAttr(graph::kPhaseAttr);
-      int64_t place = blockOf(op) * 2 + (cast<StringAttr>(phase).getValue() == "W");
+      int64_t place = blockOf(op) * 2 + (graph::getPhase(op) == Phase::W);
       rematerializer.localize(op, place, /*readPerUse=*/false, [&](Operation *copy) {
         copy->setAttr(graph::kBlockAttr, block);
         copy->setAttr(graph::kPhaseAttr, phase);
@@ -304,8 +305,8 @@ private:
         continue;
       // Backward met the last block first.
       for (const State &state : llvm::reverse(found->second))
-        graph::StateOp::create(builder, parameter.getLoc(), state.name, state.type, "grad",
-                               parameter.getSymName(), builder.getI64IntegerAttr(state.block));
+        graph::StateOp::create(builder, parameter.getLoc(), state.name, state.type, graph::Role::Gradient,
+                               StringAttr(), parameter.getSymName(), builder.getI64IntegerAttr(state.block));
     }
   }
 

@@ -98,7 +98,7 @@ struct BuildEvaluation : public dsopt::impl::BuildEvaluationBase<BuildEvaluation
     decideTraining(evaluate, /*trains=*/false);
     leaveOutTraining(evaluate);
     removeUnused(evaluate);
-    auto phase = StringAttr::get(&getContext(), "E");
+    auto phase = graph::PhaseAttr::get(&getContext(), Phase::E);
     for (Operation &op : evaluate.front().without_terminator())
       op.setAttr(graph::kPhaseAttr, phase);
   }

@@ -16,7 +16,7 @@ namespace {
 /// Where an operation lies.
 struct Place {
   int64_t block;
-  char phase;
+  Phase phase;
 };
 
 struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
@@ -41,29 +41,29 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
 
   FailureOr<Place> place(Operation &op, int64_t blocks, bool evaluates) {
     auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-    auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
+    std::optional<Phase> phase = graph::getPhase(&op);
     if (!block || block.getInt() < 0 || block.getInt() >= blocks)
       return op.emitError("has block ")
              << (block ? Attribute(block) : Attribute(StringAttr::get(&getContext(), "none")))
              << ", expected one of " << blocks << " blocks";
-    StringRef name = phase ? phase.getValue() : "";
-    if (evaluates ? name != "E" : name != "F" && name != "B" && name != "W")
-      return op.emitError("has phase '") << name << "', expected " << (evaluates ? "E" : "F, B or W");
-    return Place{block.getInt(), name[0]};
+    if (!phase || (*phase == Phase::E) != evaluates)
+      return op.emitError("has phase ")
+             << (phase ? stringifyPhase(*phase) : "none") << ", expected " << (evaluates ? "E" : "F, B or W");
+    return Place{block.getInt(), *phase};
   }
 
   /// Forward values flow to later blocks and to backward (a gradient that the loss
   /// computes in F too), gradients to earlier blocks out of B alone.
   bool mayFlow(Place from, Place to) {
-    if (from.phase == 'E')
+    if (from.phase == Phase::E)
       return from.block <= to.block;
-    if (from.phase == 'F')
-      return from.block <= to.block || to.phase != 'F';
-    if (to.phase == 'F')
+    if (from.phase == Phase::F)
+      return from.block <= to.block || to.phase != Phase::F;
+    if (to.phase == Phase::F)
       return false;
     if (from.block == to.block)
-      return from.phase == 'B' || to.phase == 'W';
-    return from.phase == 'B' && from.block > to.block;
+      return from.phase == Phase::B || to.phase == Phase::W;
+    return from.phase == Phase::B && from.block > to.block;
   }
 
   LogicalResult verifyPlaces(func::FuncOp function) {
@@ -84,9 +84,9 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
         Place from = places.lookup(source);
         if (!mayFlow(from, *to)) {
           InFlightDiagnostic diag = op.emitError("in block ")
-                                    << to->block << " phase " << StringRef(&to->phase, 1)
+                                    << to->block << " phase " << stringifyPhase(to->phase)
                                     << " reads a value of block " << from.block << " phase "
-                                    << StringRef(&from.phase, 1) << ", which comes later";
+                                    << stringifyPhase(from.phase) << ", which comes later";
           diag.attachNote(source->getLoc()) << "it is made here";
           return diag;
         }
@@ -102,12 +102,12 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
         return op.emitError("is a second accumulation into @") << op.getState() << " in one micro-batch";
     DenseSet<StringAttr> graded;
     for (auto state : getOperation().getOps<graph::StateOp>()) {
-      if (state.getRole() != "grad")
+      if (state.getRole() != graph::Role::Gradient)
         continue;
       graph::AccumulateOp op = accumulates.lookup(state.getSymNameAttr());
       if (!op)
         return state.emitError("is a gradient into which nothing is accumulated");
-      if (!state.getBlock() || op->getAttr(graph::kBlockAttr) != state.getBlockAttr())
+      if (op->getAttr(graph::kBlockAttr) != state.getBlockAttr())
         return state.emitError("is a gradient of one block that another accumulates");
       graded.insert(state.getParameterAttr().getAttr());
     }

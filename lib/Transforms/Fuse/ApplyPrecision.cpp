@@ -42,7 +42,7 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
     // Everything that deals with gradients takes their type from here.
     if (getOption(module, "gradient_type", StringRef("fp32")) == "param")
       for (auto state : module.getOps<graph::StateOp>())
-        if (state.getRole() == "grad")
+        if (state.getRole() == graph::Role::Gradient)
           state.setType(withElement(state.getType(), bf16));
     narrowed = narrowParameters(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
@@ -122,7 +122,7 @@ Value ApplyPrecision::converted(Value value, Type element, Operation *user) {
     builder->clearInsertionPoint();
     function = func::FuncOp::create(*builder, loc, "convert", builder->getFunctionType({from}, {to}));
     function.setPrivate();
-    function->setAttr(graph::kIterateAttr, builder->getStringAttr("rows"));
+    function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), graph::Iteration::Rows));
     ArrayRef<int64_t> shape = from.getShape();
     function->setAttr(graph::kRangeAttr,
                       builder->getDenseI64ArrayAttr(shape.size() > 1 ? shape.drop_back() : shape));
@@ -227,7 +227,7 @@ void ApplyPrecision::readGradients(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto read = dyn_cast<graph::ReadOp>(op)) {
       auto state = symbols->lookup<graph::StateOp>(read.getStateAttr().getAttr());
-      if (state && state.getRole() == "grad")
+      if (state && state.getRole() == graph::Role::Gradient)
         read.getResult().setType(cast<RankedTensorType>(state.getType()));
     } else if (auto sum = dyn_cast<graph::AddOp>(op)) {
       sum.getResult().setType(cast<RankedTensorType>(sum.getLhs().getType()));
@@ -268,13 +268,15 @@ void ApplyPrecision::addMasters(Block &block) {
       // Before the optimizer's own state: the update takes them in this order.
       Operation *before = parameter->getNextNode();
       for (auto state : getOperation().getOps<graph::StateOp>())
-        if (state.getRole() != "grad" && state.getParameterAttr().getAttr() == name.getAttr()) {
+        if (state.getRole() != graph::Role::Gradient &&
+            state.getParameterAttr().getAttr() == name.getAttr()) {
           before = state;
           break;
         }
       builder->setInsertionPoint(before);
-      auto state = graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(),
-                                          "master", parameter.getSymName(), IntegerAttr());
+      auto state =
+          graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(),
+                                 graph::Role::Master, StringAttr(), parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
       parameter->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
       read.setStateAttr(master);

@@ -19,7 +19,7 @@ namespace {
 /// One phase of one block and its function under construction.
 struct Group {
   int64_t block = 0;
-  char phase = 'F';
+  Phase phase = Phase::F;
   SmallVector<Operation *> ops;
   func::FuncOp function;
   /// Values of the whole: what the function takes, what it returns.
@@ -46,14 +46,14 @@ public:
     OpBuilder builder(whole);
     SymbolTable symbols(module);
     for (auto &[rank, group] : groups) {
-      std::string name = ("block" + Twine(group.block) + "." + StringRef(&group.phase, 1)).str();
+      std::string name = ("block" + Twine(group.block) + "." + stringifyPhase(group.phase)).str();
       graph::makeWay(symbols, name);
       if (symbols.lookup(name))
         return module.emitError("function @") << name << " exists already";
       group.function = func::FuncOp::create(builder, whole.getLoc(), name, builder.getFunctionType({}, {}));
       group.function.setPrivate();
       group.function->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(group.block));
-      group.function->setAttr(graph::kPhaseAttr, builder.getStringAttr(StringRef(&group.phase, 1)));
+      group.function->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(module.getContext(), group.phase));
       if (failed(fill(group)))
         return failure();
     }
@@ -74,19 +74,17 @@ private:
       if (graph::isReadView(&op) || isMadeInPlace(&op))
         continue;
       auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-      auto phase = op.getAttrOfType<StringAttr>(graph::kPhaseAttr);
-      if (!block || block.getInt() < 0 || !phase ||
-          !llvm::is_contained({"F", "B", "W", "E"}, phase.getValue()))
+      std::optional<Phase> phase = graph::getPhase(&op);
+      if (!block || block.getInt() < 0 || !phase)
         return op.emitError("has no block and phase, expected both from build-backward or build-evaluation");
-      char letter = phase.getValue()[0];
       // F and E ascending, then B and W of each block descending.
-      bool ascends = letter == 'F' || letter == 'E';
+      bool ascends = phase == Phase::F || phase == Phase::E;
       std::pair<int, int64_t> rank = {!ascends, block.getInt()};
       if (!ascends)
-        rank.second = -2 * block.getInt() + (letter == 'W');
+        rank.second = -2 * block.getInt() + (phase == Phase::W);
       Group &group = groups[rank];
       group.block = block.getInt();
-      group.phase = letter;
+      group.phase = *phase;
       group.ops.push_back(&op);
       owner[&op] = &group;
     }
@@ -144,9 +142,9 @@ private:
       Group *producer = owner.lookup(op);
       if (!done.contains(producer)) {
         InFlightDiagnostic diag = user->emitError("in block ")
-                                  << group.block << " phase " << StringRef(&group.phase, 1)
+                                  << group.block << " phase " << stringifyPhase(group.phase)
                                   << " uses a value of block " << producer->block << " phase "
-                                  << StringRef(&producer->phase, 1) << ", which runs later";
+                                  << stringifyPhase(producer->phase) << ", which runs later";
         diag.attachNote(op->getLoc()) << "it is made here";
         return diag;
       }

@@ -158,8 +158,7 @@ func::FuncOp FormKernels::outline(const PlannedNode &node, ValueRange inputs, Va
   auto function = func::FuncOp::create(*builder, loc, "kernel",
                                        builder->getFunctionType(TypeRange(inputs), TypeRange(outputs)));
   function.setPrivate();
-  function->setAttr(graph::kIterateAttr,
-                    builder->getStringAttr(node.iterate == Iterate::Rows ? "rows" : "columns"));
+  function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), node.iterate));
   function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr(node.range));
   Block *body = function.addEntryBlock();
   builder->setInsertionPointToStart(body);
@@ -231,7 +230,7 @@ void FormKernels::formUpdate(Operation *op) {
     builder->clearInsertionPoint();
     auto function = func::FuncOp::create(*builder, op->getLoc(), name, type);
     function.setPrivate();
-    function->setAttr(graph::kIterateAttr, builder->getStringAttr("flat"));
+    function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), graph::Iteration::Flat));
     function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));
     // The parameter and the states are replaced, the gradient is not.
     SmallVector<int64_t> inPlace{0};

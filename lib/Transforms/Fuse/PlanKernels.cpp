@@ -174,7 +174,7 @@ bool Planner::fillColumns(PlannedNode &node) {
         !llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); }))
       return false;
   }
-  node.iterate = Iterate::Columns;
+  node.iterate = graph::Iteration::Columns;
   node.range.assign(iterationShape(sum).drop_front(axesOf(sum).size()));
   return true;
 }
@@ -182,7 +182,7 @@ bool Planner::fillColumns(PlannedNode &node) {
 /// Whether what stays inside is read at the reader's own row.
 bool Planner::edgesFit(const PlannedNode &node) {
   llvm::SmallPtrSet<Operation *, 32> inside(node.ops.begin(), node.ops.end());
-  size_t rows = node.iterate == Iterate::Rows ? node.range.size() : 0;
+  size_t rows = node.iterate == graph::Iteration::Rows ? node.range.size() : 0;
   for (Operation *op : node.ops)
     for (OpOperand &operand : op->getOpOperands()) {
       Operation *producer = operand.get().getDefiningOp();

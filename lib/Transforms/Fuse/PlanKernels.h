@@ -6,15 +6,12 @@
 #include "dsopt/Interfaces/Interfaces.h"
 
 namespace dsopt {
-/// How a kernel's loop runs (FormKernels in Passes.td).
-enum class Iterate { Rows, Columns };
-
 /// One or more operations that stay together: a kernel, or an operation outside.
 struct PlannedNode {
   /// In program order.
   llvm::SmallVector<mlir::Operation *> ops;
   bool isKernel = false;
-  Iterate iterate = Iterate::Rows;
+  graph::Iteration iterate = graph::Iteration::Rows; ///< or columns
   llvm::SmallVector<int64_t> range;
   /// A reduction in the middle, which nothing joins.
   bool alone = false;

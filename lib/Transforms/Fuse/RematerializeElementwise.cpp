@@ -25,12 +25,10 @@ namespace dsopt {
 namespace {
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
-StringRef phaseOf(Operation *op) {
-  auto phase = op->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-  return phase ? phase.getValue() : StringRef();
-}
+bool isForward(Operation *op) { return graph::getPhase(op) == Phase::F; }
+bool isBackward(Operation *op) { return graph::getPhase(op) == Phase::B || graph::getPhase(op) == Phase::W; }
 bool isForwardOf(Operation *op, Attribute block) {
-  return op && op->getAttr(graph::kBlockAttr) == block && phaseOf(op) == "F";
+  return op && op->getAttr(graph::kBlockAttr) == block && isForward(op);
 }
 /// Elementwise, or a view of something elementwise.
 bool isCheap(Operation *op) {
@@ -134,26 +132,22 @@ public:
     for (Value value : needed)
       if (!saved.contains(value)) {
         Value copy = rematerialize(value);
-        value.replaceUsesWithIf(copy, [&](OpOperand &use) { return isBackward(use.getOwner()); });
+        value.replaceUsesWithIf(copy, [&](OpOperand &use) { return isOwnBackward(use.getOwner()); });
       }
   }
 
 private:
   /// Operations of this block's B and W.
-  bool isBackward(Operation *op) {
-    return op->getAttr(graph::kBlockAttr) == block && (phaseOf(op) == "B" || phaseOf(op) == "W");
-  }
+  bool isOwnBackward(Operation *op) { return op->getAttr(graph::kBlockAttr) == block && isBackward(op); }
   bool isNeeded(Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return isBackward(user); });
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return isOwnBackward(user); });
   }
   /// Whether the value is there in backward whatever is decided here: another block reads it then, or it
   /// is of another block and this one reads it as it is.
   bool isKeptAnyway(Value value) {
     bool isOwn = isForwardOf(value.getDefiningOp(), block);
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      StringRef phase = phaseOf(user);
-      return (phase == "B" || phase == "W") && !(isOwn && isBackward(user));
-    });
+    return llvm::any_of(value.getUsers(),
+                        [&](Operation *user) { return isBackward(user) && !(isOwn && isOwnBackward(user)); });
   }
 
   /// A value's two nodes; made with all that lead to it.
@@ -189,7 +183,7 @@ private:
     for (Value operand : op->getOperands())
       mapping.map(operand, rematerialize(operand));
     Operation *clone = builder->clone(*op, mapping);
-    clone->setAttr(graph::kPhaseAttr, StringAttr::get(op->getContext(), "B"));
+    clone->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(op->getContext(), Phase::B));
     return copies[value.getAsOpaquePointer()] = clone->getResult(0);
   }
 
@@ -212,9 +206,9 @@ struct RematerializeElementwise : impl::RematerializeElementwiseBase<Remateriali
     llvm::MapVector<Attribute, std::pair<SmallVector<Operation *>, SmallVector<Operation *>>> blocks;
     for (Operation &op : microBatch.front()) {
       Attribute block = op.getAttr(graph::kBlockAttr);
-      if (block && phaseOf(&op) == "F")
+      if (block && isForward(&op))
         blocks[block].first.push_back(&op);
-      else if (block && (phaseOf(&op) == "B" || phaseOf(&op) == "W"))
+      else if (block && isBackward(&op))
         blocks[block].second.push_back(&op);
     }
     for (auto &[block, ops] : blocks)

@@ -147,7 +147,7 @@ void StorageTypes::decide(Operation &op) {
 SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {
   auto function = symbols.lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
   // Sums over rows are what their loops store.
-  if (function->getAttrOfType<StringAttr>(graph::kIterateAttr).getValue() != "rows")
+  if (graph::getIteration(function) != graph::Iteration::Rows)
     return SmallVector<bool>(kernel.getOutputs().size(), false);
   llvm::DenseMap<Value, Flow> flows;
   for (auto [argument, input] : llvm::zip_equal(function.getArguments(), kernel.getInputs()))

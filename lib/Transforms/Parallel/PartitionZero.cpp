@@ -62,7 +62,7 @@ static llvm::DenseSet<StringAttr> findEarly(ArrayRef<graph::Block> blocks, Symbo
   llvm::DenseSet<StringAttr> early;
   for (const graph::Block &block : blocks)
     for (func::FuncOp function : block.functions())
-      if (auto phase = function->getAttrOfType<StringAttr>(graph::kPhaseAttr); phase && phase == "F")
+      if (graph::getPhase(function) == Phase::F)
         for (StringAttr state : graph::accumulatedStates(function))
           early.insert(symbols.lookup<graph::StateOp>(state).getParameterAttr().getAttr());
   return early;
@@ -91,8 +91,9 @@ void PartitionZeroPass::runOnOperation() {
   llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
   for (auto state : module.getOps<graph::StateOp>()) {
     StringAttr parameter = state.getParameterAttr().getAttr();
-    if (state.getRole() != "grad")
-      states[parameter].push_back(state.getRoleAttr());
+    if (state.getRole() != graph::Role::Gradient)
+      states[parameter].push_back(state.getNameAttr() ? state.getNameAttr()
+                                                      : StringAttr::get(&getContext(), "master"));
     else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
       gradients[parameter] = element;
   }

@@ -46,9 +46,9 @@ const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
     return nullptr;
   Segment segment;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto access = function.getArgAttrOfType<StringAttr>(i, kAccessAttr);
-    StringRef how = access ? access.getValue() : "update";
-    segment.arguments.push_back({bytesOf(type), how != "write", how != "read"});
+    auto access = function.getArgAttrOfType<AccessModeAttr>(i, kAccessAttr);
+    AccessMode mode = access ? access.getValue() : AccessMode::Update;
+    segment.arguments.push_back({bytesOf(type), mode != AccessMode::Write, mode != AccessMode::Read});
     if (function.getArgAttr(i, kGradientAttr))
       segment.gradients.push_back(i);
   }

@@ -34,7 +34,7 @@ void PlacedBucket::place() {
 }
 
 FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
-                                         StringRef kind, bool persistent) {
+                                         BufferKind kind, bool persistent) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
   return out.buffer(bucket.name() + "." + suffix,
                     MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind,
@@ -45,7 +45,7 @@ FlatSymbolRefAttr BucketBuffers::parameters(const Bucket &bucket, bool owned) {
   FlatSymbolRefAttr &buffer = known(bucket, Parameters);
   if (!buffer)
     buffer = declare(bucket, "param", dist::BucketOp(bucket.op).getType(), bucket.wholeParameters(),
-                     owned ? "parameters" : "tied", /*persistent=*/true);
+                     owned ? BufferKind::Parameters : BufferKind::Tied, /*persistent=*/true);
   return buffer;
 }
 
@@ -54,13 +54,14 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
     return parameters(bucket, owned);
   FlatSymbolRefAttr &buffer = known(bucket, WholeParameters);
   if (!buffer)
-    buffer = declare(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, "buffers");
+    buffer =
+        declare(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, BufferKind::Buffers);
   return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
   // It is f32, whatever the parameters are stored as.
-  return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), "optimizer",
+  return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), BufferKind::Optimizer,
                  /*persistent=*/true);
 }
 
@@ -68,7 +69,7 @@ FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {
   FlatSymbolRefAttr &buffer = known(bucket, Gradient, use);
   if (!buffer)
     buffer = declare(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
-                     use == 0 ? "gradients" : "tied");
+                     use == 0 ? BufferKind::Gradients : BufferKind::Tied);
   return buffer;
 }
 
@@ -81,12 +82,12 @@ FlatSymbolRefAttr BucketBuffers::passingGradient(const Bucket &bucket, int64_t u
   FlatSymbolRefAttr &buffer = known(bucket, PassingGradient, use, depth);
   if (!buffer)
     buffer = declare(bucket, "whole." + Twine(use) + "." + Twine(depth), bucket.gradientType(),
-                     /*whole=*/true, depth == 0 ? "buffers" : "reduction");
+                     /*whole=*/true, depth == 0 ? BufferKind::Buffers : BufferKind::Reduction);
   return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use) {
-  return declare(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, "tied");
+  return declare(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, BufferKind::Tied);
 }
 
 bool BucketBuffers::holds(const Bucket &bucket) { return out.declares(bucket.name() + ".param"); }

@@ -127,7 +127,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
       out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
-                       "tied", Stream::Send);
+                       Traffic::Tied, Stream::Send);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
@@ -135,7 +135,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
       source = buffers.gradientSlice(bucket, use);
     } else {
       source = out.ref(buffers.tiedGradient(bucket, use));
-      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, "tied", Stream::Recv);
+      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, Traffic::Tied, Stream::Recv);
     }
     out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
                     Stream::Compute);
@@ -145,14 +145,14 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
 void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
-                       bucket.gradientSliceBytes(), "all_gather", out.nextOrder(), Stream::Comm);
+                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), Stream::Comm);
 }
 
 void StepFinisher::writeNorm(const PlacedBucket &bucket) {
   int64_t owned = llvm::count_if(
       step.buckets, [&](const PlacedBucket &other) { return !other.frozen && other.owner == stage; });
   auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
-  RefAttr record = out.ref(out.buffer("norms", type, "buffers", {owned, false}), norms.size());
+  RefAttr record = out.ref(out.buffer("norms", type, BufferKind::Buffers, {owned, false}), norms.size());
   norms.push_back(record);
   out.emit<NormOp>(buffers.gradientSlice(bucket, 0), bucket.name(), record, Stream::Compute);
 }
@@ -211,20 +211,20 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   FlatSymbolRefAttr parameters = buffers.parameters(bucket, bucket.owner == stage);
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
-  auto gather = [&](StringRef traffic) {
+  auto gather = [&](Traffic traffic) {
     out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), Stream::Comm);
   };
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
-        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, "tied", Stream::Send);
+        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, Traffic::Tied, Stream::Send);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
-      gather("all_gather");
+      gather(Traffic::AllGather);
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, "tied", Stream::Recv);
+  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, Traffic::Tied, Stream::Recv);
   if (bucket.ranks > 1 && bucket.wholeParameters())
-    gather("tied");
+    gather(Traffic::Tied);
 }
 
 void StepFinisher::finish() {
@@ -240,8 +240,8 @@ void StepFinisher::finish() {
     for (auto gather : schedule.getBody().front().getOps<GatherOp>())
       if (gather.getTarget() == fold.getStatistics())
         statistics = gather;
-  out.buffer("scalars", MemRefType::get({16 * step.scalarGroups}, Float32Type::get(out.context)), "buffers",
-             {1, true});
+  out.buffer("scalars", MemRefType::get({16 * step.scalarGroups}, Float32Type::get(out.context)),
+             BufferKind::Buffers, {1, true});
   for (auto &[run, buckets] : findCompletion()) {
     Operation *next = run->getNextNode();
     while (isa<ReduceOp, AddOp>(next))

@@ -125,7 +125,7 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
         touches[{access.buffer, access.slot}].push_back({(int64_t)index, &access});
   }
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-    if (buffer.getKind() == "constants")
+    if (buffer.getKind() == BufferKind::Constants)
       continue;
     BufferLife entry;
     entry.buffer = buffer;

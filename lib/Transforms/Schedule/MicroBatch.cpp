@@ -187,12 +187,12 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   run.block = integer(graph::kBlockAttr);
   run.stage = integer(dist::kStageAttr);
   run.temp = integer(exec::kTempAttr);
-  auto phase = run.segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-  if (!phase || (result.evaluates ? phase != "E" : phase != "F" && phase != "B" && phase != "W"))
+  std::optional<Phase> phase = graph::getPhase(run.segment);
+  if (!phase || (*phase == Phase::E) != result.evaluates)
     return run.segment.emitError() << "segment @" << run.segment.getSymName() << " has no phase "
                                    << (result.evaluates ? "E" : "F, B or W");
   // An evaluation goes through the stages as forward does.
-  run.phase = phase == "B" ? Phase::B : phase == "W" ? Phase::W : Phase::F;
+  run.phase = *phase == Phase::E ? Phase::F : *phase;
   unsigned values = op.getNumOperands() + op.getNumResults();
   if (run.segment.getNumArguments() < values)
     return op.emitOpError("passes ") << values << " values, but the segment has "

@@ -8,8 +8,7 @@ using namespace dsopt;
 
 exec::PartAttr dsopt::getPart(Operation *segment) {
   auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-  auto name = segment->getAttrOfType<StringAttr>(graph::kPhaseAttr);
-  auto phase = name ? exec::symbolizeBlockPhase(name.getValue()) : std::nullopt;
+  std::optional<Phase> phase = graph::getPhase(segment);
   return block && phase ? exec::PartAttr::get(segment->getContext(), block.getInt(), *phase)
                         : exec::PartAttr();
 }

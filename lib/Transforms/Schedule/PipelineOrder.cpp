@@ -69,13 +69,8 @@ std::vector<std::string> dsopt::pipelineOrderNames() {
   return {names.begin(), names.end()};
 }
 
-static StringRef nameOf(Phase phase) {
-  static constexpr StringLiteral names[] = {"F", "B", "W"};
-  return names[static_cast<int>(phase)];
-}
-
 static std::string describe(const PipelineSlot &slot) {
-  return llvm::formatv("{0} of block {1} on micro-batch {2}", nameOf(slot.phase), slot.block,
+  return llvm::formatv("{0} of block {1} on micro-batch {2}", stringifyPhase(slot.phase), slot.block,
                        slot.microBatch);
 }
 
@@ -109,6 +104,8 @@ std::string dsopt::checkOrder(const StageShape &shape, ArrayRef<PipelineSlot> sl
     };
     if (slot.block < shape.firstBlock || slot.block >= shape.lastBlock)
       return wrong("expected blocks " + Twine(shape.firstBlock) + " to " + Twine(shape.lastBlock - 1));
+    if (slot.phase == Phase::E)
+      return wrong("expected phases F, B and W");
     if (slot.microBatch < 0 || slot.microBatch >= shape.microBatches)
       return wrong("expected micro-batches 0 to " + Twine(shape.microBatches - 1));
     if (done[indexOf(slot)])

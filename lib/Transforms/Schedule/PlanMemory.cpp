@@ -4,7 +4,6 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -21,9 +20,9 @@ using namespace dsopt::exec;
 namespace {
 /// Live bytes at the worst moment.
 struct Peak {
-  int64_t bytes = 0;                    ///< with alignment and padding
-  std::map<StringRef, int64_t> classes; ///< without
-  Operation *action = nullptr;          ///< null: persistent state alone
+  int64_t bytes = 0;                     ///< with alignment and padding
+  std::map<BufferKind, int64_t> classes; ///< without
+  Operation *action = nullptr;           ///< null: persistent state alone
 };
 
 class PlanMemory : public dsopt::impl::PlanMemoryBase<PlanMemory> {
@@ -39,8 +38,10 @@ private:
 };
 } // namespace
 
-static constexpr StringLiteral kClasses[] = {"parameters", "gradients", "optimizer", "activations",
-                                             "buffers",    "reduction", "tied"};
+/// What lies in the arena: constants are in the program's image.
+static constexpr BufferKind kClasses[] = {
+    BufferKind::Parameters, BufferKind::Gradients, BufferKind::Optimizer, BufferKind::Activations,
+    BufferKind::Buffers,    BufferKind::Reduction, BufferKind::Tied};
 
 static int64_t payloadOf(BufferOp buffer) {
   auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
@@ -71,7 +72,7 @@ static Peak findPeak(const ProgramLife &life) {
     return std::tie(a.entry, a.begins) < std::tie(b.entry, b.begins);
   });
   int64_t live = peak.bytes;
-  std::map<StringRef, int64_t> classes = peak.classes;
+  std::map<BufferKind, int64_t> classes = peak.classes;
   for (const Change &change : changes) {
     BufferOp op = change.buffer->buffer;
     int64_t sign = change.begins ? 1 : -1;
@@ -90,23 +91,23 @@ static std::map<StringRef, int64_t> countTraffic(ProgramOp program, int64_t rank
   llvm::DenseMap<StringAttr, BufferOp> buffers;
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     buffers[buffer.getSymNameAttr()] = buffer;
-  auto collective = [&](StringRef kind, RefAttr whole, int64_t sent) {
+  auto collective = [&](Traffic kind, RefAttr whole, int64_t sent) {
     BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
     int64_t useful = sent;
-    if (buffer && kind != "tied" && bytesOf(buffer.getType()) == sent / (ranks - 1) * ranks)
+    if (buffer && kind != Traffic::Tied && bytesOf(buffer.getType()) == sent / (ranks - 1) * ranks)
       useful = payloadOf(buffer) * (ranks - 1) / ranks;
-    traffic[kind] += useful;
+    traffic[stringifyTraffic(kind)] += useful;
     traffic["padding"] += sent - useful;
   };
   for (Operation &op : getSchedule(program).getBody().front()) {
     if (auto gather = dyn_cast<GatherOp>(op); gather && ranks > 1)
       collective(gather.getTraffic(), gather.getTarget(), (ranks - 1) * (int64_t)gather.getBytes());
     else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && ranks > 1)
-      collective("reduce_scatter", reduce.getWhole(),
+      collective(Traffic::ReduceScatter, reduce.getWhole(),
                  (ranks - 1) * (int64_t)reduce.getElements() *
                      ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
     else if (auto send = dyn_cast<SendOp>(op))
-      traffic[send.getTraffic()] += send.getBytes();
+      traffic[stringifyTraffic(send.getTraffic())] += send.getBytes();
   }
   return traffic;
 }
@@ -128,20 +129,22 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
                             << " that -device-memory allows";
   if (peak.action)
     diag << "; the peak is at the " << describe(peak.action);
-  auto bytes = [&](StringRef name) {
-    auto it = peak.classes.find(name);
+  auto bytes = [&](BufferKind kind) {
+    auto it = peak.classes.find(kind);
     return it == peak.classes.end() ? 0 : it->second;
   };
   std::string classes;
-  for (StringRef name : kClasses)
-    if (bytes(name))
-      classes += llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", name, bytes(name)).str();
+  for (BufferKind kind : kClasses)
+    if (bytes(kind))
+      classes +=
+          llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", stringifyBufferKind(kind), bytes(kind))
+              .str();
   diag.attachNote() << "live there: " << classes;
   // What each remedy would save, from the classes at this peak: with it the peak may be elsewhere.
   int64_t dp = getOption(module, "dp", 1), zero = dp == 1 ? 0 : getOption(module, "zero", 0);
   std::string remedy;
   int64_t saved = 0;
-  StringRef sliced[] = {"optimizer", "gradients", "parameters"};
+  BufferKind sliced[] = {BufferKind::Optimizer, BufferKind::Gradients, BufferKind::Parameters};
   for (int64_t stage = zero; dp > 1 && stage < 3; ++stage) {
     saved += bytes(sliced[stage]) - bytes(sliced[stage]) / dp;
     if (arena - saved <= limit) {
@@ -149,13 +152,15 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
       break;
     }
   }
-  if (remedy.empty() && getOption(module, "gather_window", 1) > 1 && arena - bytes("buffers") / 2 <= limit)
+  if (remedy.empty() && getOption(module, "gather_window", 1) > 1 &&
+      arena - bytes(BufferKind::Buffers) / 2 <= limit)
     remedy = "-gather-window=1 may fit";
-  if (remedy.empty() && arena - bytes("activations") / 2 <= limit)
+  if (remedy.empty() && arena - bytes(BufferKind::Activations) / 2 <= limit)
     remedy = "half the -micro-batch-size with twice the -micro-batches may fit";
   if (remedy.empty())
     remedy = llvm::formatv("no option alone fits; more stages (-pp) or ranks (-dp) divide {0} bytes of state",
-                           bytes("parameters") + bytes("gradients") + bytes("optimizer"))
+                           bytes(BufferKind::Parameters) + bytes(BufferKind::Gradients) +
+                               bytes(BufferKind::Optimizer))
                  .str();
   diag.attachNote() << remedy;
 }
@@ -183,17 +188,19 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
   program.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
   std::map<StringRef, int64_t> memory;
   int64_t sum = 0;
-  for (StringRef name : kClasses) {
-    auto it = peak.classes.find(name);
-    memory[name] = it == peak.classes.end() ? 0 : it->second;
-    sum += memory[name];
+  for (BufferKind kind : kClasses) {
+    auto it = peak.classes.find(kind);
+    int64_t &bytes = memory[stringifyBufferKind(kind)];
+    bytes = it == peak.classes.end() ? 0 : it->second;
+    sum += bytes;
   }
   memory["padding"] = arena - sum;
   memory["total"] = arena;
   program->setAttr(kMemoryAttr, toDictionary(&getContext(), memory));
   std::map<StringRef, int64_t> traffic = countTraffic(program, ranks);
-  for (StringRef name : {"all_gather", "reduce_scatter", "send_recv", "tied", "padding"})
-    traffic.try_emplace(name, 0);
+  traffic.try_emplace("padding", 0);
+  for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
+    traffic.try_emplace(stringifyTraffic(kind), 0);
   program->setAttr(kTrafficAttr, toDictionary(&getContext(), traffic));
 }
 

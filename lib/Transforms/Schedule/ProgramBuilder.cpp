@@ -44,7 +44,7 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
   buffers.setInsertionPoint(schedule);
 }
 
-FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, StringRef kind, BufferTraits traits) {
+FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKind kind, BufferTraits traits) {
   auto symbol = StringAttr::get(context, name);
   BufferOp &op = declared[symbol];
   if (!op) {

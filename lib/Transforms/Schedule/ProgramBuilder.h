@@ -28,9 +28,9 @@ public:
     llvm::StringRef symbol = {};
   };
   /// The buffer's symbol; declares it where it is new.
-  mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, llvm::StringRef kind,
+  mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind,
                                  BufferTraits traits);
-  mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, llvm::StringRef kind) {
+  mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind) {
     return buffer(name, type, kind, BufferTraits());
   }
   exec::RefAttr ref(mlir::FlatSymbolRefAttr buffer, int64_t slot = 0, int64_t offset = 0,

@@ -35,7 +35,7 @@ StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks
 void StageWriter::declareState() {
   Builder builder(out.context);
   if (!graph.evaluates)
-    out.buffer("seed", MemRefType::get({}, builder.getF32Type()), "buffers", {1, true});
+    out.buffer("seed", MemRefType::get({}, builder.getF32Type()), BufferKind::Buffers, {1, true});
   int64_t largest = 0;
   for (const PlacedBucket &bucket : graph.buckets) {
     if (!bucket.isAt(stage))
@@ -51,7 +51,7 @@ void StageWriter::declareState() {
   }
   if (ranks > 1)
     out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * ranks}, builder.getI8Type()),
-               "buffers", {1, true});
+               BufferKind::Buffers, {1, true});
 }
 
 int64_t StageWriter::slotsOf(int64_t id) const {
@@ -65,7 +65,8 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
     return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
   if (!values[id])
     values[id] =
-        out.buffer(value.name, value.type, value.seed ? "buffers" : "activations", {slotsOf(id), value.seed});
+        out.buffer(value.name, value.type, value.seed ? BufferKind::Buffers : BufferKind::Activations,
+                   {slotsOf(id), value.seed});
   return out.ref(values[id], microBatch % slotsOf(id));
 }
 
@@ -75,9 +76,9 @@ void StageWriter::writeTransfer(const Step &step) {
   int64_t bytes = bytesOf(value.type);
   RefAttr ref = valueRef(step.id, step.microBatch);
   if (step.kind == Step::Send)
-    out.emit<SendOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Send);
+    out.emit<SendOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, Stream::Send);
   else
-    out.emit<RecvOp>(ref, bytes, step.peer, tag, "send_recv", Stream::Recv);
+    out.emit<RecvOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, Stream::Recv);
 }
 
 void StageWriter::writeGathers(const Step &step) {
@@ -88,7 +89,7 @@ void StageWriter::writeGathers(const Step &step) {
     const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
     gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
                                          out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                         "all_gather", out.nextOrder(), Stream::Comm),
+                                         Traffic::AllGather, out.nextOrder(), Stream::Comm),
                       usersOf[id]};
   }
 }
@@ -134,11 +135,12 @@ StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
   func::FuncOp segment = run.segment;
   for (StringAttr constant : run.constants)
     buffers.refs.push_back(
-        out.ref(out.buffer(constant.getValue(), segment.getArgumentTypes()[buffers.refs.size()], "constants",
-                           {1, true, -1, constant.getValue()})));
+        out.ref(out.buffer(constant.getValue(), segment.getArgumentTypes()[buffers.refs.size()],
+                           BufferKind::Constants, {1, true, -1, constant.getValue()})));
   if (run.temp)
-    buffers.temp = out.ref(out.buffer(
-        "temp." + Twine(run.temp), MemRefType::get({run.temp}, IntegerType::get(out.context, 8)), "buffers"));
+    buffers.temp = out.ref(out.buffer("temp." + Twine(run.temp),
+                                      MemRefType::get({run.temp}, IntegerType::get(out.context, 8)),
+                                      BufferKind::Buffers));
   if (buffers.period <= kLongestPeriod)
     buffers.lists.resize(buffers.period);
   return buffers;
@@ -182,7 +184,7 @@ void StageWriter::writeRun(const Step &step) {
 
 RefAttr StageWriter::statistics() {
   auto type = MemRefType::get({microBatches * graph.statisticBytes[stage]}, IntegerType::get(out.context, 8));
-  return out.ref(out.buffer("statistics", type, "activations"));
+  return out.ref(out.buffer("statistics", type, BufferKind::Activations));
 }
 
 void StageWriter::writeReturn() {
@@ -192,8 +194,9 @@ void StageWriter::writeReturn() {
     all = statistics();
   if (bytes && ranks > 1) {
     auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
-    all = out.ref(out.buffer("statistics.all", type, "activations"));
-    out.emit<GatherOp>(statistics(), all, microBatches * bytes, "all_gather", out.nextOrder(), Stream::Comm);
+    all = out.ref(out.buffer("statistics.all", type, BufferKind::Activations));
+    out.emit<GatherOp>(statistics(), all, microBatches * bytes, Traffic::AllGather, out.nextOrder(),
+                       Stream::Comm);
   }
   SmallVector<Attribute> losses;
   for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)

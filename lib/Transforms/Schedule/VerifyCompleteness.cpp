@@ -93,10 +93,10 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
       return run.emitOpError("runs block ")
              << part.getBlock() << " at position " << program.getPosition() << ", which has blocks "
              << program.getBlocks()[0] << " to " << program.getBlocks()[1] - 1;
-    if ((part.getPhase() == BlockPhase::Evaluation) != evaluates())
+    if ((part.getPhase() == Phase::E) != evaluates())
       return run.emitOpError("runs phase ")
-             << stringifyBlockPhase(part.getPhase()) << " of block " << part.getBlock()
-             << " in a program that " << (evaluates() ? "evaluates" : "trains");
+             << stringifyPhase(part.getPhase()) << " of block " << part.getBlock() << " in a program that "
+             << (evaluates() ? "evaluates" : "trains");
     if ((int64_t)run.getMicroBatch() < 0 || (int64_t)run.getMicroBatch() >= microBatches)
       return run.emitOpError("is on micro-batch ")
              << run.getMicroBatch() << ", but the step agrees on the losses of " << microBatches;
@@ -111,7 +111,7 @@ LogicalResult Completeness::verifyOnce(ProgramOp program) {
   llvm::SmallDenseSet<int64_t> forward;
   for (auto &[part, runs] : parts) {
     auto [block, phase, segment] = part;
-    if (phase == (int)BlockPhase::Forward)
+    if (phase == (int)Phase::F)
       forward.insert(block);
     SmallVector<RunOp> done(microBatches);
     for (RunOp run : runs) {
@@ -128,8 +128,7 @@ LogicalResult Completeness::verifyOnce(ProgramOp program) {
       if (run)
         continue;
       InFlightDiagnostic diag = program.emitOpError("never runs block ")
-                                << block << " " << stringifyBlockPhase((BlockPhase)phase)
-                                << " on micro-batch " << m;
+                                << block << " " << stringifyPhase((Phase)phase) << " on micro-batch " << m;
       diag.attachNote(runs.front().getLoc())
           << "its run on micro-batch " << runs.front().getMicroBatch() << " is here";
       return diag;

@@ -53,7 +53,7 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
       if (send.getBytes() != recv.getBytes())
         return differ("bytes", recv.getBytes(), send.getBytes());
       if (send.getTraffic() != recv.getTraffic())
-        return differ("traffic", recv.getTrafficAttr(), send.getTrafficAttr());
+        return differ("traffic", stringifyTraffic(recv.getTraffic()), stringifyTraffic(send.getTraffic()));
     }
     if (sends.size() == recvs.size())
       continue;

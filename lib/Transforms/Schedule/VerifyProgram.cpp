@@ -108,9 +108,9 @@ LogicalResult ProgramVerifier::verifyGradients() {
         }
     if (auto run = dyn_cast<RunOp>(op); run && !agree)
       for (const Access &access : list) {
-        StringRef kind = buffers.lookup(access.buffer).getKind();
+        BufferKind kind = buffers.lookup(access.buffer).getKind();
         bool scratch = run.getTemp() && run.getTemp()->getBuffer().getAttr() == access.buffer;
-        if (access.writes && !scratch && (kind == "buffers" || kind == "reduction"))
+        if (access.writes && !scratch && (kind == BufferKind::Buffers || kind == BufferKind::Reduction))
           pending[access.buffer] = op;
       }
     if (auto add = dyn_cast<AddOp>(op))

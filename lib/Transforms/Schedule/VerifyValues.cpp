@@ -84,7 +84,7 @@ static std::optional<int64_t> microBatchOf(Operation *op) {
 /// Whether the action hands on what it reads at a bucket's padded length.
 static bool readsPadding(Operation *op) {
   if (auto send = dyn_cast<SendOp>(op))
-    return send.getTraffic() == "tied";
+    return send.getTraffic() == Traffic::Tied;
   return isa<GatherOp, ReduceOp, AddOp, NormOp, UpdateOp>(op);
 }
 
@@ -96,7 +96,7 @@ static std::optional<SlotKey> handedOn(Operation *op) {
     return keyOf(add.getSource());
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return keyOf(reduce.getWhole());
-  if (auto send = dyn_cast<SendOp>(op); send && send.getTraffic() == "tied")
+  if (auto send = dyn_cast<SendOp>(op); send && send.getTraffic() == Traffic::Tied)
     return keyOf(send.getSource());
   return std::nullopt;
 }
@@ -106,7 +106,7 @@ bool ValueVerifier::mayStayUnread(Operation *op, const Access &access) {
   if (!run)
     return false;
   return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
-         (analysis.buffer(program, access.buffer).getKind() == "activations" &&
+         (analysis.buffer(program, access.buffer).getKind() == BufferKind::Activations &&
           !readBuffers.contains(access.buffer));
 }
 
@@ -172,7 +172,7 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
     --it;
   for (; it != slot.writers.end() && it->first < access.end; ++it) {
     it->second.read = true;
-    if (buffer.getKind() != "activations")
+    if (buffer.getKind() != BufferKind::Activations)
       continue;
     Operation *writer = action(it->second.entry);
     std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(writer);

@@ -13,7 +13,7 @@
 // CHECK-SAME: {bytes = 768 : i64, flops = 128 : i64, kind = "update", type = f32, what = "update.sgd flat: sgd"}
 // CHECK-SAME: exec.update_calls = {update.sgd = 4 : i64}
 func.func private @kernel0(%w: tensor<100x2xf32>, %i: tensor<4xi32>, %y: tensor<4xf32>) -> tensor<4x2xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 4>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>} {
   %g = graph.gather %w, %i {axis = 0 : i64} : (tensor<100x2xf32>, tensor<4xi32>) -> tensor<4x2xf32>
   %r = graph.add %g, %g : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
   return %r : tensor<4x2xf32>
@@ -37,13 +37,13 @@ func.func private @block0.F(%w: memref<100x2xf32>, %i: memref<4xi32>, %y: memref
 
 // An update is counted for its nominal elements, without the table of scalars.
 func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32>
-    attributes {graph.iterate = "flat", graph.range = array<i64: 64>, graph.in_place = array<i64: 0>} {
+    attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, graph.in_place = array<i64: 0>} {
   %r = graph.sgd %p, %g, %s : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
 exec.program @position0 position 0 blocks [0, 1] {
-  exec.buffer @b0.param : memref<64xf32> "parameters" slots 1 stride 256 persistent
-  exec.buffer @b0.grad.0 : memref<64xf32> "gradients" slots 1 stride 256
+  exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent
+  exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
   exec.schedule {
     %0 = exec.update @update.sgd of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 on compute
   }

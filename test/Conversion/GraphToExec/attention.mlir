@@ -3,10 +3,10 @@
 
 // Attention reads strided views in place and gets scratch that lives as long as the routine.
 // CHECK-LABEL: func.func private @block0.F(
-// CHECK-SAME: %[[QKV:.*]]: memref<2x5x3x4x16xf32> {exec.access = "read"}, %[[R:.*]]: memref<2x4x5x16xf32> {exec.access = "write"}, %[[LSE:.*]]: memref<2x4x5xf32> {exec.access = "write"})
+// CHECK-SAME: %[[QKV:.*]]: memref<2x5x3x4x16xf32> {exec.access = #exec.access<read>}, %[[R:.*]]: memref<2x4x5x16xf32> {exec.access = #exec.access<write>}, %[[LSE:.*]]: memref<2x4x5xf32> {exec.access = #exec.access<write>})
 // CHECK-SAME: exec.flops = 6400 : i64
 func.func private @block0.F(%qkv: tensor<2x5x3x4x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
-    attributes {graph.block = 3 : i64, graph.phase = "F"} {
+    attributes {graph.block = 3 : i64, graph.phase = #graph.phase<F>} {
   %t = graph.transpose %qkv {perm = array<i64: 2, 0, 3, 1, 4>, view = #graph.view<read>} : (tensor<2x5x3x4x16xf32>) -> tensor<3x2x4x5x16xf32>
   %q1 = graph.slice %t {starts = array<i64: 0, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, view = #graph.view<read>} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
   %k1 = graph.slice %t {starts = array<i64: 1, 0, 0, 0, 0>, sizes = array<i64: 1, 2, 4, 5, 16>, steps = array<i64: 1, 1, 1, 1, 1>, view = #graph.view<read>} : (tensor<3x2x4x5x16xf32>) -> tensor<1x2x4x5x16xf32>
@@ -22,7 +22,7 @@ func.func private @block0.F(%qkv: tensor<2x5x3x4x16xf32>) -> (tensor<2x4x5x16xf3
 
 // CHECK-LABEL: func.func private @block0.B(
 func.func private @block0.B(%q: tensor<2x4x5x16xf32>, %m: tensor<2x1x1x5xf32>, %r: tensor<2x4x5x16xf32>, %lse: tensor<2x4x5xf32>, %d: tensor<2x4x5x16xf32>) -> tensor<2x4x5x16xf32>
-    attributes {graph.block = 3 : i64, graph.phase = "B"} {
+    attributes {graph.block = 3 : i64, graph.phase = #graph.phase<B>} {
   // CHECK-DAG: %[[WORK:.*]] = exec.temp at {{.*}} : memref<{{.*}}xi8>
   // CHECK-DAG: %[[DK:.*]] = exec.temp at {{.*}} : memref<2x4x5x16xf32>
   // CHECK: exec.attention_grad %arg0, %arg0, %arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %{{.*}}, %{{.*}}, %[[WORK]] {flops = 32000 : i64, scale = 1.000000e+00 : f64, threads = 1 : i64}

@@ -1,6 +1,6 @@
 // RUN: dsopt-opt %s -blocks-to-segments -split-input-file -verify-diagnostics
 
-func.func private @block0.F(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %0 = graph.reshape %x : (tensor<4xf32>) -> tensor<2x2xf32>
   // expected-error @below {{result 0 is an argument, a parameter or a constant of the block, expected a value that the block computes}}
   return %0 : tensor<2x2xf32>
@@ -8,7 +8,7 @@ func.func private @block0.F(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {gr
 
 // -----
 
-func.func private @block0.F(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16xf32>) attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %0 = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = graph.reshape %0 : (tensor<4x4xf32>) -> tensor<16xf32>
   // expected-error @below {{result 1 has the bytes of another result, expected a value of its own}}
@@ -17,7 +17,7 @@ func.func private @block0.F(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16x
 
 // -----
 
-func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   // expected-error @below {{'graph.exp' op is in a block, expected kernels, routines, reads and accumulations}}
   %0 = graph.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -25,7 +25,7 @@ func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {grap
 
 // -----
 
-func.func private @block0.F(%x: tensor<4x4xf16>) -> tensor<4x4xf16> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F(%x: tensor<4x4xf16>) -> tensor<4x4xf16> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   // expected-error @below {{is a product of 'f16', expected f32, bf16 or f64}}
   %0 = graph.matmul %x, %x : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16>
   return %0 : tensor<4x4xf16>
@@ -33,7 +33,7 @@ func.func private @block0.F(%x: tensor<4x4xf16>) -> tensor<4x4xf16> attributes {
 
 // -----
 
-func.func private @block0.W(%d: tensor<3x7xf32>, %i: tensor<7xi64>) -> tensor<3x5xf32> attributes {graph.block = 0 : i64, graph.phase = "W"} {
+func.func private @block0.W(%d: tensor<3x7xf32>, %i: tensor<7xi64>) -> tensor<3x5xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>} {
   // expected-error @below {{scatters along axis 1, expected axis 0}}
   %0 = graph.gather_grad %d, %i {axis = 1 : i64} : (tensor<3x7xf32>, tensor<7xi64>) -> tensor<3x5xf32>
   return %0 : tensor<3x5xf32>
@@ -42,8 +42,8 @@ func.func private @block0.W(%d: tensor<3x7xf32>, %i: tensor<7xi64>) -> tensor<3x
 // -----
 
 graph.parameter @w : tensor<4xf32> from "model.onnx" at 0 bytes 16
-graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
-func.func private @block0.W(%d: tensor<4xf32>) attributes {graph.block = 0 : i64, graph.phase = "W"} {
+graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+func.func private @block0.W(%d: tensor<4xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>} {
   graph.accumulate @w.grad.0, %d : tensor<4xf32>
   // expected-error @below {{adds to @w.grad.0 a second time in this block, expected one gradient}}
   graph.accumulate @w.grad.0, %d : tensor<4xf32>
@@ -53,7 +53,7 @@ func.func private @block0.W(%d: tensor<4xf32>) attributes {graph.block = 0 : i64
 // -----
 
 func.func private @block0.F(%q: tensor<1x1x4x4xf64>) -> tensor<1x1x4x4xf64>
-    attributes {graph.block = 0 : i64, graph.phase = "F"} {
+    attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   // expected-error @below {{works on 'f64', expected f32 or bf16}}
   %r, %lse = graph.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>) -> (tensor<1x1x4x4xf64>, tensor<1x1x4xf32>)
   return %r : tensor<1x1x4x4xf64>

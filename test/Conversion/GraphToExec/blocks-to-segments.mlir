@@ -2,34 +2,34 @@
 // RUN: dsopt-opt %s -blocks-to-segments | dsopt-opt | FileCheck %s
 
 graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
-graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
-graph.state @e.grad.0 : tensor<5x2x3xf32> "grad" of @w block 0
-graph.state @b.grad.0 : tensor<2xf32> "grad" of @w block 0
-graph.state @n.grad.4 : tensor<4x2xbf16> "grad" of @w block 4
-graph.state @n.grad.5 : tensor<2xbf16> "grad" of @w block 4
-graph.state @n.grad.6 : tensor<5x6xbf16> "grad" of @w block 4
+graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0
+graph.state @e.grad.0 : tensor<5x2x3xf32> gradient of @w block 0
+graph.state @b.grad.0 : tensor<2xf32> gradient of @w block 0
+graph.state @n.grad.4 : tensor<4x2xbf16> gradient of @w block 4
+graph.state @n.grad.5 : tensor<2xbf16> gradient of @w block 4
+graph.state @n.grad.6 : tensor<5x6xbf16> gradient of @w block 4
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 2
 
 func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 2, 4>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 2, 4>} {
   %0 = graph.add %x, %c : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
   return %0 : tensor<8x2xf32>
 }
 func.func private @columns(%x: tensor<8x2xf32>) -> tensor<2xf32>
-    attributes {graph.iterate = "columns", graph.range = array<i64: 2>} {
+    attributes {graph.iterate = #graph.iteration<columns>, graph.range = array<i64: 2>} {
   %0 = graph.reduce_sum %x {axes = array<i64: 0>} : (tensor<8x2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
 
 // Inputs, results, parameters, constants; a product in scratch, a result in its buffer.
 // CHECK-LABEL: func.func private @block0.F(
-// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = "read"},
-// CHECK-SAME: %[[Y:.*]]: memref<8x2xf32> {exec.access = "write"},
-// CHECK-SAME: %[[W:.*]]: memref<4x2xf32> {exec.access = "read", exec.parameter = @w},
-// CHECK-SAME: %[[C:.*]]: memref<8x2xf32> {exec.access = "read", exec.constant = @const_0})
-// CHECK-SAME: dist.stage = 1 : i64, exec.flops = 144 : i64, exec.segment, exec.temp_bytes = 64 : i64, graph.block = 0 : i64, graph.phase = "F"
+// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = #exec.access<read>},
+// CHECK-SAME: %[[Y:.*]]: memref<8x2xf32> {exec.access = #exec.access<write>},
+// CHECK-SAME: %[[W:.*]]: memref<4x2xf32> {exec.access = #exec.access<read>, exec.parameter = @w},
+// CHECK-SAME: %[[C:.*]]: memref<8x2xf32> {exec.access = #exec.access<read>, exec.constant = @const_0})
+// CHECK-SAME: dist.stage = 1 : i64, exec.flops = 144 : i64, exec.segment, exec.temp_bytes = 64 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>
 func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
-    attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 1 : i64} {
+    attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 1 : i64} {
   %w = graph.read @w : tensor<4x2xf32>
   %again = graph.read @w : tensor<4x2xf32>
   %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
@@ -44,12 +44,12 @@ func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
 
 // A product goes straight into its gradient, through views; a kernel's result is added.
 // CHECK-LABEL: func.func private @block0.W(
-// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = "read"}, %[[DY:.*]]: memref<8x2xf32> {exec.access = "read"},
-// CHECK-SAME: %[[GW:.*]]: memref<4x2xf32> {exec.access = "update", exec.gradient = @w.grad.0},
-// CHECK-SAME: %[[GB:.*]]: memref<2xf32> {exec.access = "update", exec.gradient = @b.grad.0})
+// CHECK-SAME: %[[X:.*]]: memref<8x4xf32> {exec.access = #exec.access<read>}, %[[DY:.*]]: memref<8x2xf32> {exec.access = #exec.access<read>},
+// CHECK-SAME: %[[GW:.*]]: memref<4x2xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0},
+// CHECK-SAME: %[[GB:.*]]: memref<2xf32> {exec.access = #exec.access<update>, exec.gradient = @b.grad.0})
 // CHECK-SAME: exec.segment, exec.temp_bytes = 64 : i64
 func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
-    attributes {graph.block = 0 : i64, graph.phase = "W"} {
+    attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>} {
   %x3 = graph.reshape %x : (tensor<8x4xf32>) -> tensor<1x8x4xf32>
   %dy3 = graph.reshape %dy : (tensor<8x2xf32>) -> tensor<1x8x2xf32>
   // CHECK: %[[G3:.*]] = exec.view %[[GW]] : memref<4x2xf32> to memref<1x4x2xf32>
@@ -69,10 +69,10 @@ func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
 
 // Index dimensions are one, row dimensions are one.
 // CHECK-LABEL: func.func private @block1.W(
-// CHECK-SAME: %[[D:.*]]: memref<7x3x2x3xf32> {exec.access = "read"}, %[[I:.*]]: memref<7x3xi64> {exec.access = "read"},
-// CHECK-SAME: %[[G:.*]]: memref<5x2x3xf32> {exec.access = "update", exec.gradient = @e.grad.0})
+// CHECK-SAME: %[[D:.*]]: memref<7x3x2x3xf32> {exec.access = #exec.access<read>}, %[[I:.*]]: memref<7x3xi64> {exec.access = #exec.access<read>},
+// CHECK-SAME: %[[G:.*]]: memref<5x2x3xf32> {exec.access = #exec.access<update>, exec.gradient = @e.grad.0})
 func.func private @block1.W(%d: tensor<7x3x2x3xf32>, %i: tensor<7x3xi64>)
-    attributes {graph.block = 1 : i64, graph.phase = "W"} {
+    attributes {graph.block = 1 : i64, graph.phase = #graph.phase<W>} {
   // CHECK-DAG: %[[D2:.*]] = exec.view %[[D]] : memref<7x3x2x3xf32> to memref<21x6xf32>
   // CHECK-DAG: %[[I1:.*]] = exec.view %[[I]] : memref<7x3xi64> to memref<21xi64>
   // CHECK-DAG: %[[G2:.*]] = exec.view %[[G]] : memref<5x2x3xf32> to memref<5x6xf32>
@@ -87,7 +87,7 @@ func.func private @block1.W(%d: tensor<7x3x2x3xf32>, %i: tensor<7x3xi64>)
 // CHECK-SAME: exec.constant = @const_0
 // CHECK-SAME: exec.temp_bytes = 128 : i64
 func.func private @block2.F(%x: tensor<8x2xf32>) -> tensor<8x2xf32>
-    attributes {graph.block = 2 : i64, graph.phase = "F"} {
+    attributes {graph.block = 2 : i64, graph.phase = #graph.phase<F>} {
   %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
   // CHECK: %[[A:.*]] = exec.temp at [[OA:[0-9]+]]
   // CHECK: exec.launch @rows {{.*}} -> (%[[A]])
@@ -107,7 +107,7 @@ func.func private @block2.F(%x: tensor<8x2xf32>) -> tensor<8x2xf32>
 // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[R:arg2]] {transpose_a}
 // CHECK: exec.accumulate %[[R]] -> %arg3
 func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor<4x2xf32>
-    attributes {graph.block = 3 : i64, graph.phase = "W"} {
+    attributes {graph.block = 3 : i64, graph.phase = #graph.phase<W>} {
   %0 = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
   graph.accumulate @w.grad.0, %0 : tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
@@ -115,13 +115,13 @@ func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor
 
 // Gradients in bf16: products round what they add, so do values in f32; rows are put in order in scratch.
 // CHECK-LABEL: func.func private @block4.W(
-// CHECK-SAME: %[[X:.*]]: memref<8x4xbf16> {exec.access = "read"}, %[[DY:.*]]: memref<8x2xbf16> {exec.access = "read"},
+// CHECK-SAME: %[[X:.*]]: memref<8x4xbf16> {exec.access = #exec.access<read>}, %[[DY:.*]]: memref<8x2xbf16> {exec.access = #exec.access<read>},
 // CHECK-SAME: %[[D:[a-z0-9]+]]: memref<8x2xf32> {{.*}}, %[[R:[a-z0-9]+]]: memref<7x6xbf16> {{.*}}, %[[I:[a-z0-9]+]]: memref<7xi64>
-// CHECK-SAME: %[[GW:[a-z0-9]+]]: memref<4x2xbf16> {exec.access = "update", exec.gradient = @n.grad.4},
-// CHECK-SAME: %[[GB:[a-z0-9]+]]: memref<2xbf16> {exec.access = "update", exec.gradient = @n.grad.5},
-// CHECK-SAME: %[[GE:[a-z0-9]+]]: memref<5x6xbf16> {exec.access = "update", exec.gradient = @n.grad.6})
+// CHECK-SAME: %[[GW:[a-z0-9]+]]: memref<4x2xbf16> {exec.access = #exec.access<update>, exec.gradient = @n.grad.4},
+// CHECK-SAME: %[[GB:[a-z0-9]+]]: memref<2xbf16> {exec.access = #exec.access<update>, exec.gradient = @n.grad.5},
+// CHECK-SAME: %[[GE:[a-z0-9]+]]: memref<5x6xbf16> {exec.access = #exec.access<update>, exec.gradient = @n.grad.6})
 func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: tensor<8x2xf32>, %r: tensor<7x6xbf16>, %i: tensor<7xi64>)
-    attributes {graph.block = 4 : i64, graph.phase = "W"} {
+    attributes {graph.block = 4 : i64, graph.phase = #graph.phase<W>} {
   // CHECK: exec.gemm %[[X]], %[[DY]] -> %[[GW]] {into_gradient, transpose_a} : memref<8x4xbf16>, memref<8x2xbf16> -> memref<4x2xbf16>
   %dw = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> tensor<4x2xf32>
   graph.accumulate @n.grad.4, %dw : tensor<4x2xf32>

@@ -5,7 +5,7 @@
 // CHECK-NOT: math.exp
 // CHECK: math.fma
 // CHECK-NOT: fastmath
-func.func private @kernel0(%x: f32) -> f32 attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+func.func private @kernel0(%x: f32) -> f32 attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = math.exp %x : f32
   return %0 : f32
 }

@@ -9,7 +9,7 @@
 // CHECK-NOT: fastmath
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[C]] :
 func.func private @pointwise(%x: tensor<8x4xf32>, %r: tensor<8x1xf32>) -> tensor<8x4xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %c = graph.constant dense<2.0> : tensor<f32>
   %0 = graph.mul %x, %r : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<8x4xf32>
   %1 = graph.add %0, %c : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
@@ -22,7 +22,7 @@ func.func private @pointwise(%x: tensor<8x4xf32>, %r: tensor<8x1xf32>) -> tensor
 // CHECK: iterator_types = ["parallel", "reduction"]
 // CHECK: arith.maximumf
 func.func private @maximum(%x: tensor<8x4xf32>) -> tensor<8xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.reduce_max %x {axes = array<i64: 1>} : (tensor<8x4xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -31,7 +31,7 @@ func.func private @maximum(%x: tensor<8x4xf32>) -> tensor<8xf32>
 // CHECK-LABEL: func.func private @middle
 // CHECK: iterator_types = ["parallel", "parallel", "reduction"]
 func.func private @middle(%x: tensor<8x4x2xf32>) -> tensor<8x2xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8, 2>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8, 2>} {
   %0 = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<8x4x2xf32>) -> tensor<8x2xf32>
   return %0 : tensor<8x2xf32>
 }
@@ -42,7 +42,7 @@ func.func private @middle(%x: tensor<8x4x2xf32>) -> tensor<8x2xf32>
 // CHECK: tensor.extract %arg1[%{{.*}}] : tensor<8xi64>
 // CHECK: tensor.extract %arg0[%{{.*}}, %{{.*}}] : tensor<50x4xf32>
 func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.gather %t, %i {axis = 0} : (tensor<50x4xf32>, tensor<8xi64>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -55,7 +55,7 @@ func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4
 // CHECK: arith.sitofp
 // CHECK: arith.mulf
 func.func private @uniform(%k: tensor<5xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.uniform %k, %s : (tensor<5xi32>, tensor<2xi32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -68,7 +68,7 @@ func.func private @uniform(%k: tensor<5xi32>, %s: tensor<2xi32>) -> tensor<8x4xf
 // CHECK: arith.cmpi uge
 // CHECK: arith.select
 func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<5xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<5xi32>, tensor<2xi32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -82,7 +82,7 @@ func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<5xi32>, %s: tensor<2x
 // CHECK: arith.uitofp {{.*}} : i8 to f32
 // CHECK: return {{.*}} : tensor<8xf32>, tensor<8xi8>
 func.func private @unsigned(%x: tensor<8xui8>, %y: tensor<8xui8>) -> (tensor<8xf32>, tensor<8xui8>)
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %c = graph.less %x, %y : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xi1>
   %m = graph.max %x, %y : (tensor<8xui8>, tensor<8xui8>) -> tensor<8xui8>
   %w = graph.where %c, %m, %y : (tensor<8xi1>, tensor<8xui8>, tensor<8xui8>) -> tensor<8xui8>

@@ -18,7 +18,7 @@
 // CHECK: arith.mulf %{{[^ ]+}}, %{{[^ ]+}} : f32
 // CHECK: memref.store %{{.*}}, %[[Y]]
 func.func private @softmax(%x: tensor<8x64xf32>) -> tensor<8x64xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.reduce_max %x {axes = array<i64: 1>, keepdims} : (tensor<8x64xf32>) -> tensor<8x1xf32>
   %1 = graph.sub %x, %0 : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
   %2 = graph.exp %1 : (tensor<8x64xf32>) -> tensor<8x64xf32>
@@ -36,7 +36,7 @@ func.func private @softmax(%x: tensor<8x64xf32>) -> tensor<8x64xf32>
 // CHECK-NOT: math.tanh
 // CHECK: return
 func.func private @scratch(%x: tensor<8x64xf32>) -> tensor<8x1xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.tanh %x : (tensor<8x64xf32>) -> tensor<8x64xf32>
   %1 = graph.reduce_sum %0 {axes = array<i64: 1>, keepdims} : (tensor<8x64xf32>) -> tensor<8x1xf32>
   %2 = graph.sub %0, %1 : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
@@ -52,7 +52,7 @@ func.func private @scratch(%x: tensor<8x64xf32>) -> tensor<8x1xf32>
 // CHECK: arith.divui
 // CHECK: arith.extui %{{.*}} : i1 to i8
 func.func private @bool(%x: tensor<8x4x64xf32>) -> tensor<4x8x64xi1>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 4, 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4, 8>} {
   %0 = graph.transpose %x {perm = array<i64: 1, 0, 2>} : (tensor<8x4x64xf32>) -> tensor<4x8x64xf32>
   %1 = graph.isnan %0 : (tensor<4x8x64xf32>) -> tensor<4x8x64xi1>
   return %1 : tensor<4x8x64xi1>
@@ -68,7 +68,7 @@ func.func private @bool(%x: tensor<8x4x64xf32>) -> tensor<4x8x64xi1>
 // CHECK-NOT: fastmath
 // CHECK-LABEL: func.func private @update(
 func.func private @columns(%x: tensor<102x64xf32>, %y: tensor<102x64xf32>) -> tensor<64xf32>
-    attributes {graph.iterate = "columns", graph.range = array<i64: 64>} {
+    attributes {graph.iterate = #graph.iteration<columns>, graph.range = array<i64: 64>} {
   %0 = graph.mul %x, %y : (tensor<102x64xf32>, tensor<102x64xf32>) -> tensor<102x64xf32>
   %1 = graph.reduce_sum %0 {axes = array<i64: 0>} : (tensor<102x64xf32>) -> tensor<64xf32>
   return %1 : tensor<64xf32>
@@ -80,7 +80,7 @@ func.func private @columns(%x: tensor<102x64xf32>, %y: tensor<102x64xf32>) -> te
 // CHECK-NOT: fastmath
 // CHECK: memref.store %{{.*}}, %[[P]][%[[I]]]
 func.func private @update(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32>
-    attributes {graph.in_place = array<i64: 0>, graph.iterate = "flat", graph.range = array<i64: 64>} {
+    attributes {graph.in_place = array<i64: 0>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} {
   %0 = graph.sgd %p, %g, %s : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }

@@ -12,7 +12,7 @@
 // CHECK: llvm.call @kernel0.body(%[[LO]], %[[HI]], %[[X]], %[[Y]])
 func.func @other(%x: memref<8xf32>) { return }
 func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %0 = graph.exp %x : (tensor<8x64xf32>) -> tensor<8x64xf32>
   return %0 : tensor<8x64xf32>
 }

@@ -4,30 +4,30 @@
 module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "rows", size = 8 : i64},
                    exec.inputs = [{bound = 9 : i64, ignore_index = -100 : i64, label = true, name = "y", type = tensor<4xi64>}],
                    exec.update_calls = {"update.adam" = 0 : i64}} {
-  func.func private @block0.F(memref<16xf32> {exec.access = "read", exec.parameter = @w},
-                              memref<16xf32> {exec.access = "update", exec.gradient = @w.grad},
-                              memref<16xf32> {exec.access = "write"}, memref<4xi64> {exec.access = "read", exec.constant = @c})
+  func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>, exec.parameter = @w},
+                              memref<16xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad},
+                              memref<16xf32> {exec.access = #exec.access<write>}, memref<4xi64> {exec.access = #exec.access<read>, exec.constant = @c})
     attributes {exec.calls = array<i64: 0>, exec.flops = 10 : i64, exec.segment, exec.temp_bytes = 0 : i64, exec.variant = 4 : i64}
   exec.program @position0 position 0 blocks [0, 1]
       attributes {exec.evaluates, exec.memory = {buffers = 64 : i64}, exec.traffic = {tied = 0 : i64}, exec.variant = 4 : i64} {
-    exec.buffer @a : memref<16xf32> "activations" slots 1 stride 64 {exec.payload = 60 : i64}
+    exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60 : i64}
   }
 }
 
 // -----
 
-// expected-error@below {{attribute 'exec.access' of argument 0 is "wriet", expected an access: "read", "write" or "update"}}
+// expected-error@below {{attribute 'exec.access' of argument 0 is "wriet", expected an access: #exec.access<read>, <write> or <update>}}
 func.func private @f(memref<16xf32> {exec.access = "wriet"}) attributes {exec.segment}
 
 // -----
 
 // expected-error@below {{attribute 'exec.acess' of argument 0 does not exist; did you mean 'exec.access'?}}
-func.func private @f(memref<16xf32> {exec.acess = "write"}) attributes {exec.segment}
+func.func private @f(memref<16xf32> {exec.acess = #exec.access<write>}) attributes {exec.segment}
 
 // -----
 
 // expected-error@below {{attribute 'exec.access' stands on result 0 of 'func.func', expected it on a function's argument}}
-func.func private @f() -> (memref<16xf32> {exec.access = "write"})
+func.func private @f() -> (memref<16xf32> {exec.access = #exec.access<write>})
 
 // -----
 
@@ -60,43 +60,43 @@ exec.program @position0 position 0 blocks [0, 1] attributes {exec.memory = {buff
 
 exec.program @position0 position 0 blocks [0, 1] {
   // expected-error@below {{attribute 'exec.payload' is 6.000000e+01 : f64, expected an i64 of 0 or more}}
-  exec.buffer @a : memref<16xf32> "activations" slots 1 stride 64 {exec.payload = 60.0 : f64}
+  exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60.0 : f64}
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  // expected-error@below {{'exec.buffer' op has kind "activation", expected one of parameters, gradients, optimizer, activations, buffers, reduction, tied, constants}}
-  exec.buffer @a : memref<16xf32> "activation" slots 1 stride 64
+  // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants]}}
+  exec.buffer @a : memref<16xf32> activation slots 1 stride 64
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  exec.buffer @a : memref<16xf32> "buffers" slots 2 stride 64
+  exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
-    // expected-error@below {{'exec.gather' op has traffic "gathered", expected one of all_gather, send_recv, tied}}
-    %0 = exec.gather <@a> to <@a slot 1> bytes 32 "gathered" order 0 on comm
+    // expected-error@below {{'exec.gather' op is counted as send_recv, expected all_gather or tied}}
+    %0 = exec.gather <@a> to <@a slot 1> bytes 32 send_recv order 0 on comm
   }
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  exec.buffer @a : memref<16xf32> "buffers" slots 2 stride 64
+  exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
-    // expected-error@below {{'exec.send' op has traffic "sent", expected one of all_gather, send_recv, tied}}
-    %0 = exec.send <@a> bytes 64 to 1 tag "a:0" "sent" on send
+    // expected-error@below {{'exec.send' op is counted as all_gather, expected send_recv or tied}}
+    %0 = exec.send <@a> bytes 64 to 1 tag "a:0" all_gather on send
   }
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  exec.buffer @a : memref<16xf32> "buffers" slots 2 stride 64
+  exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
-    // expected-error@below {{'exec.recv' op has traffic "sent", expected one of all_gather, send_recv, tied}}
-    %0 = exec.recv <@a> bytes 64 from 1 tag "a:0" "sent" on recv
+    // expected-error@below {{'exec.recv' op is counted as reduce_scatter, expected send_recv or tied}}
+    %0 = exec.recv <@a> bytes 64 from 1 tag "a:0" reduce_scatter on recv
   }
 }
 

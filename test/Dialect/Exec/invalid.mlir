@@ -44,49 +44,49 @@ func.func @outside() {
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op has type 'tensor<4xf32>', expected a memref of static shape}}
-  exec.buffer @x : tensor<4xf32> "activations" slots 1 stride 64
+  exec.buffer @x : tensor<4xf32> activations slots 1 stride 64
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op has type 'memref<?xf32>', expected a memref of static shape}}
-  exec.buffer @x : memref<?xf32> "activations" slots 1 stride 64
+  exec.buffer @x : memref<?xf32> activations slots 1 stride 64
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op has 0 slots, expected at least 1}}
-  exec.buffer @x : memref<4xf32> "activations" slots 0 stride 64
+  exec.buffer @x : memref<4xf32> activations slots 0 stride 64
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op has a stride of 96 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
-  exec.buffer @x : memref<20xf32> "activations" slots 1 stride 96
+  exec.buffer @x : memref<20xf32> activations slots 1 stride 96
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op has a stride of 64 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
-  exec.buffer @x : memref<20xf32> "activations" slots 1 stride 64
+  exec.buffer @x : memref<20xf32> activations slots 1 stride 64
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op is at offset 32, expected a multiple of 64}}
-  exec.buffer @x at 32 : memref<4xf32> "activations" slots 1 stride 64
+  exec.buffer @x at 32 : memref<4xf32> activations slots 1 stride 64
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op is at offset -64, expected a multiple of 64}}
-  exec.buffer @x at -64 : memref<4xf32> "activations" slots 1 stride 64
+  exec.buffer @x at -64 : memref<4xf32> activations slots 1 stride 64
 }
 
 // -----

@@ -6,16 +6,16 @@
 
 // CHECK: exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
 exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
-  // CHECK: exec.buffer @x at 64 : memref<4xf32> "activations" slots 1 stride 64{{$}}
-  exec.buffer @x at 64 : memref<4xf32> "activations" slots 1 stride 64
+  // CHECK: exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64{{$}}
+  exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64
 }
 
 // CHECK: exec.program @step position 0 blocks [0, 2] {
 exec.program @step position 0 blocks [0, 2] {
-  // CHECK: exec.buffer @w : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 40 : i64}
-  exec.buffer @w : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 40 : i64}
-  // CHECK: exec.buffer @c : memref<4xi1> "constants" slots 1 stride 64 persistent symbol "table"
-  exec.buffer @c : memref<4xi1> "constants" slots 1 stride 64 persistent symbol "table"
+  // CHECK: exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
+  exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
+  // CHECK: exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
+  exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
   // CHECK: exec.schedule {
   exec.schedule {
     // CHECK: %[[X:.*]] = exec.input "x" to <@x> micro_batch 0 on compute{{$}}
@@ -30,18 +30,18 @@ exec.program @step position 0 blocks [0, 2] {
     %3 = exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
     // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on compute
     %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on compute
-    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 "all_gather" order 0 on comm
-    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 "all_gather" order 0 on comm
+    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 on comm
+    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 on comm
     // CHECK: exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
     %6 = exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
     // CHECK: exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
     %7 = exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
     // CHECK: exec.add <@g>, <@h> elements 64 : f32 on compute
     %8 = exec.add <@g>, <@h> elements 64 : f32 on compute
-    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" "send_recv" on send
-    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" "send_recv" on send
-    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" "tied" on recv
-    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" "tied" on recv
+    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" send_recv on send
+    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" send_recv on send
+    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" tied on recv
+    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" tied on recv
     // CHECK: exec.norm <@s> of @b0 to <@norms slot 1> on compute
     %11 = exec.norm <@s> of @b0 to <@norms slot 1> on compute
     // CHECK: exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 on comm
@@ -65,8 +65,8 @@ func.func @segment(%a: memref<4x4xf32>, %b: memref<2x4x4xf32>, %v: memref<4xf32>
   exec.launch @kernel range 4 grain 2 (%a, %v) -> (%t) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
   // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[T]] {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
   exec.gemm %a, %a -> %t {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
-  // CHECK: exec.scatter %{{.*}}, %{{.*}}, %{{.*}} -> %[[T]] {mode = "add"} : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
-  exec.scatter %a, %i, %a -> %t {mode = "add"} : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
+  // CHECK: exec.scatter add %{{.*}}, %{{.*}}, %{{.*}} -> %[[T]] : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
+  exec.scatter add %a, %i, %a -> %t : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
   // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>{{$}}
   exec.scatter_add %a, %i -> %t {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>
   // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] workspace %{{.*}} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>

@@ -118,8 +118,8 @@ TEST_P(Gradients, MatchFiniteDifferences) {
 #define SCATTER(mode, indices)                                                                               \
   "func.func @f(%a: tensor<4x3xf64>, %u: tensor<3x3xf64>) -> tensor<4x3xf64> {\n"                            \
   "  %i = graph.constant dense<" indices "> : tensor<3xi64>\n"                                               \
-  "  %0 = graph.scatter %a, %i, %u {mode = \"" mode                                                          \
-  "\"} : (tensor<4x3xf64>, tensor<3xi64>, tensor<3x3xf64>) -> tensor<4x3xf64>\n"                             \
+  "  %0 = graph.scatter " mode " %a, %i, %u"                                                                 \
+  " : (tensor<4x3xf64>, tensor<3xi64>, tensor<3x3xf64>) -> tensor<4x3xf64>\n"                                \
   "  return %0 : tensor<4x3xf64>\n}"
 
 const Case elementwise[] = {

@@ -7,14 +7,14 @@ module attributes {graph.blocks = 1 : i64, graph.model = "model.onnx", graph.mod
     {graph.decay_scale = 0.0 : f64, graph.lr_scale = 0.5 : f64, graph.storage = bf16}
   graph.parameter @mean : tensor<4xf32> from "model.onnx" at 0 bytes 16 {graph.statistic}
   func.func private @kernel0(tensor<4xf32>) -> tensor<4xf32>
-    attributes {graph.in_place = array<i64: 0>, graph.iterate = "flat", graph.range = array<i64: 4>}
+    attributes {graph.in_place = array<i64: 0>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 4>}
   func.func private @step(%i: tensor<2xi64> {graph.bound = 8 : i64, graph.ignore_index = -100 : i64, graph.label,
                                              graph.least = -8 : i64, graph.name = "i"},
                           %c: tensor<3xi64> {graph.context}, %s: tensor<f32> {graph.seed, graph.source = f16})
       -> (tensor<f32> {graph.name = "loss"}, tensor<4xf32> {graph.momentum = 0.9 : f64, graph.sequential, graph.statistic = @mean})
   func.func private @block0.F(%w: tensor<8x4xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32>
-      attributes {graph.block = 0 : i64, graph.phase = "F"} {
-    %rows = graph.gather %w, %i {axis = 0 : i64, graph.block = 0 : i64, graph.padding_index = 0 : i64, graph.phase = "F"}
+      attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
+    %rows = graph.gather %w, %i {axis = 0 : i64, graph.block = 0 : i64, graph.padding_index = 0 : i64, graph.phase = #graph.phase<F>}
       : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
     return %rows : tensor<2x4xf32>
   }
@@ -42,13 +42,13 @@ func.func private @f() attributes {graph.block = -1 : i64}
 
 // -----
 
-// expected-error@below {{attribute 'graph.phase' is 7 : i64, expected a phase: "F", "B", "W" or "E"}}
+// expected-error@below {{attribute 'graph.phase' is 7 : i64, expected a phase: #graph.phase<F>, <B>, <W> or <E>}}
 func.func private @f() attributes {graph.phase = 7 : i64}
 
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{attribute 'graph.phase' is "G", expected a phase: "F", "B", "W" or "E"}}
+  // expected-error@below {{attribute 'graph.phase' is "G", expected a phase: #graph.phase<F>, <B>, <W> or <E>}}
   %y = graph.tanh %x {graph.phase = "G"} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -56,11 +56,11 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 // expected-error@below {{attribute 'graph.phase' stands on argument 0 of 'func.func', expected it on a function or an operation of graph or func.call}}
-func.func private @f(tensor<4xf32> {graph.phase = "F"})
+func.func private @f(tensor<4xf32> {graph.phase = #graph.phase<F>})
 
 // -----
 
-// expected-error@below {{attribute 'graph.iterate' is "lines", expected what a kernel runs over: "rows", "columns" or "flat"}}
+// expected-error@below {{attribute 'graph.iterate' is "lines", expected what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>}}
 func.func private @f() attributes {graph.iterate = "lines"}
 
 // -----

@@ -407,9 +407,9 @@ func.func @scatters() -> (tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>) {
   %u = graph.constant dense<[[6], [5], [9]]> : tensor<3x1xi64>
   %v = graph.constant dense<[[6], [7], [9]]> : tensor<3x1xi64>
   %w = graph.constant dense<[[6], [5], [9]]> : tensor<3x1xi64>
-  %0 = graph.scatter %d, %j, %v {mode = "set"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
-  %1 = graph.scatter %d, %i, %u {mode = "add"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
-  %2 = graph.scatter %d, %j, %w {mode = "mul"} : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  %0 = graph.scatter set %d, %j, %v : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  %1 = graph.scatter add %d, %i, %u : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
+  %2 = graph.scatter mul %d, %j, %w : (tensor<3x1xi64>, tensor<3xi64>, tensor<3x1xi64>) -> tensor<3x1xi64>
   return %0, %1, %2 : tensor<3x1xi64>, tensor<3x1xi64>, tensor<3x1xi64>
 }
 

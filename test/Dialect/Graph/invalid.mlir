@@ -419,7 +419,7 @@ func.func @kernel_attribute(%x: tensor<2x3xf32>) {
 
 // -----
 
-func.func private @k(tensor<2x3xf32>) -> tensor<2x3xf32> attributes {graph.iterate = "rows"}
+func.func private @k(tensor<2x3xf32>) -> tensor<2x3xf32> attributes {graph.iterate = #graph.iteration<rows>}
 func.func @kernel_operands(%x: tensor<2x3xf32>) {
   // expected-error @below {{'graph.kernel' op has 2 operands, expected 1}}
   %0 = graph.kernel @k(%x, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -428,7 +428,7 @@ func.func @kernel_operands(%x: tensor<2x3xf32>) {
 
 // -----
 
-func.func private @k(tensor<2x3xf32>) -> tensor<2x3xf32> attributes {graph.iterate = "rows"}
+func.func private @k(tensor<2x3xf32>) -> tensor<2x3xf32> attributes {graph.iterate = #graph.iteration<rows>}
 func.func @kernel_types(%x: tensor<2x3xf32>) {
   // expected-error @below {{'graph.kernel' op has result 0 of type 'tensor<6xf32>', expected 'tensor<2x3xf32>'}}
   %0 = graph.kernel @k(%x) : (tensor<2x3xf32>) -> tensor<6xf32>
@@ -437,7 +437,7 @@ func.func @kernel_types(%x: tensor<2x3xf32>) {
 
 // -----
 
-func.func private @k(tensor<64xf64>) attributes {graph.iterate = "flat"}
+func.func private @k(tensor<64xf64>) attributes {graph.iterate = #graph.iteration<flat>}
 func.func @kernel_flat(%x: tensor<2x3xf32>) {
   // expected-error @below {{'graph.kernel' op has operand 0 of type 'tensor<2x3xf32>', expected 'tensor<64xf64>'}}
   graph.kernel @k(%x) : (tensor<2x3xf32>) -> ()
@@ -489,15 +489,15 @@ func.func @windows_sum(%x: tensor<3x2x3xf32>) {
 
 func.func @scatter(%d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x3xf32>) {
   // expected-error @below {{'graph.scatter' op has operands of types 'tensor<4x2xf32>', 'tensor<3xi64>' and 'tensor<3x3xf32>', expected [N, W], [M] and [M, W]}}
-  %0 = graph.scatter %d, %i, %u {mode = "set"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x3xf32>) -> tensor<4x2xf32>
+  %0 = graph.scatter set %d, %i, %u : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x3xf32>) -> tensor<4x2xf32>
   return
 }
 
 // -----
 
 func.func @scatter_mode(%d: tensor<4x2xf32>, %i: tensor<3xi64>, %u: tensor<3x2xf32>) {
-  // expected-error @below {{'graph.scatter' op has mode 'xor', expected set, add, mul, min or max}}
-  %0 = graph.scatter %d, %i, %u {mode = "xor"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'mode' [set, add, mul, min, max]}}
+  %0 = graph.scatter xor %d, %i, %u : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
   return
 }
 
@@ -586,3 +586,23 @@ func.func @given_gradients(%x: tensor<2xf32>, %y: tensor<3xf32>) {
   } -> tensor<2xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{'graph.state' op has no name, expected one of what an optimizer keeps}}
+graph.state @w.m : tensor<4xf32> optimizer of @w
+
+// -----
+
+// expected-error @below {{'graph.state' op has a name, expected one of what an optimizer keeps}}
+graph.state @w.master : tensor<4xf32> master "m" of @w
+
+// -----
+
+// expected-error @below {{'graph.state' op is of no block, expected one of a gradient}}
+graph.state @w.grad.0 : tensor<4xf32> gradient of @w
+
+// -----
+
+// expected-error @below {{'graph.state' op is of a block, expected one of a gradient}}
+graph.state @w.m : tensor<4xf32> optimizer "m" of @w block 0

@@ -8,10 +8,10 @@
 graph.parameter @"w:1" : tensor<4x5xf32> from "m.data" at 64 bytes 80
 // CHECK: graph.parameter @steps : tensor<i64> from "m.data" at 0 bytes 8 frozen {chunks = array<i64: 17>, file_bytes = 8 : i64, why = "integer"}
 graph.parameter @steps : tensor<i64> from "m.data" at 0 bytes 8 frozen {chunks = array<i64: 17>, file_bytes = 8 : i64, why = "integer"}
-// CHECK: graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @"w:1" block 0
-graph.state @w.grad.0 : tensor<4x5xf32> "grad" of @"w:1" block 0
-// CHECK: graph.state @w.m : tensor<4x5xf32> "m" of @"w:1"{{$}}
-graph.state @w.m : tensor<4x5xf32> "m" of @"w:1"
+// CHECK: graph.state @w.grad.0 : tensor<4x5xf32> gradient of @"w:1" block 0
+graph.state @w.grad.0 : tensor<4x5xf32> gradient of @"w:1" block 0
+// CHECK: graph.state @w.m : tensor<4x5xf32> optimizer "m" of @"w:1"{{$}}
+graph.state @w.m : tensor<4x5xf32> optimizer "m" of @"w:1"
 
 // CHECK-LABEL: @state
 func.func @state(%x: tensor<4x5xf32>) {
@@ -224,8 +224,8 @@ func.func @windows(%x: tensor<2x5x3xf32>, %w: tensor<2x3x2x3xf32>, %d: tensor<4x
   %1 = graph.windows_sum %w {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3xf32>
   // CHECK: graph.windows_place %arg1 {{.*}} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3x2xf32>
   %2 = graph.windows_place %w {axis = 1, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<2x3x2x3xf32>) -> tensor<2x5x3x2xf32>
-  // CHECK: graph.scatter %arg2, %arg3, %arg4 {mode = "add"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
-  %3 = graph.scatter %d, %i, %u {mode = "add"} : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  // CHECK: graph.scatter add %arg2, %arg3, %arg4 : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %3 = graph.scatter add %d, %i, %u : (tensor<4x2xf32>, tensor<3xi64>, tensor<3x2xf32>) -> tensor<4x2xf32>
   return
 }
 
@@ -261,8 +261,8 @@ func.func @given(%x: tensor<2xf32>, %i: tensor<3xi64>) -> (tensor<2xf32>, tensor
   return %y, %j : tensor<2xf32>, tensor<3xi64>
 }
 
-func.func private @rows(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {graph.iterate = "rows", graph.range = array<i64: 2>}
-func.func private @flat(tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"}
+func.func private @rows(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 2>}
+func.func private @flat(tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>}
 func.func private @block0.F(tensor<2x4xf32>) -> tensor<2x4xf32>
 func.func private @block1.F(memref<2x4xf32>, memref<2x4xf32>) attributes {exec.segment}
 

@@ -150,7 +150,7 @@ TEST_F(Backward, MatchesFiniteDifferences) {
     std::vector<double> sum(numElements(parameter.getType()), 0.0);
     unsigned blocks = 0;
     for (auto state : module->getOps<StateOp>())
-      if (state.getRole() == "grad" && state.getParameter() == name) {
+      if (state.getRole() == graph::Role::Gradient && state.getParameter() == name) {
         ASSERT_TRUE(gradients.contains(state.getSymName()));
         for (auto [total, part] : llvm::zip(sum, gradients[state.getSymName()].getValues<double>()))
           total += part;

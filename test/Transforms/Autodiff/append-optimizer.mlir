@@ -5,8 +5,8 @@
 // their blocks; frozen parameters have no update.
 
 // CHECK-LABEL: module @adamw
-// CHECK: graph.state @w.m : tensor<4xf32> "m" of @w
-// CHECK: graph.state @w.v : tensor<4xf32> "v" of @w
+// CHECK: graph.state @w.m : tensor<4xf32> optimizer "m" of @w
+// CHECK: graph.state @w.v : tensor<4xf32> optimizer "v" of @w
 // CHECK: func @update(%[[S:.*]]: tensor<16xf32>)
 // CHECK-NEXT: %[[P:.*]] = graph.read @w : tensor<4xf32>
 // CHECK-NEXT: %[[G0:.*]] = graph.read @w.grad.0
@@ -27,8 +27,8 @@
 module @adamw {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.parameter @f : tensor<4xf32> from "m" at 0 bytes 16 frozen
-  graph.state @w.grad.1 : tensor<4xf32> "grad" of @w block 1
-  graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
+  graph.state @w.grad.1 : tensor<4xf32> gradient of @w block 1
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }
 
 // -----
@@ -38,19 +38,19 @@ module @adamw {
 // CHECK: graph.sgd
 module @sgd attributes {dsopt.options = {optimizer = "sgd", momentum = 0 : i64}} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-  graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }
 
 // -----
 
 // CHECK-LABEL: module @momentum
-// CHECK: graph.state @w.momentum : tensor<4xf32> "momentum" of @w
+// CHECK: graph.state @w.momentum : tensor<4xf32> optimizer "momentum" of @w
 // CHECK: %[[P:.*]], %[[M:.*]] = graph.momentum
 // CHECK: graph.write @w, %[[P]]
 // CHECK: graph.write @w.momentum, %[[M]]
 module @momentum attributes {dsopt.options = {optimizer = "sgd", momentum = 1 : i64}} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-  graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }
 
 // -----
@@ -67,8 +67,8 @@ module @groups attributes {dsopt.options = {lr_scale = ["h.*=0.5", "h.1.*=0.25"]
   graph.parameter @h.1.bias : tensor<4xf32> from "m" at 0 bytes 16
   // CHECK: graph.parameter @"h[2" {{.*}}{graph.decay_scale = 2.500000e-01 : f64}
   graph.parameter @"h[2" : tensor<4x4xf32> from "m" at 0 bytes 64
-  graph.state @h2.grad : tensor<4x4xf32> "grad" of @"h[2" block 0
-  graph.state @h.0.weight.grad.0 : tensor<4x4xf32> "grad" of @h.0.weight block 0
-  graph.state @h.1.weight.grad.0 : tensor<4x4xf32> "grad" of @h.1.weight block 0
-  graph.state @h.1.bias.grad.0 : tensor<4xf32> "grad" of @h.1.bias block 0
+  graph.state @h2.grad : tensor<4x4xf32> gradient of @"h[2" block 0
+  graph.state @h.0.weight.grad.0 : tensor<4x4xf32> gradient of @h.0.weight block 0
+  graph.state @h.1.weight.grad.0 : tensor<4x4xf32> gradient of @h.1.weight block 0
+  graph.state @h.1.bias.grad.0 : tensor<4xf32> gradient of @h.1.bias block 0
 }

@@ -3,18 +3,18 @@
 // The seed is the loss's gradient. Nothing comes before block 0: all is W.
 
 // CHECK-LABEL: module @seed
-// CHECK: graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
+// CHECK: graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0
 module @seed {
   graph.parameter @w : tensor<4x2xf32> from "m" at 0 bytes 32
   // CHECK: func @micro_batch(%[[X:.*]]: tensor<8x4xf32> {graph.name = "x"}, %[[SEED:.*]]: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32>
   func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}) -> tensor<f32> {
-    // CHECK: graph.read @w {graph.block = 0 : i64, graph.phase = "F"}
-    // CHECK: graph.matmul {{.*}}graph.phase = "F"
-    // CHECK: %[[LOSS:.*]] = graph.reduce_sum {{.*}}graph.phase = "F"
-    // CHECK: %[[ONE:.*]] = graph.reshape %[[SEED]] {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: %[[DY:.*]] = graph.expand %[[ONE]] {{.*}}graph.phase = "W"
-    // CHECK: %[[DW:.*]] = graph.matmul %[[X]], %[[DY]] {graph.block = 0 : i64, graph.phase = "W", transpose_a}
-    // CHECK: graph.accumulate @w.grad.0, %[[DW]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: graph.read @w {graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+    // CHECK: graph.matmul {{.*}}graph.phase = #graph.phase<F>
+    // CHECK: %[[LOSS:.*]] = graph.reduce_sum {{.*}}graph.phase = #graph.phase<F>
+    // CHECK: %[[ONE:.*]] = graph.reshape %[[SEED]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: %[[DY:.*]] = graph.expand %[[ONE]] {{.*}}graph.phase = #graph.phase<W>
+    // CHECK: %[[DW:.*]] = graph.matmul %[[X]], %[[DY]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>, transpose_a}
+    // CHECK: graph.accumulate @w.grad.0, %[[DW]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
     // CHECK: return %[[LOSS]]
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4x2xf32>
     %y = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
@@ -29,18 +29,18 @@ module @seed {
 // of its weight in W. A tied parameter has one accumulator a block.
 
 // CHECK-LABEL: module @phases
-// CHECK: graph.state @w.grad.0 : tensor<4x4xf32> "grad" of @w block 0
-// CHECK: graph.state @w.grad.1 : tensor<4x4xf32> "grad" of @w block 1
+// CHECK: graph.state @w.grad.0 : tensor<4x4xf32> gradient of @w block 0
+// CHECK: graph.state @w.grad.1 : tensor<4x4xf32> gradient of @w block 1
 module @phases {
   graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {
     // CHECK: %[[H:.*]] = graph.matmul {{.*}}graph.block = 0
-    // CHECK: %[[DY:.*]] = graph.expand {{.*}}graph.block = 1 : i64, graph.phase = "B"
-    // CHECK: %[[W:.*]] = graph.read @w {graph.block = 1 : i64, graph.phase = "B"}
-    // CHECK: %[[DH:.*]] = graph.matmul %[[DY]], %[[W]] {graph.block = 1 : i64, graph.phase = "B", transpose_b}
-    // CHECK: %[[DW:.*]] = graph.matmul %[[H]], %[[DY]] {graph.block = 1 : i64, graph.phase = "W", transpose_a}
-    // CHECK: graph.accumulate @w.grad.1, %[[DW]] {graph.block = 1 : i64, graph.phase = "W"}
-    // CHECK: graph.matmul %{{.*}}, %[[DH]] {graph.block = 0 : i64, graph.phase = "W", transpose_a}
+    // CHECK: %[[DY:.*]] = graph.expand {{.*}}graph.block = 1 : i64, graph.phase = #graph.phase<B>
+    // CHECK: %[[W:.*]] = graph.read @w {graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+    // CHECK: %[[DH:.*]] = graph.matmul %[[DY]], %[[W]] {graph.block = 1 : i64, graph.phase = #graph.phase<B>, transpose_b}
+    // CHECK: %[[DW:.*]] = graph.matmul %[[H]], %[[DY]] {graph.block = 1 : i64, graph.phase = #graph.phase<W>, transpose_a}
+    // CHECK: graph.accumulate @w.grad.1, %[[DW]] {graph.block = 1 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: graph.matmul %{{.*}}, %[[DH]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>, transpose_a}
     // CHECK: graph.accumulate @w.grad.0
     %w0 = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
     %h = graph.matmul %x, %w0 {graph.block = 0 : i64} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
@@ -60,10 +60,10 @@ module @skip {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.parameter @b : tensor<4xf32> from "m" at 16 bytes 16
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
-    // CHECK: %[[D2:.*]] = graph.expand {{.*}}graph.block = 2 : i64, graph.phase = "B"
-    // CHECK: %[[D1:.*]] = graph.mul %[[D2]], {{.*}}graph.block = 1 : i64, graph.phase = "B"
-    // CHECK: %[[D:.*]] = graph.add %[[D2]], %[[D1]] {graph.block = 1 : i64, graph.phase = "B"}
-    // CHECK: graph.mul %[[D]], %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[D2:.*]] = graph.expand {{.*}}graph.block = 2 : i64, graph.phase = #graph.phase<B>
+    // CHECK: %[[D1:.*]] = graph.mul %[[D2]], {{.*}}graph.block = 1 : i64, graph.phase = #graph.phase<B>
+    // CHECK: %[[D:.*]] = graph.add %[[D2]], %[[D1]] {graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+    // CHECK: graph.mul %[[D]], %{{.*}} {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
     %h = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %b = graph.read @b {graph.block = 1 : i64} : tensor<4xf32>
@@ -82,9 +82,9 @@ module @skip {
 module @uses {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<f32> {
-    // CHECK: %[[Z:.*]] = graph.mul %{{.*}}, %arg2 {{.*}}graph.phase = "W"
-    // CHECK: %[[Y:.*]] = graph.mul %{{.*}}, %arg1 {{.*}}graph.phase = "W"
-    // CHECK: %[[X:.*]] = graph.mul %{{.*}}, %arg0 {{.*}}graph.phase = "W"
+    // CHECK: %[[Z:.*]] = graph.mul %{{.*}}, %arg2 {{.*}}graph.phase = #graph.phase<W>
+    // CHECK: %[[Y:.*]] = graph.mul %{{.*}}, %arg1 {{.*}}graph.phase = #graph.phase<W>
+    // CHECK: %[[X:.*]] = graph.mul %{{.*}}, %arg0 {{.*}}graph.phase = #graph.phase<W>
     // CHECK: %[[XY:.*]] = graph.add %[[X]], %[[Y]]
     // CHECK: %[[XYZ:.*]] = graph.add %[[XY]], %[[Z]]
     // CHECK: graph.accumulate @w.grad.0, %[[XYZ]]
@@ -112,11 +112,11 @@ module @floating {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.parameter @f : tensor<4xf32> from "m" at 16 bytes 16 frozen {why = "-freeze"}
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
-    // CHECK: graph.where {{.*}}graph.phase = "F"
-    // CHECK: graph.reduce_sum {{.*}}graph.phase = "F"
+    // CHECK: graph.where {{.*}}graph.phase = #graph.phase<F>
+    // CHECK: graph.reduce_sum {{.*}}graph.phase = #graph.phase<F>
     // CHECK-NOT: graph.log
-    // CHECK: %[[ZERO:.*]] = graph.constant dense<0.000000e+00> : tensor<f32> {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: %[[MASK:.*]] = graph.less %arg0, %[[ZERO]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[ZERO:.*]] = graph.constant dense<0.000000e+00> : tensor<f32> {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: %[[MASK:.*]] = graph.less %arg0, %[[ZERO]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
     // CHECK: graph.where %[[MASK]]
     // CHECK-NOT: graph.accumulate @f
     %zero = graph.constant dense<0.0> : tensor<f32> {graph.block = 0 : i64}
@@ -138,10 +138,10 @@ module @floating {
 module @predicate {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
-    // CHECK: %[[SQUARE:.*]] = graph.mul {{.*}}graph.phase = "F"
-    // CHECK: graph.isnan %[[SQUARE]] {{.*}}graph.phase = "F"
-    // CHECK: %[[NAN:.*]] = graph.isnan %[[SQUARE]] {{.*}}graph.phase = "W"
-    // CHECK: graph.where %[[NAN]], {{.*}}graph.phase = "W"
+    // CHECK: %[[SQUARE:.*]] = graph.mul {{.*}}graph.phase = #graph.phase<F>
+    // CHECK: graph.isnan %[[SQUARE]] {{.*}}graph.phase = #graph.phase<F>
+    // CHECK: %[[NAN:.*]] = graph.isnan %[[SQUARE]] {{.*}}graph.phase = #graph.phase<W>
+    // CHECK: graph.where %[[NAN]], {{.*}}graph.phase = #graph.phase<W>
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
     %s = graph.mul %w, %x {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %n = graph.isnan %s {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xi1>
@@ -158,7 +158,7 @@ module @predicate {
 
 // CHECK-LABEL: module @narrow
 // CHECK: graph.state @w.grad.0 : tensor<4xf32>
-// CHECK: %[[G:.*]] = graph.cast {{.*}}graph.phase = "W"} : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK: %[[G:.*]] = graph.cast {{.*}}graph.phase = #graph.phase<W>} : (tensor<4xbf16>) -> tensor<4xf32>
 // CHECK: graph.accumulate @w.grad.0, %[[G]] {{.*}} : tensor<4xf32>
 module @narrow {
   graph.parameter @w : tensor<4xbf16> from "m" at 0 bytes 8
@@ -193,9 +193,9 @@ module @param attributes {dsopt.options = {gradient_type = "param"}} {
 graph.parameter @q : tensor<1x2x3x4xf32> from "m" at 0 bytes 96
 func.func @forward(%k: tensor<1x2x5x4xf32>, %mask: tensor<3x5xf32>) -> tensor<f32> {
   // CHECK: %[[Q:.*]] = graph.read @q
-  // CHECK: %[[R:.*]], %[[LSE:.*]] = graph.attention %[[Q]], %arg0, %arg0, %arg1 {graph.block = 0 : i64, graph.phase = "F", scale = 5.000000e-01 : f64}
+  // CHECK: %[[R:.*]], %[[LSE:.*]] = graph.attention %[[Q]], %arg0, %arg0, %arg1 {graph.block = 0 : i64, graph.phase = #graph.phase<F>, scale = 5.000000e-01 : f64}
   // CHECK: %[[D:.*]] = graph.expand
-  // CHECK: %[[DQ:.*]], %{{.*}}, %{{.*}} = graph.attention_grad %{{.*}}, %arg0, %arg0, %arg1, %[[R]], %[[LSE]], %[[D]] {graph.block = 0 : i64, graph.phase = "W", scale = 5.000000e-01 : f64}
+  // CHECK: %[[DQ:.*]], %{{.*}}, %{{.*}} = graph.attention_grad %{{.*}}, %arg0, %arg0, %arg1, %[[R]], %[[LSE]], %[[D]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>, scale = 5.000000e-01 : f64}
   // CHECK: graph.accumulate @q.grad.0, %[[DQ]]
   %q = graph.read @q {graph.block = 0 : i64} : tensor<1x2x3x4xf32>
   %r, %lse = graph.attention %q, %k, %k, %mask {graph.block = 0 : i64, scale = 0.5 : f64} : (tensor<1x2x3x4xf32>, tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>, tensor<3x5xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
@@ -211,9 +211,9 @@ func.func @forward(%k: tensor<1x2x5x4xf32>, %mask: tensor<3x5xf32>) -> tensor<f3
 module @dropout {
   graph.parameter @w : tensor<4x2xf32> from "m" at 0 bytes 32
   func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %k: tensor<5xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
-    // CHECK: graph.dropout %{{.*}}, %arg1, %[[S:.*]] {graph.block = 0 : i64, graph.phase = "F", ratio = 1.000000e-01 : f64}
+    // CHECK: graph.dropout %{{.*}}, %arg1, %[[S:.*]] {graph.block = 0 : i64, graph.phase = #graph.phase<F>, ratio = 1.000000e-01 : f64}
     // CHECK: %[[T:.*]] = graph.constant {{.*}}dense<[0, -1]>
-    // CHECK: %[[DY:.*]] = graph.dropout %{{.*}}, %arg1, %[[T]] {graph.block = 0 : i64, graph.phase = "W", ratio = 1.000000e-01 : f64}
+    // CHECK: %[[DY:.*]] = graph.dropout %{{.*}}, %arg1, %[[T]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>, ratio = 1.000000e-01 : f64}
     // CHECK: graph.matmul %arg0, %[[DY]]
     %s = graph.constant dense<[0, -1]> : tensor<2xi32> {graph.block = 0 : i64}
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4x2xf32>
@@ -237,8 +237,8 @@ module @stop {
   graph.parameter @v : tensor<4xf32> from "m" at 16 bytes 16
   func.func @forward(%i: tensor<4xi64>) -> tensor<f32> {
     // CHECK: %[[STOP:.*]] = graph.stop_gradient
-    // CHECK: %[[G:.*]] = graph.expand {{.*}}graph.phase = "W"
-    // CHECK: %[[DW:.*]] = graph.mul %[[G]], %[[STOP]] {{.*}}graph.phase = "W"
+    // CHECK: %[[G:.*]] = graph.expand {{.*}}graph.phase = #graph.phase<W>
+    // CHECK: %[[DW:.*]] = graph.mul %[[G]], %[[STOP]] {{.*}}graph.phase = #graph.phase<W>
     // CHECK-NEXT: graph.accumulate @w.grad.0, %[[DW]]
     // CHECK-NEXT: return
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
@@ -262,10 +262,10 @@ module @given {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
     // CHECK: graph.custom_gradient
-    // CHECK: %[[G:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: %[[ZERO:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: %[[A:.*]] = graph.mul %[[G]], %arg0 {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: %[[DW:.*]] = graph.add %[[A]], %[[ZERO]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[G:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: %[[ZERO:.*]] = graph.expand %{{.*}} {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: %[[A:.*]] = graph.mul %[[G]], %arg0 {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: %[[DW:.*]] = graph.add %[[A]], %[[ZERO]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
     // CHECK-NEXT: graph.accumulate @w.grad.0, %[[DW]]
     // CHECK-NEXT: return
     %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
@@ -286,14 +286,14 @@ module @given {
 // A block whose use of a tied parameter is stopped has an accumulator all the same.
 
 // CHECK-LABEL: module @stopped_use
-// CHECK: graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
-// CHECK: graph.state @w.grad.1 : tensor<4xf32> "grad" of @w block 1
+// CHECK: graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+// CHECK: graph.state @w.grad.1 : tensor<4xf32> gradient of @w block 1
 module @stopped_use {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
     // CHECK: graph.accumulate @w.grad.1
-    // CHECK: %[[ZERO:.*]] = graph.constant dense<0.000000e+00> : tensor<4xf32> {graph.block = 0 : i64, graph.phase = "W"}
-    // CHECK: graph.accumulate @w.grad.0, %[[ZERO]] {graph.block = 0 : i64, graph.phase = "W"}
+    // CHECK: %[[ZERO:.*]] = graph.constant dense<0.000000e+00> : tensor<4xf32> {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    // CHECK: graph.accumulate @w.grad.0, %[[ZERO]] {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
     %w0 = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
     %s = graph.stop_gradient %w0 {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
     %y = graph.mul %s, %x {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>

@@ -12,10 +12,10 @@ module attributes {dsopt.options = {train = 1 : i64}, graph.blocks = 2 : i64} {
   // CHECK:         graph.linear_nll {{.*}} {graph.block = 1 : i64
   // CHECK-LABEL: func.func @evaluate(
   // CHECK-SAME:    %[[X:.*]]: tensor<8x4xf32> {graph.name = "x"}, %[[L:.*]]: tensor<8xi64> {graph.name = "labels"}
-  // CHECK:         %[[Y:.*]] = graph.tanh %[[X]] {graph.block = 0 : i64, graph.phase = "E"}
-  // CHECK:         %[[W:.*]] = graph.read @w {graph.block = 1 : i64, graph.phase = "E"}
-  // CHECK:         %[[NONE:.*]] = graph.constant dense<0.000000e+00> : tensor<8xf32> {graph.block = 1 : i64, graph.phase = "E"}
-  // CHECK:         %[[LOSS:.*]] = graph.linear_nll_grad %[[Y]], %[[W]], %[[L]], %[[NONE]] {graph.block = 1 : i64, graph.phase = "E"
+  // CHECK:         %[[Y:.*]] = graph.tanh %[[X]] {graph.block = 0 : i64, graph.phase = #graph.phase<E>}
+  // CHECK:         %[[W:.*]] = graph.read @w {graph.block = 1 : i64, graph.phase = #graph.phase<E>}
+  // CHECK:         %[[NONE:.*]] = graph.constant dense<0.000000e+00> : tensor<8xf32> {graph.block = 1 : i64, graph.phase = #graph.phase<E>}
+  // CHECK:         %[[LOSS:.*]] = graph.linear_nll_grad %[[Y]], %[[W]], %[[L]], %[[NONE]] {graph.block = 1 : i64, graph.phase = #graph.phase<E>
   // CHECK-SAME:    -> tensor<8xf32>
   // CHECK:         graph.reduce_sum %[[LOSS]]
   // ALONE-NOT:   @forward

@@ -19,7 +19,7 @@ module {
   // CHECK-SAME: -> (tensor<f32> {graph.name = "loss"}, tensor<4xf32> {graph.momentum = 9.000000e-01 : f64, graph.statistic = @mean})
   // CHECK-NOT: graph.read @mean
   // CHECK-NOT: graph.where
-  // CHECK: %[[OWN:.*]] = graph.reduce_mean %arg0 {axes = array<i64: 0>, graph.block = 0 : i64, graph.phase = "F"}
+  // CHECK: %[[OWN:.*]] = graph.reduce_mean %arg0 {axes = array<i64: 0>, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   // CHECK: %[[SAME:.*]] = graph.reduce_mean %arg0
   // CHECK: graph.sub %arg0, %[[SAME]]
   // CHECK: return %{{.*}}, %[[OWN]] : tensor<f32>, tensor<4xf32>

@@ -5,8 +5,8 @@
 // gradient to hand on, that reads one of them.
 
 // CHECK: %[[LOSS:.*]], %[[X_GRAD:.*]], %{{.*}}, %{{.*}} = graph.linear_nll_grad
-// CHECK-SAME: graph.block = 1 : i64, graph.phase = "F"
-// CHECK: graph.mul %[[X_GRAD]], %{{.*}} {graph.block = 0 : i64, graph.phase = "W"}
+// CHECK-SAME: graph.block = 1 : i64, graph.phase = #graph.phase<F>
+// CHECK: graph.mul %[[X_GRAD]], %{{.*}} {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
 graph.parameter @a : tensor<16x8xf32> from "m" at 0 bytes 512
 graph.parameter @b : tensor<8x5xf32> from "m" at 512 bytes 160
 graph.parameter @c : tensor<5xf32> from "m" at 672 bytes 20

@@ -5,19 +5,19 @@
 // NONE-NOT: bf16
 // CHECK: graph.parameter @w {{.*}}graph.storage = bf16
 graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
-graph.state @w.grad.0 : tensor<16x16xf32> "grad" of @w block 0
-// CHECK: graph.state @w.master : tensor<16x16xf32> "master" of @w
+graph.state @w.grad.0 : tensor<16x16xf32> gradient of @w block 0
+// CHECK: graph.state @w.master : tensor<16x16xf32> master of @w
 // CHECK-NEXT: graph.state @w.m
-graph.state @w.m : tensor<16x16xf32> "m" of @w
-graph.state @w.v : tensor<16x16xf32> "v" of @w
+graph.state @w.m : tensor<16x16xf32> optimizer "m" of @w
+graph.state @w.v : tensor<16x16xf32> optimizer "v" of @w
 func.func private @mean(%x: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x1xf32>)
-    attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
   %a = graph.add %x, %b : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
   %s = graph.reduce_sum %a {axes = array<i64: 1>, keepdims} : (tensor<8x16xf32>) -> tensor<8x1xf32>
   return %a, %s : tensor<8x16xf32>, tensor<8x1xf32>
 }
 func.func private @total(%x: tensor<8x1xf32>) -> tensor<f32>
-    attributes {graph.iterate = "columns", graph.range = array<i64>} {
+    attributes {graph.iterate = #graph.iteration<columns>, graph.range = array<i64>} {
   %s = graph.reduce_sum %x {axes = array<i64: 0, 1>} : (tensor<8x1xf32>) -> tensor<f32>
   return %s : tensor<f32>
 }
@@ -29,7 +29,7 @@ func.func private @total(%x: tensor<8x1xf32>) -> tensor<f32>
 // CHECK: return %[[ROUNDED]], %[[NEW]], %[[NEW_M]], %[[NEW_V]]
 func.func private @update.adamw(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>,
     %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
-    attributes {graph.iterate = "flat", graph.range = array<i64: 64>, graph.in_place = array<i64: 0, 2, 3>} {
+    attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, graph.in_place = array<i64: 0, 2, 3>} {
   %0:3 = graph.adam %p, %g, %m, %v, %s {decoupled} : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
   return %0#0, %0#1, %0#2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
@@ -85,16 +85,16 @@ func.func @update(%scalars: tensor<16xf32>) {
 // CHECK: module attributes {dsopt.options = {gradient_type = "param", precision = "bf16"}}
 module attributes {dsopt.options = {gradient_type = "param"}} {
   graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
-  // CHECK: graph.state @w.grad.0 : tensor<16x16xbf16> "grad" of @w block 0
-  // CHECK: graph.state @w.grad.1 : tensor<16x16xbf16> "grad" of @w block 1
-  graph.state @w.grad.0 : tensor<16x16xf32> "grad" of @w block 0
-  graph.state @w.grad.1 : tensor<16x16xf32> "grad" of @w block 1
+  // CHECK: graph.state @w.grad.0 : tensor<16x16xbf16> gradient of @w block 0
+  // CHECK: graph.state @w.grad.1 : tensor<16x16xbf16> gradient of @w block 1
+  graph.state @w.grad.0 : tensor<16x16xf32> gradient of @w block 0
+  graph.state @w.grad.1 : tensor<16x16xf32> gradient of @w block 1
   // CHECK-LABEL: func.func private @update.sgd
   // CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<64xbf16>, %[[G:[a-z0-9]+]]: tensor<64xbf16>, %[[MASTER:[a-z0-9]+]]: tensor<64xf32>,
   // CHECK: %[[WIDE:.*]] = graph.cast %[[G]] : (tensor<64xbf16>) -> tensor<64xf32>
   // CHECK: graph.sgd %[[MASTER]], %[[WIDE]]
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32>
-      attributes {graph.iterate = "flat", graph.range = array<i64: 64>, graph.in_place = array<i64: 0>} {
+      attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, graph.in_place = array<i64: 0>} {
     %0 = graph.sgd %p, %g, %s : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
     return %0 : tensor<64xf32>
   }
@@ -132,7 +132,7 @@ module attributes {dsopt.options = {gradient_type = "param"}} {
 module @shared {
   graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024 frozen
   // CHECK: func.func private @neg(%
-  func.func private @neg(%x: tensor<8x16xf32>) -> tensor<8x16xf32> attributes {graph.iterate = "rows", graph.range = array<i64: 8>} {
+  func.func private @neg(%x: tensor<8x16xf32>) -> tensor<8x16xf32> attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
     %y = graph.neg %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
     return %y : tensor<8x16xf32>
   }
@@ -158,7 +158,7 @@ module @shared {
 // CHECK: graph.parameter @f {{.*}}graph.storage = bf16
 graph.parameter @f : tensor<4x4xf32> from "f" at 0 bytes 64 frozen
 func.func private @double(%x: tensor<4x4xf32>) -> tensor<4x4xf32>
-    attributes {graph.iterate = "rows", graph.range = array<i64: 4>} {
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>} {
   %a = graph.add %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %a : tensor<4x4xf32>
 }

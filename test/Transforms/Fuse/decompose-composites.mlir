@@ -12,14 +12,14 @@ func.func @mean(%x: tensor<8x4xf32>) -> tensor<8x1xf32> {
 
 // The parts inherit block and phase.
 // CHECK-LABEL: @softmax
-// CHECK-NEXT: graph.reduce_max {{.*}}graph.block = 3 : i64, graph.phase = "F"
+// CHECK-NEXT: graph.reduce_max {{.*}}graph.block = 3 : i64, graph.phase = #graph.phase<F>
 // CHECK-NEXT: graph.sub {{.*}}graph.block = 3
 // CHECK-NEXT: graph.exp
 // CHECK-NEXT: graph.reduce_sum
 // CHECK-NEXT: graph.reciprocal
-// CHECK-NEXT: graph.mul {{.*}}graph.phase = "F"
+// CHECK-NEXT: graph.mul {{.*}}graph.phase = #graph.phase<F>
 func.func @softmax(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  %y = graph.softmax %x {axis = 1, graph.block = 3, graph.phase = "F"} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %y = graph.softmax %x {axis = 1, graph.block = 3, graph.phase = #graph.phase<F>} : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
 

@@ -38,12 +38,12 @@ func.func @position(%x: tensor<64x256xf32>, %p: tensor<32x256xf32>) -> tensor<2x
 
 // The other operand is viewed the same way; block and phase are kept.
 // CHECK-LABEL: @residual
-// CHECK: %[[R:.*]] = graph.reshape %arg1 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<2x32x256xf32>) -> tensor<64x256xf32>
-// CHECK-NEXT: %[[A:.*]] = graph.add %arg0, %[[R]] {graph.block = 1 : i64, graph.phase = "F"}
-// CHECK-NEXT: graph.reshape %[[A]] {graph.block = 1 : i64, graph.phase = "F"}
+// CHECK: %[[R:.*]] = graph.reshape %arg1 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<2x32x256xf32>) -> tensor<64x256xf32>
+// CHECK-NEXT: %[[A:.*]] = graph.add %arg0, %[[R]] {graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+// CHECK-NEXT: graph.reshape %[[A]] {graph.block = 1 : i64, graph.phase = #graph.phase<F>}
 func.func @residual(%x: tensor<64x256xf32>, %r: tensor<2x32x256xf32>) -> tensor<2x32x256xf32> {
-  %s = graph.reshape %x {graph.block = 1, graph.phase = "F"} : (tensor<64x256xf32>) -> tensor<2x32x256xf32>
-  %0 = graph.add %s, %r {graph.block = 1, graph.phase = "F"} : (tensor<2x32x256xf32>, tensor<2x32x256xf32>) -> tensor<2x32x256xf32>
+  %s = graph.reshape %x {graph.block = 1, graph.phase = #graph.phase<F>} : (tensor<64x256xf32>) -> tensor<2x32x256xf32>
+  %0 = graph.add %s, %r {graph.block = 1, graph.phase = #graph.phase<F>} : (tensor<2x32x256xf32>, tensor<2x32x256xf32>) -> tensor<2x32x256xf32>
   return %0 : tensor<2x32x256xf32>
 }
 

@@ -16,9 +16,9 @@ func.func @micro_batch(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func @micro_batch(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-note@+1 {{it is made here}}
-  %0 = graph.neg %x {graph.block = 1 : i64, graph.phase = "F"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = graph.neg %x {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>) -> tensor<4xf32>
   // expected-error@+1 {{in block 0 phase F uses a value of block 1 phase F, which runs later}}
-  %1 = graph.neg %0 {graph.block = 0 : i64, graph.phase = "F"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = graph.neg %0 {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
 

@@ -4,7 +4,7 @@
 // a read are made where they are used; @block0 has no B.
 
 // CHECK-LABEL: module @order
-// CHECK: func private @block0.F(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"}
+// CHECK: func private @block0.F(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 // CHECK-NEXT: %[[W:.*]] = graph.read @w : tensor<4xf32>
 // CHECK-NEXT: %[[H:.*]] = graph.mul %[[X]], %[[W]] : {{.*}}
 // CHECK-NEXT: return %[[H]]
@@ -28,19 +28,19 @@
 // CHECK-NEXT: return %[[L]]
 module @order {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-  graph.state @w.grad.0 : tensor<4xf32> "grad" of @w block 0
-  graph.state @w.grad.1 : tensor<4xf32> "grad" of @w block 1
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+  graph.state @w.grad.1 : tensor<4xf32> gradient of @w block 1
   func.func @micro_batch(%x: tensor<4xf32>, %seed: tensor<f32>) -> tensor<f32> {
-    %w = graph.read @w {graph.block = 0 : i64, graph.phase = "F"} : tensor<4xf32>
-    %h = graph.mul %x, %w {graph.block = 0 : i64, graph.phase = "F"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %l = graph.reduce_sum %h {axes = array<i64: 0>, graph.block = 1 : i64, graph.phase = "F"} : (tensor<4xf32>) -> tensor<f32>
-    %two = graph.constant dense<2.0> : tensor<f32> {graph.block = 1 : i64, graph.phase = "B"}
-    %t = graph.mul %seed, %two {graph.block = 1 : i64, graph.phase = "B"} : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %d = graph.mul %t, %h {graph.block = 1 : i64, graph.phase = "B"} : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
-    %g1 = graph.mul %d, %two {graph.block = 1 : i64, graph.phase = "W"} : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
-    graph.accumulate @w.grad.1, %g1 {graph.block = 1 : i64, graph.phase = "W"} : tensor<4xf32>
-    %g0 = graph.mul %x, %d {graph.block = 0 : i64, graph.phase = "W"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    graph.accumulate @w.grad.0, %g0 {graph.block = 0 : i64, graph.phase = "W"} : tensor<4xf32>
+    %w = graph.read @w {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : tensor<4xf32>
+    %h = graph.mul %x, %w {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %h {axes = array<i64: 0>, graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>) -> tensor<f32>
+    %two = graph.constant dense<2.0> : tensor<f32> {graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+    %t = graph.mul %seed, %two {graph.block = 1 : i64, graph.phase = #graph.phase<B>} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %d = graph.mul %t, %h {graph.block = 1 : i64, graph.phase = #graph.phase<B>} : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+    %g1 = graph.mul %d, %two {graph.block = 1 : i64, graph.phase = #graph.phase<W>} : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    graph.accumulate @w.grad.1, %g1 {graph.block = 1 : i64, graph.phase = #graph.phase<W>} : tensor<4xf32>
+    %g0 = graph.mul %x, %d {graph.block = 0 : i64, graph.phase = #graph.phase<W>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    graph.accumulate @w.grad.0, %g0 {graph.block = 0 : i64, graph.phase = #graph.phase<W>} : tensor<4xf32>
     return %l : tensor<f32>
   }
 }
@@ -62,16 +62,16 @@ module @order {
 // CHECK: func @micro_batch(%{{.*}}) -> tensor<1xf32>
 module @reshapes {
   func.func @micro_batch(%x: tensor<2x2xf32>) -> tensor<f32> {
-    %0 = graph.reshape %x {graph.block = 0 : i64, graph.phase = "F"} : (tensor<2x2xf32>) -> tensor<4xf32>
-    %1 = graph.neg %0 {graph.block = 0 : i64, graph.phase = "F"} : (tensor<4xf32>) -> tensor<4xf32>
-    %2 = graph.reshape %1 {graph.block = 0 : i64, graph.phase = "F"} : (tensor<4xf32>) -> tensor<2x2xf32>
-    %3 = graph.reshape %2 {graph.block = 0 : i64, graph.phase = "F"} : (tensor<2x2xf32>) -> tensor<4xf32>
-    %4 = graph.exp %2 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<2x2xf32>) -> tensor<2x2xf32>
-    %5 = graph.add %3, %0 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %e = graph.reshape %4 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<2x2xf32>) -> tensor<4xf32>
-    %6 = graph.add %e, %5 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    %7 = graph.reduce_sum %6 {axes = array<i64: 0>, graph.block = 1 : i64, graph.phase = "F", keepdims} : (tensor<4xf32>) -> tensor<1xf32>
-    %8 = graph.reshape %7 {graph.block = 1 : i64, graph.phase = "F"} : (tensor<1xf32>) -> tensor<f32>
+    %0 = graph.reshape %x {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<2x2xf32>) -> tensor<4xf32>
+    %1 = graph.neg %0 {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = graph.reshape %1 {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>) -> tensor<2x2xf32>
+    %3 = graph.reshape %2 {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<2x2xf32>) -> tensor<4xf32>
+    %4 = graph.exp %2 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %5 = graph.add %3, %0 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %e = graph.reshape %4 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<2x2xf32>) -> tensor<4xf32>
+    %6 = graph.add %e, %5 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %7 = graph.reduce_sum %6 {axes = array<i64: 0>, graph.block = 1 : i64, graph.phase = #graph.phase<F>, keepdims} : (tensor<4xf32>) -> tensor<1xf32>
+    %8 = graph.reshape %7 {graph.block = 1 : i64, graph.phase = #graph.phase<F>} : (tensor<1xf32>) -> tensor<f32>
     return %8 : tensor<f32>
   }
 }

@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @softmax
 // CHECK-NEXT: graph.kernel @kernel0(%arg0)
 // CHECK-NEXT: return
-// CHECK: func.func private @kernel0{{.*}} attributes {graph.iterate = "rows", graph.range = array<i64: 8, 32>}
+// CHECK: func.func private @kernel0{{.*}} attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8, 32>}
 func.func @softmax(%x: tensor<8x32x64xf32>) -> tensor<8x32x64xf32> {
   %0 = graph.reduce_max %x {axes = array<i64: 2>, keepdims} : (tensor<8x32x64xf32>) -> tensor<8x32x1xf32>
   %1 = graph.sub %x, %0 : (tensor<8x32x64xf32>, tensor<8x32x1xf32>) -> tensor<8x32x64xf32>
@@ -19,14 +19,14 @@ func.func @softmax(%x: tensor<8x32x64xf32>) -> tensor<8x32x64xf32> {
 
 // Blocks and phases are not mixed; equal kernels are one function.
 // CHECK-LABEL: func.func @blocks
-// CHECK-NEXT: %[[A:.*]] = graph.kernel @kernel0(%arg0) {graph.block = 0 : i64, graph.phase = "F"}
-// CHECK-NEXT: %[[B:.*]] = graph.kernel @kernel0(%[[A]]) {graph.block = 1 : i64, graph.phase = "F"}
-// CHECK-NEXT: graph.kernel @kernel0(%[[B]]) {graph.block = 1 : i64, graph.phase = "B"}
+// CHECK-NEXT: %[[A:.*]] = graph.kernel @kernel0(%arg0) {graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+// CHECK-NEXT: %[[B:.*]] = graph.kernel @kernel0(%[[A]]) {graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+// CHECK-NEXT: graph.kernel @kernel0(%[[B]]) {graph.block = 1 : i64, graph.phase = #graph.phase<B>}
 // CHECK-NOT: @kernel1
 func.func @blocks(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {
-  %0 = graph.exp %x {graph.block = 0, graph.phase = "F"} : (tensor<8x64xf32>) -> tensor<8x64xf32>
-  %1 = graph.exp %0 {graph.block = 1, graph.phase = "F"} : (tensor<8x64xf32>) -> tensor<8x64xf32>
-  %2 = graph.exp %1 {graph.block = 1, graph.phase = "B"} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  %0 = graph.exp %x {graph.block = 0, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  %1 = graph.exp %0 {graph.block = 1, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  %2 = graph.exp %1 {graph.block = 1, graph.phase = #graph.phase<B>} : (tensor<8x64xf32>) -> tensor<8x64xf32>
   return %2 : tensor<8x64xf32>
 }
 
@@ -57,9 +57,9 @@ func.func @outside(%x: tensor<8x2xf32>, %w: tensor<2x2xf32>) -> tensor<16xf32> {
 // CHECK: graph.kernel @kernel0(%arg0, %arg1)
 // CHECK: %[[E:.*]] = graph.kernel @kernel1(%arg0)
 // CHECK: graph.kernel @kernel2(%[[E]])
-// CHECK: func.func private @kernel0{{.*}}"columns", graph.range = array<i64: 64>
-// CHECK: func.func private @kernel1{{.*}}"rows", graph.range = array<i64: 8, 32>
-// CHECK: func.func private @kernel2{{.*}}"columns", graph.range = array<i64: 64>
+// CHECK: func.func private @kernel0{{.*}}#graph.iteration<columns>, graph.range = array<i64: 64>
+// CHECK: func.func private @kernel1{{.*}}#graph.iteration<rows>, graph.range = array<i64: 8, 32>
+// CHECK: func.func private @kernel2{{.*}}#graph.iteration<columns>, graph.range = array<i64: 64>
 func.func @columns(%x: tensor<8x32x64xf32>, %y: tensor<8x32x64xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<8x32x64xf32>) {
   %0 = graph.mul %x, %y : (tensor<8x32x64xf32>, tensor<8x32x64xf32>) -> tensor<8x32x64xf32>
   %1 = graph.reduce_sum %0 {axes = array<i64: 0, 1>} : (tensor<8x32x64xf32>) -> tensor<64xf32>
@@ -119,7 +119,7 @@ func.func @late(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf3
 // CHECK-LABEL: func.func @update
 // CHECK-COUNT-2: graph.kernel = @update.adamw
 // CHECK: func.func private @update.adamw(%arg0: tensor<64xf32>, {{.*}}, %arg4: tensor<16xf32>)
-// CHECK-SAME: attributes {graph.in_place = array<i64: 0, 2, 3>, graph.iterate = "flat", graph.range = array<i64: 64>}
+// CHECK-SAME: attributes {graph.in_place = array<i64: 0, 2, 3>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
 // CHECK-NEXT: graph.adam %arg0, %arg1, %arg2, %arg3, %arg4 {decoupled}
 func.func @update(%p: tensor<10xf32>, %q: tensor<3xf32>, %s: tensor<16xf32>) -> (tensor<10xf32>, tensor<3xf32>) {
   %a:3 = graph.adam %p, %p, %p, %p, %s {decoupled} : (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<16xf32>) -> (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>)

@@ -21,26 +21,26 @@ graph.parameter @b : tensor<10xf32> from "m" at 912 bytes 40
 graph.parameter @f : tensor<64xf32> from "m" at 952 bytes 256 frozen
 graph.parameter @r : tensor<64xf32> from "m" at 1208 bytes 256 frozen {graph.statistic}
 graph.parameter @u : tensor<128xf32> from "m" at 1464 bytes 512 frozen {graph.statistic}
-graph.state @w.grad.0 : tensor<10x10xf32> "grad" of @w block 0
-graph.state @w.m : tensor<10x10xf32> "m" of @w
-graph.state @w.v : tensor<10x10xf32> "v" of @w
-graph.state @e.grad.0 : tensor<128xbf16> "grad" of @e block 0
-graph.state @e.m : tensor<128xf32> "m" of @e
-graph.state @e.v : tensor<128xf32> "v" of @e
-graph.state @b.m : tensor<10xf32> "m" of @b
-graph.state @b.v : tensor<10xf32> "v" of @b
-func.func private @block0.F() -> (tensor<10x10xf32>, tensor<10xf32>, tensor<128xf32>) attributes {graph.block = 0 : i64, graph.phase = "F"} {
+graph.state @w.grad.0 : tensor<10x10xf32> gradient of @w block 0
+graph.state @w.m : tensor<10x10xf32> optimizer "m" of @w
+graph.state @w.v : tensor<10x10xf32> optimizer "v" of @w
+graph.state @e.grad.0 : tensor<128xbf16> gradient of @e block 0
+graph.state @e.m : tensor<128xf32> optimizer "m" of @e
+graph.state @e.v : tensor<128xf32> optimizer "v" of @e
+graph.state @b.m : tensor<10xf32> optimizer "m" of @b
+graph.state @b.v : tensor<10xf32> optimizer "v" of @b
+func.func private @block0.F() -> (tensor<10x10xf32>, tensor<10xf32>, tensor<128xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %w = graph.read @w : tensor<10x10xf32>
   %b = graph.read @b : tensor<10xf32>
   %e = graph.read @e : tensor<128xf32>
   return %w, %b, %e : tensor<10x10xf32>, tensor<10xf32>, tensor<128xf32>
 }
-func.func private @block1.F() -> (tensor<128xf32>, tensor<64xf32>) attributes {graph.block = 1 : i64, graph.phase = "F"} {
+func.func private @block1.F() -> (tensor<128xf32>, tensor<64xf32>) attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>} {
   %e = graph.read @e : tensor<128xf32>
   %f = graph.read @f : tensor<64xf32>
   return %e, %f : tensor<128xf32>, tensor<64xf32>
 }
-func.func private @block1.E() -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = "E"} {
+func.func private @block1.E() -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = #graph.phase<E>} {
   %r = graph.read @r : tensor<64xf32>
   return %r : tensor<64xf32>
 }

@@ -4,8 +4,8 @@
 
 graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
 graph.parameter @b : tensor<8xf32> from "m" at 256 bytes 32
-graph.state @w.grad.0 : tensor<8x8xf32> "grad" of @w block 0
-graph.state @b.grad.0 : tensor<8xf32> "grad" of @b block 0
+graph.state @w.grad.0 : tensor<8x8xf32> gradient of @w block 0
+graph.state @b.grad.0 : tensor<8xf32> gradient of @b block 0
 
 // Of slices a block gets what was gathered; what is whole it reads.
 // SLICED-LABEL: @block0.F
@@ -15,7 +15,7 @@ graph.state @b.grad.0 : tensor<8xf32> "grad" of @b block 0
 // SLICED: graph.matmul %{{.*}}, %[[W]]
 // WHOLE-LABEL: @block0.F
 // WHOLE: graph.read @w
-func.func private @block0.F(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %b = graph.read @b : tensor<8xf32>
   %w = graph.read @w : tensor<8x8xf32>
   %0 = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
@@ -25,7 +25,7 @@ func.func private @block0.F(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {
   return %2 : tensor<4x8xf32>
 }
 
-func.func private @block0.W(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>, %db: tensor<8xf32>) attributes {graph.block = 0 : i64, graph.phase = "W"} {
+func.func private @block0.W(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>, %db: tensor<8xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>} {
   %dw = graph.matmul %x, %dy {transpose_a} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   graph.accumulate @w.grad.0, %dw : tensor<8x8xf32>
   graph.accumulate @b.grad.0, %db : tensor<8xf32>

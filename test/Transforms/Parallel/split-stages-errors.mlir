@@ -2,7 +2,7 @@
 
 // expected-error@+1 {{cannot cut 1 blocks into 2 pipeline stages: -pp is at most 1 for this model}}
 module {
-  func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+  func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
     return %x : tensor<4xf32>
   }
 }
@@ -11,7 +11,7 @@ module {
 
 // expected-error@+1 {{block 0 has no forward function, but there are 2 blocks}}
 module {
-  func.func private @block1.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 1 : i64, graph.phase = "F"} {
+  func.func private @block1.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>} {
     return %x : tensor<4xf32>
   }
 }
@@ -19,11 +19,11 @@ module {
 // -----
 
 // expected-note@+1 {{the first is here}}
-func.func private @a(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @a(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   return %x : tensor<4xf32>
 }
 // expected-error@+1 {{is a second phase F of block 0}}
-func.func private @b(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @b(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   return %x : tensor<4xf32>
 }
 

@@ -8,31 +8,31 @@ dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ran
 // -----
 
 // expected-error@+1 {{has no pipeline stage, expected the attribute dist.stage}}
-func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F"} {
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   return
 }
 // -----
 
 // expected-error@+1 {{is on stage 2, expected 0 or 1: stages are runs of blocks}}
-func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 2 : i64} {
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 2 : i64} {
   return
 }
 
 // -----
 
 // expected-error@+1 {{is on stage 1, expected the stage of its block's other phases, 0}}
-func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 1 : i64} {
+func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 1 : i64} {
   return
 }
 // expected-note@+1 {{the other phase is here}}
-func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return
 }
 
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{reads @w, which no bucket holds}}
   %w = graph.read @w : tensor<64xf32>
   return %w : tensor<64xf32>
@@ -41,10 +41,10 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather as an argument}}
   %w = graph.read @w : tensor<64xf32>
   return %w : tensor<64xf32>
@@ -53,10 +53,10 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
-func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{is in block 0, which its bucket does not list}}
   %w = graph.read @w : tensor<64xf32>
   return %w : tensor<64xf32>
@@ -65,12 +65,12 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -84,12 +84,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -106,13 +106,13 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -127,12 +127,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -148,12 +148,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -169,13 +169,13 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -190,16 +190,16 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
-func.func private @block1.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = "F", dist.stage = 1 : i64} {
+func.func private @block1.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>, dist.stage = 1 : i64} {
   return %x : tensor<64xf32>
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
@@ -214,12 +214,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -232,12 +232,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -251,12 +251,12 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }
@@ -272,11 +272,11 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }

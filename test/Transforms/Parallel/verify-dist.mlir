@@ -2,12 +2,12 @@
 
 // A gather may stand earlier than its run, and a reduction later.
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = "F", dist.stage = 0 : i64} {
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
-func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = "W", dist.stage = 0 : i64} {
+func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64} {
   graph.accumulate @w.grad.0, %x : tensor<64xf32>
   return
 }

@@ -66,6 +66,8 @@ TEST(PipelineOrder, NamesTheSlotAtFault) {
             "slot 4 is F of block 2 on micro-batch 3, expected micro-batches 0 to 2");
   EXPECT_EQ(check([](Slots &s) { s[4].microBatch = -1; }),
             "slot 4 is F of block 2 on micro-batch -1, expected micro-batches 0 to 2");
+  EXPECT_EQ(check([](Slots &s) { s[4].phase = Phase::E; }),
+            "slot 4 is E of block 2 on micro-batch 2, expected phases F, B and W");
   // F goes up, B down.
   EXPECT_EQ(check([](Slots &s) { std::swap(s[0], s[1]); }),
             "slot 0 is F of block 3 on micro-batch 0, expected it after F of block 2 on micro-batch 0");
@@ -88,10 +90,10 @@ TEST(PipelineOrder, NamesTheSlotAtFault) {
 
 static const char *const kModule = R"mlir(
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 2 : i64}} {
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<f32>

@@ -20,8 +20,8 @@ exec.program @position0 position 0 blocks [0, 1] {
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  exec.buffer @statistics : memref<4xi8> "activations" slots 1 stride 64
-  exec.buffer @x : memref<1xf32> "parameters" slots 1 stride 64
+  exec.buffer @statistics : memref<4xi8> activations slots 1 stride 64
+  exec.buffer @x : memref<1xf32> parameters slots 1 stride 64
   exec.schedule {
     %agree = exec.agree norms [] losses [] order 0 on comm
     // expected-error @below {{changes @x, expected a bucket's parameters}}

@@ -8,12 +8,12 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {graph.statistic}
   graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {graph.statistic}
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED ranks RANKS zero 0
   dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 ranks RANKS zero 0 frozen
-  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<3xf32> {exec.access = "write"}, memref<1x2xf32> {exec.access = "write"}, memref<64xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<3xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
-  func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = "flat"} {
+  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<3xf32> {exec.access = #exec.access<write>}, memref<1x2xf32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<3xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>} {
     return %p : tensor<64xf32>
   }
   func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed})
@@ -31,13 +31,13 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   }
 }
 
-// CHECK-DAG: exec.buffer @statistics : memref<40xi8> "activations" slots 1
-// CHECK-DAG: exec.buffer @statistics.all : memref<80xi8> "activations" slots 1
-// CHECK-DAG: exec.buffer @b0.statistics.param : memref<128xf32> "parameters" slots 1 {{.*}} persistent
+// CHECK-DAG: exec.buffer @statistics : memref<40xi8> activations slots 1
+// CHECK-DAG: exec.buffer @statistics.all : memref<80xi8> activations slots 1
+// CHECK-DAG: exec.buffer @b0.statistics.param : memref<128xf32> parameters slots 1 {{.*}} persistent
 // CHECK: exec.run @block0.F {{.*}}<@statistics>, #exec.ref<@statistics offset 12>{{.*}} micro_batch 0
 // CHECK: exec.run @block0.F {{.*}}<@statistics offset 20>, #exec.ref<@statistics offset 32>{{.*}} micro_batch 1
 // CHECK: exec.run @block0.W [#exec.ref<@statistics>
-// CHECK: exec.gather <@statistics> to <@statistics.all> bytes 40 "all_gather"
+// CHECK: exec.gather <@statistics> to <@statistics.all> bytes 40 all_gather
 // CHECK: exec.agree
 // CHECK: exec.fold <@statistics.all> bytes 20 into [#exec.ref<@b0.statistics.param>, #exec.ref<@b0.statistics.param offset 256>]
 // CHECK-SAME: places [0, 12] elements [3, 2] momenta [9.000000e-01, 5.000000e-01] on compute

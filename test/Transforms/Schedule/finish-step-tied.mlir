@@ -1,6 +1,6 @@
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE1
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE3
-// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g;s/as f32/as bf16/;/^!SLICED/d;s/^!WHOLE//' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = "update"/128xbf16> {exec.access = "update"/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
+// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g;s/as f32/as bf16/;/^!SLICED/d;s/^!WHOLE//' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = #exec.access<update>/128xbf16> {exec.access = #exec.access<update>/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
 
 // Blocks 0 and 2 share @t; block 2 also reads what block 0 computes, two stages
 // below, so that it hops through stage 1, and its gradient hops back.
@@ -9,27 +9,27 @@
 // BF16-LABEL: exec.program @position0
 // BF16-DAG: exec.buffer @tied.t.param {{.*}} memref<128xf32>
 // BF16-DAG: exec.buffer @tied.t.grad.0 {{.*}} memref<128xbf16>
-// BF16-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xbf16> "tied"
+// BF16-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xbf16> tied
 // BF16-DAG: exec.buffer @tied.t.m {{.*}} memref<64xf32>
 // BF16: exec.reduce <@tied.t.grad.0> to <@tied.t.grad.0 per_rank 128> elements 64 : bf16
-// BF16: exec.recv <@tied.t.tied.1> bytes 128 from 2 tag "tied.t.grad.1" "tied" on recv
+// BF16: exec.recv <@tied.t.tied.1> bytes 128 from 2 tag "tied.t.grad.1" tied on recv
 // BF16: exec.add <@tied.t.grad.0 per_rank 128>, <@tied.t.tied.1> elements 64 : bf16 on compute
 // BF16: exec.norm <@tied.t.grad.0 per_rank 128>
 // BF16: exec.update @update.momentum of @tied.t [#exec.ref<@tied.t.param per_rank 256>, #exec.ref<@tied.t.grad.0 per_rank 128>, #exec.ref<@tied.t.m>] elements 64 sliced
 module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i64, micro_batches = 1 : i64, schedule = "1f1b"}} {
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
-  graph.state @t.grad.0 : tensor<128xf32> "grad" of @t block 0
-  graph.state @t.grad.1 : tensor<128xf32> "grad" of @t block 2
+  graph.state @t.grad.0 : tensor<128xf32> gradient of @t block 0
+  graph.state @t.grad.1 : tensor<128xf32> gradient of @t block 2
   dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
-!WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-!SLICED  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-!WHOLE  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @t}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
-!SLICED  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
-  func.func private @block2.B(memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}, memref<4xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "update", exec.gradient = @t.grad.1}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
-  func.func private @block0.W(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @t.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
-  func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
+!WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+!SLICED  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+!WHOLE  func.func private @block2.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @t}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}
+!SLICED  func.func private @block2.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block2.B(memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @t.grad.1}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block0.W(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @t.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
@@ -58,24 +58,24 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 }
 
 // CHECK-LABEL: exec.program @position0
-// CHECK-DAG: exec.buffer @tied.t.param {{.*}} "parameters"
-// CHECK-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xf32> "tied"
+// CHECK-DAG: exec.buffer @tied.t.param {{.*}} parameters
+// CHECK-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xf32> tied
 // CHECK-DAG: exec.buffer @tied.t.m
 // CHECK: exec.schedule
-// STAGE3: exec.gather <@tied.t.param> to <@tied.t.full> bytes 256 "all_gather"
-// CHECK: exec.send <@block0.F.0> bytes 16 to 1 tag "block0.F.0:0" "send_recv" on send
-// CHECK-DAG: exec.recv <@block2.B.0> bytes 16 from 1 tag "block2.B.0:0" "send_recv" on recv
-// CHECK-DAG: exec.recv <@block1.B.0> bytes 16 from 1 tag "block1.B.0:0" "send_recv" on recv
+// STAGE3: exec.gather <@tied.t.param> to <@tied.t.full> bytes 256 all_gather
+// CHECK: exec.send <@block0.F.0> bytes 16 to 1 tag "block0.F.0:0" send_recv on send
+// CHECK-DAG: exec.recv <@block2.B.0> bytes 16 from 1 tag "block2.B.0:0" send_recv on recv
+// CHECK-DAG: exec.recv <@block1.B.0> bytes 16 from 1 tag "block1.B.0:0" send_recv on recv
 // CHECK: exec.reduce
-// CHECK: exec.recv <@tied.t.tied.1> bytes 256 from 2 tag "tied.t.grad.1" "tied" on recv
+// CHECK: exec.recv <@tied.t.tied.1> bytes 256 from 2 tag "tied.t.grad.1" tied on recv
 // STAGE1: exec.add <@tied.t.grad.0 per_rank 256>, <@tied.t.tied.1> elements 64 : f32 on compute
 // STAGE3: exec.add <@tied.t.grad.0>, <@tied.t.tied.1> elements 64 : f32 on compute
 // CHECK: exec.norm <@tied.t.grad.0{{.*}}> of @tied.t to <@norms> on compute
 // CHECK: exec.agree norms [#exec.ref<@norms>]
 // CHECK: exec.update
-// STAGE1: exec.send <@tied.t.param per_rank 256> bytes 256 to 2 tag "tied.t.param" "tied" on send
-// STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 "all_gather"
-// STAGE3: exec.send <@tied.t.param> bytes 256 to 2 tag "tied.t.param" "tied" on send
+// STAGE1: exec.send <@tied.t.param per_rank 256> bytes 256 to 2 tag "tied.t.param" tied on send
+// STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 all_gather
+// STAGE3: exec.send <@tied.t.param> bytes 256 to 2 tag "tied.t.param" tied on send
 
 // A value that another stage needs is handed on before it computes its own.
 // CHECK-LABEL: exec.program @position1
@@ -90,15 +90,15 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK: exec.agree norms [] losses []
 
 // CHECK-LABEL: exec.program @position2
-// CHECK-DAG: exec.buffer @tied.t.param {{.*}} "tied"
-// CHECK-DAG: exec.buffer @tied.t.grad.1 {{.*}} "tied"
+// CHECK-DAG: exec.buffer @tied.t.param {{.*}} tied
+// CHECK-DAG: exec.buffer @tied.t.grad.1 {{.*}} tied
 // CHECK-NOT: @tied.t.m
 // CHECK: exec.schedule
 // CHECK: exec.reduce
-// STAGE1: exec.send <@tied.t.grad.1 per_rank 256> bytes 256 to 0 tag "tied.t.grad.1" "tied" on send
-// STAGE3: exec.send <@tied.t.grad.1> bytes 256 to 0 tag "tied.t.grad.1" "tied" on send
+// STAGE1: exec.send <@tied.t.grad.1 per_rank 256> bytes 256 to 0 tag "tied.t.grad.1" tied on send
+// STAGE3: exec.send <@tied.t.grad.1> bytes 256 to 0 tag "tied.t.grad.1" tied on send
 // CHECK: exec.agree norms []
 // CHECK-NOT: exec.update
-// CHECK: exec.recv <@tied.t.param{{.*}}> bytes 256 from 0 tag "tied.t.param" "tied" on recv
-// STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 "tied"
+// CHECK: exec.recv <@tied.t.param{{.*}}> bytes 256 from 0 tag "tied.t.param" tied on recv
+// STAGE1: exec.gather <@tied.t.param per_rank 256> to <@tied.t.param> bytes 256 tied
 // STAGE3-NOT: exec.gather

@@ -12,19 +12,19 @@
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
-  graph.state @w0.grad.0 : tensor<10x10xf32> "grad" of @w0 block 0
-  graph.state @w1.grad.0 : tensor<10x10xf32> "grad" of @w1 block 1
+  graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
+  graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
   dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
   dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
-!WHOLE  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-!SLICED  func.func private @block0.F(memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-!WHOLE  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
-!SLICED  func.func private @block1.F(memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
-!WHOLE  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}, memref<10x10xf32> {exec.access = "read", exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
-!SLICED  func.func private @block1.B(memref<f32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "B"}
-  func.func private @block1.W(memref<4x10xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w1.grad.0}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "W"}
-  func.func private @block0.W(memref<4x10xf32> {exec.access = "read"}, memref<4x10xf32> {exec.access = "read"}, memref<10x10xf32> {exec.access = "update", exec.gradient = @w0.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
-  func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = "flat"} {
+!WHOLE  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+!SLICED  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+!WHOLE  func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+!SLICED  func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+!WHOLE  func.func private @block1.B(memref<f32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+!SLICED  func.func private @block1.B(memref<f32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.W(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<update>, exec.gradient = @w1.grad.0}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<W>}
+  func.func private @block0.W(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<update>, exec.gradient = @w0.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
   func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
@@ -61,27 +61,27 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // CHECK-NOT: @micro_batch
 // CHECK: exec.program @position0 position 0 blocks [0, 2]
 
-// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> "parameters" slots 1 stride 256 persistent {exec.payload = 200 : i64}
-// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> "buffers" slots 1 stride 512 {exec.payload = 400 : i64}
-// STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients" slots 1 stride 256
-// STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> "buffers"
-// STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
+// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 200 : i64}
+// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+// STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
+// STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> buffers
+// STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> optimizer
 // Each block is gathered one run ahead, in forward and again in backward; forward
 // and backward of the last micro-batch's last block are one window. A reduction
 // follows every W: the first is stored, the second added.
 // STAGE3: exec.schedule
-// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 0 on comm
-// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 1 on comm
+// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 on comm
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 all_gather order 1 on comm
 // STAGE3: %[[F00:.*]] = exec.run @block0.F {{.*}}<@b0.full>, {{.*}} micro_batch 0
 // STAGE3: exec.wait %[[F00]] on comm
-// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 2 on comm
+// STAGE3: exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 2 on comm
 // STAGE3: exec.run @block1.F {{.*}} micro_batch 0
-// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 3 on comm
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 all_gather order 3 on comm
 // STAGE3: exec.run @block0.F {{.*}} micro_batch 1
 // STAGE3: exec.run @block1.F {{.*}} micro_batch 1
 // STAGE3: exec.run @block1.B {{.*}} micro_batch 0
 // STAGE3: %[[W10:.*]] = exec.run @block1.W {{.*}}<@b1.whole.0.0>] micro_batch 0 on compute
-// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 "all_gather" order 4 on comm
+// STAGE3: exec.gather <@b1.param> to <@b1.full> bytes 256 all_gather order 4 on comm
 // STAGE3: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 order 5 on comm
 // STAGE3: exec.run @block0.W {{.*}} micro_batch 0
 // STAGE3: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 6 on comm
@@ -100,29 +100,29 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // WINDOW: exec.gather <@b1.param>{{.*}} order 1
 // WINDOW: exec.reduce {{.*}} order 2
 
-// STAGE2-DAG: exec.buffer @b0.param : memref<128xf32> "parameters"
-// STAGE2-DAG: exec.buffer @b0.grad.0 : memref<64xf32> "gradients"
+// STAGE2-DAG: exec.buffer @b0.param : memref<128xf32> parameters
+// STAGE2-DAG: exec.buffer @b0.grad.0 : memref<64xf32> gradients
 // STAGE2: exec.schedule
 // STAGE2-NOT: exec.gather
 // STAGE2: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 order 0 on comm
 // STAGE2: exec.reduce <@b1.whole.0.0> to <@b1.grad.0> elements 64 : f32 accumulate order 2 on comm
 // STAGE2: exec.update @update.momentum of @b0 [#exec.ref<@b0.param per_rank 256>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 64 sliced on compute
-// STAGE2: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
+// STAGE2: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 all_gather
 
 // Whole gradients: accumulated in place, reduced once, in place.
-// STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> "gradients" slots 1 stride 512
-// STAGE1-DAG: exec.buffer @b0.m : memref<64xf32> "optimizer"
+// STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512
+// STAGE1-DAG: exec.buffer @b0.m : memref<64xf32> optimizer
 // STAGE1: exec.schedule
 // STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 0 on compute
 // STAGE1: exec.run @block1.W {{.*}}<@b1.grad.0>] micro_batch 1 accumulate on compute
 // STAGE1: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
 // STAGE1: exec.norm <@b0.grad.0 per_rank 256> of @b0
 // STAGE1: exec.update @update.momentum of @b0 [#exec.ref<@b0.param per_rank 256>, #exec.ref<@b0.grad.0 per_rank 256>, #exec.ref<@b0.m>] elements 64 sliced on compute
-// STAGE1: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 "all_gather"
+// STAGE1: exec.gather <@b0.param per_rank 256> to <@b0.param> bytes 256 all_gather
 
-// STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> "optimizer"
+// STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> optimizer
 // STAGE0: exec.reduce <@b1.grad.0> to <@b1.grad.0 per_rank 256> elements 64 : f32 order 0 on comm
-// STAGE0: exec.gather <@b0.grad.0 per_rank 256> to <@b0.grad.0> bytes 256 "all_gather"
+// STAGE0: exec.gather <@b0.grad.0 per_rank 256> to <@b0.grad.0> bytes 256 all_gather
 // STAGE0: exec.norm <@b0.grad.0 per_rank 256> of @b0
 // STAGE0: exec.update @update.momentum of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 128 on compute
 // STAGE0-NOT: exec.gather

@@ -1,9 +1,9 @@
 // RUN: dsopt-opt %s -order-pipeline -split-input-file -verify-diagnostics
 
 graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-graph.state @w.grad.0 : tensor<4xbf16> "grad" of @w block 0
+graph.state @w.grad.0 : tensor<4xbf16> gradient of @w block 0
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 ranks 1 zero 0 gradient bf16
-func.func private @block0.W(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+func.func private @block0.W(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
 func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) {
   // expected-error @below {{segment @block0.W has a gradient of 'f32', expected 'bf16', as bucket @b0 has}}
   graph.run @block0.W(%x) : (tensor<4xf32>) -> ()
@@ -26,10 +26,10 @@ module attributes {dsopt.options = {dp = 2 : i64, micro_batches = 2 : i64}} {
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
     %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
@@ -44,10 +44,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
     %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
@@ -63,10 +63,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
     %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>
@@ -83,10 +83,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     // expected-error @below {{is never released}}
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
@@ -101,10 +101,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     // expected-note @below {{the gather is here}}
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
@@ -121,11 +121,11 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   // expected-note @below {{the bucket is here}}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<64xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     // expected-error @below {{segment @block0.F reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather}}
     %loss = graph.run @block0.F(%x) : (tensor<64xf32>) -> tensor<f32>
@@ -139,10 +139,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     // expected-error @below {{gathers what is whole on every rank}}
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
@@ -158,10 +158,10 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> "grad" of @w block 0
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "read"}, memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "W"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
     %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
     %loss = graph.run @block0.F(%x, %w) : (tensor<64xf32>, tensor<64xf32>) -> tensor<f32>

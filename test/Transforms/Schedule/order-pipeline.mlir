@@ -47,10 +47,10 @@
 // GPIPE: exec.run @block1.B {{.*}} micro_batch 2 on compute
 // GPIPE: exec.run @block1.B {{.*}} micro_batch 3 on compute
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<f32>
@@ -130,14 +130,14 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 // CHECK: exec.run @block3.F {{.*}} micro_batch 7 on compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 7 on compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
-  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
-  func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
-  func.func private @block3.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "F"}
-  func.func private @block3.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "B"}
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block2.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block2.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block3.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block3.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = #graph.phase<B>}
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -181,14 +181,14 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 // CHECK: exec.run @block3.F {{.*}} micro_batch 2 on compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 2 on compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
-  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
-  func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
-  func.func private @block3.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "F"}
-  func.func private @block3.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = "B"}
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block2.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block2.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block3.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block3.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 3 : i64, graph.block = 3 : i64, graph.phase = #graph.phase<B>}
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -267,12 +267,12 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 // CHECK: exec.run @block2.F {{.*}} micro_batch 9 on compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 9 on compute
 module attributes {dsopt.options = {pp = 3 : i64, micro_batches = 10 : i64}} {
-  func.func private @block0.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = "B"}
-  func.func private @block1.F(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "F"}
-  func.func private @block1.B(memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = "B"}
-  func.func private @block2.F(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "F"}
-  func.func private @block2.B(memref<4xf32> {exec.access = "read"}, memref<f32> {exec.access = "read"}, memref<4xf32> {exec.access = "write"}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = "B"}
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
+  func.func private @block2.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block2.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 2 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<B>}
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>

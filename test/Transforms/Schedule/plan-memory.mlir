@@ -4,7 +4,7 @@
 
 // BUDGET: module attributes {dsopt.options = {device_memory = 400 : i64, dp = 2 : i64, zero = 1 : i64}}
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
-  func.func private @f(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment}
+  func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
 
   // @a is dead before @c is written, and @c is computed on the stream that read
   // @a: they share. @b is read by a send that nothing waits for: it shares with
@@ -22,17 +22,17 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // ERROR: note: live there: parameters 100, activations 128
   // ERROR: note: -zero=3 may fit (about 270 bytes)
   exec.program @position0 position 0 blocks [0, 1] {
-    exec.buffer @w : memref<32xf32> "parameters" slots 1 stride 128 persistent {exec.payload = 100 : i64}
-    exec.buffer @a : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @b : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @c : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @d : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @k : memref<16xf32> "constants" slots 1 stride 64 persistent symbol "const_0"
+    exec.buffer @w : memref<32xf32> parameters slots 1 stride 128 persistent {exec.payload = 100 : i64}
+    exec.buffer @a : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @b : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @c : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @d : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @k : memref<16xf32> constants slots 1 stride 64 persistent symbol "const_0"
     exec.schedule {
       %0 = exec.run @f [#exec.ref<@k>, #exec.ref<@a>] micro_batch 0 on compute
       %1 = exec.run @f [#exec.ref<@a>, #exec.ref<@b>] micro_batch 0 on compute
       exec.wait %1 on send
-      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" "send_recv" on send
+      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" send_recv on send
       %3 = exec.run @f [#exec.ref<@k>, #exec.ref<@c>] micro_batch 0 on compute
       %4 = exec.run @f [#exec.ref<@c>, #exec.ref<@d>] micro_batch 0 on compute
     }

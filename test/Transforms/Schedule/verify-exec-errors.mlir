@@ -17,7 +17,7 @@
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
 // SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
 // SEND: note: the buffer is here
-// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" "send_recv" on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
 // MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
 // MATCH: note: the other position is here
 
@@ -37,7 +37,7 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" "send_recv" on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" send_recv on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
@@ -54,7 +54,7 @@
 // OTHER: note: it was written here
 
 // More bytes than the buffer has.
-// RUN: sed -e 's/memref<128xf32> {exec.access = "read"/memref<256xf32> {exec.access = "read"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BOUNDS
+// RUN: sed -e 's/memref<128xf32> {exec.access = #exec.access<read>/memref<256xf32> {exec.access = #exec.access<read>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BOUNDS
 // BOUNDS: error: 'exec.run' op touches bytes 0 to 1024 of @b0.full, which has 512
 // BOUNDS: note: the buffer is here
 
@@ -80,7 +80,7 @@
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
 // New parameters are the next step's, and with clipping they wait.
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 5 on comm/;s/order 3 on comm/order 6 on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 5 on comm/;s/order 3 on comm/order 6 on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
@@ -97,7 +97,7 @@
 // STALE: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
 // RUN: sed -e 's/recv <@h> bytes 64/recv <@h per_rank 32> bytes 32/;s/send <@h> bytes 64/send <@h> bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
 // OWN: error: 'exec.run' op reads @h slot 0 on every rank, but each rank holds only its own slice of it
-// RUN: sed -e 's/memref<64xf32> "parameters" slots 1 stride 256/memref<128xf32> "parameters" slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[#exec.ref<@b0.param>/[#exec.ref<@b0.param per_rank 256>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
+// RUN: sed -e 's/memref<64xf32> parameters slots 1 stride 256/memref<128xf32> parameters slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[#exec.ref<@b0.param>/[#exec.ref<@b0.param per_rank 256>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
 // NEXT: error: 'exec.update' op writes @b0.param slot 0, each rank its own slice, but nothing gathers them for the next step
 
 // A gradient that is lost, added twice, or that nothing computes.
@@ -107,7 +107,7 @@
 // RUN: sed -e '/%%w1 = /s/micro_batch 1/micro_batch 1 accumulate/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: 'exec.run' op reads @b0.whole.0.0 slot 0 before it is written
 // TWICE: note: what it held is part of another sum since the reduce into @b0.grad.0
-// RUN: sed -e 's/dist.range<@w, 0, 128>/dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>/;s/memref<128xf32> {exec.access = "update"/memref<64xf32> {exec.access = "update"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MISSES
+// RUN: sed -e 's/dist.range<@w, 0, 128>/dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>/;s/memref<128xf32> {exec.access = #exec.access<update>/memref<64xf32> {exec.access = #exec.access<update>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MISSES
 // MISSES: error: 'exec.norm' op of @b0 misses the gradient of @v: no run writes all of it to @b0.whole.0.0
 // MISSES: note: the bucket is here
 
@@ -133,7 +133,7 @@
 // RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0
 // GRADIENT: note: the norm is here
-// RUN: sed -e 's/bound [0-9]* {/attributes {exec.evaluates} {/;s/ arena [0-9]*//;s/graph.phase = "."/graph.phase = "E"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
+// RUN: sed -e 's/bound [0-9]* {/attributes {exec.evaluates} {/;s/ arena [0-9]*//;s/graph.phase<.>/graph.phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
 // EVALUATES: error: 'exec.norm' op is of @b0, which a program that evaluates leaves as it is
 
 // Positions agree once, on a loss for each micro-batch.
@@ -153,12 +153,12 @@
 // RUN: sed -e '/^ /s/%%w0 = \(.*\) on compute/%%first = \1 on compute\n %%w0 = \1 accumulate on compute/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REPEATS
 // REPEATS: error: 'exec.run' op repeats the run of @block0.W on micro-batch 0
 // REPEATS: note: the other is here
-// RUN: sed -e '/func private @block0.W/{p;s/@block0.W/@block0.V/;s/phase = "W"/phase = "B"/};/%%w1 = /s/block0.W/block0.V/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEVER
+// RUN: sed -e '/func private @block0.W/{p;s/@block0.W/@block0.V/;s/phase<W>/phase<B>/};/%%w1 = /s/block0.W/block0.V/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEVER
 // NEVER: error: 'exec.program' op never runs block 0 W on micro-batch 1
 // NEVER: note: its run on micro-batch 0 is here
-// RUN: sed -e 's/phase = "F"/phase = "B"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FORWARD
+// RUN: sed -e 's/phase<F>/phase<B>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FORWARD
 // FORWARD: error: 'exec.program' op never runs block 0 F
-// RUN: sed -e 's/phase = "F"/phase = "X"/;s/phase = "W"/phase = "F"/;s/phase = "X"/phase = "W"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: sed -e 's/phase<F>/phase<X>/;s/phase<W>/phase<F>/;s/phase<X>/phase<W>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: 'exec.run' op comes before the run of @block0.W on micro-batch 0, expected F, B and W in this order
 // ORDER: note: the other is here
 // RUN: sed -e 's/tag "g:/tag "g/;/^ /s/@block0.W \[#exec.ref<@x>\(.*\)micro_batch 0/@block0.V [#exec.ref<@x slot 1>\1micro_batch 1/;/^ /s/@block0.W \[#exec.ref<@x slot 1>\(.*\)micro_batch 1/@block0.W [#exec.ref<@x>\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
@@ -170,7 +170,7 @@
 // SHARED: error: 'exec.run' op runs block 5 at position 1, which has blocks 1 to 1
 // RUN: sed -e 's/, graph.block = 0 : i64//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PLACE
 // PLACE: error: 'exec.run' op runs @block0.F, which is of no block and phase (graph.block, graph.phase)
-// RUN: sed -e 's/phase = "F"/phase = "E"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PHASE
+// RUN: sed -e 's/phase<F>/phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PHASE
 // PHASE: error: 'exec.run' op runs phase E of block 0 in a program that trains
 // RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/;s/losses \[\] order 3/losses [#exec.ref<@norms>] order 3/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
 // BEYOND: error: 'exec.run' op is on micro-batch 1, but the step agrees on the losses of 1
@@ -196,7 +196,7 @@
 // TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
 // RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
 // OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
-// RUN: sed -e "s/pp = 2/pp = 3/" -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> "activations" slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: sed -e "s/pp = 2/pp = 3/" -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> activations slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SCHEDULE: error: 'exec.program' op has no schedule
 // RUN: sed -e '/%%x1 = /s/on compute/on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
 // STREAM: error: 'exec.input' op is on stream comm, expected collectives on comm, transfers on send and recv, everything else on compute
@@ -204,8 +204,8 @@
 // POSITION: error: 'exec.program' op is position 2, expected position 1
 // RUN: sed -e 's/ to 1 tag/ to 2 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PEER
 // PEER: error: 'exec.send' op names position 2, expected another of 2
-// RUN: sed -e '/%%rh1 = /s/"send_recv"/"tied"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
-// TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic "tied", but "send_recv" is sent
+// RUN: sed -e '/%%rh1 = /s/send_recv/tied/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
+// TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic tied, but send_recv is sent
 // RUN: sed -e '/%%reduce. = /d;/wait %%reduce/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNREDUCED
 // UNREDUCED: error: 'exec.norm' op uses gradient @b0.grad.0, which is not reduced over the ranks before
 
@@ -219,37 +219,37 @@
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
-  func.func private @block0.F(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "write"}, memref<128xf32> {exec.access = "read", exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<16xf32> {exec.access = "read"}, memref<16xf32> {exec.access = "read"}, memref<128xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
-  func.func private @block1.F(memref<16xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}, memref<16xf32> {exec.access = "write"}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = "F"}
+  func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func private @block1.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   exec.program @position0 position 0 blocks [0, 1] arena 1472 bound 1472 {
-    exec.buffer @b0.param at 0 : memref<64xf32> "parameters" slots 1 stride 256 persistent
-    exec.buffer @b0.grad.0 at 256 : memref<64xf32> "gradients" slots 1 stride 256
-    exec.buffer @b0.full at 512 : memref<128xf32> "buffers" slots 1 stride 512
-    exec.buffer @b0.whole.0.0 at 512 : memref<128xf32> "buffers" slots 1 stride 512
-    exec.buffer @x at 1024 : memref<16xf32> "activations" slots 2 stride 64
-    exec.buffer @h at 1152 : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @g at 1216 : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @norms at 1280 : memref<21xi64> "buffers" slots 1 stride 192
+    exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent
+    exec.buffer @b0.grad.0 at 256 : memref<64xf32> gradients slots 1 stride 256
+    exec.buffer @b0.full at 512 : memref<128xf32> buffers slots 1 stride 512
+    exec.buffer @b0.whole.0.0 at 512 : memref<128xf32> buffers slots 1 stride 512
+    exec.buffer @x at 1024 : memref<16xf32> activations slots 2 stride 64
+    exec.buffer @h at 1152 : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @g at 1216 : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @norms at 1280 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
-      %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 "all_gather" order 0 on comm
-      %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" "send_recv" on recv
+      %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 on comm
+      %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" send_recv on recv
       %x0 = exec.input "x" to <@x> micro_batch 0 on compute
       exec.wait %gather on compute
       %f0 = exec.run @block0.F [#exec.ref<@x>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 0 on compute
       exec.wait %f0 on send
-      %sh0 = exec.send <@h> bytes 64 to 1 tag "h:0" "send_recv" on send
+      %sh0 = exec.send <@h> bytes 64 to 1 tag "h:0" send_recv on send
       %x1 = exec.input "x" to <@x slot 1> micro_batch 1 on compute
       exec.wait %sh0 on compute
       %f1 = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute
       exec.wait %f1 on send
-      %sh1 = exec.send <@h> bytes 64 to 1 tag "h:1" "send_recv" on send
+      %sh1 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv on send
       exec.wait %rg0 on compute
       %w0 = exec.run @block0.W [#exec.ref<@x>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
       exec.wait %w0 on comm
       %reduce0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 1 on comm
       exec.wait %w0 on recv
-      %rg1 = exec.recv <@g> bytes 64 from 1 tag "g:1" "send_recv" on recv
+      %rg1 = exec.recv <@g> bytes 64 from 1 tag "g:1" send_recv on recv
       exec.wait %reduce0 on compute
       exec.wait %rg1 on compute
       exec.wait %sh1 on compute
@@ -264,22 +264,22 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     }
   }
   exec.program @position1 position 1 blocks [1, 2] arena 256 bound 256 {
-    exec.buffer @h at 0 : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @g at 64 : memref<16xf32> "activations" slots 1 stride 64
-    exec.buffer @loss at 128 : memref<f32> "activations" slots 2 stride 64
+    exec.buffer @h at 0 : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @g at 64 : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @loss at 128 : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %rh0 = exec.recv <@h> bytes 64 from 0 tag "h:0" "send_recv" on recv
+      %rh0 = exec.recv <@h> bytes 64 from 0 tag "h:0" send_recv on recv
       exec.wait %rh0 on compute
       %k0 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss>, #exec.ref<@g>] micro_batch 0 on compute
       exec.wait %k0 on send
-      %sg0 = exec.send <@g> bytes 64 to 0 tag "g:0" "send_recv" on send
+      %sg0 = exec.send <@g> bytes 64 to 0 tag "g:0" send_recv on send
       exec.wait %k0 on recv
-      %rh1 = exec.recv <@h> bytes 64 from 0 tag "h:1" "send_recv" on recv
+      %rh1 = exec.recv <@h> bytes 64 from 0 tag "h:1" send_recv on recv
       exec.wait %rh1 on compute
       exec.wait %sg0 on compute
       %k1 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss slot 1>, #exec.ref<@g>] micro_batch 1 on compute
       exec.wait %k1 on send
-      %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" "send_recv" on send
+      %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" send_recv on send
       exec.wait %k1 on comm
       %agree1 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 on comm
     }

@@ -11,15 +11,15 @@
 
 module attributes {dsopt.options = {dp = 1 : i64}} {
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 ranks 1 zero 0 states ["m"]
-  func.func private @block0.F(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "F"}
-  func.func private @block0.W(memref<64xf32> {exec.access = "update", exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "W"}
-  func.func private @block0.E(memref<64xf32> {exec.access = "read"}, memref<f32> {exec.access = "write"}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = "E"}
+  func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func private @block0.E(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   exec.program @position0 position 0 blocks [0, 1] arena 1280 bound 1280 {
-    exec.buffer @b0.param at 0 : memref<64xf32> "parameters" slots 1 stride 256 persistent
-    exec.buffer @b0.m at 256 : memref<64xf32> "optimizer" slots 1 stride 256 persistent
-    exec.buffer @b0.grad.0 at 512 : memref<64xf32> "gradients" slots 1 stride 256
-    exec.buffer @loss at 768 : memref<f32> "activations" slots 1 stride 64
-    exec.buffer @norms at 832 : memref<21xi64> "buffers" slots 1 stride 192
+    exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent
+    exec.buffer @b0.m at 256 : memref<64xf32> optimizer slots 1 stride 256 persistent
+    exec.buffer @b0.grad.0 at 512 : memref<64xf32> gradients slots 1 stride 256
+    exec.buffer @loss at 768 : memref<f32> activations slots 1 stride 64
+    exec.buffer @norms at 832 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
       %f = exec.run @block0.F [#exec.ref<@b0.param>, #exec.ref<@loss>] micro_batch 0 on compute
       %w = exec.run @block0.W [#exec.ref<@b0.grad.0>] micro_batch 0 on compute
@@ -30,8 +30,8 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
     }
   }
   exec.program @evaluate0 position 0 blocks [0, 1] arena 1280 bound 1280 attributes {exec.evaluates} {
-    exec.buffer @b0.param at 0 : memref<64xf32> "parameters" slots 1 stride 256 persistent
-    exec.buffer @loss at 768 : memref<f32> "activations" slots 1 stride 64
+    exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent
+    exec.buffer @loss at 768 : memref<f32> activations slots 1 stride 64
     exec.schedule {
       %e = exec.run @block0.E [#exec.ref<@b0.param>, #exec.ref<@loss>] micro_batch 0 on compute
       exec.wait %e on comm

@@ -19,12 +19,6 @@ inline constexpr int kStreams = 4;
 /// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
 inline constexpr int64_t kNormWords = 21;
 
-/// What a buffer may be for, as the plan sums it; constants lie in the program's image.
-inline constexpr llvm::StringLiteral kBufferKinds[] = {"parameters", "gradients", "optimizer", "activations",
-                                                       "buffers",    "reduction", "tied",      "constants"};
-/// What gathers, sends and receives may be counted as.
-inline constexpr llvm::StringLiteral kTrafficKinds[] = {"all_gather", "send_recv", "tied"};
-
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).

@@ -7,6 +7,8 @@
 #ifndef DSOPT_DIALECT_EXEC_EXEC_H
 #define DSOPT_DIALECT_EXEC_EXEC_H
 
+#include "dsopt/Interfaces/Enums.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -23,7 +25,7 @@ namespace dsopt::exec {
 inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
 /// On a segment: bytes of scratch it needs (i64).
 inline constexpr llvm::StringLiteral kTempAttr = "exec.temp_bytes";
-/// On a segment's argument: "read", "write" or "update" (read and written).
+/// On a segment's argument: what it does with it (AccessModeAttr).
 inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
 /// On the module: what calls of the runtime there are, a dictionary each; on a
 /// segment: which of them it makes, in order (see describe-calls).

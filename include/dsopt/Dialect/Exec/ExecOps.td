@@ -10,7 +10,8 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
-include "mlir/IR/EnumAttr.td"
+include "dsopt/Dialect/Exec/ExecEnums.td"
+include "dsopt/Interfaces/Enums.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -39,21 +40,14 @@ def Exec_Event : TypeDef<Exec_Dialect, "Event"> {
   let summary = "the completion of an action";
 }
 
-def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
-    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Comm", 1, "comm">,
-    I32EnumAttrCase<"Send", 2, "send">, I32EnumAttrCase<"Recv", 3, "recv">]> {
-  let cppNamespace = "::dsopt::exec";
+def Exec_AccessModeAttr : EnumAttr<Exec_Dialect, Exec_AccessMode, "access"> {
+  let assemblyFormat = "`<` $value `>`";
 }
 
-def Exec_BlockPhase : I32Enum<"BlockPhase", "forward, backward and weight gradients of a step, an evaluation", [
-    I32EnumCase<"Forward", 0, "F">, I32EnumCase<"Backward", 1, "B">,
-    I32EnumCase<"Weights", 2, "W">, I32EnumCase<"Evaluation", 3, "E">]> {
-  let cppNamespace = "::dsopt::exec";
-}
 def Exec_PartAttr : AttrDef<Exec_Dialect, "Part"> {
   let mnemonic = "part";
   let summary = "a phase of a block of the model";
-  let parameters = (ins "int64_t":$block, EnumParameter<Exec_BlockPhase>:$phase);
+  let parameters = (ins "int64_t":$block, EnumParameter<Dsopt_Phase>:$phase);
   let assemblyFormat = "`<` $block $phase `>`";
 }
 
@@ -88,12 +82,11 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, Sing
 def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
   let summary = "bytes in the arena: `slots` copies of a type, `stride` bytes apart";
   let description = [{
-    `kind` is the plan's: parameters, gradients, optimizer, activations,
-    buffers, reduction, tied, constants. `persistent` buffers live through every
+    `kind` is the plan's. `persistent` buffers live through every
     step. A `constants` buffer lies in the program's own image under `symbol`.
     `offset` is absent until memory is planned; slots start at multiples of 64.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrAttr:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Exec_BufferKind:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
       I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol);
   let assemblyFormat = [{
     $sym_name (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
@@ -154,7 +147,7 @@ def Exec_GatherOp : Exec_Action<"gather"> {
     `slice` may be this rank's part of `target` itself. `order` counts the
     collectives of a program; `traffic` names the traffic (all_gather or tied).
   }];
-  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, StrAttr:$traffic,
+  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
                        I64Attr:$order, Exec_Stream:$stream);
   let assemblyFormat = "$slice `to` $target `bytes` $bytes $traffic `order` $order `on` $stream attr-dict";
   let hasVerifier = 1;
@@ -189,13 +182,13 @@ def Exec_AddOp : Exec_Action<"add"> {
 def Exec_SendOp : Exec_Action<"send"> {
   let summary = "sends bytes to the rank of the same data-parallel index at another position (rendezvous)";
   let description = [{`tag` names the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.}];
-  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
+  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic, Exec_Stream:$stream);
   let assemblyFormat = "$source `bytes` $bytes `to` $peer `tag` $tag $traffic `on` $stream attr-dict";
   let hasVerifier = 1;
 }
 def Exec_RecvOp : Exec_Action<"recv"> {
   let summary = "receives what the peer sends under the same tag";
-  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, StrAttr:$traffic, Exec_Stream:$stream);
+  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic, Exec_Stream:$stream);
   let assemblyFormat = "$target `bytes` $bytes `from` $peer `tag` $tag $traffic `on` $stream attr-dict";
   let hasVerifier = 1;
 }
@@ -327,8 +320,11 @@ def Exec_CtcGradOp : Exec_Op<"ctc_grad"> {
 }
 def Exec_ScatterOp : Exec_Op<"scatter"> {
   let summary = "result = data, then each row of updates is put at its index, or combined (graph.scatter)";
-  let arguments = (ins AnyMemRef:$data, AnyMemRef:$indices, AnyMemRef:$updates, AnyMemRef:$result, StrAttr:$mode);
-  let assemblyFormat = "$data `,` $indices `,` $updates `->` $result attr-dict `:` type($data) `,` type($indices) `,` type($updates) `->` type($result)";
+  let arguments = (ins AnyMemRef:$data, AnyMemRef:$indices, AnyMemRef:$updates, AnyMemRef:$result, Dsopt_ScatterMode:$mode);
+  let assemblyFormat = [{
+    $mode $data `,` $indices `,` $updates `->` $result attr-dict
+    `:` type($data) `,` type($indices) `,` type($updates) `->` type($result)
+  }];
 }
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";

@@ -7,6 +7,8 @@
 #ifndef DSOPT_DIALECT_GRAPH_GRAPH_H
 #define DSOPT_DIALECT_GRAPH_GRAPH_H
 
+#include "dsopt/Interfaces/Enums.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -31,9 +33,9 @@ struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
 /// and what it is.
 /// The block (i64) an operation or function belongs to.
 inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
-/// "F", "B" or "W" of a training step, "E" of an evaluation.
+/// F, B or W of a training step, E of an evaluation (graph::PhaseAttr).
 inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
-/// On a kernel function: "rows", "columns" or "flat".
+/// On a kernel function: what its loop runs over (graph::IterationAttr).
 inline constexpr llvm::StringLiteral kIterateAttr = "graph.iterate";
 /// On a kernel function: the extents of the dimensions the loop runs over.
 inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
@@ -90,6 +92,10 @@ namespace dsopt::graph {
 /// A symbol that is free: the one wanted, or that with a mark behind it. Models choose their parameters'
 /// names.
 std::string freeSymbol(const mlir::SymbolTable &symbols, const llvm::Twine &wanted);
+/// The phase of an operation or a function, if it has one.
+std::optional<Phase> getPhase(mlir::Operation *op);
+/// What a kernel function's loop runs over; none of other functions.
+std::optional<Iteration> getIteration(mlir::Operation *kernel);
 /// The type a parameter is read and written in: the model's, with the element type of `graph.storage`.
 mlir::Type storedType(ParameterOp parameter);
 } // namespace dsopt::graph

@@ -9,7 +9,8 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
-include "mlir/IR/EnumAttr.td"
+include "dsopt/Dialect/Graph/GraphEnums.td"
+include "dsopt/Interfaces/Enums.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -33,18 +34,17 @@ def Graph_Dialect : Dialect {
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
-/// Of a movement that needs no code: a routine at one of its ends takes strides (Layouts.h).
-def Graph_ViewKind : I32EnumAttr<"View", "how a movement is no code of its own", [
-    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Read", 1, "read">,
-    I32EnumAttrCase<"Write", 2, "write">]> {
-  let cppNamespace = "::dsopt::graph";
-  let genSpecializedAttr = 0;
-}
 def Graph_ViewAttr : EnumAttr<Graph_Dialect, Graph_ViewKind, "view"> {
   let description = [{
     `read`: the result is the operand's bytes under strides. `write`: the operands are written
     into the result's bytes. Such an operation is never folded. `none`: it is code.
   }];
+  let assemblyFormat = "`<` $value `>`";
+}
+def Graph_PhaseAttr : EnumAttr<Graph_Dialect, Dsopt_Phase, "phase"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+def Graph_IterationAttr : EnumAttr<Graph_Dialect, Graph_Iteration, "iteration"> {
   let assemblyFormat = "`<` $value `>`";
 }
 def Graph_NoView : DefaultValuedAttr<Graph_ViewAttr, "::dsopt::graph::View::None">;

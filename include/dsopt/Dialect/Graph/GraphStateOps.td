@@ -50,14 +50,16 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
 def Graph_StateOp : Graph_Op<"state", [Symbol]> {
   let summary = "named state of a parameter: a gradient accumulator or optimizer state";
   let description = [{
-    `role` is `grad` (one for each block that uses the parameter; `block` says
-    which) or the optimizer's name for it (`m`, `v`, `momentum`).
+    A `gradient` is one for each block that uses the parameter: `block` says which.
+    A `master` is the parameter in f32 where it is stored as bf16. What an
+    `optimizer` keeps has its `name` for it (m, v, momentum).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
-      StrAttr:$role, FlatSymbolRefAttr:$parameter, OptionalAttr<I64Attr>:$block);
+      Graph_Role:$role, OptionalAttr<StrAttr>:$name, FlatSymbolRefAttr:$parameter, OptionalAttr<I64Attr>:$block);
   let assemblyFormat = [{
-    $sym_name `:` $type $role `of` $parameter (`block` $block^)? attr-dict
+    $sym_name `:` $type $role ($name^)? `of` $parameter (`block` $block^)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Graph_ReadOp : Graph_Op<"read", [MemoryEffects<[MemRead<Graph_State>]>,
@@ -88,7 +90,7 @@ def Graph_KernelOp : Graph_Op<"kernel", [Pure, DeclareOpInterfaceMethods<SymbolU
   let summary = "calls an outlined kernel: a function of graph operations that becomes one loop";
   let description = [{
     The callee is a private function with the attribute `graph.iterate`
-    (`rows` or `columns`): its loop's range is `range` (see Fuse/Passes.td).
+    (rows or columns): its loop's range is `range` (see Fuse/Passes.td).
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Graph_Tensor>:$inputs);
   let results = (outs Variadic<Graph_Tensor>:$outputs);

@@ -50,10 +50,11 @@ def Graph_ScatterOp : Graph_PureOp<"scatter"> {
   let description = [{
     `data` is `[N, W]`, `indices` are `[M]`, `updates` are `[M, W]`. Row `indices[m]`
     (negative ones count from the end) is set to updates[m], or `mode` says how the two are
-    combined: "set", "add", "mul", "min" or "max", in the order of m. An index outside
+    combined: `set`, `add`, `mul`, `min` or `max`, in the order of m. An index outside
     changes nothing.
   }];
-  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, Graph_Tensor:$updates, StrAttr:$mode);
+  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, Graph_Tensor:$updates, Dsopt_ScatterMode:$mode);
+  let assemblyFormat = "$mode operands attr-dict `:` functional-type(operands, results)";
   let results = (outs Graph_Tensor:$result);
 }
 

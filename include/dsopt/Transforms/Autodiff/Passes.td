@@ -129,14 +129,14 @@ def MergeLossGradient : Pass<"merge-loss-gradient", "::mlir::ModuleOp"> {
     are kept for backward. Sums for weights are accumulated in F as well.
 
     ```mlir
-    %loss = graph.linear_nll %x, %w, %labels {graph.block = 3, graph.phase = "F", ...} : ...
+    %loss = graph.linear_nll %x, %w, %labels {graph.block = 3, graph.phase = #graph.phase<F>, ...} : ...
     ...
-    %_, %dx, %dw = graph.linear_nll_grad %x, %v, %labels, %g {graph.block = 3, graph.phase = "B", ...} : ...
-    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = "W"} : ...
+    %_, %dx, %dw = graph.linear_nll_grad %x, %v, %labels, %g {graph.block = 3, graph.phase = #graph.phase<B>, ...} : ...
+    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = #graph.phase<W>} : ...
     // becomes
-    %loss, %dx, %dw = graph.linear_nll_grad %x, %w, %labels, %g {graph.block = 3, graph.phase = "F", ...} : ...
+    %loss, %dx, %dw = graph.linear_nll_grad %x, %w, %labels, %g {graph.block = 3, graph.phase = #graph.phase<F>, ...} : ...
     ...
-    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = "F"} : ...
+    graph.accumulate @w.grad.3, %dw {graph.block = 3, graph.phase = #graph.phase<F>} : ...
     ```
   }];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
@@ -176,7 +176,7 @@ def BuildEvaluation : Pass<"build-evaluation", "::mlir::ModuleOp"> {
   let summary = "a copy of the forward pass that evaluates";
   let description = [{
     Input: `@forward` with `graph.block` on every operation. Output: beside it
-    `@evaluate`, a copy with `graph.phase = "E"` on every operation; with the option
+    `@evaluate`, a copy with `graph.phase = #graph.phase<E>` on every operation; with the option
     `train` of `dsopt.options` at 0 it takes `@forward`'s place. A linear layer with
     its loss (`graph.linear_nll`) becomes the routine that keeps no logits. What
     depends on whether the step trains (a `graph.where` on the context's training,
@@ -189,7 +189,7 @@ def BuildEvaluation : Pass<"build-evaluation", "::mlir::ModuleOp"> {
       ...
     // is followed by
     func.func @evaluate(%x: tensor<8x4xf32>) -> tensor<f32> {
-      %w = graph.read @w {graph.block = 0, graph.phase = "E"} : tensor<4x2xf32>
+      %w = graph.read @w {graph.block = 0, graph.phase = #graph.phase<E>} : tensor<4x2xf32>
       ...
     ```
   }];
@@ -223,13 +223,13 @@ def BuildBackward : Pass<"build-backward", "::mlir::ModuleOp"> {
       return %l : tensor<f32>
     }
     // becomes
-    graph.state @w.grad.0 : tensor<4x2xf32> "grad" of @w block 0
+    graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0
     func.func @micro_batch(%x: tensor<8x4xf32>, %seed: tensor<f32> {graph.name = "seed"}) -> tensor<f32> {
-      ... // as above, graph.phase = "F"
-      %k = graph.reshape %seed {graph.block = 0, graph.phase = "W"} : (tensor<f32>) -> tensor<1x1xf32>
-      %dy = graph.expand %k {graph.block = 0, graph.phase = "W"} : ...
-      %dw = graph.matmul %x, %dy {transpose_a, graph.block = 0, graph.phase = "W"} : ...
-      graph.accumulate @w.grad.0, %dw {graph.block = 0, graph.phase = "W"} : tensor<4x2xf32>
+      ... // as above, graph.phase = #graph.phase<F>
+      %k = graph.reshape %seed {graph.block = 0, graph.phase = #graph.phase<W>} : (tensor<f32>) -> tensor<1x1xf32>
+      %dy = graph.expand %k {graph.block = 0, graph.phase = #graph.phase<W>} : ...
+      %dw = graph.matmul %x, %dy {transpose_a, graph.block = 0, graph.phase = #graph.phase<W>} : ...
+      graph.accumulate @w.grad.0, %dw {graph.block = 0, graph.phase = #graph.phase<W>} : tensor<4x2xf32>
       return %l : tensor<f32>
     }
     ```
@@ -250,8 +250,8 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     of 0 that wins over `decay_scale`).
 
     ```mlir
-    graph.state @w.m : tensor<4x2xf32> "m" of @w
-    graph.state @w.v : tensor<4x2xf32> "v" of @w
+    graph.state @w.m : tensor<4x2xf32> optimizer "m" of @w
+    graph.state @w.v : tensor<4x2xf32> optimizer "v" of @w
     func.func @update(%scalars: tensor<16xf32>) {
       %p = graph.read @w : tensor<4x2xf32>
       %g = graph.read @w.grad.0 : tensor<4x2xf32>

@@ -54,12 +54,12 @@ def RematerializeElementwise : Pass<"rematerialize-elementwise", "::mlir::Module
     what W reads is computed again in B.
 
     ```mlir
-    %t = graph.tanh %x {graph.block = 0 : i64, graph.phase = "F"} : (tensor<64x64xf32>) -> tensor<64x64xf32>
-    %u = graph.mul %x, %t {graph.block = 0 : i64, graph.phase = "F"} : ...
-    %d = graph.mul %t, %x {graph.block = 0 : i64, graph.phase = "B"} : ...
+    %t = graph.tanh %x {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+    %u = graph.mul %x, %t {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : ...
+    %d = graph.mul %t, %x {graph.block = 0 : i64, graph.phase = #graph.phase<B>} : ...
     // becomes
-    %s = graph.tanh %x {graph.block = 0 : i64, graph.phase = "B"} : ...
-    %d = graph.mul %s, %x {graph.block = 0 : i64, graph.phase = "B"} : ...
+    %s = graph.tanh %x {graph.block = 0 : i64, graph.phase = #graph.phase<B>} : ...
+    %d = graph.mul %s, %x {graph.block = 0 : i64, graph.phase = #graph.phase<B>} : ...
     ```
   }];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
@@ -98,23 +98,23 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     stay outside; splats are cloned into kernels.
 
     A kernel function says how its loop runs:
-    - `graph.iterate = "rows"`: over the product of `graph.range`, the leading
+    - `graph.iterate = #graph.iteration<rows>`: over the product of `graph.range`, the leading
       dimensions of each operation in it. Reductions go over the dimensions after;
       what follows may use their results. A reduction over dimensions in the middle
       is a kernel of its own, whose rows are the dimensions that it keeps.
-    - `"columns"`: over the product of `graph.range`, the trailing dimensions, in
+    - `columns`: over the product of `graph.range`, the trailing dimensions, in
       grains of 64: sums over the leading ones, with the elementwise operations
       that nothing else uses.
-    - `"flat"`: over elements; one for each kind of optimizer (`@update.adamw`).
+    - `flat`: over elements; one for each kind of optimizer (`@update.adamw`).
       Operands have the nominal shape of 64 elements; the last is the table of
       scalars. `graph.in_place` lists the operand that each result replaces: they
       are one pointer. The optimizer's operation names it in `graph.kernel`.
 
     ```mlir
-    %a = graph.add %x, %b {graph.block = 0, graph.phase = "F"} : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
-    %r = graph.relu %a {graph.block = 0, graph.phase = "F"} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    %a = graph.add %x, %b {graph.block = 0, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+    %r = graph.relu %a {graph.block = 0, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>) -> tensor<8x64xf32>
     // becomes
-    %r = graph.kernel @kernel0(%x, %b) {graph.block = 0, graph.phase = "F"} : (...) -> tensor<8x64xf32>
+    %r = graph.kernel @kernel0(%x, %b) {graph.block = 0, graph.phase = #graph.phase<F>} : (...) -> tensor<8x64xf32>
     ```
   }];
   let options = [
@@ -175,13 +175,13 @@ def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
 
     ```mlir
     func.func @micro_batch(%x: tensor<8x4xf32>, ...) -> tensor<f32> {
-      %w = graph.read @w {graph.block = 0, graph.phase = "F"} : tensor<4x2xf32>
-      %y = graph.matmul %x, %w {graph.block = 0, graph.phase = "F"} : ...
-      %z = graph.neg %y {graph.block = 1, graph.phase = "F"} : ...
+      %w = graph.read @w {graph.block = 0, graph.phase = #graph.phase<F>} : tensor<4x2xf32>
+      %y = graph.matmul %x, %w {graph.block = 0, graph.phase = #graph.phase<F>} : ...
+      %z = graph.neg %y {graph.block = 1, graph.phase = #graph.phase<F>} : ...
       ...
     // becomes
     func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
-        attributes {graph.block = 0 : i64, graph.phase = "F"} {
+        attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
       %w = graph.read @w : tensor<4x2xf32>
       %y = graph.matmul %x, %w : ...
       return %y : tensor<8x2xf32>

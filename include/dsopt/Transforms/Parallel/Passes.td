@@ -15,9 +15,9 @@ def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
     stages is the option, else `pp` of `dsopt.options`.
 
     ```mlir
-    func.func private @block1.F(...) attributes {graph.block = 1, graph.phase = "F"}
+    func.func private @block1.F(...) attributes {graph.block = 1, graph.phase = #graph.phase<F>}
     // becomes, with two stages of three blocks
-    func.func private @block1.F(...) attributes {dist.stage = 0, graph.block = 1, graph.phase = "F"}
+    func.func private @block1.F(...) attributes {dist.stage = 0, graph.block = 1, graph.phase = #graph.phase<F>}
     ```
   }];
   let options = [Option<"stages", "stages", "int64_t", "0", "number of stages (0: as dsopt.options says)">];

@@ -29,10 +29,10 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     dist.release %p : tensor<64x128xf32>
     // becomes, for each micro-batch at position 0
     %1 = exec.input "x" to <@input.x> micro_batch 0 on compute
-    %2 = exec.gather <@b0.param> to <@b0.full> bytes 16384 "all_gather" order 0 on comm
+    %2 = exec.gather <@b0.param> to <@b0.full> bytes 16384 all_gather order 0 on comm
     %3 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@b0.full>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
     exec.release %2
-    %4 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
+    %4 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
     ```
   }];
   let options = [
@@ -164,7 +164,7 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
     ```mlir
     %0 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
     exec.wait %0 on send                           // new
-    %1 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" "send_recv" on send
+    %1 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -197,9 +197,9 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     arena is kept. An arena above the budget is an error that says what may fit, by estimate.
 
     ```mlir
-    exec.buffer @b0.full : memref<8320xf32> "buffers" slots 1 stride 33280
+    exec.buffer @b0.full : memref<8320xf32> buffers slots 1 stride 33280
     // becomes
-    exec.buffer @b0.full at 16640 : memref<8320xf32> "buffers" slots 1 stride 33280
+    exec.buffer @b0.full at 16640 : memref<8320xf32> buffers slots 1 stride 33280
     ```
   }];
   let options = [Option<"budget", "budget", "int64_t", "0", "bytes a rank may use (0: as dsopt.options says)">];

@@ -11,6 +11,8 @@
 #ifndef DSOPT_TRANSFORMS_SCHEDULE_PIPELINEORDER_H
 #define DSOPT_TRANSFORMS_SCHEDULE_PIPELINEORDER_H
 
+#include "dsopt/Interfaces/Enums.h"
+
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -20,13 +22,10 @@
 
 namespace dsopt {
 
-/// Forward, the part of backward that feeds other blocks, weight gradients.
-enum class Phase { F, B, W };
-
 /// One phase of one block on one micro-batch.
 struct PipelineSlot {
   int64_t block;
-  Phase phase;
+  Phase phase; ///< F, B or W
   int64_t microBatch;
 };
 

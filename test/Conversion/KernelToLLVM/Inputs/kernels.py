@@ -42,7 +42,7 @@ def compile_kernels(opt, folder, name, text):
     run(["clang", "-O3", "-march=native", "-shared", "-fPIC", "-Wno-override-module", "-x", "ir", "-",
          "-o", library, "-lm"], ir)
     heads = {m.group(1): (m.group(2), [int(n) for n in re.findall(r"\d+", m.group(3))])
-             for m in re.finditer(r'private @([\w.]+)\(.*graph.iterate = "(\w+)", graph.range = array<i64(.*?)>',
+             for m in re.finditer(r'private @([\w.]+)\(.*graph.iterate = #graph.iteration<(\w+)>, graph.range = array<i64(.*?)>',
                                   "\n".join(kernels))}
     return own, heads, ctypes.CDLL(library)
 

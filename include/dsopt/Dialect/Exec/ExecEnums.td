@@ -1,0 +1,33 @@
+//===- ExecEnums.td - choices of the exec dialect --------------*- tablegen -*-===//
+
+#ifndef DSOPT_DIALECT_EXEC_EXECENUMS
+#define DSOPT_DIALECT_EXEC_EXECENUMS
+
+include "mlir/IR/EnumAttr.td"
+
+def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
+    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Comm", 1, "comm">,
+    I32EnumAttrCase<"Send", 2, "send">, I32EnumAttrCase<"Recv", 3, "recv">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are counted as", [
+    I32EnumAttrCase<"Parameters", 0, "parameters">, I32EnumAttrCase<"Gradients", 1, "gradients">,
+    I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Activations", 3, "activations">,
+    I32EnumAttrCase<"Buffers", 4, "buffers">, I32EnumAttrCase<"Reduction", 5, "reduction">,
+    I32EnumAttrCase<"Tied", 6, "tied">, I32EnumAttrCase<"Constants", 7, "constants">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+def Exec_Traffic : I32EnumAttr<"Traffic", "what bytes between ranks are counted as", [
+    I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
+    I32EnumAttrCase<"SendRecv", 2, "send_recv">, I32EnumAttrCase<"Tied", 3, "tied">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+def Exec_AccessMode : I32Enum<"AccessMode", "what a segment does with an argument; update is both", [
+    I32EnumCase<"Read", 0, "read">, I32EnumCase<"Write", 1, "write">, I32EnumCase<"Update", 2, "update">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+#endif // DSOPT_DIALECT_EXEC_EXECENUMS
