@@ -125,6 +125,17 @@ LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
   return success();
 }
 
+LogicalResult ProgramWriter::communicator(Operation &action) {
+  FlatSymbolRefAttr name = exec::getCommunicator(&action);
+  if (!name)
+    return success();
+  auto it = communicatorIndex.find(name.getValue());
+  if (it == communicatorIndex.end())
+    return action.emitOpError("is over ") << name << ", which is no communicator of this module";
+  json.attribute("communicator", it->second);
+  return success();
+}
+
 LogicalResult ProgramWriter::writeAction(Operation &op) {
   auto head = [&](StringRef kind, exec::Stream on, const Twine &name) {
     string("kind", kind);
@@ -173,6 +184,13 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         if (reduce.getAccumulate())
           json.attribute("accumulate", true);
         json.attribute("bucket", bucket);
+        return success();
+      })
+      .Case<exec::AllToAllOp>([&](exec::AllToAllOp exchange) {
+        head("all_to_all", exchange.getStream(),
+             "all-to-all into " + exchange.getTarget().getBuffer().getValue());
+        refs({exchange.getSource(), exchange.getTarget()});
+        json.attribute("bytes", int64_t(exchange.getBytes()));
         return success();
       })
       .Case<exec::AddOp>([&](exec::AddOp add) {
@@ -262,6 +280,8 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
         events.try_emplace(op.getResult(0), int64_t(events.size()), on.getValue());
         json.object([&] {
           result = writeAction(op);
+          if (succeeded(result))
+            result = communicator(op);
           auto &waits = pending[size_t(on.getValue())];
           if (!waits.empty())
             json.attributeArray("waits", [&] {

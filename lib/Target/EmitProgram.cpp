@@ -193,6 +193,24 @@ void ProgramWriter::writeBuckets() {
   });
 }
 
+void ProgramWriter::writeCommunicators() {
+  json.attributeArray("communicators", [&] {
+    for (auto communicator : module.getOps<exec::CommunicatorOp>()) {
+      communicatorIndex.try_emplace(communicator.getSymName(), communicatorIndex.size());
+      json.object([&] {
+        string("name", communicator.getSymName());
+        json.attributeArray("groups", [&] {
+          for (auto group : communicator.getGroups().getAsRange<ArrayAttr>())
+            json.array([&] {
+              for (auto rank : group.getAsRange<IntegerAttr>())
+                json.value(rank.getInt());
+            });
+        });
+      });
+    }
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Calls, for a report
 //===----------------------------------------------------------------------===//
@@ -285,6 +303,7 @@ LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
     writeInputs();
     writeParameters();
     writeBuckets();
+    writeCommunicators();
     writeCalls();
     auto positions = [&](StringRef key, ArrayRef<exec::ProgramOp> list) {
       json.attributeArray(key, [&] {

@@ -30,6 +30,7 @@ private:
   void writeShapes(int64_t size);
   void writeParameters();
   void writeBuckets();
+  void writeCommunicators();
   void writeCalls();
   void writeGroups(dist::BucketOp bucket);
   /// A string member; names that are not UTF-8 are repaired.
@@ -52,6 +53,8 @@ private:
   void integers(llvm::StringRef key, mlir::DictionaryAttr dictionary);
   void ref(exec::RefAttr ref);
   void refs(llvm::ArrayRef<exec::RefAttr> list);
+  /// The communicator of an action; an error if the module has none of that name.
+  llvm::LogicalResult communicator(mlir::Operation &action);
   void stream(exec::Stream stream) { string("stream", exec::stringifyStream(stream)); }
   int64_t indexOfBucket(mlir::Attribute symbol) const {
     return bucketIndex.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
@@ -66,7 +69,7 @@ private:
   llvm::SmallVector<exec::ProgramOp> programs; ///< of a step
   llvm::SmallVector<dist::BucketOp> buckets;
   llvm::SmallVector<mlir::DictionaryAttr> inputs;
-  llvm::StringMap<int64_t> bucketIndex, inputIndex;
+  llvm::StringMap<int64_t> bucketIndex, inputIndex, communicatorIndex;
   llvm::DenseMap<mlir::StringAttr, Place> places; ///< of parameters
   llvm::StringMap<int64_t> bufferIndex;           ///< of the program that is written
 };

@@ -57,6 +57,7 @@
 // TABLE: in memory
 // TABLE-NEXT: parameters weights that stay here
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}} {
+  exec.communicator @pp [[0, 2], [1, 3]]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.flops = 1000 : i64}
   func.func private @g(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, exec.flops = 2000 : i64}
@@ -65,9 +66,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, 
     exec.schedule {
       %0 = exec.run @f [#exec.ref<@a>] micro_batch 0 on compute
       exec.wait %0 on send
-      %1 = exec.send <@a> bytes 64 to 1 tag "a:0" send_recv on send
+      %1 = exec.send <@a> bytes 64 to 1 tag "a:0" send_recv over @pp on send
       exec.wait %1 on recv
-      %2 = exec.recv <@a> bytes 64 from 1 tag "b:0" send_recv on recv
+      %2 = exec.recv <@a> bytes 64 from 1 tag "b:0" send_recv over @pp on recv
       exec.wait %2 on compute
       %3 = exec.run @g [#exec.ref<@a>] micro_batch 0 on compute
     }
@@ -75,12 +76,12 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, 
   exec.program @position1 position 1 blocks [3, 4] arena 64 bound 64 {
     exec.buffer @a at 0 : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %0 = exec.recv <@a> bytes 64 from 0 tag "a:0" send_recv on recv
+      %0 = exec.recv <@a> bytes 64 from 0 tag "a:0" send_recv over @pp on recv
       exec.wait %0 on compute
       %1 = exec.run @g [#exec.ref<@a>] micro_batch 0 on compute
       %2 = exec.run @f [#exec.ref<@a>] micro_batch 0 on compute
       exec.wait %2 on send
-      %3 = exec.send <@a> bytes 64 to 0 tag "b:0" send_recv on send
+      %3 = exec.send <@a> bytes 64 to 0 tag "b:0" send_recv over @pp on send
     }
   }
 }

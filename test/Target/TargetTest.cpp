@@ -68,6 +68,8 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.inputs = [{name = "x", type = tensor<8x4xf32>, label = false, ignore_index = -100 : i64}, {name = "y", type = tensor<8xi64>, label = true, ignore_index = -1 : i64}],
     dsopt.options = {dp = 2, zero = 3, micro_batches = 2, reduction_shards = 2, clip = 1, optimizer = "sgd",
                      command = "dsopt tiny.onnx", run_defaults = {lr = "0.1"}}} {
+  exec.communicator @dp [[0, 1]]
+  exec.communicator @world [[0, 1]]
   graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}
   graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
@@ -122,14 +124,14 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.buffer @norms at 2496 : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @const_0 : memref<8x2xf32> constants slots 1 stride 64 symbol "const_0"
     exec.schedule {
-      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 all_gather order 0 on comm
+      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 all_gather order 0 over @dp on comm
       %1 = exec.input "x" to #exec.ref<@input.x slot 1> micro_batch 1 on compute
       exec.wait %0 on compute
       exec.wait %1 on compute
       %2 = exec.run @block0.F [#exec.ref<@input.x slot 1>, #exec.ref<@out>, #exec.ref<@b0.full>, #exec.ref<@const_0>] temp #exec.ref<@temp> micro_batch 1 accumulate on compute
       %n = exec.norm #exec.ref<@b0.grad.0> of @b0 to #exec.ref<@norms> on compute
       exec.wait %n on comm
-      %3 = exec.agree norms [#exec.ref<@norms>] losses [] order 1 on comm
+      %3 = exec.agree norms [#exec.ref<@norms>] losses [] order 1 over @world on comm
       exec.wait %3 on compute
       %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
       %5 = exec.fold #exec.ref<@out> bytes 8 into [#exec.ref<@b0.param offset 256>] places [4] elements [3] momenta [0.75] on compute

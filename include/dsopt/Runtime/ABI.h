@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 7
+#define DSOPT_ABI_VERSION 8
 
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;

@@ -2,11 +2,11 @@
 //
 // The interface between the executor and what carries bytes between ranks.
 // Operations are nonblocking state machines in slots, at most one in a slot (the
-// executor uses a slot for each stream); `poll` drives one on. An operation is
+// executor uses a slot for each queue); `poll` drives one on. An operation is
 // complete when its result is there and no peer reads its buffers any more.
-// Matching: collectives of one slot come in the same order on all members of
-// their group; a send meets the receive of the same tag. A rank is in two groups:
-// all ranks, and one of fewer.
+// Matching: collectives of one communicator come in the same order on all its
+// members, one at a time, in whatever slots; a send meets the receive of the same
+// tag.
 //
 // Three engines: ranks of one machine in shared memory (SharedGroup), MPI, and what
 // World.h makes of processes that another launcher started.
@@ -37,18 +37,31 @@ using SentBytes = std::array<int64_t, kTrafficClasses>;
 /// The class named as in the program table ("all_gather", ...); throws on others.
 TrafficClass trafficClass(const std::string &name);
 
-/// `count` neighbouring ranks from `first` on: the data-parallel ranks of a position.
-struct RankGroup {
-  int first = 0, count = 1;
+/// Ranks that talk among themselves, in the order in which their parts lie. `number` is the same on all of
+/// them; a rank is in one communicator of a number at most.
+struct Communicator {
+  int number = 0;
+  std::vector<int> ranks;
+  int self = 0; ///< this rank's place among them
+
+  Communicator() = default;
+  /// An Error of status 1 if `rank` is not among `ranks`.
+  Communicator(int number, std::vector<int> ranks, int rank);
+  int size() const { return static_cast<int>(ranks.size()); }
 };
 
 class Engine {
 public:
-  static constexpr int kSlots = 4;
+  static constexpr int kSlots = 8;
+  /// The slot of the blocking forms below; no queue's.
+  static constexpr int kControlSlot = kSlots - 1;
+  /// Numbers of communicators are less; 0 is that of all ranks, for the blocking forms.
+  static constexpr int kCommunicators = 16;
   virtual ~Engine() = default;
 
   int rank() const { return thisRank; }
-  int size() const { return worldSize; }
+  int size() const { return all.size(); }
+  const Communicator &world() const { return all; }
   virtual const char *name() const = 0;
 
   /// Threads that copy and add; without one the caller does all of it.
@@ -57,20 +70,28 @@ public:
   virtual void setStaging(char *, int64_t) {}
   virtual bool needsStaging() const { return false; }
 
-  /// `bytes` of every member's `slice`, in order of rank, into `target`. `slice` may be this rank's
-  /// part of `target`. In shared memory `slice` has to lie in the rank's arena, as do `whole` and a
-  /// sent value below.
-  virtual void startGather(int slot, RankGroup, const void *slice, void *target, int64_t bytes,
+  // Communicators outlive their operations. In shared memory what peers read (`slice`, `whole`, `source` and
+  // a sent value) has to lie in the rank's arena.
+
+  /// `bytes` of every member's `slice`, in their order, into `target`. `slice` may be this rank's part of
+  /// `target`.
+  virtual void startGather(int slot, const Communicator &, const void *slice, void *target, int64_t bytes,
                            TrafficClass) = 0;
-  /// `whole` holds `count * elements` of the type; the sum over the members of this rank's part goes (or
-  /// with `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
-  virtual void startReduce(int slot, RankGroup, Element type, const void *whole, void *target,
+  /// `whole` holds `elements` of the type for each member; the sum over the members of this rank's part goes
+  /// (or with `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
+  virtual void startReduce(int slot, const Communicator &, Element type, const void *whole, void *target,
                            int64_t elements, bool accumulate) = 0;
+  /// `source` holds `bytes` for each member, `target` gets what each member has for this rank, in their
+  /// order. The two have no byte in common.
+  virtual void startAllToAll(int slot, const Communicator &, const void *source, void *target,
+                             int64_t bytes) = 0;
+  /// `peer` is a rank.
   virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
                          TrafficClass) = 0;
   virtual void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
-  /// `bytes` of every rank's `record`, in order of rank, into `all`. Any memory will do.
-  virtual void startExchange(int slot, const void *record, int64_t bytes, void *all) = 0;
+  /// `bytes` of every member's `record`, in their order, into `all`. Any memory will do.
+  virtual void startExchange(int slot, const Communicator &, const void *record, int64_t bytes,
+                             void *all) = 0;
 
   /// Drives the slot's operation on; true when it is complete (or there is none).
   /// Throws Error when a peer has failed.
@@ -96,13 +117,17 @@ public:
 
   const SentBytes &sent() const { return sentBytes; }
 
-  /// Blocking forms. `complete` drives no other slot: a rank that also receives polls both.
+  /// Blocking forms, over all ranks. `complete` drives no other slot: a rank that also receives polls both.
   void complete(int slot);
   void exchange(const void *record, int64_t bytes, void *all);
   void barrier();
 
 protected:
-  int thisRank = 0, worldSize = 1;
+  /// Rank `rank` of `size`.
+  void becomeRank(int rank, int size);
+
+  int thisRank = 0;
+  Communicator all;
   SentBytes sentBytes{};
   std::array<bool, kSlots> moved{};
   void count(TrafficClass kind, int64_t bytes) { sentBytes[static_cast<int>(kind)] += bytes; }

@@ -74,14 +74,31 @@ struct Ref {
   int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0; ///< JSON: an array of these four
 };
 
+/// Groups of ranks that talk among themselves, their members in the order in which their parts lie. A rank is
+/// in one of them at most.
+struct RankGroups {
+  std::string name;
+  std::vector<std::vector<int>> groups;
+
+  /// The members of the rank's group, null if it is in none.
+  const std::vector<int> *find(int rank) const {
+    for (const std::vector<int> &group : groups)
+      for (int member : group)
+        if (member == rank)
+          return &group;
+    return nullptr;
+  }
+};
+
 /// Words of 64 bits in the record of a norm.
 inline constexpr int64_t kNormWords = 21;
 
 enum class Stream { Compute, Comm, Send, Recv };
-enum class ActionKind { Input, Run, Gather, Reduce, Add, Send, Recv, Norm, Agree, Update, Fold };
+enum class ActionKind { Input, Run, Gather, Reduce, AllToAll, Add, Send, Recv, Norm, Agree, Update, Fold };
 /// By ActionKind.
-inline constexpr const char *const kActionKinds[] = {"input", "run",  "gather", "reduce", "add", "send",
-                                                     "recv",  "norm", "agree",  "update", "fold"};
+inline constexpr const char *const kActionKinds[] = {"input",      "run",   "gather", "reduce",
+                                                     "all_to_all", "add",   "send",   "recv",
+                                                     "norm",       "agree", "update", "fold"};
 
 /// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
 /// forward of an evaluation.
@@ -103,24 +120,28 @@ struct Action {
   std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
   std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
-                         ///< whole, target; Add: target, source; Send, Recv: the value; Norm: gradient,
+                         ///< whole, target; AllToAll: source, target; Add: target, source; Send, Recv: the
+                         ///< value; Norm: gradient,
   ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Fold: all ranks'
   ///< statistics, then a target for each of `folds`
   Ref temp;                ///< Run: scratch, if any
   std::string symbol;      ///< Run: the segment; Update: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
-  int64_t bytes = 0;       ///< Gather: of one slice; Send, Recv: of the value; Fold: of one micro-batch
+  int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Fold:
+                     ///< of one micro-batch
   std::vector<Folded> folds;
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
-  int64_t peer = 0;         ///< Send, Recv: position
-  std::string tag;          ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic;      ///< Gather, Send, Recv: all_gather, send_recv or tied
-  int64_t bucket = -1;      ///< Gather, Reduce, Norm, Update: index into Program::buckets
-  int64_t norms = 0;        ///< Agree: how many of `refs` are records
-  bool sliced = false;      ///< Update: elements start at this rank's slice
+  int64_t communicator =
+      -1;              ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
+  int64_t peer = 0;    ///< Send, Recv: place among the communicator's members
+  std::string tag;     ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1; ///< Gather, Reduce, Norm, Update: index into Program::buckets
+  int64_t norms = 0;   ///< Agree: how many of `refs` are records
+  bool sliced = false; ///< Update: elements start at this rank's slice
 };
 
 inline constexpr int64_t kProductNumbers = 7;
@@ -187,6 +208,7 @@ struct Program {
   std::vector<Input> inputs;
   std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
+  std::vector<RankGroups> communicators;
   bool trains = true;               ///< else a step is an evaluation
   std::vector<Position> positions;  ///< of a step
   std::string dimension;            ///< that has variants, empty: none

@@ -15,19 +15,26 @@ int64_t dsopt::exec::bytesOf(Type type) {
 }
 
 bool dsopt::exec::isAction(Operation *op) {
-  return isa<InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp, FoldOp>(
-      op);
+  return isa<InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp,
+             FoldOp>(op);
 }
 
 Stream dsopt::exec::getStream(Operation *op) {
   return TypeSwitch<Operation *, Stream>(op)
-      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp,
-            FoldOp>([](auto action) { return action.getStream(); });
+      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp,
+            UpdateOp, FoldOp>([](auto action) { return action.getStream(); });
+}
+
+FlatSymbolRefAttr dsopt::exec::getCommunicator(Operation *op) {
+  return TypeSwitch<Operation *, FlatSymbolRefAttr>(op)
+      .Case<GatherOp, ReduceOp, AllToAllOp, SendOp, RecvOp, AgreeOp>(
+          [](auto action) { return action.getCommunicatorAttr(); })
+      .Default([](Operation *) { return FlatSymbolRefAttr(); });
 }
 
 std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
   return TypeSwitch<Operation *, std::optional<int64_t>>(op)
-      .Case<GatherOp, ReduceOp, AgreeOp>([](auto action) { return (int64_t)action.getOrder(); })
+      .Case<GatherOp, ReduceOp, AllToAllOp, AgreeOp>([](auto action) { return (int64_t)action.getOrder(); })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -46,7 +53,7 @@ bool dsopt::exec::usesBuffer(RunOp run, FlatSymbolRefAttr buffer) {
 void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
   int64_t next = 0;
   for (Operation &op : schedule.getBody().front())
-    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AgreeOp>([&](auto collective) {
+    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AllToAllOp, AgreeOp>([&](auto collective) {
       if ((int64_t)collective.getOrder() != next)
         collective.setOrder(next);
       ++next;
@@ -70,6 +77,7 @@ std::string dsopt::exec::describe(Operation *op) {
       })
       .Case([&](GatherOp a) { os << "gather into " << a.getTarget().getBuffer(); })
       .Case([&](ReduceOp a) { os << "reduce into " << a.getTarget().getBuffer(); })
+      .Case([&](AllToAllOp a) { os << "all-to-all into " << a.getTarget().getBuffer(); })
       .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })
       .Case([&](SendOp a) { os << "send of \"" << a.getTag() << "\" to position " << a.getPeer(); })
       .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })

@@ -32,6 +32,32 @@ void ExecDialect::initialize() {
       >();
 }
 
+SmallVector<int64_t> CommunicatorOp::groupOf(int64_t rank) {
+  for (auto group : getGroups().getAsRange<ArrayAttr>()) {
+    SmallVector<int64_t> ranks;
+    for (auto member : group.getAsRange<IntegerAttr>())
+      ranks.push_back(member.getInt());
+    if (llvm::is_contained(ranks, rank))
+      return ranks;
+  }
+  return {};
+}
+
+LogicalResult CommunicatorOp::verify() {
+  llvm::SmallDenseSet<int64_t> seen;
+  for (auto group : getGroups().getAsRange<ArrayAttr>()) {
+    if (group.empty())
+      return emitOpError("has a group without members");
+    for (auto member : group.getAsRange<IntegerAttr>()) {
+      if (member.getInt() < 0)
+        return emitOpError("has rank ") << member.getInt() << ", expected 0 or more";
+      if (!seen.insert(member.getInt()).second)
+        return emitOpError("has rank ") << member.getInt() << " twice, expected it in one group";
+    }
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verify() {
   int64_t schedules = 0;
   for (Operation &op : getBody().front()) {
@@ -68,6 +94,14 @@ static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind)
 LogicalResult GatherOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::AllGather); }
 LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
+
+LogicalResult AllToAllOp::verify() {
+  if (getSource().getBuffer() == getTarget().getBuffer())
+    return emitOpError("is from ") << getSource().getBuffer() << " to itself, expected another buffer";
+  if ((int64_t)getBytes() < 1)
+    return emitOpError("has ") << (int64_t)getBytes() << " bytes for each member, expected at least 1";
+  return success();
+}
 
 LogicalResult BufferOp::verify() {
   auto type = dyn_cast<MemRefType>(getType());

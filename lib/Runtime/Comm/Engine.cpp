@@ -3,7 +3,9 @@
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <sys/mman.h>
 #include <vector>
 
@@ -18,6 +20,22 @@ TrafficClass trafficClass(const std::string &name) {
   throw Error(StatusInput, "program table: unknown traffic class '" + name + "'");
 }
 
+Communicator::Communicator(int number, std::vector<int> members, int rank)
+    : number(number), ranks(std::move(members)) {
+  auto place = std::find(ranks.begin(), ranks.end(), rank);
+  if (place == ranks.end())
+    throw Error(StatusInput, "rank " + std::to_string(rank) + " is not a member of communicator " +
+                                 std::to_string(number));
+  self = static_cast<int>(place - ranks.begin());
+}
+
+void Engine::becomeRank(int rank, int size) {
+  thisRank = rank;
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  all = Communicator(0, std::move(ranks), rank);
+}
+
 void Engine::complete(int slot) {
   while (true) {
     uint32_t seen = doorbell();
@@ -29,8 +47,8 @@ void Engine::complete(int slot) {
 }
 
 void Engine::exchange(const void *record, int64_t bytes, void *all) {
-  startExchange(0, record, bytes, all);
-  complete(0);
+  startExchange(kControlSlot, world(), record, bytes, all);
+  complete(kControlSlot);
 }
 
 void Engine::barrier() {

@@ -66,8 +66,8 @@ Library openLibrary() {
   return mpi;
 }
 
-constexpr int64_t kMessage = 64 << 20; ///< bytes of one message at most
-enum Tag : int { GatherTag = 0, ReduceTag = 4, ExchangeTag = 8, ValueTag = 16 };
+constexpr int64_t kMessage = 64 << 20;            ///< bytes of one message at most
+constexpr int kValueTag = Engine::kCommunicators; ///< those before it are communicators'
 
 class MpiEngine final : public Engine {
 public:
@@ -76,11 +76,13 @@ public:
     mpi.initialized(&done);
     if (!done && mpi.init(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
       throw Error(StatusFailure, "MPI_Init_thread failed");
-    mpi.commRank(mpi.world, &thisRank);
-    mpi.commSize(mpi.world, &worldSize);
+    int rank = 0, size = 1;
+    mpi.commRank(mpi.world, &rank);
+    mpi.commSize(mpi.world, &size);
+    becomeRank(rank, size);
     for (Operation &op : operations)
-      op.requests.resize(2 * worldSize);
-    parts.resize(worldSize);
+      op.requests.resize(2 * size);
+    parts.resize(size);
   }
   const char *name() const override { return "MPI"; }
   bool needsStaging() const override { return true; }
@@ -89,57 +91,70 @@ public:
     stagingBytes = bytes;
   }
 
-  void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
+  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
                    TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Gather, group, bytes);
+    Operation &op = begin(slot, Kind::Gather, &group, bytes);
     op.source = static_cast<const char *>(slice);
     op.target = static_cast<char *>(target);
     op.chunk = kMessage;
-    char *own = op.target + (thisRank - group.first) * bytes;
+    char *own = op.target + group.self * bytes;
     if (own != slice)
       std::memmove(own, slice, bytes);
-    count(kind, bytes * (group.count - 1));
-    issue(op, slot);
+    count(kind, bytes * (group.size() - 1));
+    issue(op);
   }
-  void startReduce(int slot, RankGroup group, Element type, const void *whole, void *target, int64_t elements,
-                   bool accumulate) override {
-    Operation &op = begin(slot, Kind::Reduce, group, elements * bytesOf(type));
+  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) override {
+    Operation &op = begin(slot, Kind::Reduce, &group, elements * bytesOf(type));
     op.source = static_cast<const char *>(whole);
     op.target = static_cast<char *>(target);
     op.type = type;
     op.accumulate = accumulate;
-    op.chunk = std::min(kMessage, stagingBytes / std::max(group.count, 1) / 64 * 64);
-    if (group.count > 1 && op.chunk == 0)
+    op.chunk = std::min(kMessage, stagingBytes / group.size() / 64 * 64);
+    if (group.size() > 1 && op.chunk == 0)
       throw Error(StatusFailure, "the program has no staging buffer for MPI's reductions");
-    if (group.count == 1)
+    if (group.size() == 1)
       op.chunk = kMessage;
-    count(TrafficClass::ReduceScatter, op.bytes * (group.count - 1));
-    issue(op, slot);
+    count(TrafficClass::ReduceScatter, op.bytes * (group.size() - 1));
+    issue(op);
   }
-  void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
-    Operation &op = begin(slot, Kind::Exchange, {0, worldSize}, bytes);
+  void startAllToAll(int slot, const Communicator &group, const void *source, void *target,
+                     int64_t bytes) override {
+    Operation &op = begin(slot, Kind::AllToAll, &group, bytes);
+    op.source = static_cast<const char *>(source);
+    op.target = static_cast<char *>(target);
+    op.chunk = kMessage;
+    std::memcpy(op.target + group.self * bytes, op.source + group.self * bytes, bytes);
+    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
+    issue(op);
+  }
+  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
+                     void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, &group, bytes);
     op.source = static_cast<const char *>(record);
     op.target = static_cast<char *>(all);
     op.chunk = kMessage;
-    std::memcpy(op.target + thisRank * bytes, record, bytes);
-    count(TrafficClass::Control, bytes * (worldSize - 1));
-    issue(op, slot);
+    std::memcpy(op.target + group.self * bytes, record, bytes);
+    count(TrafficClass::Control, bytes * (group.size() - 1));
+    issue(op);
   }
   void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
                  TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Send, {peer, 1}, bytes);
+    Operation &op = begin(slot, Kind::Send, nullptr, bytes);
+    op.peer = peer;
     op.source = static_cast<const char *>(value);
     op.chunk = kMessage;
     op.tag = tag;
     count(kind, bytes);
-    issue(op, slot);
+    issue(op);
   }
   void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
-    Operation &op = begin(slot, Kind::Recv, {peer, 1}, bytes);
+    Operation &op = begin(slot, Kind::Recv, nullptr, bytes);
+    op.peer = peer;
     op.target = static_cast<char *>(value);
     op.chunk = kMessage;
     op.tag = tag;
-    issue(op, slot);
+    issue(op);
   }
 
   bool poll(int slot) override {
@@ -160,7 +175,7 @@ public:
       if (op.offset >= op.bytes)
         op.kind = Kind::None;
       else
-        issue(op, slot);
+        issue(op);
       idle = 0;
     }
     return true;
@@ -183,10 +198,11 @@ public:
   void finish() override { mpi.finalize(); }
 
 private:
-  enum class Kind { None, Gather, Reduce, Exchange, Send, Recv };
+  enum class Kind { None, Gather, Reduce, AllToAll, Exchange, Send, Recv };
   struct Operation {
     Kind kind = Kind::None;
-    RankGroup group;
+    const Communicator *group = nullptr; ///< of a collective
+    int peer = 0;                        ///< of a value
     const char *source = nullptr;
     char *target = nullptr;
     int64_t bytes = 0, offset = 0, chunk = 0;
@@ -197,7 +213,7 @@ private:
     std::vector<MPI_Request> requests;
   };
 
-  Operation &begin(int slot, Kind kind, RankGroup group, int64_t bytes) {
+  Operation &begin(int slot, Kind kind, const Communicator *group, int64_t bytes) {
     Operation &op = operations[slot];
     op.kind = kind;
     op.group = group;
@@ -207,7 +223,7 @@ private:
     return op;
   }
   static int valueTag(const Operation &op) {
-    return ValueTag + static_cast<int>((op.tag ^ op.tag >> 32) & 0x3fffffff);
+    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) & 0x3fffffff);
   }
   void send(Operation &op, const char *from, int64_t size, int peer, int tag) {
     mpi.isend(from, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
@@ -216,32 +232,29 @@ private:
     mpi.irecv(to, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
   }
   /// Starts the messages of the chunk at `offset`.
-  void issue(Operation &op, int slot) {
+  void issue(Operation &op) {
     int64_t size = std::min(op.chunk, op.bytes - op.offset);
     if (op.kind == Kind::Send)
-      return send(op, op.source + op.offset, size, op.group.first, valueTag(op));
+      return send(op, op.source + op.offset, size, op.peer, valueTag(op));
     if (op.kind == Kind::Recv)
-      return receive(op, op.target + op.offset, size, op.group.first, valueTag(op));
-    for (int i = 1; i < op.group.count; ++i) {
-      int self = thisRank - op.group.first;
-      int to = (self + i) % op.group.count, from = (self + op.group.count - i) % op.group.count;
-      if (op.kind == Kind::Reduce) {
-        receive(op, staging + from * op.chunk, size, op.group.first + from, ReduceTag + slot);
-        send(op, op.source + to * op.bytes + op.offset, size, op.group.first + to, ReduceTag + slot);
-      } else {
-        int tag = (op.kind == Kind::Gather ? GatherTag : ExchangeTag) + slot;
-        receive(op, op.target + from * op.bytes + op.offset, size, op.group.first + from, tag);
-        send(op, op.source + op.offset, size, op.group.first + to, tag);
-      }
+      return receive(op, op.target + op.offset, size, op.peer, valueTag(op));
+    const Communicator &group = *op.group;
+    int count = group.size();
+    bool parts = op.kind == Kind::Reduce || op.kind == Kind::AllToAll;
+    for (int i = 1; i < count; ++i) {
+      int to = (group.self + i) % count, from = (group.self + count - i) % count;
+      char *place =
+          op.kind == Kind::Reduce ? staging + from * op.chunk : op.target + from * op.bytes + op.offset;
+      receive(op, place, size, group.ranks[from], group.number);
+      send(op, op.source + (parts ? to * op.bytes : 0) + op.offset, size, group.ranks[to], group.number);
     }
   }
   void addChunk(Operation &op) {
     int64_t size = std::min(op.chunk, op.bytes - op.offset);
-    int self = thisRank - op.group.first;
-    for (int i = 0; i < op.group.count; ++i)
-      parts[i] = i == self ? op.source + i * op.bytes + op.offset : staging + i * op.chunk;
-    treeSum(op.type, parts.data(), op.group.count, op.target + op.offset, size / bytesOf(op.type),
-            op.accumulate);
+    int count = op.group->size();
+    for (int i = 0; i < count; ++i)
+      parts[i] = i == op.group->self ? op.source + i * op.bytes + op.offset : staging + i * op.chunk;
+    treeSum(op.type, parts.data(), count, op.target + op.offset, size / bytesOf(op.type), op.accumulate);
   }
 
   Library mpi;

@@ -29,12 +29,16 @@ constexpr int kSleepMilliseconds = 50;
 constexpr int kTurnMilliseconds = 2000;
 enum State : int { Running, Finished };
 
-/// A sequence of collectives. `posted` of them have their buffer at `place` in the mapping;
+enum class Kind : int { None, Gather, Reduce, AllToAll, Exchange, Send, Recv };
+constexpr const char *kKinds[] = {"nothing", "a gather", "a reduction", "an all-to-all", "an exchange"};
+
+/// A communicator's sequence of collectives. `posted` of them have their buffer at `place` in the mapping;
 /// this rank has read all it needs of its peers for `done` of them.
 struct alignas(64) Channel {
   std::atomic<uint64_t> posted, done;
   int64_t place;
   int64_t bytes;
+  Kind kind;
 };
 
 /// What one slot of a rank sends: `posted` values, of which `taken` have been read.
@@ -50,9 +54,9 @@ struct alignas(64) RankBlock {
   std::atomic<uint32_t> doorbell, sleeping;
   std::atomic<int> state;
   std::atomic<int64_t> step, action;
-  Channel group[Engine::kSlots], world[Engine::kSlots];
+  Channel channels[Engine::kCommunicators]; ///< by number
   Outbox outbox[Engine::kSlots];
-  char record[kRecordBytes];
+  char records[Engine::kCommunicators][kRecordBytes]; ///< of exchanges
 };
 
 struct alignas(64) Control {
@@ -81,8 +85,7 @@ class SharedEngine final : public Engine {
 public:
   SharedEngine(Control *control, int rank, int size, int sharing)
       : control(control), me(control->ranks[rank]) {
-    thisRank = rank;
-    worldSize = size;
+    becomeRank(rank, size);
     spin = sharing <= usableCpus() ? 2000 : 0;
     parts.resize(size);
     read.resize(size * kSlots);
@@ -90,34 +93,44 @@ public:
   const char *name() const override { return "shared memory"; }
   void setPool(ThreadPool *newPool) override { pool = newPool; }
 
-  void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
+  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
                    TrafficClass kind) override {
     Operation &op = begin(slot, Kind::Gather, group);
     op.target = static_cast<char *>(target);
     op.bytes = bytes;
-    char *own = op.target + (thisRank - group.first) * bytes;
+    char *own = op.target + group.self * bytes;
     if (own != slice)
       copy(own, slice, bytes);
-    count(kind, bytes * (group.count - 1));
+    count(kind, bytes * (group.size() - 1));
     post(op, slice, bytes);
   }
-  void startReduce(int slot, RankGroup group, Element type, const void *whole, void *target, int64_t elements,
-                   bool accumulate) override {
+  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) override {
     Operation &op = begin(slot, Kind::Reduce, group);
     op.target = static_cast<char *>(target);
     op.bytes = elements * bytesOf(type);
     op.type = type;
     op.accumulate = accumulate;
-    count(TrafficClass::ReduceScatter, op.bytes * (group.count - 1));
+    count(TrafficClass::ReduceScatter, op.bytes * (group.size() - 1));
     post(op, whole, op.bytes);
   }
-  void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
-    Operation &op = begin(slot, Kind::Exchange, {0, worldSize});
+  void startAllToAll(int slot, const Communicator &group, const void *source, void *target,
+                     int64_t bytes) override {
+    Operation &op = begin(slot, Kind::AllToAll, group);
+    op.target = static_cast<char *>(target);
+    op.bytes = bytes;
+    copy(op.target + group.self * bytes, static_cast<const char *>(source) + group.self * bytes, bytes);
+    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
+    post(op, source, bytes);
+  }
+  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
+                     void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, group);
     op.source = static_cast<const char *>(record);
     op.target = static_cast<char *>(all);
     op.bytes = bytes;
     op.offset = 0;
-    count(TrafficClass::Control, bytes * (worldSize - 1));
+    count(TrafficClass::Control, bytes * (group.size() - 1));
     postRecord(op);
   }
   void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
@@ -152,7 +165,8 @@ public:
     case Kind::None:
       return true;
     case Kind::Gather:
-      complete = pollGather(op, slot);
+    case Kind::AllToAll:
+      complete = pollCopies(op, slot);
       break;
     case Kind::Reduce:
       complete = pollReduce(op, slot);
@@ -195,7 +209,7 @@ public:
     // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
     for (int left = kTurnMilliseconds; quiet && left > 0 && control->failed < 0; --left)
       usleep(1000);
-    markFailed(*control, worldSize, thisRank, status);
+    markFailed(*control, size(), thisRank, status);
   }
   void finish() override {
     publish(-1, -1);
@@ -203,11 +217,9 @@ public:
   }
 
 private:
-  enum class Kind { None, Gather, Reduce, Exchange, Send, Recv };
   struct Operation {
     Kind kind = Kind::None;
-    RankGroup group;
-    Channel *channel = nullptr;
+    const Communicator *group = nullptr;
     uint64_t sequence = 0;
     int left = 0; ///< peers not read yet; -1: waiting for the peers to be done reading
     const char *source = nullptr;
@@ -219,11 +231,10 @@ private:
     uint64_t tag = 0;
   };
 
-  Operation &begin(int slot, Kind kind, RankGroup group) {
+  Operation &begin(int slot, Kind kind, const Communicator &group) {
     Operation &op = operations[slot];
     op.kind = kind;
-    op.group = group;
-    op.channel = group.count == worldSize ? &me.world[slot] : &me.group[slot];
+    op.group = &group;
     return op;
   }
   /// Where memory of the mapping lies in it: processes may have it at different addresses.
@@ -231,99 +242,107 @@ private:
     return static_cast<const char *>(pointer) - reinterpret_cast<const char *>(control);
   }
   const char *at(int64_t place) const { return reinterpret_cast<const char *>(control) + place; }
-  /// The peer's end of the channel that `op` uses.
-  Channel &at(const Operation &op, int peer) {
-    auto offset = reinterpret_cast<char *>(op.channel) - reinterpret_cast<char *>(&me);
-    return *reinterpret_cast<Channel *>(reinterpret_cast<char *>(&control->ranks[peer]) + offset);
+  /// A member's end of the channel that `op` uses.
+  Channel &at(const Operation &op, int member) {
+    return control->ranks[op.group->ranks[member]].channels[op.group->number];
   }
-  void ringGroup(RankGroup group) {
-    for (int peer = group.first; peer < group.first + group.count; ++peer)
+  Channel &own(const Operation &op) { return me.channels[op.group->number]; }
+  void ringGroup(const Communicator &group) {
+    for (int peer : group.ranks)
       if (peer != thisRank)
         ring(control->ranks[peer]);
   }
   void post(Operation &op, const void *pointer, int64_t bytes) {
-    Channel &channel = *op.channel;
+    Channel &channel = own(op);
     channel.place = placeOf(pointer);
     channel.bytes = bytes;
+    channel.kind = op.kind;
     op.sequence = channel.posted.load(std::memory_order_relaxed) + 1;
-    op.left = op.group.count - 1;
-    std::fill_n(readOf(op), worldSize, 0);
+    op.left = op.group->size() - 1;
+    std::fill_n(readOf(op), op.group->size(), 0);
     channel.posted.store(op.sequence, std::memory_order_release);
-    ringGroup(op.group);
+    ringGroup(*op.group);
   }
-  char *readOf(const Operation &op) { return read.data() + (&op - operations) * worldSize; }
+  char *readOf(const Operation &op) { return read.data() + (&op - operations) * size(); }
   void postRecord(Operation &op) {
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
-    std::memcpy(me.record, op.source + op.offset, size);
-    std::memcpy(op.target + thisRank * op.bytes + op.offset, me.record, size);
-    post(op, me.record, op.bytes);
+    char *record = me.records[op.group->number];
+    std::memcpy(record, op.source + op.offset, size);
+    std::memcpy(op.target + op.group->self * op.bytes + op.offset, record, size);
+    post(op, record, op.bytes);
   }
-  /// The peer's channel once it has posted this collective, else null.
-  Channel *posted(Operation &op, int peer) {
-    Channel &channel = at(op, peer);
+  /// The member's channel once it has posted this collective, else null.
+  Channel *posted(Operation &op, int member) {
+    Channel &channel = at(op, member);
     if (channel.posted.load(std::memory_order_acquire) < op.sequence)
       return nullptr;
-    if (channel.bytes != op.bytes)
-      throw Error(StatusFailure, "collectives do not match: rank " + std::to_string(peer) + " has " +
-                                     std::to_string(channel.bytes) + " bytes, rank " +
-                                     std::to_string(thisRank) + " expected " + std::to_string(op.bytes));
+    if (channel.bytes != op.bytes || channel.kind != op.kind) {
+      auto described = [](Kind kind, int64_t bytes) {
+        return std::string(kKinds[static_cast<int>(kind)]) + " of " + std::to_string(bytes) + " bytes";
+      };
+      throw Error(StatusFailure, "collectives do not match: rank " + std::to_string(op.group->ranks[member]) +
+                                     " has " + described(channel.kind, channel.bytes) + ", rank " +
+                                     std::to_string(thisRank) + " expected " + described(op.kind, op.bytes));
+    }
     return &channel;
   }
   /// Says that all peers are read; true once all peers say so.
   bool finishReading(Operation &op) {
     if (op.left == 0) {
       op.left = -1;
-      op.channel->done.store(op.sequence, std::memory_order_release);
-      ringGroup(op.group);
+      own(op).done.store(op.sequence, std::memory_order_release);
+      ringGroup(*op.group);
     }
-    for (int peer = op.group.first; peer < op.group.first + op.group.count; ++peer)
-      if (peer != thisRank && at(op, peer).done.load(std::memory_order_acquire) < op.sequence)
+    for (int member = 0; member < op.group->size(); ++member)
+      if (at(op, member).done.load(std::memory_order_acquire) < op.sequence)
         return false;
     return true;
   }
   /// Reads each peer that has posted and is not read yet.
   template <typename Body> void readPeers(Operation &op, int slot, Body body) {
     char *seen = readOf(op);
-    for (int i = 1; i < op.group.count && op.left > 0; ++i) {
+    int count = op.group->size();
+    for (int i = 1; i < count && op.left > 0; ++i) {
       // Each rank starts with its right neighbour, so that not all read the same memory.
-      int peer = op.group.first + (thisRank - op.group.first + i) % op.group.count;
-      if (seen[peer])
+      int member = (op.group->self + i) % count;
+      if (seen[member])
         continue;
-      if (Channel *channel = posted(op, peer)) {
-        body(peer, *channel);
-        seen[peer] = 1;
+      if (Channel *channel = posted(op, member)) {
+        body(member, *channel);
+        seen[member] = 1;
         --op.left;
         moved[slot] = true;
       }
     }
   }
 
-  bool pollGather(Operation &op, int slot) {
+  /// A gather takes all of what a peer posts, an all-to-all what is this rank's of it.
+  bool pollCopies(Operation &op, int slot) {
+    int64_t part = op.kind == Kind::AllToAll ? op.group->self * op.bytes : 0;
     if (op.left > 0)
-      readPeers(op, slot, [&](int peer, Channel &channel) {
-        copy(op.target + (peer - op.group.first) * op.bytes, at(channel.place), op.bytes);
+      readPeers(op, slot, [&](int member, Channel &channel) {
+        copy(op.target + member * op.bytes, at(channel.place) + part, op.bytes);
       });
     return op.left <= 0 && finishReading(op);
   }
   bool pollReduce(Operation &op, int slot) {
     if (op.left >= 0) {
-      int64_t index = thisRank - op.group.first;
-      for (int i = 0; i < op.group.count; ++i) {
-        int peer = op.group.first + i;
-        Channel *channel = peer == thisRank ? op.channel : posted(op, peer);
+      int count = op.group->size();
+      for (int member = 0; member < count; ++member) {
+        Channel *channel = member == op.group->self ? &own(op) : posted(op, member);
         if (!channel)
           return false;
-        parts[i] = at(channel->place) + index * op.bytes;
+        parts[member] = at(channel->place) + op.group->self * op.bytes;
       }
       int64_t width = bytesOf(op.type);
       divide(op.bytes / width, 16 << 10, [&](int64_t begin, int64_t end) {
         constexpr int kMost = 64;
         const void *some[kMost];
-        std::vector<const void *> many(op.group.count > kMost ? op.group.count : 0);
+        std::vector<const void *> many(count > kMost ? count : 0);
         const void **from = many.empty() ? some : many.data();
-        for (int i = 0; i < op.group.count; ++i)
+        for (int i = 0; i < count; ++i)
           from[i] = parts[i] + begin * width;
-        treeSum(op.type, from, op.group.count, op.target + begin * width, end - begin, op.accumulate);
+        treeSum(op.type, from, count, op.target + begin * width, end - begin, op.accumulate);
       });
       op.left = 0;
       moved[slot] = true;
@@ -333,8 +352,8 @@ private:
   bool pollExchange(Operation &op, int slot) {
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
     if (op.left > 0)
-      readPeers(op, slot, [&](int peer, Channel &channel) {
-        std::memcpy(op.target + peer * op.bytes + op.offset, at(channel.place), size);
+      readPeers(op, slot, [&](int member, Channel &channel) {
+        std::memcpy(op.target + member * op.bytes + op.offset, at(channel.place), size);
       });
     if (op.left > 0 || !finishReading(op))
       return false;

@@ -11,19 +11,24 @@ namespace {
 
 class SingleEngine final : public Engine {
 public:
+  SingleEngine() { becomeRank(0, 1); }
   const char *name() const override { return "single"; }
-  void startGather(int, RankGroup, const void *slice, void *target, int64_t bytes, TrafficClass) override {
+  void startGather(int, const Communicator &, const void *slice, void *target, int64_t bytes,
+                   TrafficClass) override {
     if (slice != target)
       std::memmove(target, slice, bytes);
   }
-  void startReduce(int, RankGroup, Element type, const void *whole, void *target, int64_t elements,
+  void startReduce(int, const Communicator &, Element type, const void *whole, void *target, int64_t elements,
                    bool accumulate) override {
     if (accumulate || whole != target)
       treeSum(type, &whole, 1, target, elements, accumulate);
   }
   void startSend(int, int peer, const void *, int64_t, uint64_t, TrafficClass) override { alone(peer); }
   void startRecv(int, int peer, void *, int64_t, uint64_t) override { alone(peer); }
-  void startExchange(int, const void *record, int64_t bytes, void *all) override {
+  void startAllToAll(int, const Communicator &, const void *source, void *target, int64_t bytes) override {
+    std::memcpy(target, source, bytes);
+  }
+  void startExchange(int, const Communicator &, const void *record, int64_t bytes, void *all) override {
     std::memcpy(all, record, bytes);
   }
   bool poll(int) override { return true; }

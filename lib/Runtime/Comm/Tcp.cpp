@@ -27,7 +27,7 @@ TcpLinks::TcpLinks(int rank, std::vector<Socket> sockets, std::vector<std::strin
   }
   for (int slot = 0; slot < Engine::kSlots; ++slot)
     operations.push_back(std::make_unique<Operation>());
-  sequences.resize(2 * Engine::kSlots);
+  sequences.resize(Engine::kCommunicators);
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);
@@ -58,28 +58,30 @@ void TcpLinks::start(int slot, const Transfer &transfer) {
   op.name = Frame();
   op.name.kind = transfer.kind;
   op.name.total = transfer.bytes;
-  if (transfer.kind == Transfer::Value) {
-    op.name.space = 2;
-    op.name.number = transfer.tag;
-  } else {
-    op.name.space = transfer.world;
-    op.name.slot = static_cast<uint8_t>(slot);
-    op.name.number = sequences[2 * slot + transfer.world]++;
-  }
-  int self = thisRank - transfer.group.first;
   op.parts.clear();
-  for (int i = 0; i < transfer.group.count; ++i) {
-    // Each rank starts with its right neighbour, so that not all send to the same one.
-    int index = (self + 1 + i) % transfer.group.count, peer = transfer.group.first + index;
-    if (peer == thisRank)
-      continue;
+  auto addPart = [&](int peer, int64_t index, int64_t offset) {
     Part part;
     part.peer = peer;
-    part.source = transfer.source + (transfer.kind == Transfer::Reduce ? index * transfer.bytes : 0);
+    part.index = index;
+    part.source = transfer.source + offset;
     op.parts.push_back(part);
+  };
+  if (transfer.kind == Transfer::Value) {
+    op.name.number = transfer.tag;
+    addPart(transfer.peer, 0, 0);
+  } else {
+    const Communicator &group = *transfer.group;
+    op.name.space = static_cast<uint16_t>(group.number);
+    op.name.number = sequences[group.number]++;
+    bool parts = transfer.kind == Transfer::Reduce || transfer.kind == Transfer::AllToAll;
+    // Each rank starts with its right neighbour, so that not all send to the same one.
+    for (int i = 1; i < group.size(); ++i) {
+      int index = (group.self + i) % group.size();
+      addPart(group.ranks[index], index, parts ? index * transfer.bytes : 0);
+    }
   }
   if (transfer.kind == Transfer::Reduce) {
-    op.ring = op.parts.empty() ? transfer.bytes : stagingBytes / transfer.group.count / 64 * 64;
+    op.ring = op.parts.empty() ? transfer.bytes : stagingBytes / transfer.group->size() / 64 * 64;
     if (!op.parts.empty() && op.ring == 0)
       throw Error(StatusFailure, "the program has no staging buffer for reductions over TCP");
   }
@@ -240,19 +242,19 @@ void TcpLinks::addStaged(Operation &op) {
     ready = std::min(ready, part.received);
   if (ready < transfer.bytes && ready - op.added < op.ring / 2)
     return;
-  int self = thisRank - transfer.group.first;
+  int count = transfer.group->size();
   std::vector<const void *> &members = sources;
-  members.resize(transfer.group.count);
+  members.resize(count);
   while (op.added < ready) {
     int64_t end = std::min(ready, (op.added / op.ring + 1) * op.ring);
     if (end < transfer.bytes)
       end = end / 64 * 64;
     if (end <= op.added)
       break;
-    for (int i = 0; i < transfer.group.count; ++i)
-      members[i] = i == self ? transfer.source + i * transfer.bytes + op.added
-                             : staging + i * op.ring + op.added % op.ring;
-    treeSum(transfer.type, members.data(), transfer.group.count, transfer.target + op.added,
+    for (int i = 0; i < count; ++i)
+      members[i] = i == transfer.group->self ? transfer.source + i * transfer.bytes + op.added
+                                             : staging + i * op.ring + op.added % op.ring;
+    treeSum(transfer.type, members.data(), count, transfer.target + op.added,
             (end - op.added) / bytesOf(transfer.type), transfer.accumulate);
     op.added = end;
   }

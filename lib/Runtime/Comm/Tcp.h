@@ -25,13 +25,13 @@
 
 namespace dsopt::runtime {
 
-/// What a slot does. For a send or receive the group is the peer alone.
+/// What a slot does.
 struct Transfer {
-  enum Kind : uint8_t { Gather, Reduce, Exchange, Value };
+  enum Kind : uint8_t { Gather, Reduce, AllToAll, Exchange, Value };
   Kind kind = Gather;
-  bool sends = true, receives = true; ///< a value: one of them
-  bool world = false;                 ///< over all ranks
-  RankGroup group;
+  bool sends = true, receives = true;  ///< a value: one of them
+  const Communicator *group = nullptr; ///< of a collective
+  int peer = 0;                        ///< of a value
   const char *source = nullptr;
   char *target = nullptr;
   int64_t bytes = 0; ///< of each rank's part
@@ -92,7 +92,7 @@ private:
   std::function<void()> ring;
   std::vector<std::unique_ptr<Link>> links; ///< by rank, null for this one
   std::vector<std::unique_ptr<Operation>> operations;
-  std::vector<uint64_t> sequences;   ///< of collectives: by slot, of the group and of the world
+  std::vector<uint64_t> sequences;   ///< of collectives, by number of the communicator
   std::vector<const void *> sources; ///< of an addition
   char *staging = nullptr;
   int64_t stagingBytes = 0;

@@ -219,18 +219,12 @@ void TcpLinks::handleFailure(Link &link) {
 
 /// Where the next bytes from a peer belong, and how many fit there.
 char *TcpLinks::placeOf(Operation &op, Part &part, int64_t &room) const {
-  int64_t index = part.peer - op.transfer.group.first;
-  switch (op.transfer.kind) {
-  case Transfer::Reduce:
+  if (op.transfer.kind == Transfer::Reduce) {
     room = op.ring - part.received % op.ring;
-    return staging + index * op.ring + part.received % op.ring;
-  case Transfer::Value:
-    index = 0;
-    [[fallthrough]];
-  default:
-    room = op.transfer.bytes - part.received;
-    return op.transfer.target + index * op.transfer.bytes + part.received;
+    return staging + part.index * op.ring + part.received % op.ring;
   }
+  room = op.transfer.bytes - part.received;
+  return op.transfer.target + part.index * op.transfer.bytes + part.received;
 }
 
 } // namespace dsopt::runtime

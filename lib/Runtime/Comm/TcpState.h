@@ -12,6 +12,7 @@ inline constexpr int64_t kTurnBytes = 8 << 20;  ///< read from one peer before t
 inline constexpr size_t kMostCredits = 64; ///< outstanding from one peer: it has fewer operations than that
 inline constexpr int64_t kTextBytes = 4096;
 inline constexpr uint32_t kMagic = 0x6d617264;
+inline constexpr uint16_t kValues = Engine::kCommunicators;
 using Clock = std::chrono::steady_clock;
 /// So long the rank may compute on after a peer failed; all have to end within 10 s.
 inline constexpr std::chrono::seconds kGrace(4);
@@ -19,23 +20,23 @@ inline constexpr std::chrono::seconds kGrace(4);
 inline constexpr std::chrono::milliseconds kDrain(500);
 enum FrameKind : uint8_t { Credit, Data, FailFrame, ByeFrame };
 
-/// What precedes everything on the wire. An operation is named by space and number: collectives of a
-/// slot are counted, values have tags.
+/// What precedes everything on the wire. An operation is named by space and number: the collectives of a
+/// communicator are counted, values have tags.
 struct TcpLinks::Frame {
   uint32_t magic = kMagic;
-  uint8_t frame = Credit, kind = 0, slot = 0, space = 0;
+  uint8_t frame = Credit, kind = 0;
+  uint16_t space = kValues; ///< or the communicator's number
   uint64_t number = 0;
   int64_t total = 0;  ///< bytes of the operation between these two ranks
   int64_t offset = 0; ///< Data: of its first byte; Credit: how far the other may send
   int64_t length = 0; ///< bytes that follow
-  bool names(const Frame &other) const {
-    return space == other.space && slot == other.slot && number == other.number;
-  }
+  bool names(const Frame &other) const { return space == other.space && number == other.number; }
 };
 
 /// One peer's share of an operation.
 struct TcpLinks::Part {
   int peer = 0;
+  int64_t index = 0; ///< among the members
   const char *source = nullptr;
   int64_t allowed = 0, sent = 0, flushed = 0; ///< of what goes there
   int64_t received = 0;                       ///< of what comes from there

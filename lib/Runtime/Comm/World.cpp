@@ -21,9 +21,8 @@ class WorldEngine final : public Engine {
 public:
   WorldEngine(int rank, Met met, std::shared_ptr<SharedGroup> group)
       : memory(std::move(group)), shared(memory ? memory->join(rank) : nullptr), hosts(std::move(met.hosts)) {
-    thisRank = rank;
-    worldSize = static_cast<int>(hosts.size());
-    oneHost = isLocal({0, worldSize});
+    becomeRank(rank, static_cast<int>(hosts.size()));
+    oneHost = isLocal(world());
     spin = usableCpus() > 1 ? 500 : 0;
     tcp =
         std::make_unique<TcpLinks>(rank, std::move(met.links), std::move(met.names), [this] { ringSelf(); });
@@ -40,21 +39,21 @@ public:
   void setStaging(char *memory, int64_t bytes) override { tcp->setStaging(memory, bytes); }
   bool needsStaging() const override { return !oneHost; }
 
-  void startGather(int slot, RankGroup group, const void *slice, void *target, int64_t bytes,
+  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
                    TrafficClass kind) override {
-    count(kind, bytes * (group.count - 1));
+    count(kind, bytes * (group.size() - 1));
     if (isShared(slot, group))
       return shared->startGather(slot, group, slice, target, bytes, kind);
-    copy(static_cast<char *>(target) + (thisRank - group.first) * bytes, slice, bytes);
+    copy(static_cast<char *>(target) + group.self * bytes, slice, bytes);
     Transfer transfer = collective(Transfer::Gather, group, bytes);
     transfer.source = static_cast<const char *>(slice);
     transfer.target = static_cast<char *>(target);
     tcp->start(slot, transfer);
   }
-  void startReduce(int slot, RankGroup group, Element type, const void *whole, void *target, int64_t elements,
-                   bool accumulate) override {
+  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) override {
     int64_t bytes = elements * bytesOf(type);
-    count(TrafficClass::ReduceScatter, bytes * (group.count - 1));
+    count(TrafficClass::ReduceScatter, bytes * (group.size() - 1));
     if (isShared(slot, group))
       return shared->startReduce(slot, group, type, whole, target, elements, accumulate);
     Transfer transfer = collective(Transfer::Reduce, group, bytes);
@@ -64,21 +63,33 @@ public:
     transfer.accumulate = accumulate;
     tcp->start(slot, transfer);
   }
-  void startExchange(int slot, const void *record, int64_t bytes, void *all) override {
-    RankGroup group{0, worldSize};
-    count(TrafficClass::Control, bytes * (worldSize - 1));
+  void startAllToAll(int slot, const Communicator &group, const void *source, void *target,
+                     int64_t bytes) override {
+    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
     if (isShared(slot, group))
-      return shared->startExchange(slot, record, bytes, all);
-    std::memcpy(static_cast<char *>(all) + thisRank * bytes, record, bytes);
+      return shared->startAllToAll(slot, group, source, target, bytes);
+    int64_t own = group.self * bytes;
+    copy(static_cast<char *>(target) + own, static_cast<const char *>(source) + own, bytes);
+    Transfer transfer = collective(Transfer::AllToAll, group, bytes);
+    transfer.source = static_cast<const char *>(source);
+    transfer.target = static_cast<char *>(target);
+    tcp->start(slot, transfer);
+  }
+  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
+                     void *all) override {
+    count(TrafficClass::Control, bytes * (group.size() - 1));
+    if (isShared(slot, group))
+      return shared->startExchange(slot, group, record, bytes, all);
+    std::memcpy(static_cast<char *>(all) + group.self * bytes, record, bytes);
     Transfer transfer = collective(Transfer::Exchange, group, bytes);
-    transfer.source = static_cast<const char *>(all) + thisRank * bytes;
+    transfer.source = static_cast<const char *>(all) + group.self * bytes;
     transfer.target = static_cast<char *>(all);
     tcp->start(slot, transfer);
   }
   void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
                  TrafficClass kind) override {
     count(kind, bytes);
-    if (isShared(slot, {peer, 1}))
+    if (isSharedWith(slot, peer))
       return shared->startSend(slot, peer, value, bytes, tag, kind);
     Transfer transfer = ofValue(peer, bytes, tag);
     transfer.receives = false;
@@ -86,7 +97,7 @@ public:
     tcp->start(slot, transfer);
   }
   void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
-    if (isShared(slot, {peer, 1}))
+    if (isSharedWith(slot, peer))
       return shared->startRecv(slot, peer, value, bytes, tag);
     Transfer transfer = ofValue(peer, bytes, tag);
     transfer.sends = false;
@@ -128,26 +139,27 @@ public:
   }
 
 private:
-  bool isLocal(RankGroup group) const {
-    return std::all_of(hosts.begin() + group.first, hosts.begin() + group.first + group.count,
-                       [&](const std::string &host) { return host == hosts[thisRank]; });
+  bool isHere(int rank) const { return hosts[rank] == hosts[thisRank]; }
+  bool isLocal(const Communicator &group) const {
+    return std::all_of(group.ranks.begin(), group.ranks.end(), [&](int rank) { return isHere(rank); });
   }
-  bool isShared(int slot, RankGroup group) {
+  bool isShared(int slot, const Communicator &group) { return choose(slot, isLocal(group)); }
+  bool isSharedWith(int slot, int peer) { return choose(slot, isHere(peer)); }
+  bool choose(int slot, bool local) {
     moved[slot] = false;
-    return inMemory[slot] = shared && isLocal(group);
+    return inMemory[slot] = shared && local;
   }
-  Transfer collective(Transfer::Kind kind, RankGroup group, int64_t bytes) const {
+  static Transfer collective(Transfer::Kind kind, const Communicator &group, int64_t bytes) {
     Transfer transfer;
     transfer.kind = kind;
-    transfer.group = group;
-    transfer.world = group.count == worldSize;
+    transfer.group = &group;
     transfer.bytes = bytes;
     return transfer;
   }
   static Transfer ofValue(int peer, int64_t bytes, uint64_t tag) {
     Transfer transfer;
     transfer.kind = Transfer::Value;
-    transfer.group = {peer, 1};
+    transfer.peer = peer;
     transfer.bytes = bytes;
     transfer.tag = tag;
     return transfer;

@@ -9,12 +9,6 @@
 
 namespace dsopt::runtime {
 
-/// The data-parallel ranks of the position of `info`.
-inline RankGroup groupOf(const Program &program, const RankInfo &info) {
-  int dp = static_cast<int>(program.dp);
-  return {info.position * dp, dp};
-}
-
 /// Bytes of one element; an Error for types that programs do not have.
 inline int64_t elementBytes(const std::string &type) {
   static constexpr std::pair<const char *, int> types[] = {

@@ -59,6 +59,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     prepared.type = elementNamed(action.type);
     for (const Ref &ref : action.refs)
       pointers.push_back(addresses.at(ref));
+    if (action.communicator >= 0)
+      prepared.communicator = &communicator(action.communicator);
     switch (action.kind) {
     case ActionKind::Input:
       prepared.microBatch = microBatchIndex(program, info.dpRank, action.micro_batch);
@@ -81,10 +83,11 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepared.traffic = trafficClass(action.traffic);
       [[fallthrough]];
     case ActionKind::Recv:
-      prepared.peer = static_cast<int>(action.peer * program.dp) + info.dpRank;
-      prepared.tag = hashOf(action.tag);
+      prepared.peer = prepared.communicator->ranks[action.peer];
+      prepared.tag = hashOf(program.communicators[action.communicator].name + "/" + action.tag);
       break;
     case ActionKind::Reduce:
+    case ActionKind::AllToAll:
       break;
     case ActionKind::Add:
       prepared.timer = &Breakdown::backward;
@@ -114,6 +117,17 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
   if (engine.needsStaging())
     if (const Buffer *staging = addresses.find("staging"))
       engine.setStaging(addresses.at(*staging), staging->bytes);
+}
+
+/// The engine's own communicator is number 0.
+const Communicator &Executor::communicator(int64_t index) {
+  auto known = communicators.find(index);
+  if (known == communicators.end())
+    known = communicators
+                .emplace(index, Communicator(static_cast<int>(index) + 1,
+                                             *program.communicators[index].find(info.rank), info.rank))
+                .first;
+  return known->second;
 }
 
 void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
@@ -269,11 +283,14 @@ bool Executor::start(int64_t index, int slot) {
     fold(action, args);
     return true;
   case ActionKind::Gather:
-    engine.startGather(slot, groupOf(program, info), args[0], args[1], action.bytes, prepared.traffic);
+    engine.startGather(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
     return false;
   case ActionKind::Reduce:
-    engine.startReduce(slot, groupOf(program, info), prepared.type, args[0], args[1], action.elements,
+    engine.startReduce(slot, *prepared.communicator, prepared.type, args[0], args[1], action.elements,
                        action.accumulate);
+    return false;
+  case ActionKind::AllToAll:
+    engine.startAllToAll(slot, *prepared.communicator, args[0], args[1], action.bytes);
     return false;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);
@@ -283,7 +300,8 @@ bool Executor::start(int64_t index, int slot) {
     return false;
   case ActionKind::Agree:
     agreement->prepare(stopRequest->load(std::memory_order_relaxed));
-    engine.startExchange(slot, agreement->record(), agreement->bytes(), agreement->all());
+    engine.startExchange(slot, *prepared.communicator, agreement->record(), agreement->bytes(),
+                         agreement->all());
     return false;
   }
   return true;
@@ -326,13 +344,15 @@ void Executor::writeTables(const Decision &decision) {
 }
 
 /// What a report counts for an action that is no call.
-int64_t Executor::bytesMoved(const Action &action) const {
+int64_t Executor::bytesMoved(const Prepared &prepared) const {
+  const Action &action = *prepared.action;
   int64_t width = bytesOf(elementNamed(action.type));
   switch (action.kind) {
   case ActionKind::Gather:
-    return 2 * action.bytes * program.dp;
+  case ActionKind::AllToAll:
+    return 2 * action.bytes * prepared.communicator->size();
   case ActionKind::Reduce:
-    return (program.dp + 1) * action.elements * width;
+    return (prepared.communicator->size() + 1) * action.elements * width;
   case ActionKind::Add:
     return 3 * action.elements * width;
   case ActionKind::Norm:
@@ -427,7 +447,7 @@ void Executor::runActions(Breakdown &times) {
     if (action.kind == ActionKind::Update && prepared.call >= 0)
       rt.profile->update(prepared.call, action.elements, time);
     else if (action.kind != ActionKind::Run)
-      rt.profile->action(action.kind, bytesMoved(action), time);
+      rt.profile->action(action.kind, bytesMoved(prepared), time);
   };
   // Communication first, so that peers need not wait for this rank's computation.
   static constexpr Stream order[kStreams] = {Stream::Send, Stream::Recv, Stream::Comm, Stream::Compute};

@@ -55,7 +55,8 @@ private:
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
-    int peer = 0;
+    const Communicator *communicator = nullptr;
+    int peer = 0; ///< a rank
     uint64_t tag = 0;
     TrafficClass traffic = TrafficClass::AllGather;
     double Breakdown::*timer = &Breakdown::communication;
@@ -72,6 +73,7 @@ private:
     float *values;
   };
 
+  const Communicator &communicator(int64_t index);
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
   bool canStart(const Action &action) const;
@@ -83,7 +85,7 @@ private:
   void checkIndices(const Prepared &prepared, const void *values) const;
   void fold(const Action &action, void **args) const;
   void fillContext(const Prepared &prepared, uint32_t *context) const;
-  int64_t bytesMoved(const Action &action) const;
+  int64_t bytesMoved(const Prepared &prepared) const;
   /// Runs all actions once.
   void runActions(Breakdown &times);
   void decide();
@@ -103,6 +105,7 @@ private:
   const RunOptions &options;
   InputSource &inputs;
 
+  std::map<int64_t, Communicator> communicators; ///< that this rank's actions use, by index in the program
   std::vector<Prepared> actions;
   std::vector<void *> pointers;
   std::vector<Launch> launches;

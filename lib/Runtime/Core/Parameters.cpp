@@ -237,11 +237,11 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
         if (info.rank == 0 && source) {
           std::memcpy(target, source, bytes);
         } else if (info.rank == 0) {
-          engine.startRecv(static_cast<int>(Stream::Recv), holderRank, target, bytes, tag);
-          engine.complete(static_cast<int>(Stream::Recv));
+          engine.startRecv(Engine::kControlSlot, holderRank, target, bytes, tag);
+          engine.complete(Engine::kControlSlot);
         } else if (source) {
-          engine.startSend(static_cast<int>(Stream::Send), 0, source, bytes, tag, TrafficClass::Control);
-          engine.complete(static_cast<int>(Stream::Send));
+          engine.startSend(Engine::kControlSlot, 0, source, bytes, tag, TrafficClass::Control);
+          engine.complete(Engine::kControlSlot);
         }
       }
     }

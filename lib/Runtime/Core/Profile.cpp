@@ -15,6 +15,7 @@ Profile::Profile(const Program &program) : actions(program.calls.size()) {
   action(ActionKind::Run, "other", "calls that the program does not describe", false);
   action(ActionKind::Gather, "gather", "parameters or gradients over ranks", true);
   action(ActionKind::Reduce, "reduce", "gradients over ranks", true);
+  action(ActionKind::AllToAll, "all_to_all", "values between ranks", true);
   action(ActionKind::Add, "add", "gradients of shards and of shared parameters", false);
   action(ActionKind::Send, "send", "values to another stage", true);
   action(ActionKind::Recv, "recv", "values from another stage", true);

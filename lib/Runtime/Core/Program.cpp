@@ -104,6 +104,10 @@ void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
       });
 }
 
+void readGroups(const Json &json, RankGroups &groups, const std::string &where) {
+  Reader(json, where)("name", groups.name)("groups", groups.groups);
+}
+
 void readBuffer(const Json &json, Buffer &b, const std::string &where) {
   Reader(json, where)("name", b.name)("kind", b.kind)("offset", b.offset)("bytes", b.bytes)("slots", b.slots)(
       "stride", b.stride)("persistent", b.persistent)("symbol", b.symbol);
@@ -117,8 +121,8 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .name("phase", a.phase, kPhases)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
-          "input", a.input)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)(
-          "norms", a.norms)("sliced", a.sliced)
+          "input", a.input)("communicator", a.communicator)("peer", a.peer)("tag", a.tag)(
+          "traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
       });
@@ -159,7 +163,62 @@ void checkIndex(int64_t index, size_t size, const std::string &where) {
     bad(where + ": index " + std::to_string(index) + ", expected less than " + std::to_string(size));
 }
 
-void checkPosition(const Program &p, const Position &position) {
+void checkCommunicators(const Program &p) {
+  // The engine keeps one number for itself.
+  if (p.communicators.size() >= Engine::kCommunicators)
+    bad(std::to_string(p.communicators.size()) + " communicators, expected less than " +
+        std::to_string(Engine::kCommunicators));
+  int64_t ranks = p.dp * p.pp;
+  for (const RankGroups &communicator : p.communicators) {
+    std::vector<char> seen(ranks);
+    for (const std::vector<int> &group : communicator.groups)
+      for (int rank : group) {
+        std::string where = "communicator '" + communicator.name + "'";
+        checkIndex(rank, ranks, where + ": rank");
+        if (seen[rank]++)
+          bad(where + " has rank " + std::to_string(rank) + " twice");
+      }
+  }
+}
+
+/// The groups of a communicator that a position's ranks are in.
+struct PositionGroups {
+  int64_t first = 0; ///< rank
+  std::vector<const std::vector<int> *> groups;
+};
+
+/// All ranks of a position run its actions, each in its own group: of one size.
+PositionGroups findGroups(const Program &p, int64_t position, int64_t communicator,
+                          const std::string &where) {
+  checkIndex(communicator, p.communicators.size(), where + ": communicator");
+  const RankGroups &all = p.communicators[communicator];
+  PositionGroups found{position * p.dp, {}};
+  for (int64_t rank = found.first; rank < found.first + p.dp; ++rank) {
+    const std::vector<int> *group = all.find(static_cast<int>(rank));
+    if (!group)
+      bad(where + ": rank " + std::to_string(rank) + " is not a member of communicator '" + all.name + "'");
+    found.groups.push_back(group);
+    if (group->size() != found.groups.front()->size())
+      bad(where + ": groups of " + std::to_string(found.groups.front()->size()) + " and " +
+          std::to_string(group->size()) + " ranks in communicator '" + all.name + "', expected equal sizes");
+  }
+  return found;
+}
+
+void checkMembers(const Program &p, const PositionGroups &found, const Action &action,
+                  const std::string &where) {
+  int64_t size = found.groups.front()->size();
+  if (action.kind == ActionKind::Agree && size != p.dp * p.pp)
+    bad(where + ": " + std::to_string(size) + " ranks agree, expected all " + std::to_string(p.dp * p.pp));
+  if (action.kind != ActionKind::Send && action.kind != ActionKind::Recv)
+    return;
+  checkIndex(action.peer, size, where + ": peer");
+  for (size_t i = 0; i < found.groups.size(); ++i)
+    if ((*found.groups[i])[action.peer] == found.first + static_cast<int64_t>(i))
+      bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
+}
+
+void checkPosition(const Program &p, int64_t place, const Position &position) {
   for (const Buffer &buffer : position.buffers)
     if (buffer.symbol.empty() &&
         (buffer.offset < 0 || buffer.slots < 1 ||
@@ -174,6 +233,13 @@ void checkPosition(const Program &p, const Position &position) {
     if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
       bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
           " bytes at the start of a slot");
+  };
+  std::map<int64_t, PositionGroups> groups; ///< by communicator
+  auto groupsOf = [&](const Action &action, const std::string &where) -> const PositionGroups & {
+    auto known = groups.find(action.communicator);
+    if (known == groups.end())
+      known = groups.emplace(action.communicator, findGroups(p, place, action.communicator, where)).first;
+    return known->second;
   };
   for (const Position::Load &load : position.loads) {
     checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
@@ -201,15 +267,19 @@ void checkPosition(const Program &p, const Position &position) {
       break;
     case ActionKind::Gather:
     case ActionKind::Reduce:
+    case ActionKind::AllToAll:
+      checkMembers(p, groupsOf(action, where), action, where);
+      [[fallthrough]];
     case ActionKind::Add:
       expect(2);
       break;
     case ActionKind::Send:
     case ActionKind::Recv:
-      checkIndex(action.peer, p.pp, where + ": peer");
+      checkMembers(p, groupsOf(action, where), action, where);
       expect(1);
       break;
     case ActionKind::Agree:
+      checkMembers(p, groupsOf(action, where), action, where);
       expect(action.norms);
       for (int64_t i = 0; i < action.norms; ++i)
         checkRecord(action.refs[i], where);
@@ -257,6 +327,7 @@ void check(const Program &p) {
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
           " or more and a multiple of 64 dp");
+  checkCommunicators(p);
   for (const auto &[segment, calls] : p.segment_calls)
     for (int64_t call : calls)
       checkIndex(call, p.calls.size(), "calls of segment '" + segment + "'");
@@ -267,8 +338,8 @@ void check(const Program &p) {
     if (!positions.empty() && positions.size() != p.positions.size())
       bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +
           ", expected " + std::to_string(p.positions.size()));
-    for (const Position &position : positions)
-      checkPosition(p, position);
+    for (size_t place = 0; place < positions.size(); ++place)
+      checkPosition(p, static_cast<int64_t>(place), positions[place]);
   }
   int64_t last = 0;
   for (const Variant &variant : p.variants) {
@@ -304,6 +375,7 @@ Program parseProgram(const char *text, size_t bytes) {
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
+      .list("communicators", p.communicators, readGroups)
       .list("positions", p.positions, readPosition)
       .list("evaluation", p.evaluation, readPosition)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)

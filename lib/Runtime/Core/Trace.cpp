@@ -77,8 +77,9 @@ public:
     bool sends = action.kind == ActionKind::Send;
     if (!sends && action.kind != ActionKind::Recv)
       return;
-    std::string id = step + " " + std::to_string(info.dpRank) + " " + action.tag + " " +
-                     std::to_string(sends ? action.peer : info.position);
+    const RankGroups &communicator = program.communicators[action.communicator];
+    int receiver = sends ? (*communicator.find(rank))[action.peer] : rank;
+    std::string id = step + " " + communicator.name + " " + action.tag + " " + std::to_string(receiver);
     line(std::string("{\"ph\":\"") + (sends ? "s" : "f\",\"bp\":\"e") +
          "\",\"cat\":\"value\",\"name\":\"value\"" + place(rank, lane) +
          ",\"ts\":" + microseconds(event.end - 1 - base) +

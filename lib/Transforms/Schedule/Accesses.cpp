@@ -3,7 +3,6 @@
 #include "Accesses.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Interfaces/Options.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,7 +14,7 @@ static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
 /// The optimizer's state is f32.
 static constexpr int64_t kStateBytes = 4;
 
-AccessAnalysis::AccessAnalysis(ModuleOp module) : dp(getOption(module, "dp", 1)) {
+AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module) {
   for (Operation &op : *module.getBody())
     if (isa<func::FuncOp, dist::BucketOp>(op))
       symbols[SymbolTable::getSymbolName(&op)] = &op;
@@ -59,7 +58,7 @@ const AccessAnalysis::Segment *AccessAnalysis::lookup(StringAttr name) {
 
 void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes,
                          SmallVectorImpl<Access> &accesses) {
-  int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (dp - 1);
+  int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (ranks() - 1);
   accesses.push_back({ref.getBuffer().getAttr(), ref.getSlot(), begin, begin + spread + bytes, reads, writes,
                       /*exact=*/spread == 0});
 }
@@ -86,6 +85,13 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
     if (BufferOp buffer = this->buffer(action->getParentOfType<ProgramOp>(), name))
       accesses.push_back({name, 0, 0, bytesOf(buffer.getType()), reads, writes, /*exact=*/true});
   };
+  int64_t count = 1; // of the members that a collective joins
+  if (getCommunicator(action)) {
+    FailureOr<ArrayRef<SmallVector<int64_t>>> groups = members.groups(action);
+    if (failed(groups))
+      return failure();
+    count = groups->front().size();
+  }
   return TypeSwitch<Operation *, LogicalResult>(action)
       .Case([&](InputOp op) {
         BufferOp buffer =
@@ -121,13 +127,18 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         bool inPlace = op.getSlice().getBuffer() == op.getTarget().getBuffer();
         if (!inPlace)
           add(op.getSlice(), bytes, true, false, accesses);
-        add(op.getTarget(), bytes * dp, inPlace, true, accesses);
+        add(op.getTarget(), bytes * count, inPlace, true, accesses);
         return success();
       })
       .Case([&](ReduceOp op) {
         int64_t bytes = (int64_t)op.getElements() * graph::elementBytes(op.getType());
-        add(op.getWhole(), bytes * dp, true, false, accesses);
+        add(op.getWhole(), bytes * count, true, false, accesses);
         add(op.getTarget(), bytes, op.getAccumulate(), true, accesses);
+        return success();
+      })
+      .Case([&](AllToAllOp op) {
+        add(op.getSource(), (int64_t)op.getBytes() * count, true, false, accesses);
+        add(op.getTarget(), (int64_t)op.getBytes() * count, false, true, accesses);
         return success();
       })
       .Case([&](AddOp op) {

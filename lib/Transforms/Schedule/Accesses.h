@@ -9,7 +9,7 @@
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_ACCESSES_H
 
 #include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Exec/Members.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 
 #include <deque>
@@ -31,9 +31,9 @@ public:
   explicit AccessAnalysis(mlir::ModuleOp module);
 
   /// Data-parallel ranks.
-  int64_t ranks() const { return dp; }
+  int64_t ranks() const { return members.ranks(); }
   /// The accesses of an action, for as long as the analysis lives. Fails with a message where it names a
-  /// segment or bucket that is not there or has other arguments.
+  /// segment, bucket or communicator that is not there or has other arguments or members.
   mlir::FailureOr<llvm::ArrayRef<Access>> of(mlir::Operation *action);
   /// The bucket of that name, null if there is none.
   dist::BucketOp bucket(mlir::StringAttr name);
@@ -45,6 +45,8 @@ public:
   }
   /// The arguments of a run that are gradients, by index.
   llvm::ArrayRef<unsigned> gradients(exec::RunOp run);
+
+  exec::Members members;
 
 private:
   struct Argument {
@@ -61,7 +63,6 @@ private:
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
            llvm::SmallVectorImpl<Access> &accesses);
 
-  int64_t dp;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;

@@ -127,7 +127,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
       out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
-                       Traffic::Tied, Stream::Send);
+                       Traffic::Tied, kPipeline, Stream::Send);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
@@ -135,7 +135,8 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
       source = buffers.gradientSlice(bucket, use);
     } else {
       source = out.ref(buffers.tiedGradient(bucket, use));
-      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, Traffic::Tied, Stream::Recv);
+      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, Traffic::Tied, kPipeline,
+                       Stream::Recv);
     }
     out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
                     Stream::Compute);
@@ -145,7 +146,8 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
 void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
-                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), Stream::Comm);
+                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), kDataParallel,
+                       Stream::Comm);
 }
 
 void StepFinisher::writeNorm(const PlacedBucket &bucket) {
@@ -212,17 +214,18 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](Traffic traffic) {
-    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), Stream::Comm);
+    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), kDataParallel,
+                       Stream::Comm);
   };
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
-        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, Traffic::Tied, Stream::Send);
+        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, Traffic::Tied, kPipeline, Stream::Send);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
       gather(Traffic::AllGather);
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, Traffic::Tied, Stream::Recv);
+  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, Traffic::Tied, kPipeline, Stream::Recv);
   if (bucket.ranks > 1 && bucket.wholeParameters())
     gather(Traffic::Tied);
 }

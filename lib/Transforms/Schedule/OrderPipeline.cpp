@@ -1,5 +1,6 @@
 //===- OrderPipeline.cpp - one program for each pipeline position ---------===//
 
+#include "Communicators.h"
 #include "Scheduling.h"
 #include "StageWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
@@ -93,6 +94,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
   auto orders = orderStages(module, getOption(module, "schedule", "1f1b"), *graph, microBatches);
   if (failed(orders))
     return failure();
+  declareCommunicators(module, ranks, graph->stages);
   for (auto [s, slots] : llvm::enumerate(*orders))
     StageWriter(module, *graph, ranks, microBatches, s).write(slots);
   keepInputs(module, *graph);

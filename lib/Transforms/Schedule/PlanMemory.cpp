@@ -33,7 +33,7 @@ public:
 private:
   /// The programs of one position.
   LogicalResult plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis);
-  void describeUse(ProgramOp program, int64_t arena, const Peak &peak, int64_t ranks);
+  void describeUse(ProgramOp program, int64_t arena, const Peak &peak, AccessAnalysis &analysis);
   void refuse(ProgramOp program, int64_t arena, const Peak &peak);
 };
 } // namespace
@@ -86,26 +86,29 @@ static Peak findPeak(const ProgramLife &life) {
 
 /// Bytes that one rank sends in a step, by class; what the ends of buckets add is
 /// `padding`.
-static std::map<StringRef, int64_t> countTraffic(ProgramOp program, int64_t ranks) {
+static std::map<StringRef, int64_t> countTraffic(ProgramOp program, AccessAnalysis &analysis) {
   std::map<StringRef, int64_t> traffic;
   llvm::DenseMap<StringAttr, BufferOp> buffers;
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     buffers[buffer.getSymNameAttr()] = buffer;
-  auto collective = [&](Traffic kind, RefAttr whole, int64_t sent) {
+  auto membersOf = [&](Operation *op) -> int64_t { return analysis.members.groups(op)->front().size(); };
+  auto collective = [&](Operation *op, Traffic kind, RefAttr whole, int64_t part) {
+    int64_t ranks = membersOf(op), sent = (ranks - 1) * part, useful = sent;
     BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
-    int64_t useful = sent;
-    if (buffer && kind != Traffic::Tied && bytesOf(buffer.getType()) == sent / (ranks - 1) * ranks)
+    if (buffer && kind != Traffic::Tied && bytesOf(buffer.getType()) == part * ranks)
       useful = payloadOf(buffer) * (ranks - 1) / ranks;
     traffic[stringifyTraffic(kind)] += useful;
     traffic["padding"] += sent - useful;
   };
   for (Operation &op : getSchedule(program).getBody().front()) {
-    if (auto gather = dyn_cast<GatherOp>(op); gather && ranks > 1)
-      collective(gather.getTraffic(), gather.getTarget(), (ranks - 1) * (int64_t)gather.getBytes());
-    else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && ranks > 1)
-      collective(Traffic::ReduceScatter, reduce.getWhole(),
-                 (ranks - 1) * (int64_t)reduce.getElements() *
-                     ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
+    if (auto gather = dyn_cast<GatherOp>(op))
+      collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes());
+    else if (auto reduce = dyn_cast<ReduceOp>(op))
+      collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
+                 (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
+    else if (auto exchange = dyn_cast<AllToAllOp>(op))
+      traffic[stringifyTraffic(Traffic::AllToAll)] +=
+          (membersOf(exchange) - 1) * (int64_t)exchange.getBytes();
     else if (auto send = dyn_cast<SendOp>(op))
       traffic[stringifyTraffic(send.getTraffic())] += send.getBytes();
   }
@@ -177,12 +180,12 @@ LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, AccessAnalysis &ana
   if (limit > 0 && plan->arena > limit)
     return refuse(programs[plan->largest], plan->arena, findPeak(plan->lives[plan->largest])), failure();
   for (auto [program, life] : llvm::zip(programs, plan->lives))
-    describeUse(program, plan->arena, findPeak(life), analysis.ranks());
+    describeUse(program, plan->arena, findPeak(life), analysis);
   return success();
 }
 
 /// Puts what the plan says of a program on it.
-void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak, int64_t ranks) {
+void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak, AccessAnalysis &analysis) {
   Builder builder(&getContext());
   program.setArenaAttr(builder.getI64IntegerAttr(arena));
   program.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
@@ -197,7 +200,7 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
   memory["padding"] = arena - sum;
   memory["total"] = arena;
   program->setAttr(kMemoryAttr, toDictionary(&getContext(), memory));
-  std::map<StringRef, int64_t> traffic = countTraffic(program, ranks);
+  std::map<StringRef, int64_t> traffic = countTraffic(program, analysis);
   traffic.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
     traffic.try_emplace(stringifyTraffic(kind), 0);

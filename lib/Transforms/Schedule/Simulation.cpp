@@ -7,7 +7,8 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 Simulation::Simulation(ArrayRef<ProgramOp> programs, llvm::function_ref<double(Operation *)> cost)
-    : lanes(programs.size() * kStreams), work(programs.size(), 0) {
+    : members(programs.empty() ? ModuleOp() : programs.front()->getParentOfType<ModuleOp>()),
+      lanes(programs.size() * kStreams), work(programs.size(), 0) {
   for (auto [position, program] : llvm::enumerate(programs)) {
     for (int s = 0; s < kStreams; ++s)
       lanes[position * kStreams + s].position = position;
@@ -40,47 +41,61 @@ void Simulation::finish(int64_t id, double time) {
   waiting.erase(it);
 }
 
-bool Simulation::meet(int64_t id, llvm::function_ref<double(Operation *)> cost) {
-  Lane &own = lanes[id];
-  Operation *op = own.items[own.next];
-  own.arrived = true;
-  if (isa<AgreeOp>(op)) {
-    double time = 0;
-    SmallVector<int64_t> members;
-    for (int64_t other = 0, count = lanes.size(); other < count; ++other) {
+/// Whether an action waits for other positions.
+static bool isRendezvous(Operation *op, exec::Members &members) {
+  return getCommunicator(op) && (isa<SendOp, RecvOp>(op) || members.positions(op).size() > 1);
+}
+
+/// Whether two actions that arrived complete each other.
+static bool doMeet(Operation *op, Operation *other, exec::Members &members) {
+  if (getCommunicator(op) != getCommunicator(other))
+    return false;
+  auto position = [](Operation *action) { return action->getParentOfType<ProgramOp>().getPosition(); };
+  if (isa<SendOp, RecvOp>(op))
+    return isa<SendOp>(op) ? isa<RecvOp>(other) && members.peer(other) == (int64_t)position(op)
+                           : isa<SendOp>(other) && members.peer(other) == (int64_t)position(op);
+  return !isa<SendOp, RecvOp>(other);
+}
+
+SmallVector<int64_t> Simulation::partners(int64_t id) {
+  Operation *op = lanes[id].items[lanes[id].next];
+  SmallVector<int64_t> positions;
+  if (isa<SendOp, RecvOp>(op))
+    positions = {lanes[id].position, members.peer(op)};
+  else
+    llvm::append_range(positions, members.positions(op));
+  SmallVector<int64_t> met;
+  for (int64_t position : positions) {
+    if (position < 0 || position >= (int64_t)work.size())
+      return {};
+    int64_t found = -1;
+    for (int64_t other = position * kStreams; other < (position + 1) * kStreams && found < 0; ++other) {
       const Lane &lane = lanes[other];
-      if (lane.arrived && isa<AgreeOp>(lane.items[lane.next])) {
-        members.push_back(other);
-        time = std::max(time, lane.time);
-      }
+      if (lane.arrived &&
+          (other == id || (position != lanes[id].position && doMeet(op, lane.items[lane.next], members))))
+        found = other;
     }
-    if (members.size() != work.size())
-      return false;
-    time += cost(op);
-    for (int64_t other : members) {
-      finish(other, time);
-      if (other != id)
-        ready.push_back(other);
-    }
-    return true;
+    if (found < 0)
+      return {};
+    met.push_back(found);
   }
-  auto send = dyn_cast<SendOp>(op);
-  int64_t peer = send ? send.getPeer() : cast<RecvOp>(op).getPeer();
-  if (peer < 0 || peer >= (int64_t)work.size())
+  return met;
+}
+
+bool Simulation::meet(int64_t id, llvm::function_ref<double(Operation *)> cost) {
+  lanes[id].arrived = true;
+  SmallVector<int64_t> met = partners(id);
+  if (met.empty())
     return false;
-  int64_t otherId = lane(peer, send ? Stream::Recv : Stream::Send);
-  Lane &other = lanes[otherId];
-  if (!other.arrived)
-    return false;
-  Operation *partner = other.items[other.next];
-  int64_t back = send ? (isa<RecvOp>(partner) ? (int64_t)cast<RecvOp>(partner).getPeer() : -1)
-                      : (isa<SendOp>(partner) ? (int64_t)cast<SendOp>(partner).getPeer() : -1);
-  if (back != own.position)
-    return false;
-  double time = std::max(own.time, other.time) + cost(op);
-  finish(id, time);
-  finish(otherId, time);
-  ready.push_back(otherId);
+  double time = 0;
+  for (int64_t other : met)
+    time = std::max(time, lanes[other].time);
+  time += cost(lanes[id].items[lanes[id].next]);
+  for (int64_t other : met) {
+    finish(other, time);
+    if (other != id)
+      ready.push_back(other);
+  }
   return true;
 }
 
@@ -99,7 +114,7 @@ void Simulation::advance(int64_t id, llvm::function_ref<double(Operation *)> cos
       ++lane.next;
       continue;
     }
-    if (isa<SendOp, RecvOp, AgreeOp>(op)) {
+    if (isRendezvous(op, members)) {
       if (!meet(id, cost))
         return;
       continue;
@@ -111,27 +126,33 @@ void Simulation::advance(int64_t id, llvm::function_ref<double(Operation *)> cos
   }
 }
 
-int64_t Simulation::blocker(int64_t id) const {
+int64_t Simulation::blocker(int64_t id) {
   const Lane &own = lanes[id];
   if (own.next >= own.items.size())
     return -1;
   Operation *op = own.items[own.next];
   if (auto wait = dyn_cast<WaitOp>(op))
     return laneOf.lookup(wait.getEvent().getDefiningOp());
-  if (auto send = dyn_cast<SendOp>(op))
-    return send.getPeer() < work.size() ? lane(send.getPeer(), Stream::Recv) : -1;
-  if (auto recv = dyn_cast<RecvOp>(op))
-    return recv.getPeer() < work.size() ? lane(recv.getPeer(), Stream::Send) : -1;
-  if (isa<AgreeOp>(op))
-    for (int64_t position = 0, count = work.size(); position < count; ++position) {
-      const Lane &comm = lanes[lane(position, Stream::Comm)];
-      if (comm.next < comm.items.size() && !(comm.arrived && isa<AgreeOp>(comm.items[comm.next])))
-        return lane(position, Stream::Comm);
+  SmallVector<int64_t> positions;
+  if (isa<SendOp, RecvOp>(op))
+    positions = {members.peer(op)};
+  else
+    llvm::append_range(positions, members.positions(op));
+  // The lane of another position that has the partner still before it.
+  for (int64_t position : positions)
+    for (int64_t s = 0; s < kStreams && position >= 0 && position != own.position; ++s) {
+      int64_t other = position * kStreams + s;
+      if (other >= (int64_t)lanes.size())
+        continue;
+      ArrayRef<Operation *> left = ArrayRef(lanes[other].items).drop_front(lanes[other].next);
+      bool arrived = lanes[other].arrived && doMeet(op, left.front(), members);
+      if (!arrived && llvm::any_of(left, [&](Operation *next) { return doMeet(op, next, members); }))
+        return other;
     }
   return -1;
 }
 
-SmallVector<Operation *> Simulation::deadlock() const {
+SmallVector<Operation *> Simulation::deadlock() {
   for (int64_t start = 0, count = lanes.size(); start < count; ++start) {
     if (lanes[start].next >= lanes[start].items.size())
       continue;

@@ -76,9 +76,9 @@ void StageWriter::writeTransfer(const Step &step) {
   int64_t bytes = bytesOf(value.type);
   RefAttr ref = valueRef(step.id, step.microBatch);
   if (step.kind == Step::Send)
-    out.emit<SendOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, Stream::Send);
+    out.emit<SendOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, kPipeline, Stream::Send);
   else
-    out.emit<RecvOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, Stream::Recv);
+    out.emit<RecvOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, kPipeline, Stream::Recv);
 }
 
 void StageWriter::writeGathers(const Step &step) {
@@ -89,7 +89,7 @@ void StageWriter::writeGathers(const Step &step) {
     const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
     gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
                                          out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                         Traffic::AllGather, out.nextOrder(), Stream::Comm),
+                                         Traffic::AllGather, out.nextOrder(), kDataParallel, Stream::Comm),
                       usersOf[id]};
   }
 }
@@ -166,7 +166,7 @@ void StageWriter::writeReductions(const RunInfo &run, int64_t microBatch) {
     if (ranks > 1)
       out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
                          bucket.slice, bucket.gradientType(), /*accumulate=*/microBatch > 0, out.nextOrder(),
-                         Stream::Comm);
+                         kDataParallel, Stream::Comm);
   }
 }
 
@@ -196,13 +196,13 @@ void StageWriter::writeReturn() {
     auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
     all = out.ref(out.buffer("statistics.all", type, BufferKind::Activations));
     out.emit<GatherOp>(statistics(), all, microBatches * bytes, Traffic::AllGather, out.nextOrder(),
-                       Stream::Comm);
+                       kDataParallel, Stream::Comm);
   }
   SmallVector<Attribute> losses;
   for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)
     losses.push_back(valueRef(graph.loss, m));
   out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), out.nextOrder(),
-                    Stream::Comm);
+                    kWorld, Stream::Comm);
   if (!bytes)
     return;
   SmallVector<Attribute> targets;

@@ -21,8 +21,8 @@ llvm::LogicalResult verifyArena(exec::ProgramOp program, const ProgramLife &life
 llvm::LogicalResult verifyCompleteness(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs,
                                        AccessAnalysis &analysis);
 
-/// Checks the programs against each other: transfers, agreements, deadlock.
-llvm::LogicalResult verifyPositions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);
+/// Checks the programs against each other: transfers, collectives, deadlock.
+llvm::LogicalResult verifyPositions(llvm::ArrayRef<exec::ProgramOp> programs, exec::Members &members);
 
 /// Checks that the options say no other layout than the programs of a step or evaluation have.
 llvm::LogicalResult verifyOptions(mlir::ModuleOp module, llvm::ArrayRef<exec::ProgramOp> programs);

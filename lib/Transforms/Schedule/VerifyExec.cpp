@@ -13,6 +13,15 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 
+/// Ranks follow from positions: these are 0, 1, 2 ...
+static LogicalResult verifyNumbers(ArrayRef<exec::ProgramOp> programs) {
+  for (auto [i, program] : llvm::enumerate(programs))
+    if (exec::ProgramOp(program).getPosition() != i)
+      return exec::ProgramOp(program).emitOpError("is position ")
+             << exec::ProgramOp(program).getPosition() << ", expected position " << i;
+  return success();
+}
+
 /// What a position's programs share lies at one place, and the other writes nothing else that lives from
 /// step to step.
 static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
@@ -67,13 +76,13 @@ public:
     AccessAnalysis analysis(getOperation());
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
-      if (failed(verifyOptions(getOperation(), programs)))
+      if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))
         return signalPassFailure();
       for (exec::ProgramOp program : programs)
         if (exec::ScheduleOp schedule = exec::getSchedule(program);
             (schedule && failed(exec::verifyNoRelease(schedule))) || failed(verifyProgram(program, analysis)))
           return signalPassFailure();
-      if (failed(verifyPositions(getOperation(), programs)) ||
+      if (failed(verifyPositions(programs, analysis.members)) ||
           failed(verifyCompleteness(getOperation(), programs, analysis)))
         return signalPassFailure();
     }

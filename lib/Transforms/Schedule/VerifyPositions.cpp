@@ -9,42 +9,50 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// Positions are 0, 1, 2 ... and peers are among them.
-static LogicalResult verifyPeers(ArrayRef<ProgramOp> programs) {
+/// A transfer's peers are at one other position.
+static LogicalResult verifyPeers(ArrayRef<ProgramOp> programs, Members &members) {
   for (auto [i, program] : llvm::enumerate(programs)) {
-    if (ProgramOp(program).getPosition() != i)
-      return ProgramOp(program).emitOpError("is position ")
-             << ProgramOp(program).getPosition() << ", expected position " << i;
     for (Operation &op : getSchedule(program).getBody().front()) {
-      int64_t peer = isa<SendOp>(op)   ? cast<SendOp>(op).getPeer()
-                     : isa<RecvOp>(op) ? cast<RecvOp>(op).getPeer()
-                                       : -1;
-      if (isa<SendOp, RecvOp>(op) && (peer < 0 || peer >= (int64_t)programs.size() || peer == (int64_t)i))
-        return op.emitOpError("names position ") << peer << ", expected another of " << programs.size();
+      if (!isa<SendOp, RecvOp>(op))
+        continue;
+      auto groups = members.groups(&op);
+      if (failed(groups))
+        return failure();
+      int64_t peer = isa<SendOp>(op) ? cast<SendOp>(op).getPeer() : cast<RecvOp>(op).getPeer();
+      if (peer < 0 || peer >= (int64_t)groups->front().size())
+        return op.emitOpError("names member ")
+               << peer << " of " << getCommunicator(&op) << ", which has " << groups->front().size();
+      int64_t position = members.peer(&op);
+      if (position < 0 || position >= (int64_t)programs.size() || position == (int64_t)i ||
+          members.place(&op) < 0)
+        return op.emitOpError("names member ")
+               << peer << " of " << getCommunicator(&op)
+               << ", expected one that is at the same other position for all ranks of this one";
     }
   }
   return success();
 }
 
 /// Between two positions the k-th send meets the k-th receive.
-static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
+static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs, Members &members) {
   std::map<std::pair<int64_t, int64_t>, std::pair<std::vector<SendOp>, std::vector<RecvOp>>> pairs;
   for (auto [i, program] : llvm::enumerate(programs))
     for (Operation &op : getSchedule(program).getBody().front()) {
       if (auto send = dyn_cast<SendOp>(op))
-        pairs[{i, send.getPeer()}].first.push_back(send);
+        pairs[{i, members.peer(send)}].first.push_back(send);
       else if (auto recv = dyn_cast<RecvOp>(op))
-        pairs[{recv.getPeer(), i}].second.push_back(recv);
+        pairs[{members.peer(recv), i}].second.push_back(recv);
     }
   for (auto &[key, transfers] : pairs) {
     auto &[sends, recvs] = transfers;
     for (size_t k = 0; k < std::min(sends.size(), recvs.size()); ++k) {
       SendOp send = sends[k];
       RecvOp recv = recvs[k];
-      auto differ = [recv, send, k](StringRef what, auto got, auto expected) mutable -> LogicalResult {
+      auto differ = [recv, send, k, from = key.first](StringRef what, auto got,
+                                                      auto expected) mutable -> LogicalResult {
         InFlightDiagnostic diag = recv.emitOpError("is transfer ")
-                                  << k << " from position " << recv.getPeer() << " and has " << what << " "
-                                  << got << ", but " << expected << " is sent";
+                                  << k << " from position " << from << " and has " << what << " " << got
+                                  << ", but " << expected << " is sent";
         diag.attachNote(send.getLoc()) << "the " << describe(send) << " is here";
         return diag;
       };
@@ -54,6 +62,10 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
         return differ("bytes", recv.getBytes(), send.getBytes());
       if (send.getTraffic() != recv.getTraffic())
         return differ("traffic", stringifyTraffic(recv.getTraffic()), stringifyTraffic(send.getTraffic()));
+      if (send.getCommunicator() != recv.getCommunicator())
+        return differ("communicator", recv.getCommunicatorAttr(), send.getCommunicatorAttr());
+      if ((int64_t)recv.getPeer() != members.place(send) || (int64_t)send.getPeer() != members.place(recv))
+        return differ("members", recv.getPeer(), members.place(send));
     }
     if (sends.size() == recvs.size())
       continue;
@@ -69,22 +81,63 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs) {
   return success();
 }
 
-/// All positions agree the same number of times.
-static LogicalResult verifyAgreements(ArrayRef<ProgramOp> programs) {
-  SmallVector<SmallVector<AgreeOp>> agreements;
-  for (ProgramOp program : programs)
-    agreements.emplace_back(getSchedule(program).getBody().front().getOps<AgreeOp>());
-  for (auto [i, list] : llvm::enumerate(agreements)) {
-    if (list.size() == agreements[0].size())
-      continue;
-    size_t longer = list.size() > agreements[0].size() ? i : 0, shorter = longer ? 0 : i;
-    ProgramOp program = programs[shorter];
-    InFlightDiagnostic diag = program.emitOpError("agrees ")
-                              << agreements[shorter].size() << " times in a step, but position " << longer
-                              << " " << agreements[longer].size() << " times";
-    diag.attachNote(agreements[longer][agreements[shorter].size()].getLoc()) << "the other agreement is here";
-    return diag;
-  }
+/// Bytes that each member has for each other, 0 for an agreement.
+static int64_t bytesOfPart(Operation *op) {
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return gather.getBytes();
+  if (auto exchange = dyn_cast<AllToAllOp>(op))
+    return exchange.getBytes();
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8);
+  return 0;
+}
+
+/// Collectives over a communicator come in the same order at the positions of all members; agreements are of
+/// all ranks.
+static LogicalResult verifyCollectives(ArrayRef<ProgramOp> programs, Members &members) {
+  std::map<StringRef, SmallVector<SmallVector<Operation *>>> lists; ///< by communicator and position
+  for (auto [i, program] : llvm::enumerate(programs))
+    for (Operation &op : getSchedule(program).getBody().front()) {
+      if (!getCommunicator(&op) || isa<SendOp, RecvOp>(op))
+        continue;
+      auto groups = members.groups(&op);
+      if (failed(groups))
+        return failure();
+      if (int64_t all = programs.size() * members.ranks();
+          isa<AgreeOp>(op) && (int64_t)groups->front().size() != all)
+        return op.emitOpError("is over ") << groups->front().size() << " ranks, expected all " << all;
+      auto &list = lists[getCommunicator(&op).getValue()];
+      list.resize(programs.size());
+      list[i].push_back(&op);
+    }
+  for (auto &[name, list] : lists)
+    for (auto [i, own] : llvm::enumerate(list)) {
+      if (own.empty())
+        continue;
+      for (int64_t other : members.positions(own.front())) {
+        ArrayRef<Operation *> theirs =
+            other < (int64_t)programs.size() ? ArrayRef<Operation *>(list[other]) : ArrayRef<Operation *>();
+        if (own.size() > theirs.size()) {
+          ProgramOp program = programs[std::min<size_t>(other, programs.size() - 1)];
+          InFlightDiagnostic diag = program.emitOpError("has ")
+                                    << theirs.size() << " collectives over @" << name << " at position "
+                                    << other << ", but position " << i << " has " << own.size();
+          diag.attachNote(own[theirs.size()]->getLoc())
+              << "the other one's " << describe(own[theirs.size()]) << " is here";
+          return diag;
+        }
+        for (size_t k = 0; k < own.size(); ++k) {
+          if (own[k]->getName() == theirs[k]->getName() && bytesOfPart(own[k]) == bytesOfPart(theirs[k]))
+            continue;
+          InFlightDiagnostic diag = own[k]->emitOpError("is collective ")
+                                    << k << " over @" << name << ", of " << bytesOfPart(own[k])
+                                    << " bytes, but position " << other << " has the " << describe(theirs[k])
+                                    << " there, of " << bytesOfPart(theirs[k]);
+          diag.attachNote(theirs[k]->getLoc()) << "the other is here";
+          return diag;
+        }
+      }
+    }
   return success();
 }
 
@@ -102,7 +155,7 @@ static LogicalResult verifyProgress(ArrayRef<ProgramOp> programs) {
   return diag;
 }
 
-LogicalResult dsopt::verifyPositions(ModuleOp module, ArrayRef<ProgramOp> programs) {
-  return failure(failed(verifyPeers(programs)) || failed(verifyTransfers(programs)) ||
-                 failed(verifyAgreements(programs)) || failed(verifyProgress(programs)));
+LogicalResult dsopt::verifyPositions(ArrayRef<ProgramOp> programs, Members &members) {
+  return failure(failed(verifyPeers(programs, members)) || failed(verifyTransfers(programs, members)) ||
+                 failed(verifyCollectives(programs, members)) || failed(verifyProgress(programs)));
 }

@@ -9,6 +9,52 @@ exec.program @p position 0 blocks [0, 1] {
 
 // -----
 
+// expected-error @below {{'exec.communicator' op has a group without members}}
+exec.communicator @c [[0], []]
+
+// -----
+
+// expected-error @below {{'exec.communicator' op has rank -1, expected 0 or more}}
+exec.communicator @c [[-1, 0]]
+
+// -----
+
+// expected-error @below {{'exec.communicator' op has rank 1 twice, expected it in one group}}
+exec.communicator @c [[0, 1], [1, 2]]
+
+// -----
+
+// expected-error @below {{'exec.communicator' op attribute 'groups' failed to satisfy constraint: lists of ranks}}
+exec.communicator @c [0, 1]
+
+// -----
+
+func.func @inside() {
+  // expected-error @below {{'exec.communicator' op expects parent op 'builtin.module'}}
+  exec.communicator @c [[0, 1]]
+  return
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.all_to_all' op is from @x to itself, expected another buffer}}
+    %0 = exec.all_to_all <@x> to <@x slot 1> bytes 64 order 0 over @c on comm
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.all_to_all' op has 0 bytes for each member, expected at least 1}}
+    %0 = exec.all_to_all <@x> to <@y> bytes 0 order 0 over @c on comm
+  }
+}
+
+// -----
+
 // expected-error @below {{'exec.program' op has 2 schedules, expected one}}
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {

@@ -4,6 +4,9 @@
 // RUN: dsopt-opt %s -mlir-print-op-generic | dsopt-opt | diff %t.mlir -
 // RUN: dsopt-opt %s -emit-bytecode | dsopt-opt | diff %t.mlir -
 
+// CHECK: exec.communicator @dp {{\[\[}}0, 1], [2, 3]]
+exec.communicator @dp [[0, 1], [2, 3]]
+
 // CHECK: exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
 exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
   // CHECK: exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64{{$}}
@@ -30,22 +33,24 @@ exec.program @step position 0 blocks [0, 2] {
     %3 = exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
     // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on compute
     %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on compute
-    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 on comm
-    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 on comm
-    // CHECK: exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
-    %6 = exec.reduce <@g> to <@s> elements 64 : bf16 order 1 on comm
-    // CHECK: exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
-    %7 = exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 on comm
+    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 over @dp on comm
+    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 over @dp on comm
+    // CHECK: exec.reduce <@g> to <@s> elements 64 : bf16 order 1 over @dp on comm
+    %6 = exec.reduce <@g> to <@s> elements 64 : bf16 order 1 over @dp on comm
+    // CHECK: exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 over @dp on comm
+    %7 = exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 over @dp on comm
+    // CHECK: exec.all_to_all <@g> to <@h> bytes 64 order 3 over @dp on comm
+    %a = exec.all_to_all <@g> to <@h> bytes 64 order 3 over @dp on comm
     // CHECK: exec.add <@g>, <@h> elements 64 : f32 on compute
     %8 = exec.add <@g>, <@h> elements 64 : f32 on compute
-    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" send_recv on send
-    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" send_recv on send
-    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" tied on recv
-    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" tied on recv
+    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" send_recv over @pp on send
+    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" send_recv over @pp on send
+    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" tied over @pp on recv
+    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" tied over @pp on recv
     // CHECK: exec.norm <@s> of @b0 to <@norms slot 1> on compute
     %11 = exec.norm <@s> of @b0 to <@norms slot 1> on compute
-    // CHECK: exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 on comm
-    %12 = exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 on comm
+    // CHECK: exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 over @world on comm
+    %12 = exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 over @world on comm
     // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
     %13 = exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
     // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 128 on compute

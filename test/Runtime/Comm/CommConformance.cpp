@@ -18,6 +18,7 @@
 #include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <string>
 
 using namespace dsopt::runtime;
@@ -50,12 +51,11 @@ struct Bump {
   }
 };
 
-void gather(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+void gather(Engine &engine, const Communicator &group, char *arena, int64_t elements) {
   Bump bump{arena};
-  int self = engine.rank() - group.first;
-  float *slice = bump.take<float>(elements), *target = bump.take<float>(elements * group.count);
+  float *slice = bump.take<float>(elements), *target = bump.take<float>(elements * group.size());
   for (bool inPlace : {false, true}) {
-    float *from = inPlace ? target + self * elements : slice;
+    float *from = inPlace ? target + group.self * elements : slice;
     for (int64_t i = 0; i < elements; ++i)
       from[i] = valueOf(engine.rank(), i) + inPlace;
     int64_t before = sentOf(engine, TrafficClass::AllGather);
@@ -65,11 +65,11 @@ void gather(Engine &engine, RankGroup group, char *arena, int64_t elements) {
     if (!inPlace)
       std::memset(slice, 0xff, elements * 4);
     int64_t wrong = 0;
-    for (int r = 0; r < group.count; ++r)
+    for (int r = 0; r < group.size(); ++r)
       for (int64_t i = 0; i < elements; ++i)
-        wrong += target[r * elements + i] != valueOf(group.first + r, i) + inPlace;
+        wrong += target[r * elements + i] != valueOf(group.ranks[r], i) + inPlace;
     EXPECT(wrong == 0);
-    EXPECT(sentOf(engine, TrafficClass::AllGather) - before == elements * 4 * (group.count - 1));
+    EXPECT(sentOf(engine, TrafficClass::AllGather) - before == elements * 4 * (group.size() - 1));
   }
 }
 
@@ -77,36 +77,55 @@ float narrowed(float value, float) { return value; }
 uint16_t narrowed(float value, uint16_t) { return roundToBf16(value); }
 
 /// Of float, or of bf16 in uint16_t.
-template <typename T> void reduce(Engine &engine, RankGroup group, char *arena, int64_t elements) {
+template <typename T> void reduce(Engine &engine, const Communicator &group, char *arena, int64_t elements) {
   constexpr Element type = sizeof(T) == 2 ? Element::BF16 : Element::F32;
   auto value = [](int rank, int64_t i) { return narrowed(valueOf(rank, i), T()); };
   Bump bump{arena};
-  int self = engine.rank() - group.first;
-  T *whole = bump.take<T>(elements * group.count), *target = bump.take<T>(elements);
+  T *whole = bump.take<T>(elements * group.size()), *target = bump.take<T>(elements);
   for (int mode = 0; mode < 3; ++mode) { // stored, added, in place
-    for (int64_t i = 0; i < elements * group.count; ++i)
+    for (int64_t i = 0; i < elements * group.size(); ++i)
       whole[i] = value(engine.rank(), i);
     std::fill_n(target, elements, narrowed(0.5f, T()));
-    T *to = mode == 2 ? whole + self * elements : target;
+    T *to = mode == 2 ? whole + group.self * elements : target;
     int64_t before = sentOf(engine, TrafficClass::ReduceScatter);
     engine.startReduce(1, group, type, whole, to, elements, mode == 1);
     engine.complete(1);
     EXPECT(sentOf(engine, TrafficClass::ReduceScatter) - before ==
-           elements * bytesOf(type) * (group.count - 1));
-    std::vector<T> leaves(group.count);
+           elements * bytesOf(type) * (group.size() - 1));
+    std::vector<T> leaves(group.size());
     std::vector<const void *> parts;
     for (T &leaf : leaves)
       parts.push_back(&leaf);
     int64_t wrong = 0;
     for (int64_t i = 0; i < elements; ++i) {
-      for (int r = 0; r < group.count; ++r)
-        leaves[r] = value(group.first + r, self * elements + i);
+      for (int r = 0; r < group.size(); ++r)
+        leaves[r] = value(group.ranks[r], group.self * elements + i);
       T expected = narrowed(mode == 1 ? 0.5f : 0, T());
-      treeSum(type, parts.data(), group.count, &expected, 1, mode == 1);
+      treeSum(type, parts.data(), group.size(), &expected, 1, mode == 1);
       wrong += to[i] != expected;
     }
     EXPECT(wrong == 0);
   }
+}
+
+void allToAll(Engine &engine, const Communicator &group, char *arena, int64_t elements) {
+  Bump bump{arena};
+  float *source = bump.take<float>(elements * group.size()),
+        *target = bump.take<float>(elements * group.size());
+  for (int r = 0; r < group.size(); ++r)
+    for (int64_t i = 0; i < elements; ++i)
+      source[r * elements + i] = valueOf(engine.rank(), group.ranks[r] * 1000 + i);
+  int64_t before = sentOf(engine, TrafficClass::AllToAll);
+  engine.startAllToAll(1, group, source, target, elements * 4);
+  engine.complete(1);
+  // Complete: the source may change at once.
+  std::memset(source, 0xff, elements * group.size() * 4);
+  int64_t wrong = 0;
+  for (int r = 0; r < group.size(); ++r)
+    for (int64_t i = 0; i < elements; ++i)
+      wrong += target[r * elements + i] != valueOf(group.ranks[r], engine.rank() * 1000 + i);
+  EXPECT(wrong == 0);
+  EXPECT(sentOf(engine, TrafficClass::AllToAll) - before == elements * 4 * (group.size() - 1));
 }
 
 /// A send meets a receive only if both sides are polled.
@@ -150,7 +169,7 @@ void ring(Engine &engine, char *arena) {
   EXPECT(sentOf(engine, TrafficClass::SendRecv) - sent == total);
 }
 
-/// All slots at once: a reduction, a send and a receive, and an exchange.
+/// Many slots at once: a reduction, a send and a receive, and two exchanges.
 void together(Engine &engine, char *arena) {
   int size = engine.size(), rank = engine.rank();
   Bump bump{arena};
@@ -158,23 +177,60 @@ void together(Engine &engine, char *arena) {
   char *out = bump.take<char>(100), *in = bump.take<char>(100);
   std::fill_n(whole, 640 * size, 1.0f + rank);
   std::memset(out, rank, 100);
-  std::vector<int64_t> record(5000, rank), all(5000 * size);
+  std::vector<int64_t> record(5000, rank), all(5000 * size), other(4000, -rank), others(4000 * size);
   int peer = rank ^ 1;
   if (peer < size) {
     engine.startSend(2, peer, out, 100, 5, TrafficClass::Tied);
     engine.startRecv(3, peer, in, 100, 5);
   }
-  engine.startReduce(1, {0, size}, Element::F32, whole, target, 640, false);
-  engine.startExchange(0, record.data(), record.size() * 8, all.data());
-  completeAll(engine, {0, 1, 2, 3});
+  Communicator own(5, engine.world().ranks, rank), agreeing(6, engine.world().ranks, rank);
+  engine.startReduce(1, own, Element::F32, whole, target, 640, false);
+  engine.startExchange(0, agreeing, record.data(), record.size() * 8, all.data());
+  engine.startExchange(Engine::kControlSlot, engine.world(), other.data(), other.size() * 8, others.data());
+  completeAll(engine, {0, 1, 2, 3, Engine::kControlSlot});
   if (peer < size)
     EXPECT(in[0] == peer && in[99] == peer);
   EXPECT(target[17] == size * (size + 1) / 2.0f);
   int64_t wrong = 0;
   for (int r = 0; r < size; ++r)
     for (int i = 0; i < 5000; ++i)
-      wrong += all[r * 5000 + i] != r;
+      wrong += all[r * 5000 + i] != r || (i < 4000 && others[r * 4000 + i] != -r);
   EXPECT(wrong == 0);
+}
+
+/// Two cuts of the ranks into groups of equal size, the second one strided, used in turn and at once: columns
+/// and rows of a grid. A rank's order in its groups need not be that of the ranks.
+void grid(Engine &engine, char *arena) {
+  int side = engine.size() == 4 ? 2 : 1, rank = engine.rank();
+  if (engine.size() == 8)
+    side = 2;
+  if (side == 1)
+    return;
+  int stride = engine.size() / side;
+  std::vector<int> neighbours = {rank / 2 * 2, rank / 2 * 2 + 1};
+  std::vector<int> apart = {rank % stride + stride, rank % stride};
+  Communicator row(1, neighbours, rank), column(2, apart, rank);
+  for (int round = 0; round < 6; ++round)
+    for (const Communicator *group : {&row, &column}) {
+      gather(engine, *group, arena, 64 << round);
+      reduce<float>(engine, *group, arena, 64 << round);
+      allToAll(engine, *group, arena, 64 << round);
+    }
+  // Both in flight, begun in another order on every second rank.
+  Bump bump{arena};
+  const Communicator *groups[] = {&row, &column};
+  float *slices[2], *targets[2];
+  for (int i : {0, 1}) {
+    slices[i] = bump.take<float>(1000);
+    targets[i] = bump.take<float>(2000);
+    std::fill_n(slices[i], 1000, rank * 10.0f + i);
+  }
+  for (int i : {rank % 2, 1 - rank % 2})
+    engine.startGather(i, *groups[i], slices[i], targets[i], 4000, TrafficClass::AllGather);
+  completeAll(engine, {0, 1});
+  for (int i : {0, 1})
+    for (int member : {0, 1})
+      EXPECT(targets[i][member * 1000 + 999] == groups[i]->ranks[member] * 10.0f + i);
 }
 
 int conform(Engine &engine, char *arena, int threads) {
@@ -182,7 +238,7 @@ int conform(Engine &engine, char *arena, int threads) {
   ThreadPool pool(threads, 0);
   engine.setPool(&pool);
   std::vector<char> staging;
-  RankGroup world{0, engine.size()};
+  const Communicator &world = engine.world();
   if (engine.needsStaging()) {
     staging.resize(engine.size() * (256 << 10) + 64);
     engine.setStaging(staging.data() + 64 - reinterpret_cast<uintptr_t>(staging.data()) % 64,
@@ -193,18 +249,23 @@ int conform(Engine &engine, char *arena, int threads) {
     gather(engine, world, arena, elements);
     reduce<float>(engine, world, arena, elements);
     reduce<uint16_t>(engine, world, arena, elements);
+    allToAll(engine, world, arena, elements);
   }
   ring(engine, arena);
   together(engine, arena);
   // Groups of two positions beside each other, out of step with each other.
   if (engine.size() % 2 == 0) {
     int half = engine.size() / 2, position = engine.rank() / half;
+    std::vector<int> ranks(half);
+    std::iota(ranks.begin(), ranks.end(), position * half);
+    Communicator group(3, ranks, engine.rank());
     for (int i = 0; i <= position; ++i) {
-      gather(engine, {position * half, half}, arena, 128);
-      reduce<float>(engine, {position * half, half}, arena, 128);
+      gather(engine, group, arena, 128);
+      reduce<float>(engine, group, arena, 128);
     }
     together(engine, arena);
   }
+  grid(engine, arena);
   int64_t control = sentOf(engine, TrafficClass::Control);
   engine.barrier();
   EXPECT(sentOf(engine, TrafficClass::Control) - control == engine.size() - 1);
@@ -391,7 +452,7 @@ TEST_P(Launched, WhatFliesIsGivenUp) {
                        [delay](Engine &engine, char *arena) {
                          constexpr int64_t kSlice = 8 << 20;
                          engine.barrier();
-                         engine.startGather(1, {0, 4}, arena, arena + kSlice, kSlice,
+                         engine.startGather(1, engine.world(), arena, arena + kSlice, kSlice,
                                             TrafficClass::AllGather);
                          if (engine.rank() == 1) {
                            usleep(delay);

@@ -7,19 +7,24 @@
 using namespace dsopt::runtime;
 
 static const char *const kGood =
-    R"({"version": 7, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    R"({"version": 8, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
+  "communicators": [{"name": "dp", "groups": [[0, 1]]}, {"name": "own", "groups": [[0], [1]]},
+                    {"name": "part", "groups": [[1]]}],
   "positions": [{"arena": 1024, "traffic": {"tied": 7}, "memory": {"total": 1024},
     "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
     "actions": [{"kind": "input", "stream": "compute", "name": "in", "refs": [[0, 1, 0, 0]]},
-                {"kind": "reduce", "stream": "comm", "waits": [0], "type": "f32",
+                {"kind": "reduce", "stream": "comm", "waits": [0], "type": "f32", "communicator": 0,
                  "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true},
                 {"kind": "input", "input": -1, "refs": [[0, 0, 0, 0]]},
                 {"kind": "fold", "bytes": 8, "refs": [[0, 0, 0, 0], [1, 0, 0, 0]],
                  "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]},
-                {"kind": "run", "phase": "W"}],
+                {"kind": "run", "phase": "W"},
+                {"kind": "all_to_all", "stream": "comm", "bytes": 64, "communicator": 1,
+                 "refs": [[0, 0, 0, 0], [1, 0, 0, 0]]},
+                {"kind": "agree", "stream": "comm", "communicator": 0}],
     "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
 
 static std::string failure(std::string text, const std::string &from, const std::string &to) {
@@ -54,14 +59,18 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.actions[3].folds[0].place, 4);
   EXPECT_EQ(position.actions[3].folds[0].momentum, 0.75);
   EXPECT_EQ(position.actions[4].phase, Phase::Weights);
+  EXPECT_EQ(position.actions[5].kind, ActionKind::AllToAll);
+  EXPECT_EQ(program.communicators[position.actions[5].communicator].name, "own");
+  EXPECT_EQ(*program.communicators[1].find(1), std::vector<int>{1});
+  EXPECT_EQ(program.communicators[2].find(0), nullptr);
   EXPECT_EQ(describeAction(program, 1, 0), "in");
   EXPECT_EQ(describeAction(program, 1, 1), "action 1");
 }
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 7", "\"version\": 9"),
-            "program table: version 9, this runtime expects 7: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 8", "\"version\": 9"),
+            "program table: version 9, this runtime expects 8: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -82,10 +91,33 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: action 2 (): input: index -2, expected less than 1");
   EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
             "program table: buffer 'w' does not lie in the arena of 1000 bytes");
-  EXPECT_EQ(failure(kGood, "\"type\": \"f32\",\n                 \"refs\"",
-                    "\"type\": \"f16\",\n                 \"refs\""),
-            "program table: action 1 (): element type 'f16', expected f32 or bf16");
+  EXPECT_EQ(
+      failure(kGood, "\"type\": \"f32\", \"communicator\": 0", "\"type\": \"f16\", \"communicator\": 0"),
+      "program table: action 1 (): element type 'f16', expected f32 or bf16");
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
+}
+
+TEST(Program, SaysWhatIsWrongWithCommunicators) {
+  EXPECT_EQ(failure(kGood, "[[0], [1]]", "[[0], [2]]"),
+            "program table: communicator 'own': rank: index 2, expected less than 2");
+  EXPECT_EQ(failure(kGood, "[[0], [1]]", "[[0], [1, 0]]"),
+            "program table: communicator 'own' has rank 0 twice");
+  EXPECT_EQ(failure(kGood, "\"communicator\": 1", "\"communicator\": 3"),
+            "program table: action 5 (): communicator: index 3, expected less than 3");
+  EXPECT_EQ(failure(kGood, "\"communicator\": 1", "\"communicator\": 2"),
+            "program table: action 5 (): rank 0 is not a member of communicator 'part'");
+  const char *send = R"({"kind": "send", "communicator": 0, "peer": )";
+  EXPECT_EQ(failure(kGood, "{\"kind\": \"agree\"", send + std::string("2}, {\"kind\": \"agree\"")),
+            "program table: action 6 (): peer: index 2, expected less than 2");
+  EXPECT_EQ(failure(kGood, "{\"kind\": \"agree\"", send + std::string("1}, {\"kind\": \"agree\"")),
+            "program table: action 6 (): rank 1 is its own peer");
+  EXPECT_EQ(failure(kGood, "\"stream\": \"comm\", \"communicator\": 0}", "\"communicator\": 1}"),
+            "program table: action 6 (): 1 ranks agree, expected all 2");
+  std::string several = "[";
+  for (int i = 0; i < 16; ++i)
+    several += R"({"name": "dp", "groups": [[0, 1]]}, )";
+  EXPECT_EQ(failure(kGood, "\"communicators\": [", "\"communicators\": " + several),
+            "program table: 19 communicators, expected less than 16");
 }
 
 TEST(Program, RunOrder) {

@@ -125,6 +125,12 @@ struct Builder {
     action.name = std::move(name);
     action.refs = std::move(refs);
     action.waits = std::move(waits);
+    if (kind == ActionKind::Gather || kind == ActionKind::Reduce)
+      action.communicator = 0;
+    else if (kind == ActionKind::Send || kind == ActionKind::Recv)
+      action.communicator = 1;
+    else if (kind == ActionKind::Agree)
+      action.communicator = 2;
     position.actions.push_back(action);
     return position.actions.size() - 1;
   }
@@ -326,6 +332,16 @@ Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &fold
     bucket.groups = block ? std::vector<Group>{{0, 64, 1.0, true}, {64, 128, 0.5, true}}
                           : std::vector<Group>{{0, 128, 1.0, true}};
     program.buckets.push_back(bucket);
+  }
+  program.communicators = {{"dp", {}}, {"pp", {}}, {"world", {{}}}};
+  auto groupsOf = [&](size_t communicator, int64_t count) -> std::vector<std::vector<int>> & {
+    program.communicators[communicator].groups.resize(count);
+    return program.communicators[communicator].groups;
+  };
+  for (int rank = 0; rank < dp * pp; ++rank) {
+    groupsOf(0, pp)[rank / dp].push_back(rank);
+    groupsOf(1, dp)[rank % dp].push_back(rank);
+    groupsOf(2, 1)[0].push_back(rank);
   }
   for (int64_t index = 0; index < pp; ++index)
     program.positions.push_back(buildPosition(program, index));

@@ -20,9 +20,11 @@
 #if DP == 1
 #define PADDED 64
 #define ARENA 4096
+#define RANKS "[0]"
 #else
 #define PADDED 128
 #define ARENA 8192
+#define RANKS "[0, 1]"
 #endif
 
 // clang-format off
@@ -38,6 +40,7 @@ const char dsopt_program[] =
     "\"bytes\": 256, \"file_bytes\": 256, \"chunks\": [" CHUNK "], \"bucket\": 0, \"bucket_offset\": 0}],"
     "\"buckets\": [{\"name\": \"b0\", \"type\": \"f32\", \"elements\": 64, \"padded\": " TEXT(PADDED)
     ", \"groups\": [{\"begin\": 0, \"end\": " TEXT(PADDED) "}]}],"
+    "\"communicators\": [{\"name\": \"world\", \"groups\": [" RANKS "]}],"
     "\"positions\": [{\"arena\": " TEXT(ARENA) ", \"blocks\": [0, 1], \"buffers\": ["
     "{\"name\": \"seed\", \"offset\": 0, \"bytes\": 4}, {\"name\": \"scalars\", \"offset\": 64, \"bytes\": 64},"
     "{\"name\": \"loss\", \"offset\": 128, \"bytes\": 4}, {\"name\": \"input.x\", \"offset\": 256, \"bytes\": 256},"
@@ -52,15 +55,15 @@ const char dsopt_program[] =
     "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1},"
     "{\"kind\": \"run\", \"name\": \"block 0 F\", \"phase\": \"F\", \"symbol\": \"segment\","
     " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]]},"
-    "{\"kind\": \"reduce\", \"stream\": \"comm\", \"name\": \"reduce b0\", \"waits\": [2],"
+    "{\"kind\": \"reduce\", \"stream\": \"comm\", \"name\": \"reduce b0\", \"communicator\": 0, \"waits\": [2],"
     " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0},"
     "{\"kind\": \"norm\", \"name\": \"norm b0\", \"waits\": [3],"
     " \"refs\": [[6, 0, 0, 256], [8, 0, 0, 0]], \"bucket\": 0},"
-    "{\"kind\": \"agree\", \"stream\": \"comm\", \"name\": \"agree\", \"waits\": [2, 4],"
+    "{\"kind\": \"agree\", \"stream\": \"comm\", \"name\": \"agree\", \"communicator\": 0, \"waits\": [2, 4],"
     " \"refs\": [[8, 0, 0, 0], [2, 0, 0, 0]], \"norms\": 1},"
     "{\"kind\": \"update\", \"name\": \"update b0\", \"symbol\": \"update\", \"waits\": [5],"
     " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true},"
-    "{\"kind\": \"gather\", \"stream\": \"comm\", \"name\": \"gather b0\", \"waits\": [6], \"traffic\": \"all_gather\","
+    "{\"kind\": \"gather\", \"stream\": \"comm\", \"name\": \"gather b0\", \"communicator\": 0, \"waits\": [6], \"traffic\": \"all_gather\","
     " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0}"
     "]}]}";
 // clang-format on

@@ -13,7 +13,7 @@ graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 1 zero 0
 exec.program @position0 position 0 blocks [0, 1] {
   exec.schedule {
-    %agree = exec.agree norms [] losses [] order 0 on comm
+    %agree = exec.agree norms [] losses [] order 0 over @world on comm
   }
 }
 
@@ -23,7 +23,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @statistics : memref<4xi8> activations slots 1 stride 64
   exec.buffer @x : memref<1xf32> parameters slots 1 stride 64
   exec.schedule {
-    %agree = exec.agree norms [] losses [] order 0 on comm
+    %agree = exec.agree norms [] losses [] order 0 over @world on comm
     // expected-error @below {{changes @x, expected a bucket's parameters}}
     %fold = exec.fold <@statistics> bytes 4 into [#exec.ref<@x>] places [0] elements [1] momenta [0.9] on compute
   }
@@ -37,7 +37,7 @@ graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 ranks 1 zero 0
 exec.program @position0 position 0 blocks [0, 1] {
   exec.schedule {
-    %agree = exec.agree norms [] losses [] order 0 on comm
+    %agree = exec.agree norms [] losses [] order 0 over @world on comm
   }
 }
 func.func @update(%s: tensor<16xf32>) {

@@ -12,7 +12,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
       %0 = exec.run @block0.W [#exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
       // expected-error @below {{adds to the gradient of bucket @b0 on micro-batch 1 before that of micro-batch 0 is reduced}}
       %1 = exec.run @block0.W [#exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
-      %2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+      %2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 over @dp on comm
     }
   }
 }
@@ -25,7 +25,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
     exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
     exec.schedule {
       // expected-error @below {{of @b0.whole.0.0, to which no run before it adds}}
-      %2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+      %2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 over @dp on comm
     }
   }
 }

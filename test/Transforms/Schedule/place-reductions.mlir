@@ -75,7 +75,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
 // RANKS: exec.add <@b0.whole.0.0>, <@b0.whole.0.1>
 // RANKS: exec.add <@b0.whole.0.1>, <@b0.whole.0.2>
 // RANKS: exec.add <@b0.whole.0.0>, <@b0.whole.0.1>
-// RANKS: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+// RANKS: exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 over @dp on comm
 // RANKS-NOT: exec.reduce
 
 // ERROR: error: reduction-shards is 6, expected 2 (dp) times a power of two

@@ -4,6 +4,7 @@
 
 // BUDGET: module attributes {dsopt.options = {device_memory = 400 : i64, dp = 2 : i64, zero = 1 : i64}}
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
+  exec.communicator @pp [[0, 2], [1, 3]]
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
 
   // @a is dead before @c is written, and @c is computed on the stream that read
@@ -32,7 +33,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
       %0 = exec.run @f [#exec.ref<@k>, #exec.ref<@a>] micro_batch 0 on compute
       %1 = exec.run @f [#exec.ref<@a>, #exec.ref<@b>] micro_batch 0 on compute
       exec.wait %1 on send
-      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" send_recv on send
+      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" send_recv over @pp on send
       %3 = exec.run @f [#exec.ref<@k>, #exec.ref<@c>] micro_batch 0 on compute
       %4 = exec.run @f [#exec.ref<@c>, #exec.ref<@d>] micro_batch 0 on compute
     }

@@ -35,6 +35,7 @@
 // FAR-NEXT: exec.gather <@b0.param>{{.*}} order 2
 // FAR-NEXT: exec.run
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
+  exec.communicator @dp [[0, 1]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
   dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 ranks 2 zero 3
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
@@ -51,12 +52,12 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
       %x0 = exec.input "x" to <@x> micro_batch 0 on compute
-      %g0 = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 on comm
+      %g0 = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 over @dp on comm
       %f0 = exec.run @f [#exec.ref<@x>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 0 on compute
-      %g1 = exec.gather <@b1.param> to <@b1.full> bytes 256 all_gather order 1 on comm
+      %g1 = exec.gather <@b1.param> to <@b1.full> bytes 256 all_gather order 1 over @dp on comm
       %f1 = exec.run @f [#exec.ref<@h>, #exec.ref<@y>, #exec.ref<@b1.full>] micro_batch 0 on compute
       %f2 = exec.run @f [#exec.ref<@y>, #exec.ref<@h>, #exec.ref<@b1.full>] micro_batch 0 on compute
-      %g2 = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 2 on comm
+      %g2 = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 2 over @dp on comm
       %f3 = exec.run @f [#exec.ref<@h>, #exec.ref<@y>, #exec.ref<@b0.full>] micro_batch 0 on compute
     }
   }

@@ -17,6 +17,7 @@
 // THREE-NEXT: exec.wait %[[R0]] on compute
 // THREE-NEXT: exec.run @w {{.*}} micro_batch 3
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
+  exec.communicator @dp [[0, 1]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
   dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 ranks 2 zero 3
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
@@ -34,13 +35,13 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.schedule {
       %x0 = exec.input "x" to <@x> micro_batch 0 on compute
       %w0 = exec.run @w [#exec.ref<@x>, #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
-      %r0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+      %r0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 over @dp on comm
       %w1 = exec.run @w [#exec.ref<@x>, #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
-      %r1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 1 on comm
+      %r1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 1 over @dp on comm
       %w2 = exec.run @w [#exec.ref<@x>, #exec.ref<@b0.whole.0.0>] micro_batch 2 on compute
-      %r2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 on comm
+      %r2 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 over @dp on comm
       %w3 = exec.run @w [#exec.ref<@x>, #exec.ref<@b0.whole.0.0>] micro_batch 3 on compute
-      %r3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 3 on comm
+      %r3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 3 over @dp on comm
     }
   }
 }

@@ -17,7 +17,7 @@
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
 // SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
 // SEND: note: the buffer is here
-// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
 // MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
 // MATCH: note: the other position is here
 
@@ -37,7 +37,7 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" send_recv on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" send_recv over @pp on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
@@ -68,8 +68,8 @@
 
 // An agreement missing on one position.
 // RUN: sed -e '/%%agree1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGREE
-// AGREE: error: 'exec.program' op agrees 0 times in a step, but position 0 1 times
-// AGREE: note: the other agreement is here
+// AGREE: error: 'exec.program' op has 0 collectives over @world at position 1, but position 0 has 1
+// AGREE: note: the other one's agree is here
 
 // Use without gather; gradients that are not reduced.
 // RUN: sed -e '/%%gather/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GATHER
@@ -80,7 +80,7 @@
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
 // New parameters are the next step's, and with clipping they wait.
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 5 on comm/;s/order 3 on comm/order 6 on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 5 over @dp on comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
@@ -203,7 +203,26 @@
 // RUN: sed -e 's/@position1 position 1/@position1 position 2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITION
 // POSITION: error: 'exec.program' op is position 2, expected position 1
 // RUN: sed -e 's/ to 1 tag/ to 2 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PEER
-// PEER: error: 'exec.send' op names position 2, expected another of 2
+// PEER: error: 'exec.send' op names member 2 of @pp, which has 2
+// RUN: sed -e 's/ to 1 tag/ to 0 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ITSELF
+// ITSELF: error: 'exec.send' op names member 0 of @pp, expected one that is at the same other position for all ranks of this one
+// RUN: sed -e 's/communicator @pp \[\[0, 2\]/communicator @pp [[2, 0]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CROSSED
+// CROSSED: error: 'exec.recv' op names member 1 of @pp, expected one that is at the same other position for all ranks of this one
+
+// Who talks to whom: no such communicator, ranks that are not in it, other sizes, another order on its members.
+// RUN: sed -e '/%%reduce0 = /s/over @dp/over @tp/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: error: 'exec.reduce' op is over @tp, which is no communicator of this module
+// RUN: sed -e 's/communicator @dp .*/communicator @dp [[0], [2, 3]]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MEMBER
+// MEMBER: error: 'exec.gather' op is over @dp, but rank 1 of its position is no member of it
+// MEMBER: note: the communicator is here
+// RUN: sed -e 's/communicator @dp .*/communicator @dp [[0], [1, 2, 3]]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SIZES
+// SIZES: error: 'exec.gather' op is over @dp, but rank 1 of its position is in a group of 3 ranks, the first one in one of 1
+// RUN: sed -e 's/communicator @world .*/communicator @world [[0, 1], [2, 3]]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ALL
+// ALL: error: 'exec.agree' op is over 2 ranks, expected all 4
+// RUN: sed -e 's/\(from 0 tag "h:1".*\)@pp/\1@world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MEMBERS
+// MEMBERS: error: 'exec.recv' op names member 0 of @world, expected one that is at the same other position for all ranks of this one
+// RUN: sed -e '/^  exec.communicator @world/s/.*/&\n exec.communicator @other [[0, 2], [1, 3]]/;s/\(from 0 tag "h:1".*\)@pp/\1@other/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=COMMUNICATOR
+// COMMUNICATOR: error: 'exec.recv' op is transfer 1 from position 0 and has communicator @other, but @pp is sent
 // RUN: sed -e '/%%rh1 = /s/send_recv/tied/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
 // TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic tied, but send_recv is sent
 // RUN: sed -e '/%%reduce. = /d;/wait %%reduce/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNREDUCED
@@ -218,6 +237,9 @@
 // DEADLOCK: note: for this recv of "h:0" from position 0 at position 1, which waits
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
+  exec.communicator @dp [[0, 1], [2, 3]]
+  exec.communicator @pp [[0, 2], [1, 3]]
+  exec.communicator @world [[0, 1, 2, 3]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
@@ -232,35 +254,35 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @g at 1216 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @norms at 1280 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
-      %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 on comm
-      %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" send_recv on recv
+      %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 over @dp on comm
+      %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" send_recv over @pp on recv
       %x0 = exec.input "x" to <@x> micro_batch 0 on compute
       exec.wait %gather on compute
       %f0 = exec.run @block0.F [#exec.ref<@x>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 0 on compute
       exec.wait %f0 on send
-      %sh0 = exec.send <@h> bytes 64 to 1 tag "h:0" send_recv on send
+      %sh0 = exec.send <@h> bytes 64 to 1 tag "h:0" send_recv over @pp on send
       %x1 = exec.input "x" to <@x slot 1> micro_batch 1 on compute
       exec.wait %sh0 on compute
       %f1 = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute
       exec.wait %f1 on send
-      %sh1 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv on send
+      %sh1 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv over @pp on send
       exec.wait %rg0 on compute
       %w0 = exec.run @block0.W [#exec.ref<@x>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
       exec.wait %w0 on comm
-      %reduce0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 1 on comm
+      %reduce0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 1 over @dp on comm
       exec.wait %w0 on recv
-      %rg1 = exec.recv <@g> bytes 64 from 1 tag "g:1" send_recv on recv
+      %rg1 = exec.recv <@g> bytes 64 from 1 tag "g:1" send_recv over @pp on recv
       exec.wait %reduce0 on compute
       exec.wait %rg1 on compute
       exec.wait %sh1 on compute
       %w1 = exec.run @block0.W [#exec.ref<@x slot 1>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
       exec.wait %w1 on comm
-      %reduce1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 on comm
+      %reduce1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 over @dp on comm
       exec.wait %reduce1 on compute
       %n0 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
       %u0 = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 sliced on compute
       exec.wait %u0 on comm
-      %agree0 = exec.agree norms [#exec.ref<@norms>] losses [] order 3 on comm
+      %agree0 = exec.agree norms [#exec.ref<@norms>] losses [] order 3 over @world on comm
     }
   }
   exec.program @position1 position 1 blocks [1, 2] arena 256 bound 256 {
@@ -268,20 +290,20 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @g at 64 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss at 128 : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %rh0 = exec.recv <@h> bytes 64 from 0 tag "h:0" send_recv on recv
+      %rh0 = exec.recv <@h> bytes 64 from 0 tag "h:0" send_recv over @pp on recv
       exec.wait %rh0 on compute
       %k0 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss>, #exec.ref<@g>] micro_batch 0 on compute
       exec.wait %k0 on send
-      %sg0 = exec.send <@g> bytes 64 to 0 tag "g:0" send_recv on send
+      %sg0 = exec.send <@g> bytes 64 to 0 tag "g:0" send_recv over @pp on send
       exec.wait %k0 on recv
-      %rh1 = exec.recv <@h> bytes 64 from 0 tag "h:1" send_recv on recv
+      %rh1 = exec.recv <@h> bytes 64 from 0 tag "h:1" send_recv over @pp on recv
       exec.wait %rh1 on compute
       exec.wait %sg0 on compute
       %k1 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss slot 1>, #exec.ref<@g>] micro_batch 1 on compute
       exec.wait %k1 on send
-      %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" send_recv on send
+      %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" send_recv over @pp on send
       exec.wait %k1 on comm
-      %agree1 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 on comm
+      %agree1 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 over @world on comm
     }
   }
 }

@@ -10,6 +10,7 @@
 // KEPT: note: its buffer is here
 
 module attributes {dsopt.options = {dp = 1 : i64}} {
+  exec.communicator @world [[0]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 ranks 1 zero 0 states ["m"]
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
@@ -26,7 +27,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
       %n = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
       %u = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>] elements 64 on compute
       exec.wait %u on comm
-      %a = exec.agree norms [#exec.ref<@norms>] losses [#exec.ref<@loss>] order 0 on comm
+      %a = exec.agree norms [#exec.ref<@norms>] losses [#exec.ref<@loss>] order 0 over @world on comm
     }
   }
   exec.program @evaluate0 position 0 blocks [0, 1] arena 1280 bound 1280 attributes {exec.evaluates} {
@@ -35,7 +36,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
     exec.schedule {
       %e = exec.run @block0.E [#exec.ref<@b0.param>, #exec.ref<@loss>] micro_batch 0 on compute
       exec.wait %e on comm
-      %a = exec.agree norms [] losses [#exec.ref<@loss>] order 0 on comm
+      %a = exec.agree norms [] losses [#exec.ref<@loss>] order 0 over @world on comm
     }
   }
 }

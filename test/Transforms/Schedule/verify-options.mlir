@@ -19,6 +19,7 @@
 // TYPE: error: 'dist.bucket' op is not what dsopt.options says: gradient_type is fp32, but it has gradients of 'bf16'
 module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 1 : i64, zero = 3 : i64},
                    exec.inputs = [{ignore_index = -100 : i64, label = false, name = "x", type = tensor<16xf32>}]} {
+  exec.communicator @world [[0]]
   graph.parameter @w : tensor<16xf32> from "m" at 0 bytes 64 frozen
   dist.bucket @b0.frozen : f32 of [0] [#dist.range<@w, 0, 16>] elements 64 padded 64 ranks 1 zero 0 frozen
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>})
@@ -32,7 +33,7 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 
       %2 = exec.input "x" to <@x> micro_batch 1 on compute
       %3 = exec.run @block0.E [#exec.ref<@x>, #exec.ref<@loss slot 1>] micro_batch 1 on compute
       exec.wait %3 on comm
-      %4 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 on comm
+      %4 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 over @world on comm
     }
   }
 }

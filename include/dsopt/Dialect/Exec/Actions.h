@@ -19,6 +19,9 @@ inline constexpr int kStreams = 4;
 /// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
 inline constexpr int64_t kNormWords = 21;
 
+/// The communicators of a grid: the data-parallel ranks of a position, those of one data-parallel index, all.
+inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";
+
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
@@ -52,6 +55,8 @@ inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlign
 bool isAction(mlir::Operation *op);
 /// The stream of an action or a wait.
 Stream getStream(mlir::Operation *op);
+/// The communicator of an action, null where it has none.
+mlir::FlatSymbolRefAttr getCommunicator(mlir::Operation *op);
 /// The place of a collective among the program's, none for other actions.
 std::optional<int64_t> getOrder(mlir::Operation *op);
 /// Emits an error where a schedule still has an `exec.release`.

@@ -21,7 +21,8 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are count
 
 def Exec_Traffic : I32EnumAttr<"Traffic", "what bytes between ranks are counted as", [
     I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
-    I32EnumAttrCase<"SendRecv", 2, "send_recv">, I32EnumAttrCase<"Tied", 3, "tied">]> {
+    I32EnumAttrCase<"SendRecv", 2, "send_recv">, I32EnumAttrCase<"Tied", 3, "tied">,
+    I32EnumAttrCase<"AllToAll", 4, "all_to_all">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -61,6 +61,29 @@ def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
 def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
 
 //===----------------------------------------------------------------------===//
+// Who talks to whom
+//===----------------------------------------------------------------------===//
+
+def Exec_RankGroupsAttr : TypedArrayAttrBase<TypedArrayAttrBase<I64Attr, "ranks">, "lists of ranks">;
+
+def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "groups of ranks that talk among themselves";
+  let description = [{
+    `groups` lists the members of each group in the order in which their parts lie.
+    Rank r is data-parallel rank r mod dp of position r div dp. A rank is in one of the
+    groups at most: an action over the communicator is its group's. All of a program's
+    are on one stream, in the same order on all members.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_RankGroupsAttr:$groups);
+  let assemblyFormat = "$sym_name $groups attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The members of the group that a rank is in; empty if it is in none.
+    ::llvm::SmallVector<int64_t> groupOf(int64_t rank);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
 
@@ -142,14 +165,16 @@ def Exec_RunOp : Exec_Action<"run"> {
   }];
 }
 def Exec_GatherOp : Exec_Action<"gather"> {
-  let summary = "all-gather over the data-parallel ranks: `slice` of each, `bytes` long, in order into `target`";
+  let summary = "all-gather: `slice` of each member, `bytes` long, in their order into `target`";
   let description = [{
     `slice` may be this rank's part of `target` itself. `order` counts the
     collectives of a program; `traffic` names the traffic (all_gather or tied).
   }];
   let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
-                       I64Attr:$order, Exec_Stream:$stream);
-  let assemblyFormat = "$slice `to` $target `bytes` $bytes $traffic `order` $order `on` $stream attr-dict";
+                       I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $slice `to` $target `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
+  }];
   let hasVerifier = 1;
 }
 def Exec_ReleaseOp : Exec_Op<"release", [HasParent<"ScheduleOp">]> {
@@ -163,16 +188,30 @@ def Exec_ReleaseOp : Exec_Op<"release", [HasParent<"ScheduleOp">]> {
   let hasVerifier = 1;
 }
 def Exec_ReduceOp : Exec_Action<"reduce"> {
-  let summary = "reduce-scatter over the data-parallel ranks along the canonical tree";
+  let summary = "reduce-scatter along the canonical tree";
   let description = [{
-    `whole` holds `ranks * elements` values, of which the owner's `elements` are
+    `whole` holds `elements` values for each member, of which this rank's are
     stored to (or, with `accumulate`, added to) `target`.
   }];
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
-                       UnitAttr:$accumulate, I64Attr:$order, Exec_Stream:$stream);
+                       UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $whole `to` $target `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order `on` $stream attr-dict
+    $whole `to` $target `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order
+    `over` $communicator `on` $stream attr-dict
   }];
+}
+def Exec_AllToAllOp : Exec_Action<"all_to_all"> {
+  let summary = "`bytes` from each member to each other";
+  let description = [{
+    `source` holds `bytes` for each member, in their order; `target` gets what each
+    of them has for this rank. The two are of different buffers.
+  }];
+  let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$order,
+                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $source `to` $target `bytes` $bytes `order` $order `over` $communicator `on` $stream attr-dict
+  }];
+  let hasVerifier = 1;
 }
 def Exec_AddOp : Exec_Action<"add"> {
   let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
@@ -180,16 +219,25 @@ def Exec_AddOp : Exec_Action<"add"> {
   let assemblyFormat = "$target `,` $source `elements` $elements `:` $type `on` $stream attr-dict";
 }
 def Exec_SendOp : Exec_Action<"send"> {
-  let summary = "sends bytes to the rank of the same data-parallel index at another position (rendezvous)";
-  let description = [{`tag` names the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.}];
-  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic, Exec_Stream:$stream);
-  let assemblyFormat = "$source `bytes` $bytes `to` $peer `tag` $tag $traffic `on` $stream attr-dict";
+  let summary = "sends bytes to a member of the communicator (rendezvous)";
+  let description = [{
+    `peer` is the receiver's place among the members, that of its position. `tag` names
+    the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.
+  }];
+  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
+                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $source `bytes` $bytes `to` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+  }];
   let hasVerifier = 1;
 }
 def Exec_RecvOp : Exec_Action<"recv"> {
   let summary = "receives what the peer sends under the same tag";
-  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic, Exec_Stream:$stream);
-  let assemblyFormat = "$target `bytes` $bytes `from` $peer `tag` $tag $traffic `on` $stream attr-dict";
+  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
+                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+  let assemblyFormat = [{
+    $target `bytes` $bytes `from` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+  }];
   let hasVerifier = 1;
 }
 def Exec_NormOp : Exec_Action<"norm"> {
@@ -209,8 +257,9 @@ def Exec_AgreeOp : Exec_Action<"agree"> {
     the stop request and the losses in `losses` (one f32 slot a micro-batch;
     empty on positions without the loss), and writes the step's scalars.
   }];
-  let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order, Exec_Stream:$stream);
-  let assemblyFormat = "`norms` $norms `losses` $losses `order` $order `on` $stream attr-dict";
+  let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order,
+                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+  let assemblyFormat = "`norms` $norms `losses` $losses `order` $order `over` $communicator `on` $stream attr-dict";
 }
 def Exec_UpdateOp : Exec_Action<"update"> {
   let summary = "runs a flat update kernel over a bucket's slice or the whole of it";

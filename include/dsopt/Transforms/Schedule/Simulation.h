@@ -2,15 +2,15 @@
 //
 // A second interpreter of schedules: what one rank of each position does, with a
 // cost for each action in place of execution. Streams run in order, transfers
-// are rendezvous without buffering, the agreement waits for all. What cannot go
-// on is a deadlock: the outcome does not depend on the costs.
+// are rendezvous without buffering, collectives wait for the positions of all
+// members. What cannot go on is a deadlock: the outcome does not depend on the costs.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H
 #define DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H
 
-#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Exec/Members.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -28,7 +28,7 @@ public:
   double busy(int64_t position) const { return work[position]; }
   /// Actions and waits that wait for each other in a circle, each for the next;
   /// empty if all ends.
-  llvm::SmallVector<mlir::Operation *> deadlock() const;
+  llvm::SmallVector<mlir::Operation *> deadlock();
 
 private:
   struct Lane {
@@ -41,12 +41,16 @@ private:
   int64_t lane(int64_t position, exec::Stream stream) const {
     return position * exec::kStreams + (int)stream;
   }
+  /// The lanes at the same rendezvous as the head of this one, itself included; those of all positions that
+  /// take part, or none yet.
+  llvm::SmallVector<int64_t> partners(int64_t id);
   void advance(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   bool meet(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   void finish(int64_t id, double time);
   /// The lane that the stuck head of this one waits for, -1 if none is left.
-  int64_t blocker(int64_t id) const;
+  int64_t blocker(int64_t id);
 
+  exec::Members members;
   std::vector<Lane> lanes;
   llvm::SmallVector<double> work;
   llvm::DenseMap<mlir::Operation *, double> ends;

@@ -1,0 +1,16 @@
+//===- Communicators.h - who talks to whom on a grid of ranks ---*- C++ -*-===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMMUNICATORS_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMMUNICATORS_H
+
+#include "dsopt/Dialect/Exec/Exec.h"
+
+namespace dsopt {
+
+/// Declares the communicators of `positions` of `ranks` data-parallel ranks each, where the module has them
+/// not yet: @dp, @pp and @world.
+void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t positions);
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_COMMUNICATORS_H
