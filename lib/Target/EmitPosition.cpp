@@ -297,12 +297,30 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
   return result;
 }
 
+void ProgramWriter::writeQueues() {
+  json.attributeArray("queues", [&] {
+    for (int64_t index = 0; index <= exec::getMaxEnumValForStream(); ++index)
+      json.object([&] {
+        auto stream = static_cast<exec::Stream>(index);
+        string("name", exec::stringifyStream(stream));
+        string("kind", stream == exec::Stream::Compute ? "compute" : "communication");
+      });
+  });
+}
+
 LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
   if (!program.getArena())
     return program.emitOpError("has no arena, expected memory to be planned");
   LogicalResult result = success();
   json.object([&] {
-    json.attribute("arena", int64_t(*program.getArena()));
+    json.attributeArray("memories", [&] {
+      json.object([&] {
+        string("kind", "device");
+        json.attribute("bytes", int64_t(*program.getArena()));
+        json.attribute("alignment", exec::kAlignment);
+      });
+    });
+    writeQueues();
     json.attributeArray("blocks", [&] {
       for (int64_t block : program.getBlocks())
         json.value(block);

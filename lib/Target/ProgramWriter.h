@@ -55,7 +55,9 @@ private:
   void refs(llvm::ArrayRef<exec::RefAttr> list);
   /// The communicator of an action; an error if the module has none of that name.
   llvm::LogicalResult communicator(mlir::Operation &action);
-  void stream(exec::Stream stream) { string("stream", exec::stringifyStream(stream)); }
+  /// The table lists the streams in the order of their kinds.
+  void stream(exec::Stream stream) { json.attribute("queue", int64_t(stream)); }
+  void writeQueues();
   int64_t indexOfBucket(mlir::Attribute symbol) const {
     return bucketIndex.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
   }

@@ -125,8 +125,10 @@ print("""`share-gathers` lets a gather serve a window of micro-batches, `place-r
 every layout has, `finish-step` takes norms and updates, `prefetch-gathers` starts gathers earlier and
 `insert-waits` writes what each action has to wait for. A run of a block's phase is given addresses; a gather fills `full` from every rank's `param`, a reduction leaves
 this rank's slice of the sum in `grad.0`, and after its norm and the agreement of all ranks the update changes
-the slice of the parameter with those of the optimizer's state.
+the slice of the parameter with those of the optimizer's state. Which ranks talk among themselves is declared beside
+the programs; each takes part in the group that it is in.
 """)
+print(show(exec_.splitlines(), r"exec\.communicator").replace("...\n", ""))
 program = re.search(r"^  exec\.program @position1 .*?^  }$", exec_, re.S | re.M)[0].splitlines()
 print(show(program, r"exec\.program", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather <@{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
            rf"exec\.reduce <@{BUCKET}\.", rf"exec\.norm <@{BUCKET}\.", r"exec\.agree", rf"exec\.update .* of @{BUCKET} ").rstrip("\n"))

@@ -241,7 +241,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
 
   ASSERT_EQ(program.positions.size(), 1u);
   const runtime::Position &position = program.positions[0];
-  EXPECT_EQ(position.arena, 4096);
+  EXPECT_EQ(arenaOf(position), 4096);
   EXPECT_EQ(position.memory.at("total"), 4096);
   EXPECT_EQ(position.traffic.all_gather, 512);
   EXPECT_EQ(position.buffers[7].symbol, "const_0");

@@ -17,6 +17,7 @@
 #define DSOPT_RUNTIME_ENGINE_H
 
 #include "dsopt/Runtime/Element.h"
+#include "dsopt/Runtime/Waker.h"
 
 #include <array>
 #include <cstdint>
@@ -99,10 +100,8 @@ public:
   /// True if the last poll of `slot` moved bytes though it is not complete.
   bool progressed(int slot) const { return moved[slot]; }
 
-  /// A number that changes when a peer did something; read it, poll, then sleep on it.
-  virtual uint32_t doorbell() = 0;
-  /// Returns when the doorbell is no longer `seen`, or after a while.
-  virtual void sleep(uint32_t seen) = 0;
+  /// Rung when a peer did something: read its count, poll, then sleep on it.
+  virtual Waker &waker() = 0;
 
   /// Gives up what flies, so that its memory may go; the rank is about to fail.
   virtual void abandon() {}
@@ -162,8 +161,6 @@ public:
   /// Where a rank is or was: step and action index, -1 before the first or between steps.
   int64_t stepOf(int rank) const;
   int64_t actionOf(int rank) const;
-  /// Rings `rank`'s doorbell.
-  void wake(int rank);
 
 private:
   SharedGroup() = default;

@@ -58,10 +58,21 @@ struct Bucket {
   std::vector<Group> groups;
 };
 
+enum class MemoryKind { Device, Host, Disk };
+inline constexpr const char *const kMemoryKinds[] = {"device", "host", "disk"}; ///< by MemoryKind
+
+/// An arena of each of a position's ranks.
+struct Memory {
+  MemoryKind kind = MemoryKind::Device;
+  int64_t bytes = 0;
+  int64_t alignment = 64; ///< of buffers
+};
+
 struct Buffer {
   std::string name;
   std::string kind;   ///< the plan's class: parameters, gradients, ...
-  int64_t offset = 0; ///< in the arena
+  int64_t memory = 0; ///< index into Position::memories
+  int64_t offset = 0; ///< in the memory
   int64_t bytes = 0;  ///< of one slot, without padding
   int64_t slots = 1, stride = 0;
   bool persistent = false;
@@ -93,7 +104,16 @@ struct RankGroups {
 /// Words of 64 bits in the record of a norm.
 inline constexpr int64_t kNormWords = 21;
 
-enum class Stream { Compute, Comm, Send, Recv };
+enum class QueueKind { Compute, Communication, Copy, Disk };
+inline constexpr const char *const kQueueKinds[] = {"compute", "communication", "copy",
+                                                    "disk"}; ///< by QueueKind
+
+/// What runs actions in the order of their issue.
+struct Queue {
+  std::string name;
+  QueueKind kind = QueueKind::Compute;
+};
+
 enum class ActionKind { Input, Run, Gather, Reduce, AllToAll, Add, Send, Recv, Norm, Agree, Update, Fold };
 /// By ActionKind.
 inline constexpr const char *const kActionKinds[] = {"input",      "run",   "gather", "reduce",
@@ -112,10 +132,10 @@ struct Folded {
   double momentum = 0;             ///< what a micro-batch leaves of the running value
 };
 
-/// One entry of the schedule. JSON: `kind` and `stream` by lower-case name, `phase` by letter.
+/// One entry of the schedule. JSON: `kind` by lower-case name, `phase` by letter.
 struct Action {
   ActionKind kind = ActionKind::Run;
-  Stream stream = Stream::Compute;
+  int64_t queue = 0;            ///< index into Position::queues
   Phase phase = Phase::Forward; ///< Run
   std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
   std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
@@ -164,7 +184,8 @@ struct Traffic {
 
 /// What the ranks of one pipeline position do.
 struct Position {
-  int64_t arena = 0;
+  std::vector<Memory> memories; ///< the first one is the device's
+  std::vector<Queue> queues;
   std::vector<int64_t> blocks;           ///< half-open range
   std::map<std::string, int64_t> memory; ///< the plan's classes at the peak, and total
   Traffic traffic;
@@ -219,6 +240,15 @@ struct Program {
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
 };
+
+/// Bytes of the arena of each of a position's ranks.
+inline int64_t arenaOf(const Position &position) { return position.memories.front().bytes; }
+
+/// Whether an action is the engine's, not the rank's own.
+inline bool communicates(ActionKind kind) {
+  return kind == ActionKind::Gather || kind == ActionKind::Reduce || kind == ActionKind::AllToAll ||
+         kind == ActionKind::Send || kind == ActionKind::Recv || kind == ActionKind::Agree;
+}
 
 /// What the ranks do in a step (even) or an evaluation (odd), at the largest size first and then at each
 /// variant's: all that run in one arena. Empty where there is none.

@@ -38,11 +38,11 @@ void Engine::becomeRank(int rank, int size) {
 
 void Engine::complete(int slot) {
   while (true) {
-    uint32_t seen = doorbell();
+    uint32_t seen = waker().count();
     if (poll(slot))
       return;
     if (!progressed(slot))
-      sleep(seen);
+      waker().sleep(seen);
   }
 }
 

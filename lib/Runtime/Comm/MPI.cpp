@@ -176,19 +176,12 @@ public:
         op.kind = Kind::None;
       else
         issue(op);
-      idle = 0;
+      own.ring();
     }
     return true;
   }
 
-  // MPI has no doorbell: whoever waits polls, at growing distances.
-  uint32_t doorbell() override { return 0; }
-  void sleep(uint32_t) override {
-    if (++idle < 2000)
-      sched_yield();
-    else
-      usleep(50);
-  }
+  Waker &waker() override { return own; }
   void fail(int status, bool quiet) override {
     // Whoever speaks for all must come to it before MPI kills it.
     if (quiet)
@@ -260,7 +253,9 @@ private:
   Library mpi;
   char *staging = nullptr;
   int64_t stagingBytes = 0;
-  int idle = 0;
+  // MPI rings nobody: whoever waits polls, at growing distances.
+  Waker::Bell bell{};
+  Waker own{bell, /*shared=*/false, {/*spins=*/0, /*yields=*/2000, /*microseconds=*/50}};
   Operation operations[kSlots];
   std::vector<const void *> parts;
 };

@@ -25,7 +25,6 @@ namespace dsopt::runtime {
 namespace {
 
 constexpr int64_t kRecordBytes = 16 << 10;
-constexpr int kSleepMilliseconds = 50;
 constexpr int kTurnMilliseconds = 2000;
 enum State : int { Running, Finished };
 
@@ -51,7 +50,7 @@ struct alignas(64) Outbox {
 };
 
 struct alignas(64) RankBlock {
-  std::atomic<uint32_t> doorbell, sleeping;
+  Waker::Bell bell;
   std::atomic<int> state;
   std::atomic<int64_t> step, action;
   Channel channels[Engine::kCommunicators]; ///< by number
@@ -66,11 +65,7 @@ struct alignas(64) Control {
 
 int64_t roundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-void ring(RankBlock &rank) {
-  rank.doorbell.fetch_add(1);
-  if (rank.sleeping.load())
-    futexWake(rank.doorbell, 1, true);
-}
+void ring(RankBlock &rank) { Waker::ring(rank.bell, /*shared=*/true); }
 
 void markFailed(Control &control, int size, int rank, int status) {
   int none = -1;
@@ -84,9 +79,9 @@ void markFailed(Control &control, int size, int rank, int status) {
 class SharedEngine final : public Engine {
 public:
   SharedEngine(Control *control, int rank, int size, int sharing)
-      : control(control), me(control->ranks[rank]) {
+      : control(control), me(control->ranks[rank]),
+        own(me.bell, /*shared=*/true, {/*spins=*/sharing <= usableCpus() ? 2000 : 0}) {
     becomeRank(rank, size);
-    spin = sharing <= usableCpus() ? 2000 : 0;
     parts.resize(size);
     read.resize(size * kSlots);
   }
@@ -188,18 +183,7 @@ public:
     return complete;
   }
 
-  uint32_t doorbell() override { return me.doorbell.load(); }
-  void sleep(uint32_t seen) override {
-    for (int i = 0; i < spin; ++i) {
-      if (me.doorbell.load(std::memory_order_relaxed) != seen)
-        return;
-      pause();
-    }
-    me.sleeping.store(1);
-    if (me.doorbell.load() == seen)
-      futexWait(me.doorbell, seen, true, kSleepMilliseconds);
-    me.sleeping.store(0);
-  }
+  Waker &waker() override { return own; }
 
   void publish(int64_t step, int64_t action) override {
     me.step.store(step, std::memory_order_relaxed);
@@ -246,14 +230,14 @@ private:
   Channel &at(const Operation &op, int member) {
     return control->ranks[op.group->ranks[member]].channels[op.group->number];
   }
-  Channel &own(const Operation &op) { return me.channels[op.group->number]; }
+  Channel &mine(const Operation &op) { return me.channels[op.group->number]; }
   void ringGroup(const Communicator &group) {
     for (int peer : group.ranks)
       if (peer != thisRank)
         ring(control->ranks[peer]);
   }
   void post(Operation &op, const void *pointer, int64_t bytes) {
-    Channel &channel = own(op);
+    Channel &channel = mine(op);
     channel.place = placeOf(pointer);
     channel.bytes = bytes;
     channel.kind = op.kind;
@@ -290,7 +274,7 @@ private:
   bool finishReading(Operation &op) {
     if (op.left == 0) {
       op.left = -1;
-      own(op).done.store(op.sequence, std::memory_order_release);
+      mine(op).done.store(op.sequence, std::memory_order_release);
       ringGroup(*op.group);
     }
     for (int member = 0; member < op.group->size(); ++member)
@@ -329,7 +313,7 @@ private:
     if (op.left >= 0) {
       int count = op.group->size();
       for (int member = 0; member < count; ++member) {
-        Channel *channel = member == op.group->self ? &own(op) : posted(op, member);
+        Channel *channel = member == op.group->self ? &mine(op) : posted(op, member);
         if (!channel)
           return false;
         parts[member] = at(channel->place) + op.group->self * op.bytes;
@@ -399,7 +383,7 @@ private:
 
   Control *control;
   RankBlock &me;
-  int spin = 0;
+  Waker own;
   ThreadPool *pool = nullptr;
   Operation operations[kSlots];
   std::vector<const char *> parts;
@@ -480,7 +464,6 @@ void SharedGroup::markEnded(int rank, int waitStatus) {
 int SharedGroup::failedRank() const { return static_cast<Control *>(mapping)->failed; }
 int SharedGroup::failureStatus() const { return static_cast<Control *>(mapping)->status; }
 int64_t SharedGroup::stepOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].step; }
-void SharedGroup::wake(int rank) { ring(static_cast<Control *>(mapping)->ranks[rank]); }
 int64_t SharedGroup::actionOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].action; }
 
 } // namespace dsopt::runtime

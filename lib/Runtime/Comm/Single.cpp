@@ -32,10 +32,11 @@ public:
     std::memcpy(all, record, bytes);
   }
   bool poll(int) override { return true; }
-  uint32_t doorbell() override { return 0; }
-  void sleep(uint32_t) override {}
+  Waker &waker() override { return own; }
 
 private:
+  Waker::Bell bell{};
+  Waker own{bell, /*shared=*/false, {}};
   [[noreturn]] static void alone(int peer) {
     throw Error(StatusFailure, "a rank alone cannot exchange with rank " + std::to_string(peer));
   }

@@ -23,9 +23,8 @@ public:
       : memory(std::move(group)), shared(memory ? memory->join(rank) : nullptr), hosts(std::move(met.hosts)) {
     becomeRank(rank, static_cast<int>(hosts.size()));
     oneHost = isLocal(world());
-    spin = usableCpus() > 1 ? 500 : 0;
-    tcp =
-        std::make_unique<TcpLinks>(rank, std::move(met.links), std::move(met.names), [this] { ringSelf(); });
+    tcp = std::make_unique<TcpLinks>(rank, std::move(met.links), std::move(met.names),
+                                     [this] { waker().ring(); });
   }
 
   const char *name() const override {
@@ -114,17 +113,7 @@ public:
     return complete;
   }
 
-  uint32_t doorbell() override { return shared ? shared->doorbell() : bell.load(); }
-  void sleep(uint32_t seen) override {
-    if (shared)
-      return shared->sleep(seen);
-    for (int i = 0; i < spin; ++i) {
-      if (bell.load(std::memory_order_relaxed) != seen)
-        return;
-      pause();
-    }
-    futexWait(bell, seen, false, 50);
-  }
+  Waker &waker() override { return shared ? shared->waker() : own; }
 
   void publish(int64_t step, int64_t action) override {
     tcp->publish(step);
@@ -175,19 +164,13 @@ private:
     else
       std::memcpy(target, from, bytes);
   }
-  void ringSelf() {
-    if (shared)
-      return memory->wake(thisRank);
-    bell.fetch_add(1);
-    futexWake(bell, 1, false);
-  }
 
   std::shared_ptr<SharedGroup> memory;
   std::unique_ptr<Engine> shared; ///< of this host's ranks, null if this one is alone
   std::vector<std::string> hosts;
   bool oneHost = false;
-  int spin = 0;
-  std::atomic<uint32_t> bell{0};
+  Waker::Bell bell{};
+  Waker own{bell, /*shared=*/false, {/*spins=*/usableCpus() > 1 ? 500 : 0}}; ///< of a rank alone on its host
   std::array<bool, kSlots> inMemory{};
   ThreadPool *pool = nullptr;
   std::unique_ptr<TcpLinks> tcp; ///< last: its thread rings

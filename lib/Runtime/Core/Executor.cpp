@@ -11,10 +11,8 @@
 
 namespace dsopt::runtime {
 
-using Clock = std::chrono::steady_clock;
-
-static double since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+static double since(QueueOwner::Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(QueueOwner::Clock::now() - start).count();
 }
 
 static uint64_t hashOf(const std::string &tag) {
@@ -110,13 +108,32 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepareUpdate(prepared, resolve);
       break;
     }
-    streams[static_cast<int>(action.stream)].push_back(index);
     actions.push_back(prepared);
   }
   done.resize(actions.size());
+  prepareQueues();
   if (engine.needsStaging())
     if (const Buffer *staging = addresses.find("staging"))
       engine.setStaging(addresses.at(*staging), staging->bytes);
+}
+
+Executor::~Executor() {
+  for (const std::unique_ptr<ActionQueue> &queue : queues)
+    queue->abandon();
+}
+
+/// Communication is polled first, so that peers need not wait for this rank's computation.
+void Executor::prepareQueues() {
+  std::vector<size_t> count(position.queues.size());
+  for (const Action &action : position.actions)
+    ++count[action.queue];
+  for (size_t i = 0; i < position.queues.size(); ++i) {
+    bool computes = position.queues[i].kind == QueueKind::Compute;
+    queues.push_back(computes ? makeComputeQueue(*this)
+                              : makeEngineQueue(*this, engine, static_cast<int>(i)));
+    queues.back()->reserve(count[i]);
+    polled.insert(computes ? polled.end() : polled.begin(), queues.back().get());
+  }
 }
 
 /// The engine's own communicator is number 0.
@@ -165,10 +182,6 @@ float *Executor::scalarTable(double lrScale, double decayScale) {
   auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
   tables.push_back({lrScale, decayScale, values});
   return values;
-}
-
-bool Executor::canStart(const Action &action) const {
-  return std::all_of(action.waits.begin(), action.waits.end(), [&](int64_t wait) { return done[wait]; });
 }
 
 namespace {
@@ -239,26 +252,24 @@ void Executor::checkIndices(const Prepared &prepared, const void *values) const 
   throw Error(StatusInput, where);
 }
 
-bool Executor::start(int64_t index, int slot) {
-  const Prepared &prepared = actions[index];
+void Executor::run(const Prepared &prepared, int slot) {
   const Action &action = *prepared.action;
   void **args = pointers.data() + prepared.args;
-  engine.publish(step, firstAction + index);
   switch (action.kind) {
   case ActionKind::Input:
     if (action.input < 0) {
       fillContext(prepared, static_cast<uint32_t *>(args[0]));
-      return true;
+      return;
     }
     inputs.fill(step, prepared.microBatch, action.input, args[0]);
     if (program.inputs[action.input].label || program.inputs[action.input].bound)
       checkIndices(prepared, args[0]);
-    return true;
+    return;
   case ActionKind::Run:
     if (rt.profile)
       rt.profile->startSegment(prepared.calls);
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);
-    return true;
+    return;
   case ActionKind::Add:
     withElement(prepared.type, [&](auto element) {
       auto *target = static_cast<decltype(element) *>(args[0]),
@@ -267,10 +278,10 @@ bool Executor::start(int64_t index, int slot) {
         addInto(target + begin, source + begin, end - begin);
       });
     });
-    return true;
+    return;
   case ActionKind::Norm:
     agreement->computeNorm(prepared.norm);
-    return true;
+    return;
   case ActionKind::Update:
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
@@ -278,33 +289,32 @@ bool Executor::start(int64_t index, int slot) {
         launch.kernel(begin, end, pointers.data() + launch.args);
       });
     }
-    return true;
+    return;
   case ActionKind::Fold:
     fold(action, args);
-    return true;
+    return;
   case ActionKind::Gather:
     engine.startGather(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
-    return false;
+    return;
   case ActionKind::Reduce:
     engine.startReduce(slot, *prepared.communicator, prepared.type, args[0], args[1], action.elements,
                        action.accumulate);
-    return false;
+    return;
   case ActionKind::AllToAll:
     engine.startAllToAll(slot, *prepared.communicator, args[0], args[1], action.bytes);
-    return false;
+    return;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);
-    return false;
+    return;
   case ActionKind::Recv:
     engine.startRecv(slot, prepared.peer, args[0], action.bytes, prepared.tag);
-    return false;
+    return;
   case ActionKind::Agree:
     agreement->prepare(stopRequest->load(std::memory_order_relaxed));
     engine.startExchange(slot, *prepared.communicator, agreement->record(), agreement->bytes(),
                          agreement->all());
-    return false;
+    return;
   }
-  return true;
 }
 
 /// In the order of the micro-batches' indices, on every rank alike; f32, one rounding after the other.
@@ -386,16 +396,14 @@ void Executor::decide() {
 
 void Executor::stuck() const {
   std::string text = "no action of step " + std::to_string(step) + " can start: ";
-  for (const std::vector<int64_t> &stream : streams)
-    for (int64_t index : stream)
-      if (!done[index]) {
-        text += "'" + describeAction(program, info.rank, firstAction + index) + "' waits for";
-        for (int64_t wait : actions[index].action->waits)
-          if (!done[wait])
-            text += " '" + describeAction(program, info.rank, firstAction + wait) + "'";
-        text += "; ";
-        break;
-      }
+  for (const std::unique_ptr<ActionQueue> &queue : queues)
+    if (int64_t index = queue->waiting(); index >= 0) {
+      text += "'" + describeAction(program, info.rank, firstAction + index) + "' waits for";
+      for (int64_t wait : actions[index].action->waits)
+        if (!done[wait])
+          text += " '" + describeAction(program, info.rank, firstAction + wait) + "'";
+      text += "; ";
+    }
   throw Error(StatusFailure, text + "the program is wrong");
 }
 
@@ -429,86 +437,64 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
   return agreement->losses();
 }
 
-void Executor::runActions(Breakdown &times) {
+void Executor::start(int64_t index, int slot) {
+  const Prepared &prepared = actions[index];
+  engine.publish(step, firstAction + index);
+  Clock::time_point begin = Clock::now();
+  run(prepared, slot);
+  times->*prepared.timer += since(begin);
+  // An agreement's own work is what comes before its exchange.
+  if (prepared.action->kind == ActionKind::Agree)
+    measured(prepared, Clock::now() - begin);
+}
+
+void Executor::finish(int64_t index, Clock::time_point begin) {
+  const Prepared &prepared = actions[index];
+  Clock::time_point end = Clock::now();
+  if (prepared.action->kind != ActionKind::Agree)
+    measured(prepared, end - begin);
+  if (trace)
+    trace->note(step, firstAction + index, begin, end);
+  done[index] = 1;
+  --left;
+  if (prepared.action->kind == ActionKind::Agree)
+    decide();
+}
+
+void Executor::communicated(Clock::time_point begin) { times->communication += since(begin); }
+
+void Executor::measured(const Prepared &prepared, Clock::duration time) {
+  const Action &action = *prepared.action;
+  if (!rt.profile)
+    return;
+  if (action.kind == ActionKind::Update && prepared.call >= 0)
+    rt.profile->update(prepared.call, action.elements, time);
+  else if (action.kind != ActionKind::Run)
+    rt.profile->action(action.kind, bytesMoved(prepared), time);
+}
+
+void Executor::runActions(Breakdown &breakdown) {
+  times = &breakdown;
+  left = actions.size();
   std::fill(done.begin(), done.end(), 0);
-  int64_t flying[kStreams];
-  std::fill_n(flying, kStreams, -1);
-  size_t next[kStreams] = {};
-  size_t left = actions.size();
-  auto finished = [&](int64_t index) {
-    done[index] = 1;
-    --left;
-    if (actions[index].action->kind == ActionKind::Agree)
-      decide();
-  };
-  Clock::time_point started[kStreams];
-  auto measured = [&](const Prepared &prepared, Clock::duration time) {
-    const Action &action = *prepared.action;
-    if (action.kind == ActionKind::Update && prepared.call >= 0)
-      rt.profile->update(prepared.call, action.elements, time);
-    else if (action.kind != ActionKind::Run)
-      rt.profile->action(action.kind, bytesMoved(prepared), time);
-  };
-  // Communication first, so that peers need not wait for this rank's computation.
-  static constexpr Stream order[kStreams] = {Stream::Send, Stream::Recv, Stream::Comm, Stream::Compute};
+  for (size_t index = 0; index < actions.size(); ++index)
+    queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
   while (left > 0) {
-    uint32_t seen = engine.doorbell();
+    uint32_t seen = engine.waker().count();
     bool progress = false;
-    int64_t waitsFor = -1;
-    for (Stream stream : order) {
-      int slot = static_cast<int>(stream);
-      while (true) {
-        Clock::time_point begin = Clock::now();
-        if (flying[slot] >= 0) {
-          bool complete = engine.poll(slot);
-          progress |= complete || engine.progressed(slot);
-          if (complete) {
-            if (rt.profile && actions[flying[slot]].action->kind != ActionKind::Agree)
-              measured(actions[flying[slot]], Clock::now() - started[slot]);
-            if (trace)
-              trace->note(step, firstAction + flying[slot], started[slot], Clock::now());
-            finished(flying[slot]);
-            flying[slot] = -1;
-          }
-          if (progress)
-            times.communication += since(begin);
-          if (!complete) {
-            waitsFor = flying[slot];
-            break;
-          }
-          continue;
-        }
-        if (next[slot] >= streams[slot].size())
-          break;
-        int64_t index = streams[slot][next[slot]];
-        if (!canStart(*actions[index].action))
-          break;
-        ++next[slot];
-        progress = true;
-        bool complete = start(index, slot);
-        times.*actions[index].timer += since(begin);
-        // An agreement's own work is what comes before its exchange.
-        if (rt.profile && (complete || actions[index].action->kind == ActionKind::Agree))
-          measured(actions[index], Clock::now() - begin);
-        if (!complete) {
-          started[slot] = begin;
-          flying[slot] = index;
-          continue;
-        }
-        if (trace)
-          trace->note(step, firstAction + index, begin, Clock::now());
-        finished(index);
-        break; // polls what flies between computations
-      }
-    }
+    for (ActionQueue *queue : polled)
+      progress |= queue->poll();
     if (progress || left == 0)
       continue;
+    int64_t waitsFor = -1;
+    for (ActionQueue *queue : polled)
+      waitsFor = std::max(waitsFor, queue->inFlight());
     if (waitsFor < 0)
       stuck();
     engine.publish(step, firstAction + waitsFor);
     Clock::time_point begin = Clock::now();
-    engine.sleep(seen);
-    times.waiting += since(begin);
+    engine.waker().sleep(seen);
+    breakdown.waiting += since(begin);
     if (trace)
       trace->wait(step, begin, Clock::now());
   }

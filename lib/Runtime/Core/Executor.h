@@ -1,10 +1,9 @@
 //===- Executor.h - runs the actions of a step or evaluation ----*- C++ -*-===//
 //
-// A short loop over a position's list of actions. Each stream runs its actions
-// in order, one at a time; an action starts when what it waits for is complete.
-// Computation runs inline, communication is polled between; when nothing moves
-// the rank sleeps on the engine's doorbell. Everything is prepared once: a step
-// allocates nothing.
+// Submits a position's actions to its queues (Queue.h) and polls these: an action
+// starts when what it waits for is complete. Computation runs inline, communication
+// is polled between; when nothing moves the rank sleeps on the engine's waker.
+// Everything is prepared once: a step allocates nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +12,7 @@
 
 #include "Core/Agreement.h"
 #include "Core/Decide.h"
+#include "Core/Queue.h"
 #include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
 
@@ -20,12 +20,13 @@
 
 namespace dsopt::runtime {
 
-class Executor {
+class Executor : private QueueOwner {
 public:
   /// Runs this rank's actions of list `list` (positionsOf).
   Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
            const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
            const RunOptions &options, InputSource &inputs);
+  ~Executor() override;
 
   /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`.
   /// `appliedSteps` is counted on when the step applies.
@@ -41,8 +42,6 @@ public:
   void record(Trace *newTrace) { trace = newTrace; }
 
 private:
-  static constexpr int kStreams = 4;
-
   /// An action with everything looked up.
   struct Prepared {
     const Action *action;
@@ -74,11 +73,15 @@ private:
   };
 
   const Communicator &communicator(int64_t index);
+  void prepareQueues();
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
-  bool canStart(const Action &action) const;
-  /// True if the action is complete at once.
-  bool start(int64_t index, int slot);
+  bool isComplete(int64_t action) const override { return done[action]; }
+  void start(int64_t index, int slot) override;
+  void finish(int64_t index, Clock::time_point begin) override;
+  void communicated(Clock::time_point begin) override;
+  void run(const Prepared &prepared, int slot);
+  void measured(const Prepared &prepared, Clock::duration time);
   const std::vector<int64_t> &shapeOf(int64_t input) const {
     return list < 2 ? program.inputs[input].shape : program.variants[list / 2 - 1].shapes[input];
   }
@@ -87,7 +90,7 @@ private:
   void fillContext(const Prepared &prepared, uint32_t *context) const;
   int64_t bytesMoved(const Prepared &prepared) const;
   /// Runs all actions once.
-  void runActions(Breakdown &times);
+  void runActions(Breakdown &breakdown);
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;
@@ -110,13 +113,16 @@ private:
   std::vector<void *> pointers;
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
-  std::vector<int64_t> streams[kStreams];
+  std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
+  std::vector<ActionQueue *> polled;                ///< communication first
   std::unique_ptr<Agreement> agreement;
   /// Where each micro-batch of the step, by index, is among the ranks' in their run orders.
   std::vector<int64_t> microBatches;
 
   // Of the step in progress.
   std::vector<char> done;
+  size_t left = 0; ///< actions that are not complete
+  Breakdown *times = nullptr;
   bool applies = true; ///< as the agreement decided
   int64_t step = 0;
   int64_t *appliedSteps = nullptr;

@@ -13,11 +13,11 @@
 
 namespace dsopt::runtime {
 
-/// Sleeps while `word` is `seen`, at most `milliseconds` (negative: no limit). `shared`: between processes.
-inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, bool shared, int milliseconds = -1) {
-  timespec limit{milliseconds / 1000, (milliseconds % 1000) * 1000000l};
+/// Sleeps while `word` is `seen`, at most `microseconds` (negative: no limit). `shared`: between processes.
+inline void futexWait(std::atomic<uint32_t> &word, uint32_t seen, bool shared, int microseconds = -1) {
+  timespec limit{microseconds / 1000000, (microseconds % 1000000) * 1000l};
   syscall(SYS_futex, &word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen,
-          milliseconds < 0 ? nullptr : &limit, nullptr, 0);
+          microseconds < 0 ? nullptr : &limit, nullptr, 0);
 }
 
 inline void futexWake(std::atomic<uint32_t> &word, int count, bool shared) {

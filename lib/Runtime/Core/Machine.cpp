@@ -43,7 +43,7 @@ std::string describeRank(const Program &program, int rank) {
 std::vector<int64_t> arenasOf(const Program &program) {
   std::vector<int64_t> arenas;
   for (int rank = 0; rank < program.dp * program.pp; ++rank)
-    arenas.push_back(program.positions[rankInfo(program, rank).position].arena);
+    arenas.push_back(arenaOf(program.positions[rankInfo(program, rank).position]));
   return arenas;
 }
 

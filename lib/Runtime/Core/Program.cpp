@@ -109,16 +109,14 @@ void readGroups(const Json &json, RankGroups &groups, const std::string &where) 
 }
 
 void readBuffer(const Json &json, Buffer &b, const std::string &where) {
-  Reader(json, where)("name", b.name)("kind", b.kind)("offset", b.offset)("bytes", b.bytes)("slots", b.slots)(
-      "stride", b.stride)("persistent", b.persistent)("symbol", b.symbol);
+  Reader(json, where)("name", b.name)("kind", b.kind)("memory", b.memory)("offset", b.offset)(
+      "bytes", b.bytes)("slots", b.slots)("stride", b.stride)("persistent", b.persistent)("symbol", b.symbol);
 }
 
 void readAction(const Json &json, Action &a, const std::string &where) {
-  static const char *const streams[] = {"compute", "comm", "send", "recv"};
   Reader(json, where)
       .name("kind", a.kind, kActionKinds)
-      .name("stream", a.stream, streams)
-      .name("phase", a.phase, kPhases)("name", a.name)("waits", a.waits)
+      .name("phase", a.phase, kPhases)("queue", a.queue)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("bytes", a.bytes)("elements", a.elements)("type", a.type)(
           "input", a.input)("communicator", a.communicator)("peer", a.peer)("tag", a.tag)(
@@ -130,7 +128,17 @@ void readAction(const Json &json, Action &a, const std::string &where) {
 
 void readPosition(const Json &json, Position &position, const std::string &where) {
   Reader reader(json, where);
-  reader("arena", position.arena)("blocks", position.blocks)("memory", position.memory)
+  reader
+      .list("memories", position.memories,
+            [](const Json &json, Memory &memory, const std::string &where) {
+              Reader(json, where)
+                  .name("kind", memory.kind, kMemoryKinds)("bytes", memory.bytes)("alignment",
+                                                                                  memory.alignment);
+            })
+      .list("queues", position.queues,
+            [](const Json &json, Queue &queue, const std::string &where) {
+              Reader(json, where)("name", queue.name).name("kind", queue.kind, kQueueKinds);
+            })("blocks", position.blocks)("memory", position.memory)
       .list("buffers", position.buffers, readBuffer)
       .list("actions", position.actions, readAction)
       .list("loads", position.loads, [](const Json &json, Position::Load &load, const std::string &where) {
@@ -218,13 +226,67 @@ void checkMembers(const Program &p, const PositionGroups &found, const Action &a
       bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
 }
 
+/// What this runtime has: one memory, queues of its own threads and of the engine.
+void checkMachine(const Position &position) {
+  if (position.memories.empty())
+    bad("a position has no memory, expected the device's");
+  for (size_t i = 0; i < position.memories.size(); ++i)
+    if (const Memory &memory = position.memories[i]; i > 0 || memory.kind != MemoryKind::Device)
+      bad("memory " + std::to_string(i) + " is of kind " + kMemoryKinds[static_cast<int>(memory.kind)] +
+          ": this runtime has one memory, of kind device");
+  if (position.memories[0].alignment < 1 || position.memories[0].bytes < 0)
+    bad("memory 0 has " + std::to_string(position.memories[0].bytes) + " bytes and an alignment of " +
+        std::to_string(position.memories[0].alignment));
+  if (position.queues.size() >= Engine::kSlots)
+    bad(std::to_string(position.queues.size()) + " queues, expected less than " +
+        std::to_string(Engine::kSlots));
+  for (const Queue &queue : position.queues)
+    if (queue.kind != QueueKind::Compute && queue.kind != QueueKind::Communication)
+      bad("queue '" + queue.name + "' is of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
+          ", which this runtime does not have");
+}
+
+/// Actions are on queues that can run them. The operations of a communicator fly one at a time, and so do
+/// reductions, which share the staging buffer: each on one queue.
+void checkQueues(const Program &p, const Position &position) {
+  std::map<std::string, int64_t> used; ///< by what has to be on one queue
+  for (size_t i = 0; i < position.actions.size(); ++i) {
+    const Action &action = position.actions[i];
+    std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
+    checkIndex(action.queue, position.queues.size(), where + ": queue");
+    const Queue &queue = position.queues[action.queue];
+    QueueKind expected = communicates(action.kind) ? QueueKind::Communication : QueueKind::Compute;
+    if (queue.kind != expected)
+      bad(where + ": on queue '" + queue.name + "' of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
+          ", expected " + kQueueKinds[static_cast<int>(expected)]);
+    auto expectOne = [&](const std::string &what) {
+      int64_t first = used.emplace(what, action.queue).first->second;
+      if (first != action.queue)
+        bad(where + ": on queue '" + queue.name + "', but " + what + " are on queue '" +
+            position.queues[first].name + "'");
+    };
+    if (communicates(action.kind) && action.kind != ActionKind::Send && action.kind != ActionKind::Recv)
+      expectOne("collectives of communicator '" + p.communicators[action.communicator].name + "'");
+    if (action.kind == ActionKind::Reduce)
+      expectOne("reductions");
+  }
+}
+
 void checkPosition(const Program &p, int64_t place, const Position &position) {
-  for (const Buffer &buffer : position.buffers)
-    if (buffer.symbol.empty() &&
-        (buffer.offset < 0 || buffer.slots < 1 ||
-         buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > position.arena))
-      bad("buffer '" + buffer.name + "' does not lie in the arena of " + std::to_string(position.arena) +
-          " bytes");
+  checkMachine(position);
+  for (const Buffer &buffer : position.buffers) {
+    checkIndex(buffer.memory, position.memories.size(), "memory of buffer '" + buffer.name + "'");
+    const Memory &memory = position.memories[buffer.memory];
+    if (!buffer.symbol.empty())
+      continue;
+    if (buffer.offset < 0 || buffer.slots < 1 ||
+        buffer.offset + (buffer.slots - 1) * buffer.stride + buffer.bytes > memory.bytes)
+      bad("buffer '" + buffer.name + "' does not lie in the " + kMemoryKinds[static_cast<int>(memory.kind)] +
+          " memory of " + std::to_string(memory.bytes) + " bytes");
+    if (buffer.offset % memory.alignment)
+      bad("buffer '" + buffer.name + "' is at " + std::to_string(buffer.offset) +
+          ", expected a multiple of " + std::to_string(memory.alignment));
+  }
   auto checkRef = [&](const Ref &ref, const std::string &where) {
     checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
     checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
@@ -302,6 +364,7 @@ void checkPosition(const Program &p, int64_t place, const Position &position) {
     if (!isElement(action.type))
       bad(where + ": element type '" + action.type + "', expected f32 or bf16");
   }
+  checkQueues(p, position);
 }
 
 /// What the rest of the runtime relies on without looking.
@@ -338,8 +401,13 @@ void check(const Program &p) {
     if (!positions.empty() && positions.size() != p.positions.size())
       bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +
           ", expected " + std::to_string(p.positions.size()));
-    for (size_t place = 0; place < positions.size(); ++place)
+    for (size_t place = 0; place < positions.size(); ++place) {
       checkPosition(p, static_cast<int64_t>(place), positions[place]);
+      if (positions[place].queues.size() != p.positions[place].queues.size())
+        bad("got " + std::to_string(positions[place].queues.size()) + " queues of list " +
+            std::to_string(list) + ", expected the step's " +
+            std::to_string(p.positions[place].queues.size()));
+    }
   }
   int64_t last = 0;
   for (const Variant &variant : p.variants) {

@@ -16,8 +16,7 @@ namespace {
 
 /// Events of a rank that are exchanged at once.
 constexpr int64_t kPiece = 2048;
-constexpr int kStepLane = 0, kFirstStream = 1, kWaitLane = 5;
-const char *const kLanes[] = {"steps", "compute", "comm", "send", "recv", "waiting"};
+constexpr int kStepLane = 0, kFirstQueue = 1;
 
 /// What ranks tell each other to put their clocks beside each other.
 struct Header {
@@ -48,10 +47,15 @@ public:
     };
     meta("process_name", 0, "\"name\":" + jsonString(describeRank(program, rank)));
     meta("process_sort_index", 0, "\"sort_index\":" + std::to_string(rank));
-    for (int lane = 0; lane <= kWaitLane; ++lane) {
-      meta("thread_name", lane, "\"name\":\"" + std::string(kLanes[lane]) + "\"");
+    auto name = [&](int lane, const std::string &name) {
+      meta("thread_name", lane, "\"name\":" + jsonString(name));
       meta("thread_sort_index", lane, "\"sort_index\":" + std::to_string(lane));
-    }
+    };
+    name(kStepLane, "steps");
+    const std::vector<Queue> &queues = queuesOf(rank);
+    for (size_t i = 0; i < queues.size(); ++i)
+      name(kFirstQueue + static_cast<int>(i), queues[i].name);
+    name(waitLane(rank), "waiting");
   }
 
   /// `base` is the time that is 0.
@@ -60,10 +64,10 @@ public:
     if (event.action == Trace::Step)
       return slice(rank, kStepLane, event, base, "step " + step, "step", step);
     if (event.action == Trace::Waiting)
-      return slice(rank, kWaitLane, event, base, "waiting", "waiting", step);
+      return slice(rank, waitLane(rank), event, base, "waiting", "waiting", step);
     RankInfo info = rankInfo(program, rank);
     const Action &action = *findAction(program, info.position, event.action);
-    int lane = kFirstStream + static_cast<int>(action.stream);
+    int lane = kFirstQueue + static_cast<int>(action.queue);
     std::string more = step;
     if (action.kind == ActionKind::Input || action.kind == ActionKind::Run)
       more += ",\"micro_batch\":" + std::to_string(microBatchIndex(program, info.dpRank, action.micro_batch));
@@ -93,6 +97,11 @@ public:
   }
 
 private:
+  /// A position's programs have the same queues.
+  const std::vector<Queue> &queuesOf(int rank) const {
+    return program.positions[rankInfo(program, rank).position].queues;
+  }
+  int waitLane(int rank) const { return kFirstQueue + static_cast<int>(queuesOf(rank).size()); }
   static std::string microseconds(int64_t nanoseconds) {
     char number[40];
     std::snprintf(number, sizeof number, "%.3f", static_cast<double>(nanoseconds) / 1e3);

@@ -2,7 +2,7 @@
 //
 // Only for -trace. The executor notes begin and end of each action and of its
 // waiting; afterwards rank 0 writes all ranks' notes as one Chrome trace, which
-// Perfetto opens: a process for each rank, a lane for each stream.
+// Perfetto opens: a process for each rank, a lane for each queue.
 //
 //===----------------------------------------------------------------------===//
 

@@ -42,7 +42,7 @@ static Joined joinLaunched(const Run &run) {
   if (launch.size == 1) {
     Joined joined;
     joined.engine = makeSingleEngine();
-    joined.arena = allocateArena(program.positions[0].arena);
+    joined.arena = allocateArena(arenaOf(program.positions[0]));
     return joined;
   }
   Meeting meeting;
@@ -83,7 +83,7 @@ static Joined joinUnderMpi(const Run &run) {
     joined.engine->fail(error.status, error.quiet);
     throw Error(error.status, error.what(), /*quiet=*/true);
   }
-  joined.arena = allocateArena(program.positions[rankInfo(program, rank).position].arena);
+  joined.arena = allocateArena(arenaOf(program.positions[rankInfo(program, rank).position]));
   return joined;
 }
 

@@ -204,7 +204,7 @@ int dsopt::runtime::runLocalRanks(Run &run) {
     return LocalLauncher(run).start();
   installSignals(0);
   std::unique_ptr<Engine> engine = makeSingleEngine();
-  int status = runRank(run, *engine, allocateArena(program.positions[0].arena));
+  int status = runRank(run, *engine, allocateArena(arenaOf(program.positions[0])));
   engine->finish();
   return status;
 }

@@ -67,7 +67,7 @@ exec.program @p position 0 blocks [0, 1] {
 
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
-    // expected-error @below {{'exec.temp' op in a schedule, expected an action or a wait}}
+    // expected-error @below {{'exec.temp' op in a schedule, expected an action, a wait or a release}}
     %0 = exec.temp at 0 : memref<4xf32>
   }
 }

@@ -131,7 +131,7 @@ void allToAll(Engine &engine, const Communicator &group, char *arena, int64_t el
 /// A send meets a receive only if both sides are polled.
 void completeAll(Engine &engine, std::vector<int> slots) {
   while (!slots.empty()) {
-    uint32_t seen = engine.doorbell();
+    uint32_t seen = engine.waker().count();
     bool progress = false;
     for (size_t i = 0; i < slots.size();)
       if (engine.poll(slots[i])) {
@@ -141,7 +141,7 @@ void completeAll(Engine &engine, std::vector<int> slots) {
         progress |= engine.progressed(slots[i++]);
       }
     if (!progress)
-      engine.sleep(seen);
+      engine.waker().sleep(seen);
   }
 }
 

@@ -50,7 +50,7 @@ std::vector<int> train(int64_t dp, int64_t pp, int64_t zero, RunOptions options,
   Program program = toyProgram(dp, pp, zero, folder.path);
   std::vector<int64_t> arenas;
   for (int64_t rank = 0; rank < dp * pp; ++rank)
-    arenas.push_back(program.positions[rank / dp].arena);
+    arenas.push_back(arenaOf(program.positions[rank / dp]));
   auto group = SharedGroup::create(arenas);
   std::vector<int> statuses = runRanks(*group, [&](Engine &engine, char *arena) {
     ToyInputs inputs;
@@ -214,7 +214,7 @@ TEST(Executor, RefusesAnotherWorldSizeAndTooManyThreads) {
   Program program = toyProgram(2, 1, 1, folder.path);
   auto engine = makeSingleEngine();
   ToyInputs inputs;
-  std::vector<char> arena(program.positions[0].arena);
+  std::vector<char> arena(arenaOf(program.positions[0]));
   auto message = [&](const RunOptions &options) -> std::string {
     try {
       Session(program, toySymbol, *engine, arena.data(), options, inputs);
@@ -237,7 +237,7 @@ TEST(Executor, AProgramThatCannotGoOnSaysSo) {
   program.positions[0].actions[0].waits = {static_cast<int64_t>(program.positions[0].actions.size()) - 1};
   auto engine = makeSingleEngine();
   ToyInputs inputs;
-  std::vector<char> arena(program.positions[0].arena);
+  std::vector<char> arena(arenaOf(program.positions[0]));
   Session session(program, toySymbol, *engine, arena.data(), toyOptions(), inputs);
   try {
     session.step();

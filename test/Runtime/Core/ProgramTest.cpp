@@ -13,18 +13,19 @@ static const char *const kGood =
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
   "communicators": [{"name": "dp", "groups": [[0, 1]]}, {"name": "own", "groups": [[0], [1]]},
                     {"name": "part", "groups": [[1]]}],
-  "positions": [{"arena": 1024, "traffic": {"tied": 7}, "memory": {"total": 1024},
+  "positions": [{"memories": [{"kind": "device", "bytes": 1024}], "queues": [{"name": "compute"}, {"name": "comm", "kind": "communication"}],
+    "traffic": {"tied": 7}, "memory": {"total": 1024},
     "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
-    "actions": [{"kind": "input", "stream": "compute", "name": "in", "refs": [[0, 1, 0, 0]]},
-                {"kind": "reduce", "stream": "comm", "waits": [0], "type": "f32", "communicator": 0,
+    "actions": [{"kind": "input", "name": "in", "refs": [[0, 1, 0, 0]]},
+                {"kind": "reduce", "queue": 1, "waits": [0], "type": "f32", "communicator": 0,
                  "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true},
                 {"kind": "input", "input": -1, "refs": [[0, 0, 0, 0]]},
                 {"kind": "fold", "bytes": 8, "refs": [[0, 0, 0, 0], [1, 0, 0, 0]],
                  "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]},
                 {"kind": "run", "phase": "W"},
-                {"kind": "all_to_all", "stream": "comm", "bytes": 64, "communicator": 1,
+                {"kind": "all_to_all", "queue": 1, "bytes": 64, "communicator": 1,
                  "refs": [[0, 0, 0, 0], [1, 0, 0, 0]]},
-                {"kind": "agree", "stream": "comm", "communicator": 0}],
+                {"kind": "agree", "queue": 1, "communicator": 0}],
     "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
 
 static std::string failure(std::string text, const std::string &from, const std::string &to) {
@@ -51,7 +52,7 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.traffic.tied, 7);
   EXPECT_EQ(position.actions[0].refs[0].slot, 1);
   EXPECT_EQ(position.actions[1].kind, ActionKind::Reduce);
-  EXPECT_EQ(position.actions[1].stream, Stream::Comm);
+  EXPECT_EQ(position.queues[position.actions[1].queue].kind, QueueKind::Communication);
   EXPECT_TRUE(position.actions[1].accumulate);
   EXPECT_EQ(position.actions[1].refs[1].per_rank, 256);
   EXPECT_EQ(position.actions[2].input, -1); // a context
@@ -89,8 +90,8 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: action 3 (): got 2 addresses, expected 3");
   EXPECT_EQ(failure(kGood, "\"input\": -1", "\"input\": -2"),
             "program table: action 2 (): input: index -2, expected less than 1");
-  EXPECT_EQ(failure(kGood, "\"arena\": 1024", "\"arena\": 1000"),
-            "program table: buffer 'w' does not lie in the arena of 1000 bytes");
+  EXPECT_EQ(failure(kGood, "\"bytes\": 1024", "\"bytes\": 1000"),
+            "program table: buffer 'w' does not lie in the device memory of 1000 bytes");
   EXPECT_EQ(
       failure(kGood, "\"type\": \"f32\", \"communicator\": 0", "\"type\": \"f16\", \"communicator\": 0"),
       "program table: action 1 (): element type 'f16', expected f32 or bf16");
@@ -106,18 +107,55 @@ TEST(Program, SaysWhatIsWrongWithCommunicators) {
             "program table: action 5 (): communicator: index 3, expected less than 3");
   EXPECT_EQ(failure(kGood, "\"communicator\": 1", "\"communicator\": 2"),
             "program table: action 5 (): rank 0 is not a member of communicator 'part'");
-  const char *send = R"({"kind": "send", "communicator": 0, "peer": )";
+  const char *send = R"({"kind": "send", "queue": 1, "communicator": 0, "peer": )";
   EXPECT_EQ(failure(kGood, "{\"kind\": \"agree\"", send + std::string("2}, {\"kind\": \"agree\"")),
             "program table: action 6 (): peer: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "{\"kind\": \"agree\"", send + std::string("1}, {\"kind\": \"agree\"")),
             "program table: action 6 (): rank 1 is its own peer");
-  EXPECT_EQ(failure(kGood, "\"stream\": \"comm\", \"communicator\": 0}", "\"communicator\": 1}"),
+  EXPECT_EQ(failure(kGood, "\"communicator\": 0}", "\"communicator\": 1}"),
             "program table: action 6 (): 1 ranks agree, expected all 2");
   std::string several = "[";
   for (int i = 0; i < 16; ++i)
     several += R"({"name": "dp", "groups": [[0, 1]]}, )";
   EXPECT_EQ(failure(kGood, "\"communicators\": [", "\"communicators\": " + several),
             "program table: 19 communicators, expected less than 16");
+}
+
+TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
+  EXPECT_EQ(failure(kGood, "\"kind\": \"device\"", "\"kind\": \"tape\""),
+            "program table: program.positions[0].memories[0].kind: unknown name 'tape'");
+  EXPECT_EQ(failure(kGood, "\"kind\": \"device\"", "\"kind\": \"disk\""),
+            "program table: memory 0 is of kind disk: this runtime has one memory, of kind device");
+  EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"host\"}]"),
+            "program table: memory 1 is of kind host: this runtime has one memory, of kind device");
+  EXPECT_EQ(failure(kGood, "[{\"kind\": \"device\", \"bytes\": 1024}]", "[]"),
+            "program table: a position has no memory, expected the device's");
+  EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": -8}]"),
+            "program table: memory 0 has -8 bytes and an alignment of 64");
+  EXPECT_EQ(failure(kGood, "\"name\": \"w\", \"offset\"", "\"name\": \"w\", \"memory\": 1, \"offset\""),
+            "program table: memory of buffer 'w': index 1, expected less than 1");
+  EXPECT_EQ(failure(kGood, "\"offset\": 512", "\"offset\": 500"),
+            "program table: buffer 'w' is at 500, expected a multiple of 64");
+  EXPECT_EQ(failure(kGood, "\"kind\": \"communication\"", "\"kind\": \"copy\""),
+            "program table: queue 'comm' is of kind copy, which this runtime does not have");
+  std::string several = "\"queues\": [";
+  for (int i = 0; i < 6; ++i)
+    several += R"({"name": "more"}, )";
+  EXPECT_EQ(failure(kGood, "\"queues\": [", several), "program table: 8 queues, expected less than 8");
+  EXPECT_EQ(failure(kGood, "\"queue\": 1", "\"queue\": 2"),
+            "program table: action 1 (): queue: index 2, expected less than 2");
+  EXPECT_EQ(failure(kGood, "\"queue\": 1", "\"queue\": 0"),
+            "program table: action 1 (): on queue 'compute' of kind compute, expected communication");
+  EXPECT_EQ(failure(kGood, "{\"kind\": \"run\"", "{\"queue\": 1, \"kind\": \"run\""),
+            "program table: action 4 (): on queue 'comm' of kind communication, expected compute");
+  std::string two = kGood, comm = R"({"name": "comm", "kind": "communication"})";
+  two.insert(two.find(comm) + comm.size(), R"(, {"name": "fast", "kind": "communication"})");
+  EXPECT_EQ(parseProgram(two.data(), two.size()).positions[0].queues[2].name, "fast");
+  EXPECT_EQ(failure(two, "{\"kind\": \"agree\", \"queue\": 1", "{\"kind\": \"agree\", \"queue\": 2"),
+            "program table: action 6 (): on queue 'fast', but collectives of communicator 'dp' are on queue "
+            "'comm'");
+  EXPECT_EQ(failure(two, "{\"kind\": \"all_to_all\", \"queue\": 1", "{\"kind\": \"reduce\", \"queue\": 2"),
+            "program table: action 5 (): on queue 'fast', but reductions are on queue 'comm'");
 }
 
 TEST(Program, RunOrder) {

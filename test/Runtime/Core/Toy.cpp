@@ -98,30 +98,40 @@ void *toySymbol(const std::string &name) {
 
 namespace {
 
+/// The queues of a position.
+enum ToyQueue { Compute, Comm, Send, Recv };
+
 /// Writes one position.
 struct Builder {
   const Program &program;
   Position position;
 
+  explicit Builder(const Program &program) : program(program) {
+    position.memories = {{MemoryKind::Device}};
+    position.queues = {{"compute"},
+                       {"comm", QueueKind::Communication},
+                       {"send", QueueKind::Communication},
+                       {"recv", QueueKind::Communication}};
+  }
   int64_t buffer(const std::string &name, int64_t bytes, int64_t slots = 1) {
     for (size_t i = 0; i < position.buffers.size(); ++i)
       if (position.buffers[i].name == name)
         return i;
     Buffer buffer;
     buffer.name = name;
-    buffer.offset = position.arena;
+    buffer.offset = arenaOf(position);
     buffer.bytes = bytes;
     buffer.slots = slots;
     buffer.stride = (bytes + 63) / 64 * 64;
-    position.arena += buffer.stride * slots;
+    position.memories[0].bytes += buffer.stride * slots;
     position.buffers.push_back(buffer);
     return position.buffers.size() - 1;
   }
-  int64_t add(ActionKind kind, Stream stream, std::string name, std::vector<Ref> refs,
+  int64_t add(ActionKind kind, ToyQueue queue, std::string name, std::vector<Ref> refs,
               std::vector<int64_t> waits = {}) {
     Action action;
     action.kind = kind;
-    action.stream = stream;
+    action.queue = queue;
     action.name = std::move(name);
     action.refs = std::move(refs);
     action.waits = std::move(waits);
@@ -140,7 +150,7 @@ struct Builder {
 constexpr int64_t kBytes = kToyElements * 4;
 
 Position buildPosition(const Program &program, int64_t index) {
-  Builder b{program, {}};
+  Builder b(program);
   bool first = index == 0, second = index == program.pp - 1, split = program.pp > 1;
   int64_t dp = program.dp, slice = kBytes / dp, shards = program.V / dp, M = program.M;
   auto ref = [](int64_t buffer, int64_t slot = 0, int64_t perRank = 0) {
@@ -165,8 +175,8 @@ Position buildPosition(const Program &program, int64_t index) {
     load.sliced = sliced;
     b.position.loads.push_back(load);
     if (sliced && dp > 1) {
-      gathered.push_back(b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""),
-                               {load.target, ref(whole(block))}));
+      gathered.push_back(
+          b.add(ActionKind::Gather, Comm, "gather " + name(block, ""), {load.target, ref(whole(block))}));
       b.last().bytes = slice;
       b.last().traffic = "all_gather";
     }
@@ -181,7 +191,7 @@ Position buildPosition(const Program &program, int64_t index) {
   auto run = [&](std::string symbol, int64_t m, std::vector<Ref> refs, std::vector<int64_t> waits) {
     waits.insert(waits.end(), gathered.begin(), gathered.end());
     std::string title = symbol + " " + std::to_string(m) + " " + symbol.back();
-    b.add(ActionKind::Run, Stream::Compute, title, refs, waits);
+    b.add(ActionKind::Run, Compute, title, refs, waits);
     b.last().symbol = symbol;
     b.last().phase = symbol.back() == 'F'   ? Phase::Forward
                      : symbol.back() == 'B' ? Phase::Backward
@@ -193,8 +203,7 @@ Position buildPosition(const Program &program, int64_t index) {
   auto transfer = [&](ActionKind kind, Ref value, int64_t peer, const std::string &tag,
                       std::vector<int64_t> waits) {
     bool send = kind == ActionKind::Send;
-    int64_t at =
-        b.add(kind, send ? Stream::Send : Stream::Recv, (send ? "send " : "recv ") + tag, {value}, waits);
+    int64_t at = b.add(kind, send ? Send : Recv, (send ? "send " : "recv ") + tag, {value}, waits);
     b.last().bytes = kBytes;
     b.last().peer = peer;
     b.last().tag = tag;
@@ -210,7 +219,7 @@ Position buildPosition(const Program &program, int64_t index) {
     std::string mb = " " + std::to_string(m);
     std::vector<int64_t> ready;
     if (first) {
-      b.add(ActionKind::Input, Stream::Compute, "input x" + mb, {ref(x, m)});
+      b.add(ActionKind::Input, Compute, "input x" + mb, {ref(x, m)});
       b.last().micro_batch = m;
       int64_t forward = run("block0.F", m, {ref(x, m), ref(h, m), parameter(0)}, {});
       if (split)
@@ -219,7 +228,7 @@ Position buildPosition(const Program &program, int64_t index) {
       ready = {transfer(ActionKind::Recv, ref(h, m), 0, "h" + mb, {})};
     }
     if (second) {
-      b.add(ActionKind::Input, Stream::Compute, "input labels" + mb, {ref(labels)});
+      b.add(ActionKind::Input, Compute, "input labels" + mb, {ref(labels)});
       b.last().micro_batch = m;
       b.last().input = 1;
       run("block1.F", m, {ref(h, m), ref(labels), ref(loss, m), parameter(1)}, ready);
@@ -239,48 +248,49 @@ Position buildPosition(const Program &program, int64_t index) {
   for (int64_t block : mine) {
     int64_t computed = b.position.actions.size() - 1;
     if (shards == 2) {
-      computed = b.add(ActionKind::Add, Stream::Compute, "add " + name(block, ""),
-                       {gradient(block, 0), gradient(block, 1)});
+      computed =
+          b.add(ActionKind::Add, Compute, "add " + name(block, ""), {gradient(block, 0), gradient(block, 1)});
       b.last().elements = kToyElements;
       b.last().type = "f32";
     }
-    while (b.position.actions[computed].stream != Stream::Compute)
+    while (b.position.actions[computed].queue != Compute)
       --computed;
     if (dp > 1) {
       Ref own = gradient(block, 0);
       own.per_rank = slice;
-      reduced.push_back(b.add(ActionKind::Reduce, Stream::Comm, "reduce " + name(block, ""),
+      reduced.push_back(b.add(ActionKind::Reduce, Comm, "reduce " + name(block, ""),
                               {gradient(block, 0), own}, {computed}));
       b.last().elements = slice / 4;
       b.last().type = "f32";
     }
   }
   std::vector<Ref> agreed;
+  std::vector<int64_t> normed = {static_cast<int64_t>(b.position.actions.size()) - 1};
+  while (b.position.actions[normed[0]].queue != Compute)
+    --normed[0];
   int64_t norms = b.buffer("norms", kNormWords * 8, 2);
   for (int64_t block : mine) {
     Ref own = gradient(block, 0), record = ref(norms, block);
     own.per_rank = slice;
-    b.add(ActionKind::Norm, Stream::Compute, "norm " + name(block, ""), {own, record}, reduced);
+    normed.push_back(b.add(ActionKind::Norm, Compute, "norm " + name(block, ""), {own, record}, reduced));
     b.last().bucket = block;
     agreed.push_back(record);
   }
   for (int64_t m = 0; second && m < M; ++m)
     agreed.push_back(ref(loss, m));
-  int64_t agree = b.add(ActionKind::Agree, Stream::Compute, "agree", agreed);
+  int64_t agree = b.add(ActionKind::Agree, Comm, "agree", agreed, normed);
   b.last().norms = mine.size();
   for (int64_t block : mine) {
     Ref own = gradient(block, 0);
     own.per_rank = slice;
     Ref value = ref(b.buffer(name(block, ".param"), kBytes), 0, sliced ? 0 : slice);
-    int64_t updated =
-        b.add(ActionKind::Update, Stream::Compute, "update " + name(block, ""), {value, own}, {agree});
+    int64_t updated = b.add(ActionKind::Update, Compute, "update " + name(block, ""), {value, own}, {agree});
     b.last().symbol = "update.sgd";
     b.last().bucket = block;
     b.last().elements = slice / 4;
     b.last().sliced = true;
     if (!sliced && dp > 1) {
-      b.add(ActionKind::Gather, Stream::Comm, "gather " + name(block, ""), {value, ref(whole(block))},
-            {updated});
+      b.add(ActionKind::Gather, Comm, "gather " + name(block, ""), {value, ref(whole(block))}, {updated});
       b.last().bytes = slice;
       b.last().traffic = "all_gather";
     }

@@ -41,7 +41,8 @@ const char dsopt_program[] =
     "\"buckets\": [{\"name\": \"b0\", \"type\": \"f32\", \"elements\": 64, \"padded\": " TEXT(PADDED)
     ", \"groups\": [{\"begin\": 0, \"end\": " TEXT(PADDED) "}]}],"
     "\"communicators\": [{\"name\": \"world\", \"groups\": [" RANKS "]}],"
-    "\"positions\": [{\"arena\": " TEXT(ARENA) ", \"blocks\": [0, 1], \"buffers\": ["
+    "\"positions\": [{\"memories\": [{\"kind\": \"device\", \"bytes\": " TEXT(ARENA) "}],"
+    "\"queues\": [{\"name\": \"compute\"}, {\"name\": \"comm\", \"kind\": \"communication\"}], \"blocks\": [0, 1], \"buffers\": ["
     "{\"name\": \"seed\", \"offset\": 0, \"bytes\": 4}, {\"name\": \"scalars\", \"offset\": 64, \"bytes\": 64},"
     "{\"name\": \"loss\", \"offset\": 128, \"bytes\": 4}, {\"name\": \"input.x\", \"offset\": 256, \"bytes\": 256},"
     "{\"name\": \"input.labels\", \"offset\": 512, \"bytes\": 16},"
@@ -55,15 +56,15 @@ const char dsopt_program[] =
     "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1},"
     "{\"kind\": \"run\", \"name\": \"block 0 F\", \"phase\": \"F\", \"symbol\": \"segment\","
     " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]]},"
-    "{\"kind\": \"reduce\", \"stream\": \"comm\", \"name\": \"reduce b0\", \"communicator\": 0, \"waits\": [2],"
+    "{\"kind\": \"reduce\", \"queue\": 1, \"name\": \"reduce b0\", \"communicator\": 0, \"waits\": [2],"
     " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0},"
     "{\"kind\": \"norm\", \"name\": \"norm b0\", \"waits\": [3],"
     " \"refs\": [[6, 0, 0, 256], [8, 0, 0, 0]], \"bucket\": 0},"
-    "{\"kind\": \"agree\", \"stream\": \"comm\", \"name\": \"agree\", \"communicator\": 0, \"waits\": [2, 4],"
+    "{\"kind\": \"agree\", \"queue\": 1, \"name\": \"agree\", \"communicator\": 0, \"waits\": [2, 4],"
     " \"refs\": [[8, 0, 0, 0], [2, 0, 0, 0]], \"norms\": 1},"
     "{\"kind\": \"update\", \"name\": \"update b0\", \"symbol\": \"update\", \"waits\": [5],"
     " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true},"
-    "{\"kind\": \"gather\", \"stream\": \"comm\", \"name\": \"gather b0\", \"communicator\": 0, \"waits\": [6], \"traffic\": \"all_gather\","
+    "{\"kind\": \"gather\", \"queue\": 1, \"name\": \"gather b0\", \"communicator\": 0, \"waits\": [6], \"traffic\": \"all_gather\","
     " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0}"
     "]}]}";
 // clang-format on

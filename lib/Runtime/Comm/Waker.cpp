@@ -1,0 +1,37 @@
+//===- Waker.cpp - what a rank sleeps on -----------------------------------===//
+
+#include "dsopt/Runtime/Waker.h"
+#include "Core/Futex.h"
+
+#include <sched.h>
+
+namespace dsopt::runtime {
+
+void Waker::ring(Bell &bell, bool shared) {
+  bell.count.fetch_add(1);
+  if (bell.sleeping.load())
+    futexWake(bell.count, 1, shared);
+}
+
+void Waker::sleep(uint32_t seen) {
+  for (int i = 0; i < patience.spins; ++i) {
+    if (bell.count.load(std::memory_order_relaxed) != seen)
+      return;
+    pause();
+  }
+  if (seen != last) {
+    last = seen;
+    yielded = 0;
+  }
+  if (yielded < patience.yields) {
+    ++yielded;
+    sched_yield();
+    return;
+  }
+  bell.sleeping.store(1);
+  if (bell.count.load() == seen)
+    futexWait(bell.count, seen, shared, patience.microseconds);
+  bell.sleeping.store(0);
+}
+
+} // namespace dsopt::runtime
