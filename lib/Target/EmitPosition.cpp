@@ -41,18 +41,26 @@ void ProgramWriter::refs(ArrayRef<exec::RefAttr> list) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
+/// The runtime finds by these names what is of no bucket.
+static StringRef nameInTable(exec::BufferOp buffer) {
+  return buffer.getRole() && !buffer.getOf() ? stringifyBufferRole(*buffer.getRole()) : buffer.getSymName();
+}
+
 LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   bufferIndex.clear();
+  bucketOfBuffer.clear();
   LogicalResult result = success();
   json.attributeArray("buffers", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
       bufferIndex.try_emplace(buffer.getSymName(), bufferIndex.size());
+      if (auto bucket = buffer.getOf())
+        bucketOfBuffer[buffer.getSymNameAttr()] = bucketIndex.lookup(*bucket);
       if (!buffer.getOffset() && !buffer.getSymbol()) {
         result = buffer.emitOpError("has no offset, expected memory to be planned");
         return;
       }
       json.object([&] {
-        string("name", buffer.getSymName());
+        string("name", nameInTable(buffer));
         string("kind", stringifyBufferKind(buffer.getKind()));
         if (auto offset = buffer.getOffset())
           json.attribute("offset", int64_t(*offset));
@@ -68,24 +76,24 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   return result;
 }
 
-/// Every buffer BUCKET.param and BUCKET.master is loaded before step 0: whole, or this rank's slice.
+/// Parameters where they are stored, and their masters, are loaded before step 0: whole, or this rank's
+/// slice.
 LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
   LogicalResult result = success();
   json.attributeArray("loads", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
-      StringRef name = buffer.getSymName();
-      bool master = name.consume_back(".master");
-      auto it = master || name.consume_back(".param") ? bucketIndex.find(name) : bucketIndex.end();
-      if (it == bucketIndex.end())
+      bool master = buffer.getRole() == exec::BufferRole::Master;
+      if (!master && buffer.getRole() != exec::BufferRole::Stored)
         continue;
-      dist::BucketOp bucket = buckets[it->second];
+      int64_t index = bucketIndex.lookup(*buffer.getOf());
+      dist::BucketOp bucket = buckets[index];
       int64_t elements = graph::numElements(buffer.getType());
       if (elements != int64_t(bucket.getPadded()) && elements != bucket.getSlice()) {
         result = buffer.emitOpError("has ") << elements << " elements, expected the bucket's "
                                             << bucket.getPadded() << " or a slice's " << bucket.getSlice();
         return;
       }
-      json.object([&, index = it->second] {
+      json.object([&] {
         json.attribute("bucket", index);
         json.attributeBegin("target");
         ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0,
@@ -167,7 +175,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       })
       .Case<exec::RunOp>([&](exec::RunOp run) { return writeRun(run); })
       .Case<exec::GatherOp>([&](exec::GatherOp gather) {
-        int64_t bucket = bucketOf(gather.getTarget().getBuffer().getValue());
+        int64_t bucket = bucketOf(gather.getTarget());
         head("gather", gather.getStream(), "gather " + nameOf(bucket, gather.getTarget()));
         refs({gather.getSlice(), gather.getTarget()});
         json.attribute("bytes", int64_t(gather.getBytes()));
@@ -176,7 +184,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::ReduceOp>([&](exec::ReduceOp reduce) {
-        int64_t bucket = bucketOf(reduce.getTarget().getBuffer().getValue());
+        int64_t bucket = bucketOf(reduce.getTarget());
         head("reduce", reduce.getStream(), "reduce " + nameOf(bucket, reduce.getTarget()));
         refs({reduce.getWhole(), reduce.getTarget()});
         json.attribute("elements", int64_t(reduce.getElements()));

@@ -39,16 +39,6 @@ ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
     }
 }
 
-int64_t ProgramWriter::bucketOf(StringRef buffer) const {
-  for (StringRef name = buffer; !name.empty(); name = name.rsplit('.').first) {
-    if (auto it = bucketIndex.find(name); it != bucketIndex.end())
-      return it->second;
-    if (!name.contains('.'))
-      break;
-  }
-  return -1;
-}
-
 //===----------------------------------------------------------------------===//
 // Inputs, parameters, buckets
 //===----------------------------------------------------------------------===//

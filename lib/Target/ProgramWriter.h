@@ -39,8 +39,10 @@ private:
   void numbers(llvm::StringRef key, llvm::ArrayRef<int64_t> values);
   /// The element type as MLIR spells it.
   static std::string typeName(mlir::Type type);
-  /// The bucket that a buffer named `BUCKET.what` belongs to, -1 if none.
-  int64_t bucketOf(llvm::StringRef buffer) const;
+  /// The bucket that a buffer of the program is of, -1 if none.
+  int64_t bucketOf(exec::RefAttr ref) const {
+    return bucketOfBuffer.lookup_or(ref.getBuffer().getAttr(), -1);
+  }
 
   // EmitPosition.cpp
   llvm::LogicalResult writePosition(exec::ProgramOp program);
@@ -72,8 +74,9 @@ private:
   llvm::SmallVector<dist::BucketOp> buckets;
   llvm::SmallVector<mlir::DictionaryAttr> inputs;
   llvm::StringMap<int64_t> bucketIndex, inputIndex, communicatorIndex;
-  llvm::DenseMap<mlir::StringAttr, Place> places; ///< of parameters
-  llvm::StringMap<int64_t> bufferIndex;           ///< of the program that is written
+  llvm::DenseMap<mlir::StringAttr, Place> places;           ///< of parameters
+  llvm::StringMap<int64_t> bufferIndex;                     ///< of the program that is written
+  llvm::DenseMap<mlir::StringAttr, int64_t> bucketOfBuffer; ///< likewise
 };
 
 } // namespace dsopt

@@ -14,8 +14,8 @@ layout = ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2"]
 
 def without(lines, i):
     """The program without the action or wait of a line."""
-    event = re.match(r"\s*(%\w+) = exec\.", lines[i])
-    waits = re.compile(rf"\s*exec\.wait {event[1]} on ") if event else None
+    event = re.match(r"\s*(%[\w.$-]+) = exec\.", lines[i])
+    waits = re.compile(rf"\s*exec\.wait {re.escape(event[1])} on ") if event else None
     return [line for j, line in enumerate(lines) if j != i and not (waits and waits.match(line))]
 
 
@@ -28,9 +28,10 @@ def train(folder, path):
 with tempfile.TemporaryDirectory() as folder:
     whole, part = os.path.join(folder, "whole.mlir"), os.path.join(folder, "part.mlir")
     subprocess.run([dsopt, model, *layout, f"-data={data}", "-emit=exec", "-o", whole], check=True, capture_output=True)
-    lines = open(whole).read().splitlines()
+    # One operation a line.
+    lines = subprocess.run([opt, whole], check=True, capture_output=True, text=True).stdout.splitlines()
     actions = [i for i, line in enumerate(lines)
-               if re.search(r"exec\.(wait|input|run|gather|reduce|add|send|recv|norm|agree|update|fold) [@<%\"#n]", line)]
+               if re.search(r"exec\.(wait|input|run|gather|reduce|add|send|recv|norm|agree|update|fold) [@%\"n]", line)]
     cases = [(f"line {i + 1}", without(lines, i)) for i in actions]
     cases += [(f"accumulate of line {i + 1}", [*lines[:i], lines[i].replace(" accumulate ", " "), *lines[i + 1:]])
               for i in actions if " accumulate " in lines[i]]

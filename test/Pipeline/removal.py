@@ -18,7 +18,7 @@ def programs(lines, *passes):
 
 def schedule(text):
     """The runs and collectives of a program in order, without the names of values."""
-    return [re.sub(r"%\w+(:\d+)? = ", "", line).strip() for line in text.splitlines()
+    return [re.sub(r"^\s*%[^=]+ = ", "", line).strip() for line in text.splitlines()
             if re.search(r"exec\.(run|gather|reduce) ", line)]
 
 
@@ -31,7 +31,8 @@ with tempfile.TemporaryDirectory() as folder:
     path = f"{folder}/dist.mlir"
     subprocess.run([dsopt, model, "-dp=2", "-pp=2", "-zero=3", "-micro-batches=2", f"-data={data}", "-emit=dist", "-o", path],
                    check=True, capture_output=True)
-    lines = open(path).read().splitlines()
+    # One operation a line.
+    lines = subprocess.run([opt, path], check=True, capture_output=True, text=True).stdout.splitlines()
 
 places = [i for i, line in enumerate(lines) if re.search(r"\bdist\.(gather|release|reduce)\b", line)]
 status, whole, errors = programs(lines, *TO_EXEC)

@@ -21,7 +21,7 @@ def emit(stage):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "out.mlir")
         run([dsopt, model, *LAYOUT, f"-emit={stage}", "-o", path])
-        return open(path).read()
+        return run([opt, path])  # one operation a line
 
 
 def passes():
@@ -84,8 +84,8 @@ The importer names file, offset and length; the bytes stay where they are. Forwa
 by name.
 """)
 print(show(graph.splitlines(), rf"graph\.parameter @{escaped} ", rf"graph\.read @{escaped} ", r"func\.func @forward"))
-value = re.search(rf"(%\w+) = graph\.read @{escaped} ", graph)[1]
-print(show(function(graph, "forward"), rf"{value}\b"))
+value = re.search(rf"(%[\w.$-]+) = graph\.read @{escaped} ", graph)[1]
+print(show(function(graph, "forward"), rf"{re.escape(value)}(?![\w.])"))
 print("""## Graph with backward and update
 
 Stage 2 cuts the model into blocks, tags each operation with block and phase, and gives each block that uses a
@@ -93,7 +93,7 @@ parameter an accumulator. Backward to weights is phase W; the update is a functi
 """)
 print(show(trained.splitlines(), rf"graph\.state @{escaped}\."))
 body = [line for name in re.findall(r"^  func\.func (?:private )?@([\w.]+)\(", trained, re.M) for line in function(trained, name)]
-gradient = re.search(rf"graph\.accumulate @{escaped}\.grad\.1, (%\w+)", trained)[1]
+gradient = re.search(rf"graph\.accumulate @{escaped}\.grad\.1, (%[\w.$-]+)", trained)[1]
 step = next(name for name in ("micro_batch", "forward") if re.search(rf"@{name}\(", trained))
 print(show(function(trained, step), rf"graph\.accumulate @{escaped}\.grad\.1", rf"{re.escape(gradient)} = ", rf"graph\.read @{escaped} "))
 update = function(trained, "update")
@@ -120,7 +120,7 @@ Stages 5 and 6 write a program for each pipeline position: buffers at places of 
 weight gradient leaves it on two micro-batches; each gather still serves one.
 """)
 ordered = re.search(r"^  exec\.program @position1 .*?^  }$", ordered, re.S | re.M)[0].splitlines()
-print(show(ordered, rf"exec\.gather <@{BUCKET}\.", r"exec\.run @block1\.", rf"exec\.reduce <@{BUCKET}\."))
+print(show(ordered, rf"exec\.gather @{BUCKET}\.", r"exec\.run @block1\.", rf"exec\.reduce @{BUCKET}\."))
 print("""`share-gathers` lets a gather serve a window of micro-batches, `place-reductions` adds gradients in the order that
 every layout has, `finish-step` takes norms and updates, `prefetch-gathers` starts gathers earlier and
 `insert-waits` writes what each action has to wait for. A run of a block's phase is given addresses; a gather fills `full` from every rank's `param`, a reduction leaves
@@ -130,5 +130,5 @@ the programs; each takes part in the group that it is in.
 """)
 print(show(exec_.splitlines(), r"exec\.communicator").replace("...\n", ""))
 program = re.search(r"^  exec\.program @position1 .*?^  }$", exec_, re.S | re.M)[0].splitlines()
-print(show(program, r"exec\.program", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather <@{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
-           rf"exec\.reduce <@{BUCKET}\.", rf"exec\.norm <@{BUCKET}\.", r"exec\.agree", rf"exec\.update .* of @{BUCKET} ").rstrip("\n"))
+print(show(program, r"exec\.program", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather @{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
+           rf"exec\.reduce @{BUCKET}\.", rf"exec\.norm @{BUCKET}\.", r"exec\.agree", rf"exec\.update .* of @{BUCKET} ").rstrip("\n"))

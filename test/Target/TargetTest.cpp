@@ -115,27 +115,27 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   }
   exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
       exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}} {
-    exec.buffer @b0.param at 0 : memref<128xf32> parameters slots 1 stride 512 persistent
-    exec.buffer @b0.full at 512 : memref<256xf32> buffers slots 1 stride 1024
-    exec.buffer @b0.grad.0 at 1536 : memref<128xf32> gradients slots 1 stride 512 persistent
+    exec.buffer @b0.param at 0 : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
+    exec.buffer @b0.full at 512 : memref<256xf32> buffers slots 1 stride 1024 gathered of @b0
+    exec.buffer @b0.grad.0 at 1536 : memref<128xf32> gradients slots 1 stride 512 persistent accumulator of @b0 use 0
     exec.buffer @input.x at 2048 : memref<8x4xf32> activations slots 2 stride 128
     exec.buffer @out at 2304 : memref<8x2xf32> activations slots 1 stride 64
     exec.buffer @temp at 2368 : memref<128xi8> buffers slots 1 stride 128
     exec.buffer @norms at 2496 : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @const_0 : memref<8x2xf32> constants slots 1 stride 64 symbol "const_0"
     exec.schedule {
-      %0 = exec.gather #exec.ref<@b0.param> to #exec.ref<@b0.full> bytes 512 all_gather order 0 over @dp on comm
-      %1 = exec.input "x" to #exec.ref<@input.x slot 1> micro_batch 1 on compute
+      %0 = exec.gather @b0.param to @b0.full bytes 512 all_gather order 0 over @dp on comm
+      %1 = exec.input "x" to @input.x[1] micro_batch 1 on compute
       exec.wait %0 on compute
       exec.wait %1 on compute
-      %2 = exec.run @block0.F [#exec.ref<@input.x slot 1>, #exec.ref<@out>, #exec.ref<@b0.full>, #exec.ref<@const_0>] temp #exec.ref<@temp> micro_batch 1 accumulate on compute
-      %n = exec.norm #exec.ref<@b0.grad.0> of @b0 to #exec.ref<@norms> on compute
+      %2 = exec.run @block0.F [@input.x[1], @out, @b0.full, @const_0] temp @temp micro_batch 1 accumulate on compute
+      %n = exec.norm @b0.grad.0 of @b0 to @norms on compute
       exec.wait %n on comm
-      %3 = exec.agree norms [#exec.ref<@norms>] losses [] order 1 over @world on comm
+      %3 = exec.agree norms [@norms] losses [] order 1 over @world on comm
       exec.wait %3 on compute
-      %4 = exec.update @kernel0 of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0 offset 0 per_rank 4>] elements 128 sliced on compute
-      %5 = exec.fold #exec.ref<@out> bytes 8 into [#exec.ref<@b0.param offset 256>] places [4] elements [3] momenta [0.75] on compute
-      %6 = exec.input "context" to #exec.ref<@out> micro_batch 1 on compute context
+      %4 = exec.update @kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on compute
+      %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on compute
+      %6 = exec.input "context" to @out micro_batch 1 on compute context
     }
   }
 })mlir";

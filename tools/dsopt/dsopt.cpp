@@ -18,6 +18,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Pipeline/Plan.h"
+#include "dsopt/Pipeline/PrintModule.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Pipeline/Variants.h"
 #include "dsopt/Runtime/Checkpoint.h"
@@ -380,7 +381,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     writeText(options,
               [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
   else
-    writeText(options, [&](llvm::raw_ostream &out) { out << *module << "\n"; });
+    writeText(options, [&](llvm::raw_ostream &out) { printModule(*module, out); });
   return 0;
 }
 

@@ -3,10 +3,78 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dsopt::exec;
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+/// `@b0.param[1]+64+256*rank`.
+static RefAttr parseAddress(AsmParser &parser) {
+  FlatSymbolRefAttr buffer;
+  int64_t slot = 0, offset = 0, perRank = 0;
+  if (parser.parseAttribute(buffer))
+    return {};
+  if (succeeded(parser.parseOptionalLSquare()) && (parser.parseInteger(slot) || parser.parseRSquare()))
+    return {};
+  while (succeeded(parser.parseOptionalPlus())) {
+    int64_t bytes;
+    if (parser.parseInteger(bytes))
+      return {};
+    if (failed(parser.parseOptionalStar()))
+      offset += bytes;
+    else if (parser.parseKeyword("rank"))
+      return {};
+    else
+      perRank += bytes;
+  }
+  return RefAttr::get(parser.getContext(), buffer, slot, offset, perRank);
+}
+
+template <typename Printer> static void printAddress(Printer &printer, RefAttr ref) {
+  printer << ref.getBuffer();
+  if (ref.getSlot())
+    printer << '[' << ref.getSlot() << ']';
+  if (ref.getOffset())
+    printer << '+' << ref.getOffset();
+  if (ref.getPerRank())
+    printer << '+' << ref.getPerRank() << "*rank";
+}
+
+std::string dsopt::exec::describe(RefAttr ref) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printAddress(os, ref);
+  return text;
+}
+
+static ParseResult parseRef(OpAsmParser &parser, RefAttr &ref) {
+  ref = parseAddress(parser);
+  return success(ref != nullptr);
+}
+static void printRef(OpAsmPrinter &printer, Operation *, RefAttr ref) { printAddress(printer, ref); }
+
+static ParseResult parseRefs(OpAsmParser &parser, ArrayAttr &refs) {
+  SmallVector<Attribute> list;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        list.push_back(parseAddress(parser));
+        return success(list.back() != nullptr);
+      }))
+    return failure();
+  refs = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+static void printRefs(OpAsmPrinter &printer, Operation *, ArrayAttr refs) {
+  printer << '[';
+  llvm::interleaveComma(refs.getAsRange<RefAttr>(), printer,
+                        [&](RefAttr ref) { printAddress(printer, ref); });
+  printer << ']';
+}
 
 #include "dsopt/Dialect/Exec/ExecDialect.cpp.inc"
 #include "dsopt/Dialect/Exec/ExecEnums.cpp.inc"
@@ -16,6 +84,44 @@ using namespace dsopt::exec;
 #include "dsopt/Dialect/Exec/ExecAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Exec/ExecOps.cpp.inc"
+
+Attribute RefAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  RefAttr ref = parseAddress(parser);
+  return ref && succeeded(parser.parseGreater()) ? ref : Attribute();
+}
+void RefAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printAddress(printer, *this);
+  printer << '>';
+}
+
+std::string dsopt::exec::eventName(Operation *action) {
+  auto on = [](int64_t microBatch) { return ".m" + std::to_string(microBatch); };
+  auto of = [](StringRef what, RefAttr ref) { return (what + "." + ref.getBuffer().getValue()).str(); };
+  // A tag ends in its micro-batch.
+  auto tagged = [](StringRef what, StringRef tag) {
+    auto [value, microBatch] = tag.rsplit(':');
+    return (what + "." + value + (microBatch.empty() ? "" : ".m") + microBatch).str();
+  };
+  return TypeSwitch<Operation *, std::string>(action)
+      .Case([&](InputOp op) { return op.getTarget().getBuffer().getValue().str() + on(op.getMicroBatch()); })
+      .Case([&](RunOp op) {
+        PartAttr part = op.getPartAttr();
+        return (part ? "block" + std::to_string(part.getBlock()) + "." + stringifyPhase(part.getPhase()).str()
+                     : op.getSegment().str()) +
+               on(op.getMicroBatch());
+      })
+      .Case([&](GatherOp op) { return of("gather", op.getTarget()); })
+      .Case([&](ReduceOp op) { return of("reduce", op.getTarget()); })
+      .Case([&](AddOp op) { return of("add", op.getTarget()); })
+      .Case([&](SendOp op) { return tagged("send", op.getTag()); })
+      .Case([&](RecvOp op) { return tagged("recv", op.getTag()); })
+      .Case([&](NormOp op) { return ("norm." + op.getBucket()).str(); })
+      .Case([&](UpdateOp op) { return ("update." + op.getBucket()).str(); })
+      .Default([](Operation *op) { return op->getName().stripDialect().str(); });
+}
 
 void ExecDialect::initialize() {
   addTypes<
@@ -67,6 +173,19 @@ LogicalResult ProgramOp::verify() {
   }
   if (schedules > 1)
     return emitOpError("has ") << schedules << " schedules, expected one";
+  llvm::DenseMap<std::tuple<int, Attribute, int64_t>, BufferOp> roles;
+  for (auto buffer : getBody().front().getOps<BufferOp>()) {
+    if (!buffer.getRole())
+      continue;
+    auto [other, isNew] = roles.try_emplace(
+        {(int)*buffer.getRole(), buffer.getOfAttr(), (int64_t)buffer.getUse().value_or(0)}, buffer);
+    if (isNew)
+      continue;
+    InFlightDiagnostic diag = buffer.emitOpError("has the role of ")
+                              << other->second.getSymNameAttr() << ", expected one buffer in each";
+    diag.attachNote(other->second.getLoc()) << "the other is here";
+    return diag;
+  }
   return success();
 }
 
@@ -103,6 +222,36 @@ LogicalResult AllToAllOp::verify() {
   return success();
 }
 
+/// What a buffer's role asks of it.
+static LogicalResult verifyRole(BufferOp buffer, MemRefType type) {
+  std::optional<BufferRole> role = buffer.getRole();
+  bool ofUse = role == BufferRole::Accumulator;
+  if (buffer.getUse().has_value() != ofUse)
+    return buffer.emitOpError(ofUse ? "is an accumulator of no use" : "is of a use")
+           << ", expected the use of an accumulator";
+  if (!role)
+    return success();
+  bool ofBucket = *role != BufferRole::Seed && *role != BufferRole::Scalars && *role != BufferRole::Staging;
+  if (buffer.getOf().has_value() != ofBucket)
+    return buffer.emitOpError("has the role ")
+           << stringifyBufferRole(*role) << ", expected one " << (ofBucket ? "of a bucket" : "of no bucket");
+  bool persists = *role != BufferRole::Gathered && *role != BufferRole::Accumulator;
+  if (persists && !buffer.getPersistent())
+    return buffer.emitOpError("has the role ") << stringifyBufferRole(*role) << ", expected it persistent";
+  int64_t rank = *role == BufferRole::Seed ? 0 : 1;
+  Type element = type.getElementType();
+  bool fits = *role == BufferRole::Staging ? element.isInteger(8)
+              : ofBucket                   ? isa<FloatType>(element)
+                                           : element.isF32();
+  if (type.getRank() != rank || !fits)
+    return buffer.emitOpError("has the role ")
+           << stringifyBufferRole(*role) << " and type " << type << ", expected "
+           << (*role == BufferRole::Seed      ? "one f32"
+               : *role == BufferRole::Staging ? "bytes (i8) in one dimension"
+                                              : "floats in one dimension");
+  return success();
+}
+
 LogicalResult BufferOp::verify() {
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape())
@@ -115,7 +264,7 @@ LogicalResult BufferOp::verify() {
            << bytesOf(type) << ", the bytes of " << type;
   if (getOffset() && ((int64_t)*getOffset() < 0 || *getOffset() % kAlignment))
     return emitOpError("is at offset ") << (int64_t)*getOffset() << ", expected a multiple of " << kAlignment;
-  return success();
+  return verifyRole(*this, type);
 }
 
 LogicalResult ViewOp::verify() {

@@ -32,6 +32,15 @@ BufferOp AccessAnalysis::buffer(ProgramOp program, StringAttr name) {
   return buffers->second.lookup(name);
 }
 
+BufferOp AccessAnalysis::scalars(ProgramOp program) {
+  auto [found, isNew] = scalarsOf.try_emplace(program);
+  if (isNew)
+    for (auto buffer : program.getBody().front().getOps<BufferOp>())
+      if (buffer.getRole() == BufferRole::Scalars)
+        found->second = buffer;
+  return found->second;
+}
+
 ArrayRef<unsigned> AccessAnalysis::gradients(RunOp run) {
   const Segment *segment = lookup(run.getSegmentAttr().getAttr());
   return segment ? ArrayRef<unsigned>(segment->gradients) : ArrayRef<unsigned>();
@@ -81,9 +90,9 @@ FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *action) {
 LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access> &accesses) {
   auto refs = [](ArrayAttr array) { return array.getAsRange<RefAttr>(); };
   auto scalars = [&](bool reads, bool writes) {
-    auto name = StringAttr::get(action->getContext(), "scalars");
-    if (BufferOp buffer = this->buffer(action->getParentOfType<ProgramOp>(), name))
-      accesses.push_back({name, 0, 0, bytesOf(buffer.getType()), reads, writes, /*exact=*/true});
+    if (BufferOp buffer = this->scalars(action->getParentOfType<ProgramOp>()))
+      accesses.push_back(
+          {buffer.getSymNameAttr(), 0, 0, bytesOf(buffer.getType()), reads, writes, /*exact=*/true});
   };
   int64_t count = 1; // of the members that a collective joins
   if (getCommunicator(action)) {

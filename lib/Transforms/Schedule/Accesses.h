@@ -37,6 +37,8 @@ public:
   mlir::FailureOr<llvm::ArrayRef<Access>> of(mlir::Operation *action);
   /// The bucket of that name, null if there is none.
   dist::BucketOp bucket(mlir::StringAttr name);
+  /// The buffer of a program's scalars, null if there is none.
+  exec::BufferOp scalars(exec::ProgramOp program);
   /// A program's buffer of that name, null if there is none.
   exec::BufferOp buffer(exec::ProgramOp program, mlir::StringAttr name);
   /// The block and phase of a run, null where neither it nor its segment says so.
@@ -66,6 +68,7 @@ private:
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, Segment> segments;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
+  llvm::DenseMap<mlir::Operation *, exec::BufferOp> scalarsOf;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.
   std::deque<llvm::SmallVector<Access, 0>> lists;
   llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>>

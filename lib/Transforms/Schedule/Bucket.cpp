@@ -34,18 +34,23 @@ void PlacedBucket::place() {
 }
 
 FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
-                                         BufferKind kind, bool persistent) {
+                                         BufferKind kind, std::optional<BufferRole> role, int64_t use) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
+  ProgramBuilder::BufferTraits traits;
+  traits.persistent = kind == BufferKind::Optimizer || role == BufferRole::Stored;
+  traits.payload = whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks;
+  traits.role = role;
+  traits.of = bucket.name();
+  traits.use = use;
   return out.buffer(bucket.name() + "." + suffix,
-                    MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind,
-                    {1, persistent, whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks});
+                    MemRefType::get({whole ? bucket.padded : bucket.slice}, type), kind, traits);
 }
 
 FlatSymbolRefAttr BucketBuffers::parameters(const Bucket &bucket, bool owned) {
   FlatSymbolRefAttr &buffer = known(bucket, Parameters);
   if (!buffer)
     buffer = declare(bucket, "param", dist::BucketOp(bucket.op).getType(), bucket.wholeParameters(),
-                     owned ? BufferKind::Parameters : BufferKind::Tied, /*persistent=*/true);
+                     owned ? BufferKind::Parameters : BufferKind::Tied, BufferRole::Stored);
   return buffer;
 }
 
@@ -54,22 +59,22 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
     return parameters(bucket, owned);
   FlatSymbolRefAttr &buffer = known(bucket, WholeParameters);
   if (!buffer)
-    buffer =
-        declare(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, BufferKind::Buffers);
+    buffer = declare(bucket, "full", dist::BucketOp(bucket.op).getType(), /*whole=*/true, BufferKind::Buffers,
+                     BufferRole::Gathered);
   return buffer;
 }
 
 FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
   // It is f32, whatever the parameters are stored as.
   return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), BufferKind::Optimizer,
-                 /*persistent=*/true);
+                 name == "master" ? std::optional(BufferRole::Master) : std::nullopt);
 }
 
 FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {
   FlatSymbolRefAttr &buffer = known(bucket, Gradient, use);
   if (!buffer)
     buffer = declare(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
-                     use == 0 ? BufferKind::Gradients : BufferKind::Tied);
+                     use == 0 ? BufferKind::Gradients : BufferKind::Tied, BufferRole::Accumulator, use);
   return buffer;
 }
 
@@ -90,8 +95,10 @@ FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use)
   return declare(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, BufferKind::Tied);
 }
 
-bool BucketBuffers::holds(const Bucket &bucket) { return out.declares(bucket.name() + ".param"); }
+bool BucketBuffers::holds(const Bucket &bucket) {
+  return out.find(BufferRole::Stored, bucket.name()) != nullptr;
+}
 
 bool BucketBuffers::accumulates(const Bucket &bucket, int64_t use) {
-  return out.declares(bucket.name() + ".grad." + Twine(use));
+  return out.find(BufferRole::Accumulator, bucket.name(), use) != nullptr;
 }

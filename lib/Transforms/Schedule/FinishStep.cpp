@@ -78,8 +78,9 @@ llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> StepFinisher::fi
   for (const PlacedBucket &bucket : step.buckets) {
     if (bucket.frozen || !bucket.isAt(stage))
       continue;
-    for (StringRef suffix : {".param", ".full"})
-      holders[FlatSymbolRefAttr::get(out.context, (bucket.name() + suffix).str())] = &bucket;
+    for (BufferRole role : {BufferRole::Stored, BufferRole::Gathered})
+      if (BufferOp buffer = out.find(role, bucket.name()))
+        holders[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = &bucket;
     for (auto [use, accumulated] : llvm::enumerate(bucket.accumulated))
       if (accumulated && bucket.useStages[use] == stage)
         holders[buffers.gradient(bucket, use)] = &bucket;
@@ -244,7 +245,7 @@ void StepFinisher::finish() {
       if (gather.getTarget() == fold.getStatistics())
         statistics = gather;
   out.buffer("scalars", MemRefType::get({16 * step.scalarGroups}, Float32Type::get(out.context)),
-             BufferKind::Buffers, {1, true});
+             BufferKind::Buffers, {1, true, -1, {}, BufferRole::Scalars});
   for (auto &[run, buckets] : findCompletion()) {
     Operation *next = run->getNextNode();
     while (isa<ReduceOp, AddOp>(next))
@@ -330,18 +331,19 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
     groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
   }
   step.scalarGroups = std::max<int64_t>(groups.size(), 1);
-  llvm::DenseMap<Attribute, int64_t> holders; ///< of parameters, by buffer
   for (auto op : module.getOps<dist::BucketOp>()) {
     PlacedBucket bucket(op);
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
-    holders[FlatSymbolRefAttr::get(module.getContext(), (bucket.name() + ".param").str())] =
-        step.buckets.size();
     step.buckets.push_back(std::move(bucket));
   }
   for (ProgramOp program : programs) {
     ProgramBuilder out(program);
     BucketBuffers buffers(out);
+    llvm::DenseMap<Attribute, int64_t> holders; ///< of parameters, by buffer
+    for (auto [index, bucket] : llvm::enumerate(step.buckets))
+      if (BufferOp buffer = out.find(BufferRole::Stored, bucket.name()))
+        holders[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = index;
     ArrayRef<int64_t> range = program.getBlocks();
     for (PlacedBucket &bucket : step.buckets)
       for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))

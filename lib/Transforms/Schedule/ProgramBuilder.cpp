@@ -11,7 +11,7 @@ ProgramBuilder::ProgramBuilder(ProgramOp program)
     : program(program), context(program.getContext()), location(program.getLoc()), buffers(context),
       actions(context) {
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
-    declared[buffer.getSymNameAttr()] = buffer;
+    keep(buffer);
   ScheduleOp schedule = getSchedule(program);
   actions.setInsertionPointToEnd(&schedule.getBody().front());
   buffers.setInsertionPoint(schedule);
@@ -20,7 +20,20 @@ ProgramBuilder::ProgramBuilder(ProgramOp program)
       collectives = std::max(collectives, *order + 1);
 }
 
-bool ProgramBuilder::declares(const Twine &name) { return declared.contains(StringAttr::get(context, name)); }
+ProgramBuilder::Role ProgramBuilder::roleOf(BufferOp buffer) {
+  return {(int)*buffer.getRole(), buffer.getOfAttr(), (int64_t)buffer.getUse().value_or(-1)};
+}
+
+void ProgramBuilder::keep(BufferOp buffer) {
+  declared[buffer.getSymNameAttr()] = buffer;
+  if (buffer.getRole())
+    roles[roleOf(buffer)] = buffer;
+}
+
+BufferOp ProgramBuilder::find(BufferRole role, StringRef of, int64_t use) {
+  Attribute bucket = of.empty() ? Attribute() : FlatSymbolRefAttr::get(context, of);
+  return roles.lookup({(int)role, bucket, use});
+}
 
 ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks,
                                bool evaluates, IntegerAttr variant)
@@ -45,14 +58,20 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKind kind, BufferTraits traits) {
+  if (traits.role)
+    if (BufferOp known = find(*traits.role, traits.of, traits.use))
+      return FlatSymbolRefAttr::get(known.getSymNameAttr());
   auto symbol = StringAttr::get(context, name);
-  BufferOp &op = declared[symbol];
-  if (!op) {
-    op = BufferOp::create(buffers, location, symbol.getValue(), type, kind, traits.slots,
-                          aligned(bytesOf(type)), IntegerAttr(), traits.persistent,
-                          traits.symbol.empty() ? StringAttr() : StringAttr::get(context, traits.symbol));
+  if (!declared.contains(symbol)) {
+    auto op = BufferOp::create(
+        buffers, location, symbol.getValue(), type, kind, traits.slots, aligned(bytesOf(type)), IntegerAttr(),
+        traits.persistent, traits.symbol.empty() ? StringAttr() : StringAttr::get(context, traits.symbol),
+        traits.role ? BufferRoleAttr::get(context, *traits.role) : BufferRoleAttr(),
+        traits.of.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.of),
+        traits.use < 0 ? IntegerAttr() : buffers.getI64IntegerAttr(traits.use));
     if (traits.payload >= 0 && traits.payload != bytesOf(type))
       op->setAttr(kPayloadAttr, buffers.getI64IntegerAttr(traits.payload));
+    keep(op);
   }
   return FlatSymbolRefAttr::get(symbol);
 }

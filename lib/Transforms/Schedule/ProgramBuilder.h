@@ -26,6 +26,9 @@ public:
     bool persistent = false;
     int64_t payload = -1; ///< bytes of a slot that are not padding, -1: all
     llvm::StringRef symbol = {};
+    std::optional<exec::BufferRole> role = std::nullopt;
+    llvm::StringRef of = {}; ///< the bucket
+    int64_t use = -1;        ///< of an accumulator
   };
   /// The buffer's symbol; declares it where it is new.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind,
@@ -38,8 +41,8 @@ public:
     return exec::RefAttr::get(context, buffer, slot, offset, perRank);
   }
 
-  /// Whether the program has a buffer of that name.
-  bool declares(const llvm::Twine &name);
+  /// The program's buffer of that role (and bucket, and use); null if it has none.
+  exec::BufferOp find(exec::BufferRole role, llvm::StringRef of = {}, int64_t use = -1);
 
   /// Writes an action.
   template <typename OpTy, typename... Args> OpTy emit(Args &&...args) {
@@ -61,7 +64,12 @@ public:
 private:
   mlir::Location location;
   mlir::OpBuilder buffers, actions;
+  using Role = std::tuple<int, mlir::Attribute, int64_t>;
+  static Role roleOf(exec::BufferOp buffer);
+  void keep(exec::BufferOp buffer);
+
   llvm::DenseMap<mlir::StringAttr, exec::BufferOp> declared;
+  llvm::DenseMap<Role, exec::BufferOp> roles;
   int64_t collectives = 0;
 };
 

@@ -35,7 +35,8 @@ StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks
 void StageWriter::declareState() {
   Builder builder(out.context);
   if (!graph.evaluates)
-    out.buffer("seed", MemRefType::get({}, builder.getF32Type()), BufferKind::Buffers, {1, true});
+    out.buffer("seed", MemRefType::get({}, builder.getF32Type()), BufferKind::Buffers,
+               {1, true, -1, {}, BufferRole::Seed});
   int64_t largest = 0;
   for (const PlacedBucket &bucket : graph.buckets) {
     if (!bucket.isAt(stage))
@@ -51,7 +52,7 @@ void StageWriter::declareState() {
   }
   if (ranks > 1)
     out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * ranks}, builder.getI8Type()),
-               BufferKind::Buffers, {1, true});
+               BufferKind::Buffers, {1, true, -1, {}, BufferRole::Staging});
 }
 
 int64_t StageWriter::slotsOf(int64_t id) const {
@@ -64,9 +65,9 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
   if (value.statistic >= 0 && value.stage == stage)
     return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
   if (!values[id])
-    values[id] =
-        out.buffer(value.name, value.type, value.seed ? BufferKind::Buffers : BufferKind::Activations,
-                   {slotsOf(id), value.seed});
+    values[id] = out.buffer(
+        value.name, value.type, value.seed ? BufferKind::Buffers : BufferKind::Activations,
+        {slotsOf(id), value.seed, -1, {}, value.seed ? std::optional(BufferRole::Seed) : std::nullopt});
   return out.ref(values[id], microBatch % slotsOf(id));
 }
 

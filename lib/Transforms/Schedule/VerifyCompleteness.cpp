@@ -50,7 +50,7 @@ static LogicalResult verifyDistinct(AgreeOp agree, ArrayAttr refs, StringRef wha
   llvm::SmallDenseSet<Attribute> known;
   for (auto ref : refs.getAsRange<RefAttr>())
     if (!known.insert(ref).second)
-      return agree.emitOpError("takes the ") << what << " in " << ref << " twice";
+      return agree.emitOpError("takes the ") << what << " in " << describe(ref) << " twice";
   return success();
 }
 

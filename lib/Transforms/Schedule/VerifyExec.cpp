@@ -68,6 +68,24 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
   return success();
 }
 
+/// A buffer of a bucket holds the bucket whole, or a slice of it.
+static LogicalResult verifyBuckets(exec::ProgramOp program, AccessAnalysis &analysis) {
+  for (auto buffer : program.getBody().front().getOps<exec::BufferOp>()) {
+    FlatSymbolRefAttr name = buffer.getOfAttr();
+    if (!name)
+      continue;
+    dist::BucketOp bucket = analysis.bucket(name.getAttr());
+    if (!bucket)
+      return buffer.emitOpError("is of ") << name << ", which is no bucket of this module";
+    int64_t elements = cast<ShapedType>(buffer.getType()).getNumElements();
+    if (elements != (int64_t)bucket.getPadded() && elements != bucket.getSlice())
+      return buffer.emitOpError("has ")
+             << elements << " elements, expected the " << (int64_t)bucket.getPadded() << " of " << name
+             << " or a slice's " << bucket.getSlice();
+  }
+  return success();
+}
+
 namespace {
 class VerifyExec : public dsopt::impl::VerifyExecBase<VerifyExec> {
 public:
@@ -80,7 +98,8 @@ public:
         return signalPassFailure();
       for (exec::ProgramOp program : programs)
         if (exec::ScheduleOp schedule = exec::getSchedule(program);
-            (schedule && failed(exec::verifyNoRelease(schedule))) || failed(verifyProgram(program, analysis)))
+            (schedule && failed(exec::verifyNoRelease(schedule))) ||
+            failed(verifyBuckets(program, analysis)) || failed(verifyProgram(program, analysis)))
           return signalPassFailure();
       if (failed(verifyPositions(programs, analysis.members)) ||
           failed(verifyCompleteness(getOperation(), programs, analysis)))

@@ -45,6 +45,6 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent
   exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
   exec.schedule {
-    %0 = exec.update @update.sgd of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 on compute
+    %0 = exec.update @update.sgd of @b0 [@b0.param, @b0.grad.0] elements 64 on compute
   }
 }

@@ -40,7 +40,7 @@ func.func @inside() {
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.all_to_all' op is from @x to itself, expected another buffer}}
-    %0 = exec.all_to_all <@x> to <@x slot 1> bytes 64 order 0 over @c on comm
+    %0 = exec.all_to_all @x to @x[1] bytes 64 order 0 over @c on comm
   }
 }
 
@@ -49,7 +49,7 @@ exec.program @p position 0 blocks [0, 1] {
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.all_to_all' op has 0 bytes for each member, expected at least 1}}
-    %0 = exec.all_to_all <@x> to <@y> bytes 0 order 0 over @c on comm
+    %0 = exec.all_to_all @x to @y bytes 0 order 0 over @c on comm
   }
 }
 
@@ -82,7 +82,7 @@ exec.schedule {
 
 func.func @outside() {
   // expected-error @below {{'exec.input' op expects parent op 'exec.schedule'}}
-  %0 = exec.input "x" to <@x> micro_batch 0 on compute
+  %0 = exec.input "x" to @x micro_batch 0 on compute
   return
 }
 
@@ -133,6 +133,67 @@ exec.program @p position 0 blocks [0, 1] {
 exec.program @p position 0 blocks [0, 1] {
   // expected-error @below {{'exec.buffer' op is at offset -64, expected a multiple of 64}}
   exec.buffer @x at -64 : memref<4xf32> activations slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has the role seed, expected one of no bucket}}
+  exec.buffer @a : memref<f32> buffers slots 1 stride 64 persistent seed of @b0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has the role stored, expected one of a bucket}}
+  exec.buffer @a : memref<16xf32> parameters slots 1 stride 64 persistent stored
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has the role stored, expected it persistent}}
+  exec.buffer @a : memref<16xf32> parameters slots 1 stride 64 stored of @b0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op is an accumulator of no use, expected the use of an accumulator}}
+  exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op is of a use, expected the use of an accumulator}}
+  exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 of @b0 use 0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op has the role scalars and type 'memref<16xi32>', expected floats in one dimension}}
+  exec.buffer @a : memref<16xi32> buffers slots 1 stride 64 persistent scalars
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-note @below {{the other is here}}
+  exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0 use 1
+  exec.buffer @b : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0 use 0
+  // expected-error @below {{'exec.buffer' op has the role of "a", expected one buffer in each}}
+  exec.buffer @c : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0 use 1
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{expected 'rank'}}
+    %0 = exec.gather @a+64*ranks to @b bytes 64 all_gather order 0 on comm
+  }
 }
 
 // -----

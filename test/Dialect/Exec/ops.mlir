@@ -19,44 +19,61 @@ exec.program @step position 0 blocks [0, 2] {
   exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
   // CHECK: exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
   exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
+  // CHECK: exec.buffer @s0 : memref<f32> buffers slots 1 stride 64 persistent seed{{$}}
+  exec.buffer @s0 : memref<f32> buffers slots 1 stride 64 persistent seed
+  // CHECK: exec.buffer @"b0 w" : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0{{$}}
+  exec.buffer @"b0 w" : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
+  // CHECK: exec.buffer @g1 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 1{{$}}
+  exec.buffer @g1 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 1
+  // CHECK: exec.buffer @t : memref<64xf32> tied slots 1 stride 256 of @b0{{$}}
+  exec.buffer @t : memref<64xf32> tied slots 1 stride 256 of @b0
   // CHECK: exec.schedule {
   exec.schedule {
-    // CHECK: %[[X:.*]] = exec.input "x" to <@x> micro_batch 0 on compute{{$}}
-    %0 = exec.input "x" to <@x> micro_batch 0 on compute
-    // CHECK: exec.input "context" to <@x slot 1> micro_batch 0 on compute context
-    %1 = exec.input "context" to <@x slot 1> micro_batch 0 on compute context
+    // CHECK: %[[X:.*]] = exec.input "x" to @x micro_batch 0 on compute{{$}}
+    %0 = exec.input "x" to @x micro_batch 0 on compute
+    // CHECK: exec.input "context" to @x[1] micro_batch 0 on compute context
+    %1 = exec.input "context" to @x[1] micro_batch 0 on compute context
     // CHECK: exec.wait %[[X]] on comm
     exec.wait %0 on comm
-    // CHECK: exec.run @block0.F [#exec.ref<@x>, #exec.ref<@w offset 128>] micro_batch 0 on compute{{$}}
-    %2 = exec.run @block0.F [#exec.ref<@x>, #exec.ref<@w offset 128>] micro_batch 0 on compute
-    // CHECK: exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
-    %3 = exec.run @block0.W for <1 W> [#exec.ref<@x slot 2 offset 64 per_rank 256>] temp <@t> micro_batch 3 accumulate on compute
+    // CHECK: exec.run @block0.F [@x, @w+128] micro_batch 0 on compute{{$}}
+    %2 = exec.run @block0.F [@x, @w+128] micro_batch 0 on compute
+    // CHECK: exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on compute
+    %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on compute
     // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on compute
     %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on compute
-    // CHECK: exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 over @dp on comm
-    %5 = exec.gather <@w per_rank 256> to <@w> bytes 256 all_gather order 0 over @dp on comm
-    // CHECK: exec.reduce <@g> to <@s> elements 64 : bf16 order 1 over @dp on comm
-    %6 = exec.reduce <@g> to <@s> elements 64 : bf16 order 1 over @dp on comm
-    // CHECK: exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 over @dp on comm
-    %7 = exec.reduce <@g> to <@s> elements 64 : f32 accumulate order 2 over @dp on comm
-    // CHECK: exec.all_to_all <@g> to <@h> bytes 64 order 3 over @dp on comm
-    %a = exec.all_to_all <@g> to <@h> bytes 64 order 3 over @dp on comm
-    // CHECK: exec.add <@g>, <@h> elements 64 : f32 on compute
-    %8 = exec.add <@g>, <@h> elements 64 : f32 on compute
-    // CHECK: exec.send <@x> bytes 16 to 1 tag "x:0" send_recv over @pp on send
-    %9 = exec.send <@x> bytes 16 to 1 tag "x:0" send_recv over @pp on send
-    // CHECK: exec.recv <@x> bytes 16 from 1 tag "y:0" tied over @pp on recv
-    %10 = exec.recv <@x> bytes 16 from 1 tag "y:0" tied over @pp on recv
-    // CHECK: exec.norm <@s> of @b0 to <@norms slot 1> on compute
-    %11 = exec.norm <@s> of @b0 to <@norms slot 1> on compute
-    // CHECK: exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 over @world on comm
-    %12 = exec.agree norms [#exec.ref<@norms slot 1>] losses [] order 3 over @world on comm
-    // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
-    %13 = exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 64 sliced on compute
-    // CHECK: exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 128 on compute
-    %14 = exec.update @adam of @b0 [#exec.ref<@w>, #exec.ref<@s>] elements 128 on compute
-    // CHECK: exec.fold <@m> bytes 8 into [#exec.ref<@w>] places [0] elements [2] momenta [1.000000e-01] on compute
-    %15 = exec.fold <@m> bytes 8 into [#exec.ref<@w>] places [0] elements [2] momenta [0.1] on compute
+    // CHECK: exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on comm
+    %5 = exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on comm
+    // CHECK: exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on comm
+    %6 = exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
+    %7 = exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
+    // CHECK: exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
+    %a = exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
+    // CHECK: exec.add @g, @h elements 64 : f32 on compute
+    %8 = exec.add @g, @h elements 64 : f32 on compute
+    // CHECK: exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
+    %9 = exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
+    // CHECK: exec.recv @x bytes 16 from 1 tag "y:0" tied over @pp on recv
+    %10 = exec.recv @x bytes 16 from 1 tag "y:0" tied over @pp on recv
+    // CHECK: exec.norm @s of @b0 to @norms[1] on compute
+    %11 = exec.norm @s of @b0 to @norms[1] on compute
+    // CHECK: exec.agree norms [@norms[1]] losses [] order 3 over @world on comm
+    %12 = exec.agree norms [@norms[1]] losses [] order 3 over @world on comm
+    // CHECK: exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
+    %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
+    // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on compute
+    %14 = exec.update @adam of @b0 [@w, @s] elements 128 on compute
+    // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on compute
+    %15 = exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [0.1] on compute
+    // Events are called after what happened; what adds up is one number.
+    // CHECK: %gather.t = exec.gather @"b0 w" to @t
+    // CHECK: exec.wait %gather.t on compute
+    // CHECK: %block3.B.m2 = exec.run @block0.B for <3 B> [@"b0 w"[1]+8] micro_batch 2 on compute
+    // CHECK: %send.x.m0_{{[0-9]+}} = exec.send
+    %16 = exec.gather @"b0 w" to @t bytes 256 all_gather order 4 over @dp on comm
+    exec.wait %16 on compute
+    %17 = exec.run @block0.B for <3 B> [@"b0 w"[1]+4+4] micro_batch 2 on compute
+    %18 = exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
   }
 }
 

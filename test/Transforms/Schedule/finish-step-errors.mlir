@@ -25,7 +25,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.schedule {
     %agree = exec.agree norms [] losses [] order 0 over @world on comm
     // expected-error @below {{changes @x, expected a bucket's parameters}}
-    %fold = exec.fold <@statistics> bytes 4 into [#exec.ref<@x>] places [0] elements [1] momenta [0.9] on compute
+    %fold = exec.fold @statistics bytes 4 into [@x] places [0] elements [1] momenta [0.9] on compute
   }
 }
 

@@ -34,12 +34,12 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
 // CHECK-DAG: exec.buffer @statistics : memref<40xi8> activations slots 1
 // CHECK-DAG: exec.buffer @statistics.all : memref<80xi8> activations slots 1
 // CHECK-DAG: exec.buffer @b0.statistics.param : memref<128xf32> parameters slots 1 {{.*}} persistent
-// CHECK: exec.run @block0.F {{.*}}<@statistics>, #exec.ref<@statistics offset 12>{{.*}} micro_batch 0
-// CHECK: exec.run @block0.F {{.*}}<@statistics offset 20>, #exec.ref<@statistics offset 32>{{.*}} micro_batch 1
-// CHECK: exec.run @block0.W [#exec.ref<@statistics>
-// CHECK: exec.gather <@statistics> to <@statistics.all> bytes 40 all_gather
+// CHECK: exec.run @block0.F {{.*}}@statistics, @statistics+12{{.*}} micro_batch 0
+// CHECK: exec.run @block0.F {{.*}}@statistics+20, @statistics+32{{.*}} micro_batch 1
+// CHECK: exec.run @block0.W [@statistics
+// CHECK: exec.gather @statistics to @statistics.all bytes 40 all_gather
 // CHECK: exec.agree
-// CHECK: exec.fold <@statistics.all> bytes 20 into [#exec.ref<@b0.statistics.param>, #exec.ref<@b0.statistics.param offset 256>]
+// CHECK: exec.fold @statistics.all bytes 20 into [@b0.statistics.param, @b0.statistics.param+256]
 // CHECK-SAME: places [0, 12] elements [3, 2] momenta [9.000000e-01, 5.000000e-01] on compute
 // ONE-NOT: statistics.all
-// ONE: exec.fold <@statistics> bytes 20
+// ONE: exec.fold @statistics bytes 20

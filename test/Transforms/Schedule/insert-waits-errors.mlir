@@ -6,18 +6,18 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @w(memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 2] {
-    exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @b1.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512
-    exec.buffer @b1.full : memref<128xf32> buffers slots 1 stride 512
-    exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
-    exec.buffer @b0.whole.0.0 : memref<128xf32> buffers slots 1 stride 512
+    exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
+    exec.buffer @b1.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b1
+    exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
+    exec.buffer @b1.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b1
+    exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
+    exec.buffer @b0.whole.0.0 : memref<128xf32> buffers slots 1 stride 512 of @b0
     exec.buffer @x : memref<16xf32> activations slots 1 stride 64
     exec.buffer @h : memref<16xf32> activations slots 1 stride 64
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
       // expected-error @below {{runs @nothing, which is no segment of this module}}
-      %f0 = exec.run @nothing [#exec.ref<@x>] micro_batch 0 on compute
+      %f0 = exec.run @nothing [@x] micro_batch 0 on compute
     }
   }
 }

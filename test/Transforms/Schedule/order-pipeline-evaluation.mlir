@@ -15,7 +15,7 @@
 // CHECK:         exec.run @block0.E {{.*}} micro_batch 0 on compute
 // CHECK:         exec.run @block0.E {{.*}} micro_batch 1 on compute
 // CHECK-NOT:     exec.update
-// CHECK:         exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>]
+// CHECK:         exec.agree norms [] losses [@loss, @loss[1]]
 // MOVED: error: 'exec.buffer' op of @evaluate0 lies at bytes
 
 module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, reduction_shards = 1 : i64}} {

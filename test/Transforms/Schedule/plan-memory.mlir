@@ -30,12 +30,12 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
     exec.buffer @d : memref<16xf32> activations slots 1 stride 64
     exec.buffer @k : memref<16xf32> constants slots 1 stride 64 persistent symbol "const_0"
     exec.schedule {
-      %0 = exec.run @f [#exec.ref<@k>, #exec.ref<@a>] micro_batch 0 on compute
-      %1 = exec.run @f [#exec.ref<@a>, #exec.ref<@b>] micro_batch 0 on compute
+      %0 = exec.run @f [@k, @a] micro_batch 0 on compute
+      %1 = exec.run @f [@a, @b] micro_batch 0 on compute
       exec.wait %1 on send
-      %2 = exec.send <@b> bytes 64 to 1 tag "b:0" send_recv over @pp on send
-      %3 = exec.run @f [#exec.ref<@k>, #exec.ref<@c>] micro_batch 0 on compute
-      %4 = exec.run @f [#exec.ref<@c>, #exec.ref<@d>] micro_batch 0 on compute
+      %2 = exec.send @b bytes 64 to 1 tag "b:0" send_recv over @pp on send
+      %3 = exec.run @f [@k, @c] micro_batch 0 on compute
+      %4 = exec.run @f [@c, @d] micro_batch 0 on compute
     }
   }
 }

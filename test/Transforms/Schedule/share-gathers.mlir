@@ -15,40 +15,40 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
     exec.buffer @q.param : memref<64xf32> parameters slots 1 stride 256 persistent
     exec.buffer @q.full : memref<128xf32> buffers slots 1 stride 512
     exec.schedule {
-      %g0 = exec.gather <@p.param> to <@p.full> bytes 256 all_gather order 0 over @dp on comm
-      %r0 = exec.run @f0 [#exec.ref<@p.full>] micro_batch 0 on compute
+      %g0 = exec.gather @p.param to @p.full bytes 256 all_gather order 0 over @dp on comm
+      %r0 = exec.run @f0 [@p.full] micro_batch 0 on compute
       exec.release %g0
-      %g1 = exec.gather <@q.param> to <@q.full> bytes 256 all_gather order 1 over @dp on comm
-      %r1 = exec.run @f1 [#exec.ref<@q.full>] micro_batch 0 on compute
+      %g1 = exec.gather @q.param to @q.full bytes 256 all_gather order 1 over @dp on comm
+      %r1 = exec.run @f1 [@q.full] micro_batch 0 on compute
       exec.release %g1
-      %g2 = exec.gather <@q.param> to <@q.full> bytes 256 all_gather order 2 over @dp on comm
-      %r2 = exec.run @b1 [#exec.ref<@q.full>] micro_batch 0 on compute
+      %g2 = exec.gather @q.param to @q.full bytes 256 all_gather order 2 over @dp on comm
+      %r2 = exec.run @b1 [@q.full] micro_batch 0 on compute
       exec.release %g2
-      %g3 = exec.gather <@p.param> to <@p.full> bytes 256 all_gather order 3 over @dp on comm
-      %r3 = exec.run @f0 [#exec.ref<@p.full>] micro_batch 1 on compute
+      %g3 = exec.gather @p.param to @p.full bytes 256 all_gather order 3 over @dp on comm
+      %r3 = exec.run @f0 [@p.full] micro_batch 1 on compute
       exec.release %g3
-      %g4 = exec.gather <@p.param> to <@p.full> bytes 256 all_gather order 4 over @dp on comm
-      %r4 = exec.run @f0 [#exec.ref<@p.full>] micro_batch 2 on compute
+      %g4 = exec.gather @p.param to @p.full bytes 256 all_gather order 4 over @dp on comm
+      %r4 = exec.run @f0 [@p.full] micro_batch 2 on compute
       exec.release %g4
-      %g5 = exec.gather <@q.param> to <@q.full> bytes 256 all_gather order 5 over @dp on comm
-      %r5 = exec.run @f1 [#exec.ref<@q.full>] micro_batch 1 on compute
-      %r6 = exec.run @f0 [#exec.ref<@q.full>] micro_batch 1 on compute
+      %g5 = exec.gather @q.param to @q.full bytes 256 all_gather order 5 over @dp on comm
+      %r5 = exec.run @f1 [@q.full] micro_batch 1 on compute
+      %r6 = exec.run @f0 [@q.full] micro_batch 1 on compute
       exec.release %g5
       %agree = exec.agree norms [] losses [] order 6 over @world on comm
     }
   }
 }
 
-// CHECK: exec.gather <@p.param> to <@p.full> bytes 256 all_gather order 0
+// CHECK: exec.gather @p.param to @p.full bytes 256 all_gather order 0
 // CHECK-NEXT: exec.run @f0 {{.*}} micro_batch 0
-// CHECK-NEXT: exec.gather <@q.param> to <@q.full> bytes 256 all_gather order 1
+// CHECK-NEXT: exec.gather @q.param to @q.full bytes 256 all_gather order 1
 // CHECK-NEXT: exec.run @f1 {{.*}} micro_batch 0
 // CHECK-NEXT: exec.run @b1 {{.*}} micro_batch 0
 // Windows of one: the third and fourth of @p follow each other and are one.
-// ONE-NEXT: exec.gather <@p.param> to <@p.full> bytes 256 all_gather order 2
+// ONE-NEXT: exec.gather @p.param to @p.full bytes 256 all_gather order 2
 // ONE-NEXT: exec.run @f0 {{.*}} micro_batch 1
 // ONE-NEXT: exec.run @f0 {{.*}} micro_batch 2
-// ONE-NEXT: exec.gather <@q.param> to <@q.full> bytes 256 all_gather order 3
+// ONE-NEXT: exec.gather @q.param to @q.full bytes 256 all_gather order 3
 // Windows of two: micro-batches 0 and 1 share a gather, 2 follows them at once.
 // TWO-NEXT: exec.run @f0 {{.*}} micro_batch 1
 // TWO-NEXT: exec.run @f0 {{.*}} micro_batch 2

@@ -8,7 +8,7 @@
 // RUN: sed -e '/%%b = /s/bytes 32/bytes 16/;/private @block1/s/16xf32/8xf32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BYTES
 // BYTES: error: 'exec.all_to_all' op is collective 0 over @across, of 32 bytes, but position 1 has the all-to-all into @to there, of 16
 // BYTES: note: the other is here
-// RUN: sed -e '/%%b = /s/exec.all_to_all <@from> to <@to> bytes 32/exec.gather <@from> to <@to> bytes 32 all_gather/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: sed -e '/%%b = /s/exec.all_to_all @from to @to bytes 32/exec.gather @from to @to bytes 32 all_gather/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=KIND
 // KIND: error: 'exec.all_to_all' op is collective 0 over @across, of 32 bytes, but position 1 has the gather into @to there, of 32
 // KIND: note: the other is here
 // RUN: sed -e '/%%a = /s/bytes 32/bytes 64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
@@ -31,13 +31,13 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @from : memref<16xf32> activations slots 1 stride 64
     exec.buffer @to : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %in = exec.input "x" to <@from> micro_batch 0 on compute
+      %in = exec.input "x" to @from micro_batch 0 on compute
       exec.wait %in on comm
-      %a = exec.all_to_all <@from> to <@to> bytes 32 order 0 over @across on comm
+      %a = exec.all_to_all @from to @to bytes 32 order 0 over @across on comm
       exec.wait %a on compute
       exec.wait %a on send
-      %run = exec.run @block0.E [#exec.ref<@to>] micro_batch 0 on compute
-      %s = exec.send <@to> bytes 64 to 1 tag "h:0" send_recv over @pp on send
+      %run = exec.run @block0.E [@to] micro_batch 0 on compute
+      %s = exec.send @to bytes 64 to 1 tag "h:0" send_recv over @pp on send
       %agree0 = exec.agree norms [] losses [] order 1 over @world on comm
     }
   }
@@ -47,15 +47,15 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @h : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.schedule {
-      %r = exec.recv <@h> bytes 64 from 0 tag "h:0" send_recv over @pp on recv
-      %in = exec.input "x" to <@from> micro_batch 0 on compute
+      %r = exec.recv @h bytes 64 from 0 tag "h:0" send_recv over @pp on recv
+      %in = exec.input "x" to @from micro_batch 0 on compute
       exec.wait %in on comm
-      %b = exec.all_to_all <@from> to <@to> bytes 32 order 0 over @across on comm
+      %b = exec.all_to_all @from to @to bytes 32 order 0 over @across on comm
       exec.wait %b on compute
       exec.wait %r on compute
-      %run = exec.run @block1.E [#exec.ref<@to>, #exec.ref<@h>, #exec.ref<@loss>] micro_batch 0 on compute
+      %run = exec.run @block1.E [@to, @h, @loss] micro_batch 0 on compute
       exec.wait %run on comm
-      %agree1 = exec.agree norms [] losses [#exec.ref<@loss>] order 1 over @world on comm
+      %agree1 = exec.agree norms [] losses [@loss] order 1 over @world on comm
     }
   }
 }

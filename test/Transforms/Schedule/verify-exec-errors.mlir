@@ -17,7 +17,7 @@
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
 // SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
 // SEND: note: the buffer is here
-// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send @h bytes 64 to 1 tag "h:1" send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
 // MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
 // MATCH: note: the other position is here
 
@@ -37,7 +37,7 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send <@b0.full> bytes 64 to 1 tag "late" send_recv over @pp on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send @b0.full bytes 64 to 1 tag "late" send_recv over @pp on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
 // Beyond the arena.
@@ -46,10 +46,10 @@
 // ARENA: note: the arena is here
 
 // A slot that is not there, and one that is another micro-batch's.
-// RUN: sed -e 's/<@x slot 1>, #exec.ref<@g>/<@x slot 2>, #exec.ref<@g>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SLOT
+// RUN: sed -e 's/@x\[1\], @g/@x[2], @g/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SLOT
 // SLOT: error: 'exec.run' op uses slot 2 of @x, which has 2 slots
 // SLOT: note: the buffer is here
-// RUN: sed -e 's/<@x slot 1>, #exec.ref<@g>/<@x>, #exec.ref<@g>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: sed -e 's/@x\[1\], @g/@x, @g/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OTHER
 // OTHER: error: 'exec.run' op on micro-batch 1 reads @x slot 0, which holds micro-batch 0
 // OTHER: note: it was written here
 
@@ -80,12 +80,12 @@
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
 // New parameters are the next step's, and with clipping they wait.
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 5 over @dp on comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather @b0.param to @b0.full bytes 256 all_gather order 5 over @dp on comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
 // CLIP: error: 'exec.update' op comes before the agreement, but gradients are clipped
-// RUN: sed -e '/^ /s/exec.wait %%reduce1 on compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on compute\n %%n0 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
+// RUN: sed -e '/^ /s/exec.wait %%reduce1 on compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on compute\n %%n0 = exec.norm @b0.grad.0 of @b0 to @norms on compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY: error: 'exec.reduce' op writes gradient @b0.grad.0 after the norm of @b0.grad.0
 // EARLY: note: it is used here
 
@@ -95,9 +95,9 @@
 // PART: note: the buffer is here
 // RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h:1/bytes 32 \1 tag "h:1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STALE
 // STALE: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
-// RUN: sed -e 's/recv <@h> bytes 64/recv <@h per_rank 32> bytes 32/;s/send <@h> bytes 64/send <@h> bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
+// RUN: sed -e 's/recv @h bytes 64/recv @h+32*rank bytes 32/;s/send @h bytes 64/send @h bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
 // OWN: error: 'exec.run' op reads @h slot 0 on every rank, but each rank holds only its own slice of it
-// RUN: sed -e 's/memref<64xf32> parameters slots 1 stride 256/memref<128xf32> parameters slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[#exec.ref<@b0.param>/[#exec.ref<@b0.param per_rank 256>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
+// RUN: sed -e 's/memref<64xf32> parameters slots 1 stride 256/memref<128xf32> parameters slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[@b0.param/[@b0.param+256*rank/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
 // NEXT: error: 'exec.update' op writes @b0.param slot 0, each rank its own slice, but nothing gathers them for the next step
 
 // A gradient that is lost, added twice, or that nothing computes.
@@ -112,12 +112,12 @@
 // MISSES: note: the bucket is here
 
 // Each trained bucket has one norm and one update, where its first block is.
-// RUN: sed -e '/%%n0/d;s/norms \[#exec.ref<@norms>\]/norms []/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NORM
+// RUN: sed -e '/%%n0/d;s/norms \[@norms\]/norms []/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NORM
 // NORM: error: 'exec.program' op has 0 norms of trained bucket @b0, expected one
 // NORM: note: the bucket is here
 // RUN: sed -e '/%%u0 = /d;s/wait %%u0/wait %%n0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATE
 // UPDATE: error: 'exec.program' op has 0 updates of trained bucket @b0, expected one
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/%%u1 = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 sliced on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/%%u1 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
 // AGAIN: error: 'exec.program' op has 2 updates of trained bucket @b0, expected one
 // RUN: sed -e 's/ranks 2 zero 3/& frozen/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FROZEN
 // FROZEN: error: 'exec.norm' op is of @b0, which is frozen
@@ -141,11 +141,11 @@
 // ONCE: error: 'exec.program' op agrees 0 times in a step, expected once
 // RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LOSSES
 // LOSSES: error: 'exec.program' op and no other position agrees on losses, expected one for each micro-batch of the position that computes them
-// RUN: sed -e 's/<@loss slot 1>\] order/<@loss slot 1>, #exec.ref<@loss>] order/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SAME
-// SAME: error: 'exec.agree' op takes the loss in #exec.ref<@loss> twice
-// RUN: sed -e 's/norms \[#exec.ref<@norms>\]/norms [#exec.ref<@norms>, #exec.ref<@norms>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=RECORD
-// RECORD: error: 'exec.agree' op takes the record in #exec.ref<@norms> twice
-// RUN: sed -e 's/losses \[\]/losses [#exec.ref<@norms>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITIONS
+// RUN: sed -e 's/@loss\[1\]\] order/@loss[1], @loss] order/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SAME
+// SAME: error: 'exec.agree' op takes the loss in @loss twice
+// RUN: sed -e 's/norms \[@norms\]/norms [@norms, @norms]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=RECORD
+// RECORD: error: 'exec.agree' op takes the record in @norms twice
+// RUN: sed -e 's/losses \[\]/losses [@norms]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITIONS
 // POSITIONS: error: 'exec.agree' op takes losses, but those of a step are of one position
 // POSITIONS: note: the other agreement is here
 
@@ -161,7 +161,7 @@
 // RUN: sed -e 's/phase<F>/phase<X>/;s/phase<W>/phase<F>/;s/phase<X>/phase<W>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: 'exec.run' op comes before the run of @block0.W on micro-batch 0, expected F, B and W in this order
 // ORDER: note: the other is here
-// RUN: sed -e 's/tag "g:/tag "g/;/^ /s/@block0.W \[#exec.ref<@x>\(.*\)micro_batch 0/@block0.V [#exec.ref<@x slot 1>\1micro_batch 1/;/^ /s/@block0.W \[#exec.ref<@x slot 1>\(.*\)micro_batch 1/@block0.W [#exec.ref<@x>\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
+// RUN: sed -e 's/tag "g:/tag "g/;/^ /s/@block0.W \[@x\(.*\)micro_batch 0/@block0.V [@x[1]\1micro_batch 1/;/^ /s/@block0.W \[@x\[1\]\(.*\)micro_batch 1/@block0.W [@x\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
 // ASCENDING: error: 'exec.run' op adds gradients of micro-batch 0 after those of micro-batch 1, expected them ascending
 // ASCENDING: note: the earlier run is here
 // RUN: sed -e 's/graph.block = 1/graph.block = 0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BLOCK
@@ -172,17 +172,17 @@
 // PLACE: error: 'exec.run' op runs @block0.F, which is of no block and phase (graph.block, graph.phase)
 // RUN: sed -e 's/phase<F>/phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PHASE
 // PHASE: error: 'exec.run' op runs phase E of block 0 in a program that trains
-// RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/;s/losses \[\] order 3/losses [#exec.ref<@norms>] order 3/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
+// RUN: sed -e 's/losses \[.*\] order 0/losses [] order 0/;s/losses \[\] order 3/losses [@norms] order 3/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
 // BEYOND: error: 'exec.run' op is on micro-batch 1, but the step agrees on the losses of 1
 
 // Names and addresses that lead nowhere.
 // RUN: sed -e '/%%f1 = /s/@b0.full/@nothing/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BUFFER
 // BUFFER: error: 'exec.run' op names @nothing, which is no buffer of its program
-// RUN: sed -e 's/to <@x slot 1>/to <@nothing>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=INPUT
+// RUN: sed -e 's/to @x\[1\]/to @nothing/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=INPUT
 // INPUT: error: 'exec.input' op names @nothing, which is no buffer of its program
 // RUN: sed -e '/%%f1 = /s/@block0.F/@block7.F/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEGMENT
 // SEGMENT: error: 'exec.run' op runs @block7.F, which is no segment of this module
-// RUN: sed -e '/%%f1 = /s/, #exec.ref<@b0.full>//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARGUMENTS
+// RUN: sed -e '/%%f1 = /s/, @b0.full//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARGUMENTS
 // ARGUMENTS: error: 'exec.run' op passes 2 buffers, expected 3
 // RUN: sed -e 's/graph.block = 1 : i64/&, exec.temp_bytes = 8 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TEMP
 // TEMP: error: 'exec.run' op has no temp, expected 8 bytes of scratch
@@ -190,9 +190,9 @@
 // NBUCKET: error: 'exec.norm' op names @b7, which is no bucket of this module
 // RUN: sed -e 's/@kernel of @b0/@kernel of @b7/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UBUCKET
 // UBUCKET: error: 'exec.update' op names @b7, which is no bucket of this module
-// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@nothing> bytes 8 into [] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @nothing bytes 8 into [] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
 // FOLD: error: 'exec.fold' op names @nothing, which is no buffer of its program
-// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold <@norms> bytes 8 into [#exec.ref<@b0.param>] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @norms bytes 8 into [@b0.param] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
 // TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
 // RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
 // OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
@@ -236,6 +236,12 @@
 // DEADLOCK: note: for this wait for the recv of "h:0" from position 0 at position 1, which waits
 // DEADLOCK: note: for this recv of "h:0" from position 0 at position 1, which waits
 
+// A buffer of no bucket, and one that is neither the bucket nor a slice of it.
+// RUN: sed -e 's/gathered of @b0/gathered of @b9/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BUCKET
+// BUCKET: error: 'exec.buffer' op is of @b9, which is no bucket of this module
+// RUN: sed -e 's/memref<64xf32> parameters/memref<32xf32> parameters/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SLICE
+// SLICE: error: 'exec.buffer' op has 32 elements, expected the 128 of @b0 or a slice's 64
+
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   exec.communicator @dp [[0, 1], [2, 3]]
   exec.communicator @pp [[0, 2], [1, 3]]
@@ -245,44 +251,44 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @block1.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   exec.program @position0 position 0 blocks [0, 1] arena 1472 bound 1472 {
-    exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @b0.grad.0 at 256 : memref<64xf32> gradients slots 1 stride 256
-    exec.buffer @b0.full at 512 : memref<128xf32> buffers slots 1 stride 512
-    exec.buffer @b0.whole.0.0 at 512 : memref<128xf32> buffers slots 1 stride 512
+    exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
+    exec.buffer @b0.grad.0 at 256 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
+    exec.buffer @b0.full at 512 : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
+    exec.buffer @b0.whole.0.0 at 512 : memref<128xf32> buffers slots 1 stride 512 of @b0
     exec.buffer @x at 1024 : memref<16xf32> activations slots 2 stride 64
     exec.buffer @h at 1152 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @g at 1216 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @norms at 1280 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
-      %gather = exec.gather <@b0.param> to <@b0.full> bytes 256 all_gather order 0 over @dp on comm
-      %rg0 = exec.recv <@g> bytes 64 from 1 tag "g:0" send_recv over @pp on recv
-      %x0 = exec.input "x" to <@x> micro_batch 0 on compute
+      %gather = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on comm
+      %rg0 = exec.recv @g bytes 64 from 1 tag "g:0" send_recv over @pp on recv
+      %x0 = exec.input "x" to @x micro_batch 0 on compute
       exec.wait %gather on compute
-      %f0 = exec.run @block0.F [#exec.ref<@x>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 0 on compute
+      %f0 = exec.run @block0.F [@x, @h, @b0.full] micro_batch 0 on compute
       exec.wait %f0 on send
-      %sh0 = exec.send <@h> bytes 64 to 1 tag "h:0" send_recv over @pp on send
-      %x1 = exec.input "x" to <@x slot 1> micro_batch 1 on compute
+      %sh0 = exec.send @h bytes 64 to 1 tag "h:0" send_recv over @pp on send
+      %x1 = exec.input "x" to @x[1] micro_batch 1 on compute
       exec.wait %sh0 on compute
-      %f1 = exec.run @block0.F [#exec.ref<@x slot 1>, #exec.ref<@h>, #exec.ref<@b0.full>] micro_batch 1 on compute
+      %f1 = exec.run @block0.F [@x[1], @h, @b0.full] micro_batch 1 on compute
       exec.wait %f1 on send
-      %sh1 = exec.send <@h> bytes 64 to 1 tag "h:1" send_recv over @pp on send
+      %sh1 = exec.send @h bytes 64 to 1 tag "h:1" send_recv over @pp on send
       exec.wait %rg0 on compute
-      %w0 = exec.run @block0.W [#exec.ref<@x>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
+      %w0 = exec.run @block0.W [@x, @g, @b0.whole.0.0] micro_batch 0 on compute
       exec.wait %w0 on comm
-      %reduce0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 1 over @dp on comm
+      %reduce0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 1 over @dp on comm
       exec.wait %w0 on recv
-      %rg1 = exec.recv <@g> bytes 64 from 1 tag "g:1" send_recv over @pp on recv
+      %rg1 = exec.recv @g bytes 64 from 1 tag "g:1" send_recv over @pp on recv
       exec.wait %reduce0 on compute
       exec.wait %rg1 on compute
       exec.wait %sh1 on compute
-      %w1 = exec.run @block0.W [#exec.ref<@x slot 1>, #exec.ref<@g>, #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
+      %w1 = exec.run @block0.W [@x[1], @g, @b0.whole.0.0] micro_batch 1 on compute
       exec.wait %w1 on comm
-      %reduce1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 2 over @dp on comm
+      %reduce1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 2 over @dp on comm
       exec.wait %reduce1 on compute
-      %n0 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
-      %u0 = exec.update @kernel of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>] elements 64 sliced on compute
+      %n0 = exec.norm @b0.grad.0 of @b0 to @norms on compute
+      %u0 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on compute
       exec.wait %u0 on comm
-      %agree0 = exec.agree norms [#exec.ref<@norms>] losses [] order 3 over @world on comm
+      %agree0 = exec.agree norms [@norms] losses [] order 3 over @world on comm
     }
   }
   exec.program @position1 position 1 blocks [1, 2] arena 256 bound 256 {
@@ -290,20 +296,20 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @g at 64 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss at 128 : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %rh0 = exec.recv <@h> bytes 64 from 0 tag "h:0" send_recv over @pp on recv
+      %rh0 = exec.recv @h bytes 64 from 0 tag "h:0" send_recv over @pp on recv
       exec.wait %rh0 on compute
-      %k0 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss>, #exec.ref<@g>] micro_batch 0 on compute
+      %k0 = exec.run @block1.F [@h, @loss, @g] micro_batch 0 on compute
       exec.wait %k0 on send
-      %sg0 = exec.send <@g> bytes 64 to 0 tag "g:0" send_recv over @pp on send
+      %sg0 = exec.send @g bytes 64 to 0 tag "g:0" send_recv over @pp on send
       exec.wait %k0 on recv
-      %rh1 = exec.recv <@h> bytes 64 from 0 tag "h:1" send_recv over @pp on recv
+      %rh1 = exec.recv @h bytes 64 from 0 tag "h:1" send_recv over @pp on recv
       exec.wait %rh1 on compute
       exec.wait %sg0 on compute
-      %k1 = exec.run @block1.F [#exec.ref<@h>, #exec.ref<@loss slot 1>, #exec.ref<@g>] micro_batch 1 on compute
+      %k1 = exec.run @block1.F [@h, @loss[1], @g] micro_batch 1 on compute
       exec.wait %k1 on send
-      %sg1 = exec.send <@g> bytes 64 to 0 tag "g:1" send_recv over @pp on send
+      %sg1 = exec.send @g bytes 64 to 0 tag "g:1" send_recv over @pp on send
       exec.wait %k1 on comm
-      %agree1 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 over @world on comm
+      %agree1 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on comm
     }
   }
 }

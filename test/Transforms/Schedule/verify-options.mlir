@@ -28,12 +28,12 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 
     exec.buffer @x : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %0 = exec.input "x" to <@x> micro_batch 0 on compute
-      %1 = exec.run @block0.E [#exec.ref<@x>, #exec.ref<@loss>] micro_batch 0 on compute
-      %2 = exec.input "x" to <@x> micro_batch 1 on compute
-      %3 = exec.run @block0.E [#exec.ref<@x>, #exec.ref<@loss slot 1>] micro_batch 1 on compute
+      %0 = exec.input "x" to @x micro_batch 0 on compute
+      %1 = exec.run @block0.E [@x, @loss] micro_batch 0 on compute
+      %2 = exec.input "x" to @x micro_batch 1 on compute
+      %3 = exec.run @block0.E [@x, @loss[1]] micro_batch 1 on compute
       exec.wait %3 on comm
-      %4 = exec.agree norms [] losses [#exec.ref<@loss>, #exec.ref<@loss slot 1>] order 0 over @world on comm
+      %4 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on comm
     }
   }
 }

@@ -65,6 +65,8 @@ llvm::LogicalResult verifyNoRelease(ScheduleOp schedule);
 bool usesBuffer(RunOp run, mlir::FlatSymbolRefAttr buffer);
 /// Numbers the collectives of a schedule in the order in which they stand.
 void renumberCollectives(ScheduleOp schedule);
+/// "@b0.full[1]+64", as it is printed.
+std::string describe(RefAttr ref);
 /// "block 3 F".
 std::string describe(PartAttr part);
 /// "run of @block0.F on micro-batch 3", "gather of @b0.full" ...: an action in a message.

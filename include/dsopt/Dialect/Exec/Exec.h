@@ -32,6 +32,8 @@ inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
 inline constexpr llvm::StringLiteral kCallsAttr = "exec.calls";
 /// On the module: the index into them of each update kernel, by its name.
 inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
+/// What an action's event is called where it is printed.
+std::string eventName(mlir::Operation *action);
 } // namespace dsopt::exec
 
 #include "dsopt/Dialect/Exec/ExecDialect.h.inc"

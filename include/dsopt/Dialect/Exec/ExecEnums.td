@@ -19,6 +19,14 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are count
   let cppNamespace = "::dsopt::exec";
 }
 
+def Exec_BufferRole : I32EnumAttr<"BufferRole", "what a buffer is to those that look for it", [
+    I32EnumAttrCase<"Seed", 0, "seed">, I32EnumAttrCase<"Scalars", 1, "scalars">,
+    I32EnumAttrCase<"Staging", 2, "staging">, I32EnumAttrCase<"Stored", 3, "stored">,
+    I32EnumAttrCase<"Master", 4, "master">, I32EnumAttrCase<"Gathered", 5, "gathered">,
+    I32EnumAttrCase<"Accumulator", 6, "accumulator">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
 def Exec_Traffic : I32EnumAttr<"Traffic", "what bytes between ranks are counted as", [
     I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
     I32EnumAttrCase<"SendRecv", 2, "send_recv">, I32EnumAttrCase<"Tied", 3, "tied">,

@@ -12,6 +12,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "dsopt/Dialect/Exec/ExecEnums.td"
 include "dsopt/Interfaces/Enums.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -56,7 +57,11 @@ def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
   let summary = "an address: a buffer's slot, bytes from its start, bytes more for each data-parallel rank";
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$buffer, DefaultValuedParameter<"int64_t", "0">:$slot,
       DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$per_rank);
-  let assemblyFormat = "`<` $buffer (`slot` $slot^)? (`offset` $offset^)? (`per_rank` $per_rank^)? `>`";
+  let description = [{
+    Printed `@b0.param[1]+64+256*rank`: slot 1, 64 bytes from its start, and 256 for each
+    data-parallel rank before this one. What is 0 is left out.
+  }];
+  let hasCustomAssemblyFormat = 1;
 }
 def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
 
@@ -105,15 +110,20 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, Sing
 def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
   let summary = "bytes in the arena: `slots` copies of a type, `stride` bytes apart";
   let description = [{
-    `kind` is the plan's. `persistent` buffers live through every
+    `kind` is the plan's. A `role` is what passes and the runtime look for, whatever the
+    name: the gradient's `seed`, the step's `scalars`, `staging` for engines that need
+    it; and `of` a bucket, its parameters as they are `stored` between steps, their
+    `master` in f32, what is `gathered` of them, the `accumulator` of the gradient of
+    a use. Other buffers may be `of` a bucket, too. `persistent` buffers live through every
     step. A `constants` buffer lies in the program's own image under `symbol`.
     `offset` is absent until memory is planned; slots start at multiples of 64.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Exec_BufferKind:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
-      I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol);
+      I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol,
+      OptionalAttr<Exec_BufferRole>:$role, OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<I64Attr>:$use);
   let assemblyFormat = [{
     $sym_name (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
-    (`symbol` $symbol^)? attr-dict
+    ($role^)? (`of` $of^ (`use` $use^)?)? (`symbol` $symbol^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -126,8 +136,14 @@ def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionAr
 }
 
 class Exec_Action<string mnemonic, list<Trait> traits = []>
-    : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">], traits)> {
+    : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">,
+          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>], traits)> {
   let results = (outs Exec_Event:$event);
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) {
+      setName(getEvent(), ::dsopt::exec::eventName(*this));
+    }
+  }];
 }
 
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"ScheduleOp">]> {
@@ -144,7 +160,7 @@ def Exec_InputOp : Exec_Action<"input"> {
   let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, Exec_Stream:$stream,
                        UnitAttr:$is_context);
   let assemblyFormat = [{
-    $input `to` $target `micro_batch` $micro_batch `on` $stream (`context` $is_context^)? attr-dict
+    $input `to` custom<Ref>($target) `micro_batch` $micro_batch `on` $stream (`context` $is_context^)? attr-dict
   }];
 }
 def Exec_RunOp : Exec_Action<"run"> {
@@ -161,7 +177,7 @@ def Exec_RunOp : Exec_Action<"run"> {
     build($_builder, $_state, event, segment, buffers, temp, micro_batch, accumulate, stream, PartAttr());
   }]>];
   let assemblyFormat = [{
-    $segment (`for` $part^)? $buffers (`temp` $temp^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
+    $segment (`for` $part^)? custom<Refs>($buffers) (`temp` custom<Ref>($temp)^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
   }];
 }
 def Exec_GatherOp : Exec_Action<"gather"> {
@@ -173,7 +189,7 @@ def Exec_GatherOp : Exec_Action<"gather"> {
   let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
                        I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $slice `to` $target `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -196,7 +212,7 @@ def Exec_ReduceOp : Exec_Action<"reduce"> {
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
                        UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $whole `to` $target `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order
+    custom<Ref>($whole) `to` custom<Ref>($target) `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order
     `over` $communicator `on` $stream attr-dict
   }];
 }
@@ -209,14 +225,14 @@ def Exec_AllToAllOp : Exec_Action<"all_to_all"> {
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$order,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $source `to` $target `bytes` $bytes `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
 def Exec_AddOp : Exec_Action<"add"> {
   let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
   let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, Exec_Stream:$stream);
-  let assemblyFormat = "$target `,` $source `elements` $elements `:` $type `on` $stream attr-dict";
+  let assemblyFormat = "custom<Ref>($target) `,` custom<Ref>($source) `elements` $elements `:` $type `on` $stream attr-dict";
 }
 def Exec_SendOp : Exec_Action<"send"> {
   let summary = "sends bytes to a member of the communicator (rendezvous)";
@@ -227,7 +243,7 @@ def Exec_SendOp : Exec_Action<"send"> {
   let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $source `bytes` $bytes `to` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+    custom<Ref>($source) `bytes` $bytes `to` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -236,7 +252,7 @@ def Exec_RecvOp : Exec_Action<"recv"> {
   let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $target `bytes` $bytes `from` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+    custom<Ref>($target) `bytes` $bytes `from` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -248,7 +264,7 @@ def Exec_NormOp : Exec_Action<"norm"> {
     the gradient is complete, so that nothing else keeps its bytes.
   }];
   let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, Exec_Stream:$stream);
-  let assemblyFormat = "$gradient `of` $bucket `to` $record `on` $stream attr-dict";
+  let assemblyFormat = "custom<Ref>($gradient) `of` $bucket `to` custom<Ref>($record) `on` $stream attr-dict";
 }
 def Exec_AgreeOp : Exec_Action<"agree"> {
   let summary = "the step's one exact exchange over all ranks, then the decision";
@@ -259,7 +275,7 @@ def Exec_AgreeOp : Exec_Action<"agree"> {
   }];
   let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
-  let assemblyFormat = "`norms` $norms `losses` $losses `order` $order `over` $communicator `on` $stream attr-dict";
+  let assemblyFormat = "`norms` custom<Refs>($norms) `losses` custom<Refs>($losses) `order` $order `over` $communicator `on` $stream attr-dict";
 }
 def Exec_UpdateOp : Exec_Action<"update"> {
   let summary = "runs a flat update kernel over a bucket's slice or the whole of it";
@@ -271,7 +287,7 @@ def Exec_UpdateOp : Exec_Action<"update"> {
   let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, UnitAttr:$sliced, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $kernel `of` $bucket $buffers `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
+    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
   }];
 }
 
@@ -286,7 +302,7 @@ def Exec_FoldOp : Exec_Action<"fold"> {
   let arguments = (ins Exec_RefAttr:$statistics, Exec_RefArrayAttr:$targets, DenseI64ArrayAttr:$places,
                        DenseI64ArrayAttr:$elements, F64ArrayAttr:$momenta, I64Attr:$bytes, Exec_Stream:$stream);
   let assemblyFormat = [{
-    $statistics `bytes` $bytes `into` $targets `places` $places `elements` $elements `momenta` $momenta
+    custom<Ref>($statistics) `bytes` $bytes `into` custom<Refs>($targets) `places` $places `elements` $elements `momenta` $momenta
     `on` $stream attr-dict
   }];
 }

@@ -28,11 +28,11 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     %0 = graph.run @block0.F(%x, %p) : (tensor<8x64xf32>, tensor<64x128xf32>) -> tensor<8x128xf32>
     dist.release %p : tensor<64x128xf32>
     // becomes, for each micro-batch at position 0
-    %1 = exec.input "x" to <@input.x> micro_batch 0 on compute
-    %2 = exec.gather <@b0.param> to <@b0.full> bytes 16384 all_gather order 0 on comm
-    %3 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@b0.full>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
+    %1 = exec.input "x" to @input.x micro_batch 0 on compute
+    %2 = exec.gather @b0.param to @b0.full bytes 16384 all_gather order 0 on comm
+    %3 = exec.run @block0.F [@input.x, @b0.full, @block0.F.0] micro_batch 0 on compute
     exec.release %2
-    %4 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
+    %4 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
     ```
   }];
   let options = [
@@ -51,16 +51,16 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
     holds is needed to its last reader. Collectives are numbered anew.
 
     ```mlir
-    %0 = exec.gather <@b0.param> to <@b0.full> ...
-    %1 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 0 on compute
+    %0 = exec.gather @b0.param to @b0.full ...
+    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on compute
     exec.release %0
-    %2 = exec.gather <@b0.param> to <@b0.full> ...
-    %3 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 1 on compute
+    %2 = exec.gather @b0.param to @b0.full ...
+    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on compute
     exec.release %2
     // becomes, with gather-window=2
-    %0 = exec.gather <@b0.param> to <@b0.full> ...
-    %1 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 0 on compute
-    %3 = exec.run @block0.F [... #exec.ref<@b0.full>] micro_batch 1 on compute
+    %0 = exec.gather @b0.param to @b0.full ...
+    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on compute
+    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on compute
     ```
   }];
   let options = [Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">];
@@ -79,14 +79,14 @@ def PlaceReductions : Pass<"place-reductions", "::mlir::ModuleOp"> {
     before the next is an error.
 
     ```mlir
-    %0 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
-    %1 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
-    %2 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 1 on compute
-    %3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 accumulate order 1 on comm
+    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on compute
+    %1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
+    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 on compute
+    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 1 on comm
     // becomes, with one shard a rank and accumulate = "local"
-    %0 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 0 on compute
-    %2 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] micro_batch 1 accumulate on compute
-    %3 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on compute
+    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 accumulate on compute
+    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -103,11 +103,11 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     shared. `@update` is gone.
 
     ```mlir
-    %0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
+    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
     // becomes
-    %0 = exec.reduce <@b0.whole.0.0> to <@b0.grad.0> elements 64 : f32 order 0 on comm
-    %1 = exec.norm <@b0.grad.0> of @b0 to <@norms> on compute
-    %2 = exec.update @update.adamw of @b0 [#exec.ref<@b0.param>, #exec.ref<@b0.grad.0>, #exec.ref<@b0.m>, #exec.ref<@b0.v>] elements 64 sliced on compute
+    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
+    %1 = exec.norm @b0.grad.0 of @b0 to @norms on compute
+    %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced on compute
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -124,14 +124,14 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     ```mlir
     %0 = exec.run @block0.F ...
     %1 = exec.run @block1.F ...
-    %2 = exec.gather <@b2.param> to <@b2.full> ...
-    %3 = exec.run @block2.F [... #exec.ref<@b2.full>] ...
+    %2 = exec.gather @b2.param to @b2.full ...
+    %3 = exec.run @block2.F [... @b2.full] ...
     // becomes, with distance=1
     %0 = exec.run @block0.F ...
     exec.wait %0 on comm
-    %2 = exec.gather <@b2.param> to <@b2.full> ...
+    %2 = exec.gather @b2.param to @b2.full ...
     %1 = exec.run @block1.F ...
-    %3 = exec.run @block2.F [... #exec.ref<@b2.full>] ...
+    %3 = exec.run @block2.F [... @b2.full] ...
     ```
   }];
   let options = [Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">];
@@ -146,7 +146,7 @@ def ThrottleReductions : Pass<"throttle-reductions", "::mlir::ModuleOp"> {
 
     ```mlir
     exec.wait %r0 on compute                       // new, with in-flight=2 and reductions %r0, %r1
-    %3 = exec.run @block0.W [... #exec.ref<@b0.whole.0.0>] ...
+    %3 = exec.run @block0.W [... @b0.whole.0.0] ...
     ```
   }];
   let options = [Option<"inFlight", "in-flight", "int64_t", "0", "reductions (0: as dsopt.options says, else 2)">];
@@ -162,9 +162,9 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
     are there stay if they say something new.
 
     ```mlir
-    %0 = exec.run @block0.F [#exec.ref<@input.x>, #exec.ref<@block0.F.0>] micro_batch 0 on compute
+    %0 = exec.run @block0.F [@input.x, @block0.F.0] micro_batch 0 on compute
     exec.wait %0 on send                           // new
-    %1 = exec.send <@block0.F.0> bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
+    %1 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -197,9 +197,9 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     arena is kept. An arena above the budget is an error that says what may fit, by estimate.
 
     ```mlir
-    exec.buffer @b0.full : memref<8320xf32> buffers slots 1 stride 33280
+    exec.buffer @b0.full : memref<8320xf32> buffers slots 1 stride 33280 gathered of @b0
     // becomes
-    exec.buffer @b0.full at 16640 : memref<8320xf32> buffers slots 1 stride 33280
+    exec.buffer @b0.full at 16640 : memref<8320xf32> buffers slots 1 stride 33280 gathered of @b0
     ```
   }];
   let options = [Option<"budget", "budget", "int64_t", "0", "bytes a rank may use (0: as dsopt.options says)">];
