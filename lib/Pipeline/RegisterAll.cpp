@@ -7,12 +7,14 @@
 
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Conversion/Passes.h"
+#include "dsopt/Conversion/Routines.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
+#include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Dialect/Graph/Sharding.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
 #include "dsopt/Target/Target.h"
@@ -43,8 +45,11 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerDerivatives(registry);
   graph::registerDecompositions(registry);
   graph::registerLowerings(registry);
+  registerRoutines(registry);
+  registerRuntimeCalls(registry);
   registerTargetDialects(registry);
   graph::registerCosts(registry);
+  graph::registerOptimizers(registry);
   graph::registerShardings(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);

@@ -59,9 +59,8 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
   return buffer;
 }
 
-FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
-  // It is f32, whatever the parameters are stored as.
-  return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), BufferKind::Optimizer,
+FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state) {
+  return declare(bucket, state.getRole(), state.getType(), bucket.wholeStates(), BufferKind::Optimizer,
                  /*persistent=*/true);
 }
 
