@@ -131,11 +131,11 @@ static LogicalResult verify(ArrayRef<AttributeRow> table, Operation *op, NamedAt
 
 LogicalResult verifyAttribute(ArrayRef<AttributeRow> table, Operation *op, NamedAttribute attribute) {
   return verify(table, op, attribute, "", [&](const AttributeRow &row) {
-    return row.place == AttributePlace::Module ? isa<ModuleOp>(op)
-           : row.place == AttributePlace::Function
-               ? isa<FunctionOpInterface>(op)
-               : row.place == AttributePlace::Operation &&
-                     matches(op->getName().getStringRef(), row.operations);
+    return row.place == AttributePlace::Module      ? isa<ModuleOp>(op)
+           : row.place == AttributePlace::Function  ? isa<FunctionOpInterface>(op)
+           : row.place != AttributePlace::Operation ? false
+           : row.mayStandOn                         ? row.mayStandOn(op)
+                                                    : matches(op->getName().getStringRef(), row.operations);
   });
 }
 

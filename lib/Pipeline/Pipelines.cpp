@@ -8,7 +8,6 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -32,15 +31,30 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
-    // stage 5: memory
-    "choose-gather-window",
+    // stage 5: memory, of all sizes of a dimension
+    "merge-variants", "choose-gather-window",
     // stage 6: schedule
     "blocks-to-segments", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
     "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments", "plan-memory",
     "verify-exec"};
 
 /// Exec to LLVM: kernels and segments become functions; programs stay data.
-static const char *const kToLLVM[] = {"describe-calls", "lower-kernels", "segments-to-llvm"};
+static const char *const kToLLVM[] = {
+    "describe-calls",
+    // stage 7: lower, kernels in a module of their own
+    "nest-kernels", "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize",
+    "cse", "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
+    // what LLVM has no intrinsic for
+    "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")", "unnest-kernels",
+    // segments
+    "segments-to-llvm"};
+
+llvm::ArrayRef<const char *> kernelPasses() {
+  auto isNamed = [](llvm::StringRef name) {
+    return llvm::find_if(kToLLVM, [&](llvm::StringRef pass) { return pass == name; });
+  };
+  return llvm::ArrayRef(isNamed("nest-kernels"), isNamed("unnest-kernels") + 1);
+}
 
 llvm::StringRef stageName(Stage stage) {
   switch (stage) {
@@ -86,21 +100,34 @@ std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::s
     if ((where != "after" && where != "before") || anchor.empty() || inserted.empty())
       return ("-insert-pass got '" + request + "', expected after:PASS:NEW-PASS or before:PASS:NEW-PASS")
           .str();
-    auto matches = [&, name = anchor](llvm::StringRef pass) { return pass.split('{').first == name; };
-    // The last of several equal passes, so that nothing of its kind follows.
-    auto last = std::find_if(passes.rbegin(), passes.rend(), matches);
-    if (last == passes.rend())
+    // The last of several equal passes, so that nothing of its kind follows; one of the module before
+    // one of its kernels.
+    std::optional<size_t> last;
+    int64_t depth = 0, lastDepth = 0;
+    for (auto [index, pass] : llvm::enumerate(passes)) {
+      depth += llvm::StringRef(pass).ends_with("(") - (pass == ")");
+      if (llvm::StringRef(pass).split('{').first != anchor || (last && depth > 0 && lastDepth == 0))
+        continue;
+      last = index;
+      lastDepth = depth;
+    }
+    if (!last)
       return ("-insert-pass names '" + anchor +
               "', which is no pass of this pipeline (-print-pipeline shows it)")
           .str();
-    auto place = where == "after" ? last.base() : std::prev(last.base());
-    passes.insert(place, inserted.str());
+    passes.insert(passes.begin() + *last + (where == "after"), inserted.str());
   }
   return "";
 }
 
 std::string pipelineText(llvm::ArrayRef<std::string> passes) {
-  return "builtin.module(" + llvm::join(passes, ",") + ")";
+  std::string text = "builtin.module(";
+  for (llvm::StringRef pass : passes) {
+    if (pass != ")" && text.back() != '(')
+      text += ',';
+    text += pass;
+  }
+  return text + ")";
 }
 
 LogicalResult runPipeline(ModuleOp module, llvm::StringRef text, bool verifyEach) {

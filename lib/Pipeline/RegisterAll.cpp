@@ -7,14 +7,17 @@
 
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Conversion/Passes.h"
+#include "dsopt/Conversion/Routines.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
+#include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Dialect/Graph/Sharding.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
+#include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -22,6 +25,10 @@
 #include "dsopt/Transforms/Parallel/Passes.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/Extensions/ShardingExtensions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,6 +39,8 @@
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -43,8 +52,11 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerDerivatives(registry);
   graph::registerDecompositions(registry);
   graph::registerLowerings(registry);
+  registerRoutines(registry);
+  registerRuntimeCalls(registry);
   registerTargetDialects(registry);
   graph::registerCosts(registry);
+  graph::registerOptimizers(registry);
   graph::registerShardings(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);
@@ -59,4 +71,16 @@ void dsopt::registerAllPasses() {
   registerMemoryPasses();
   registerSchedulePasses();
   registerConversionPasses();
+  // Upstream's conversions that kernels go through.
+  for (std::unique_ptr<Pass> (*create)() :
+       {+[] { return createSCFToControlFlowPass(); }, +[] { return createConvertMathToLLVMPass(); },
+        +[] { return createConvertMathToLibmPass(); }, +[] { return createReconcileUnrealizedCastsPass(); }})
+    registerPass(create);
+  static PassPipelineRegistration<> lowerKernels(
+      "lower-kernels", "turn kernels into functions of the LLVM dialect", [](OpPassManager &manager) {
+        auto names = llvm::map_to_vector(kernelPasses(), [](const char *pass) { return std::string(pass); });
+        std::string text = pipelineText(names);
+        (void)parsePassPipeline(llvm::StringRef(text).drop_front(strlen("builtin.module(")).drop_back(),
+                                manager);
+      });
 }

@@ -7,10 +7,6 @@
 #include "dsopt/Dialect/Graph/Blocks.h"
 #include "dsopt/Interfaces/Options.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/AttrTypeSubElements.h"
-#include "mlir/IR/OperationSupport.h"
-
 using namespace mlir;
 
 namespace dsopt {
@@ -36,53 +32,9 @@ DictionaryAttr setDimension(ModuleOp module, llvm::StringRef name, int64_t size)
   return options.getDictionary(module.getContext());
 }
 
-/// Whether both modules declare the same operations of a kind, by symbol.
-template <typename OpTy> static LogicalResult verifySame(ModuleOp module, ModuleOp other, int64_t size) {
-  auto own = module.getOps<OpTy>(), theirs = other.getOps<OpTy>();
-  auto a = own.begin(), b = theirs.begin();
-  for (; a != own.end() && b != theirs.end(); ++a, ++b)
-    if (!OperationEquivalence::isEquivalentTo(*a, *b, OperationEquivalence::IgnoreLocations))
-      break;
-  if (a == own.end() && b == theirs.end())
-    return success();
-  Operation *at = a != own.end() ? (*a).getOperation() : (*b).getOperation();
-  return module.emitError("the model is cut into other blocks where the dimension is ")
-         << size << " (at @" << SymbolTable::getSymbolName(at).getValue()
-         << "), expected the same parameters in each block for all of its values; give one value";
-}
-
-LogicalResult mergeVariant(ModuleOp module, ModuleOp other, int64_t size) {
-  if (failed(verifySame<dist::BucketOp>(module, other, size)) ||
-      failed(verifySame<graph::StateOp>(module, other, size)))
-    return failure();
-  Builder builder(module.getContext());
-  llvm::SmallVector<Operation *> moved;
-  llvm::DenseMap<StringAttr, StringAttr> names;
-  SymbolTable symbols(module);
-  for (Operation &op : *other.getBody()) {
-    auto function = dyn_cast<func::FuncOp>(op);
-    bool updates = function && function.getName().split('.').first == "update";
-    if ((!function && !isa<memref::GlobalOp>(op)) || updates)
-      continue;
-    StringAttr name = SymbolTable::getSymbolName(&op);
-    names[name] = builder.getStringAttr(graph::freeSymbol(symbols, name.getValue() + "." + Twine(size)));
-    moved.push_back(&op);
-  }
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](FlatSymbolRefAttr symbol) -> std::optional<Attribute> {
-    auto found = names.find(symbol.getAttr());
-    return found == names.end() ? symbol : FlatSymbolRefAttr::get(found->second);
-  });
-  for (Operation *op : moved) {
-    replacer.recursivelyReplaceElementsIn(op);
-    SymbolTable::setSymbolName(op, names.lookup(SymbolTable::getSymbolName(op)));
-    op->remove();
-    module.push_back(op);
-    if (StringRef name = SymbolTable::getSymbolName(op).getValue();
-        name.starts_with("micro_batch.") || name.starts_with("evaluate."))
-      op->setAttr(exec::kVariantAttr, builder.getI64IntegerAttr(size));
-  }
-  return success();
+void nestVariant(ModuleOp module, OwningOpRef<ModuleOp> other, int64_t size) {
+  (*other)->setAttr(exec::kVariantAttr, Builder(module.getContext()).getI64IntegerAttr(size));
+  module.push_back(other.release());
 }
 
 } // namespace dsopt

@@ -19,11 +19,11 @@ reference = train(dsopt, "mlp", *layout)
 def rewrite(text):
     lines, sizes, order = [], {}, 0
     for line in text.splitlines():
-        if reduce := re.match(r"(\s*)%(\w+) = exec\.reduce <(@[\w.]+)> .* elements (\d+) : f32", line):
+        if reduce := re.match(r"(\s*)%([\w.]+) = exec\.reduce (@[\w.]+) .* elements (\d+) : f32", line):
             indent, event, whole, elements = reduce.groups()
             sizes[whole] = 4 * int(elements)
             for i, (source, target) in enumerate([(whole, whole + ".there"), (whole + ".there", whole)]):
-                lines.append(f"{indent}%back{event}_{i} = exec.all_to_all <{source}> to <{target}> bytes {sizes[whole]} order 0 over @dp on comm")
+                lines.append(f"{indent}%back{event}_{i} = exec.all_to_all {source} to {target} bytes {sizes[whole]} order 0 over @dp on comm")
         lines.append(line)
     for i, line in enumerate(lines):
         if "exec.program" in line:
@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
     traffic = int(re.search(r"exec\.traffic = \{.*?all_to_all = (\d+)", open(planned).read())[1])
     count = text.count("exec.all_to_all")
     # A rank keeps its own part of the two.
-    expected = sum(sizes[whole] for whole in re.findall(r"exec\.all_to_all <(@[\w.]+?)(?:\.there)?>", text))
+    expected = sum(sizes[whole] for whole in re.findall(r"exec\.all_to_all (@[\w.]+?)(?:\.there)? ", text))
     check(traffic == expected, f"the plan counts {traffic} bytes of all-to-all, expected {expected}")
     for prefix in ([], [*MPIRUN, "2"]):
         execute([*prefix, dsopt, planned, "-run", f"-data={data}", f"-log={log}", f"-trace={trace}", "-quiet"])

@@ -248,9 +248,10 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
     (*other)->setAttr(kOptionsAttr, layout);
-    if (failed(runPipeline(*other, passes)) || failed(mergeVariant(module, *other, dimension.sizes[variant])))
+    if (failed(runPipeline(*other, passes)))
       messages.fail("compilation failed at " + dimension.name + " = " +
                     std::to_string(dimension.sizes[variant]));
+    nestVariant(module, std::move(other), dimension.sizes[variant]);
   }
 }
 

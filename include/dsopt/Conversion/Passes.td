@@ -17,19 +17,18 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
   let summary = "turn the functions of blocks into segments over buffers";
   let description = [{
     Expects functions of tensors with `graph.block` and `graph.phase` that hold
-    `graph.read`, `accumulate`, `reshape`, `constant`, `matmul`, `gather_grad`,
-    `kernel` and routines. Each becomes a function of memrefs with `exec.segment`;
+    `graph.read`, `accumulate`, `constant`, `kernel`, views and routines
+    (RoutineOpInterface). Each becomes a function of memrefs with `exec.segment`;
     the arguments are, in this order: inputs, results, parameters (`exec.parameter`),
     gradients (`exec.gradient`) and constants (`exec.constant`, a `memref.global` of
     the module; equal constants are one). `exec.access` says how an argument is used. Kernel functions and
     the `graph.run` operations that call the segments stay as they are.
 
-    A result is computed in its buffer. A product or scatter whose only use is an
-    accumulation is computed in the gradient, where the run's flag says whether
-    it is stored or added. Other values lie in the segment's scratch, packed by
+    A result is computed in its buffer. A routine's result whose only use is an
+    accumulation is computed in the gradient if the routine can, where the run's flag
+    says whether it is stored or added. Other values lie in the segment's scratch, packed by
     their lifetimes (`exec.temp_bytes`). `exec.flops` counts floating-point
-    operations (two for each multiplication of a product, one for each element
-    that a kernel writes).
+    operations by CostedOpInterface; each call has its part of them.
 
     ```mlir
     func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
@@ -42,8 +41,8 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
     func.func private @block0.W(%x: memref<8x4xf32> {exec.access = #exec.access<read>},
         %dy: memref<8x2xf32> {exec.access = #exec.access<read>},
         %g: memref<4x2xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0})
-        attributes {exec.segment, exec.temp_bytes = 0 : i64, exec.flops = 128 : i64, ...} {
-      exec.gemm %x, %dy -> %g {into_gradient, transpose_a} : ...
+        attributes {exec.segment, exec.temp_bytes = 0 : i64, exec.flops = 136 : i64, ...} {
+      exec.gemm %x, %dy -> %g {exec.flops = 136 : i64, into_gradient, transpose_a} : ...
       return
     }
     ```
@@ -55,6 +54,26 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 // KernelToLLVM
 //===----------------------------------------------------------------------===//
+
+def NestKernels : Pass<"nest-kernels", "::mlir::ModuleOp"> {
+  let summary = "move kernels into a module of their own";
+  let description = [{
+    Functions with `graph.iterate` go into a nested module, so that the passes that
+    follow convert nothing else. Together with those and unnest-kernels it is the
+    pipeline `lower-kernels`.
+
+    ```mlir
+    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
+    // becomes
+    module {
+      func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
+    }
+    // and behind unnest-kernels
+    llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
+    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)
+    ```
+  }];
+}
 
 def GraphToLinalg : Pass<"graph-to-linalg", "::mlir::func::FuncOp"> {
   let summary = "turn a kernel's operations into linalg on tensors";
@@ -125,24 +144,13 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
-def LowerKernels : Pass<"lower-kernels", "::mlir::ModuleOp"> {
-  let summary = "turn kernels into functions of the LLVM dialect";
+def UnnestKernels : Pass<"unnest-kernels", "::mlir::ModuleOp"> {
+  let summary = "take lowered kernels out of their module";
   let description = [{
-    Runs the passes above, those between them and clean-up on the functions with
-    `graph.iterate`; everything else stays as it is.
-
-    ```mlir
-    func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
-    // becomes
-    llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
-    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)
-    ```
+    Expects the module of nest-kernels, its kernels lowered to the LLVM dialect. Moves
+    its functions and constants into the module around it, where segments refer to
+    them; what is left in another dialect is an error.
   }];
-  let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
-    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::vector::VectorDialect"];
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,6 +36,9 @@ struct AttributeRow {
   const AttributeKind &kind;
   /// The names of the operations it may stand on; one that ends in '.' is all of a dialect.
   llvm::ArrayRef<llvm::StringLiteral> operations = {};
+  /// Where it is an interface that says on which operations: whether it may stand on this one; `operations`
+  /// describe them in messages then.
+  bool (*mayStandOn)(mlir::Operation *op) = nullptr;
 };
 
 /// Checks an attribute of an operation, or of an argument or result of a function.

@@ -1,13 +1,16 @@
 //===- Interfaces.h - what passes may ask of an operation -------*- C++ -*-===//
 //
 // Passes know these interfaces, not operations: adding an operation touches no
-// pass. Implementations are external models in lib/Dialect/Graph.
+// pass. Implementations are external models in lib/Dialect/Graph and, of routines,
+// in lib/Conversion.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_INTERFACES_INTERFACES_H
 #define DSOPT_INTERFACES_INTERFACES_H
 
+#include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Interfaces/Routines.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
 
@@ -25,8 +28,6 @@ enum class FusionKind {
   ColumnReduction,
   /// A reduction over other dimensions: a kernel of its own.
   Reduction,
-  /// A runtime routine of its own (a matrix product, a scatter).
-  Library,
   /// The same bytes under another type; no code.
   View,
 };
@@ -36,5 +37,9 @@ enum class FusionKind {
 #include "dsopt/Interfaces/DecomposableOpInterface.h.inc"
 #include "dsopt/Interfaces/DifferentiableOpInterface.h.inc"
 #include "dsopt/Interfaces/LowerableOpInterface.h.inc"
+#include "dsopt/Interfaces/OptimizerOpInterface.h.inc"
+#include "dsopt/Interfaces/ProductOpInterface.h.inc"
+#include "dsopt/Interfaces/RoutineOpInterface.h.inc"
+#include "dsopt/Interfaces/RuntimeCallOpInterface.h.inc"
 
 #endif // DSOPT_INTERFACES_INTERFACES_H

@@ -33,11 +33,14 @@ llvm::StringRef stageName(Stage stage);
 Stage findStage(mlir::ModuleOp module);
 
 /// The passes that take a module from one stage to a later one, in order; without `trains` those for
-/// evaluation alone.
+/// evaluation alone. What runs on nested operations stands between "builtin.module(" or "func.func(" and ")".
 std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true);
 
-/// The first pass that sees all sizes of a dimension (Variants.h) in one module.
-inline constexpr llvm::StringLiteral kFirstJointPass = "choose-gather-window";
+/// Those of kernels alone, from their functions to functions of the LLVM dialect: the pipeline lower-kernels.
+llvm::ArrayRef<const char *> kernelPasses();
+
+/// The first pass that sees all sizes of a dimension (Variants.h).
+inline constexpr llvm::StringLiteral kFirstJointPass = "merge-variants";
 
 /// Inserts passes: each request is "after:PASS:PASS-WITH-OPTIONS" or "before:...".
 /// Returns an error text, empty on success.

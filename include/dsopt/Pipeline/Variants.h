@@ -11,6 +11,7 @@
 #define DSOPT_PIPELINE_VARIANTS_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <string>
 #include <vector>
@@ -21,9 +22,8 @@ namespace dsopt {
 /// other sizes are compiled: the module's, with its cut into stages, which it has already.
 mlir::DictionaryAttr setDimension(mlir::ModuleOp module, llvm::StringRef name, int64_t size);
 
-/// Moves the segments, kernels, constants and runs of `other`, the model with the dimension at `size`,
-/// into `module`. Emits an error and fails where the two do not cut into the same blocks of parameters.
-llvm::LogicalResult mergeVariant(mlir::ModuleOp module, mlir::ModuleOp other, int64_t size);
+/// Puts `other`, the model with the dimension at `size`, into `module`, where merge-variants finds it.
+void nestVariant(mlir::ModuleOp module, mlir::OwningOpRef<mlir::ModuleOp> other, int64_t size);
 
 } // namespace dsopt
 

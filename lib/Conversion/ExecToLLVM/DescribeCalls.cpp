@@ -6,14 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RuntimeCalls.h"
 #include "dsopt/Conversion/Passes.h"
-#include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Interfaces/Interfaces.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Costs.h"
 
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_DESCRIBECALLS
@@ -27,14 +25,10 @@ namespace {
 /// Longest list of operations that a kernel's description holds.
 constexpr size_t kLongest = 72;
 
-/// What one call is; equal ones are one row of the report.
-struct Call {
-  StringRef kind; ///< product, kernel or the routine's name
-  std::string what;
-  Type type; ///< of the elements it computes with
-  int64_t bytes = 0, flops = 0;
-  /// Products in it: how many, batch, m, n, k, whether a and b are transposed.
-  SmallVector<int64_t> products = {};
+/// What one call is, with its flops; equal ones are one row of the report.
+struct Call : CallDescription {
+  Call(CallDescription description, int64_t flops) : CallDescription(std::move(description)), flops(flops) {}
+  int64_t flops;
 
   DictionaryAttr attribute(MLIRContext *context) const {
     Builder b(context);
@@ -50,13 +44,6 @@ struct Call {
   }
 };
 } // namespace
-
-static std::string shapeText(ArrayRef<int64_t> shape) {
-  std::string text;
-  for (int64_t extent : shape)
-    text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text.empty() ? "1" : text;
-}
 
 /// The kernel's operations in order, each once with how often it occurs, shortened.
 static std::string listOperations(func::FuncOp kernel) {
@@ -77,18 +64,6 @@ static std::string listOperations(func::FuncOp kernel) {
   return text;
 }
 
-static int64_t flopsOf(func::FuncOp kernel) {
-  int64_t flops = 0;
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    if (auto costed = dyn_cast<CostedOpInterface>(op))
-      flops += costed.getFlops();
-    else
-      for (Type type : op.getResultTypes())
-        flops += graph::numElements(type);
-  }
-  return flops;
-}
-
 /// Bytes of an argument that the kernel reads: of what it only gathers from, as much as it takes.
 static int64_t bytesRead(BlockArgument argument) {
   int64_t gathered = 0;
@@ -101,9 +76,10 @@ static int64_t bytesRead(BlockArgument argument) {
   return std::min(gathered, graph::numBytes(argument.getType()));
 }
 
-static Call describeKernel(func::FuncOp kernel) {
+/// A kernel that costs so many flops.
+static Call describeKernel(func::FuncOp kernel, int64_t flops) {
   Type written = kernel.getResultTypes().empty() ? kernel.getArgumentTypes()[0] : kernel.getResultTypes()[0];
-  Call call = {"kernel", "", getElementTypeOrSelf(written)};
+  Call call({"kernel", "", getElementTypeOrSelf(written)}, flops);
   auto range = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
   graph::Iteration iteration = *graph::getIteration(kernel);
   call.what = (kernel.getName() + " " + stringifyIteration(iteration)).str() +
@@ -113,94 +89,18 @@ static Call describeKernel(func::FuncOp kernel) {
     call.bytes += bytesRead(argument);
   for (Type type : kernel.getResultTypes())
     call.bytes += graph::numBytes(type);
-  call.flops = flopsOf(kernel);
-  return call;
-}
-
-static Call describeProduct(exec::GemmOp gemm) {
-  auto result = cast<MemRefType>(gemm.getResult().getType()), lhs = cast<MemRefType>(gemm.getLhs().getType());
-  int64_t rank = result.getRank(), batch = 1, m = result.getDimSize(rank - 2),
-          n = result.getDimSize(rank - 1);
-  for (int64_t extent : result.getShape().drop_back(2))
-    batch *= extent;
-  int64_t k = lhs.getDimSize(lhs.getRank() - (gemm.getTransposeA() ? 2 : 1));
-  Call call = {"product", "", lhs.getElementType()};
-  call.products = {1, batch, m, n, k, gemm.getTransposeA(), gemm.getTransposeB()};
-  call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
-              (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
-  call.flops = 2 * batch * m * n * k;
-  return call;
-}
-
-/// Of attention: batch, heads, rows, columns and the sizes of q's and v's rows.
-static Call describeAttention(Operation &op) {
-  auto q = cast<MemRefType>(op.getOperand(0).getType()), v = cast<MemRefType>(op.getOperand(2).getType());
-  SmallVector<int64_t> shape(q.getShape().drop_back());
-  shape.append({v.getDimSize(2), q.getDimSize(3), v.getDimSize(3)});
-  Call call = {op.getName().stripDialect(), shapeText(shape), q.getElementType()};
-  if (op.hasAttr("causal"))
-    call.what += " causal";
-  // All but the workspace.
-  for (Value operand : op.getOperands().drop_back())
-    call.bytes += graph::numBytes(operand.getType());
-  if (auto flops = op.getAttrOfType<IntegerAttr>("flops"))
-    call.flops = flops.getInt();
-  return call;
-}
-
-/// Of the vocabulary loss: rows, depth and classes; its products are made some rows at a time.
-static Call describeLoss(exec::LinearNllOp loss) {
-  auto x = cast<MemRefType>(loss.getX().getType()), weight = cast<MemRefType>(loss.getWeight().getType());
-  bool transposed = loss.getTransposeB();
-  int64_t rows = x.getDimSize(0), depth = x.getDimSize(1), classes = weight.getDimSize(transposed ? 0 : 1);
-  Call call = {"linear_nll", shapeText({rows, depth, classes}), x.getElementType()};
-  int64_t chunk = dsopt_linear_nll_chunk(rows, classes), left = rows % chunk;
-  for (auto [count, some] : {std::pair(rows / chunk, chunk), std::pair(int64_t(left ? 1 : 0), left)}) {
-    if (!count)
-      continue;
-    call.products.append({count, 1, some, classes, depth, 0, transposed});
-    if (loss.getXGrad())
-      call.products.append({count, 1, some, depth, classes, 0, !transposed});
-    if (loss.getWeightGrad() && transposed)
-      call.products.append({count, 1, classes, depth, some, 1, 0});
-    else if (loss.getWeightGrad())
-      call.products.append({count, 1, depth, classes, some, 1, 0});
-  }
-  // All but the workspace.
-  for (Value operand : loss->getOperands().drop_back())
-    call.bytes += graph::numBytes(operand.getType());
-  if (auto flops = loss->getAttrOfType<IntegerAttr>("flops"))
-    call.flops = flops.getInt();
   return call;
 }
 
 /// The call that an operation becomes.
-static Call describe(Operation &op, SymbolTable &symbols) {
-  auto bytes = [&] {
-    int64_t sum = 0;
-    for (Value operand : op.getOperands())
-      sum += graph::numBytes(operand.getType());
-    return sum;
-  };
+static FailureOr<Call> describe(Operation &op, SymbolTable &symbols) {
+  auto counted = op.getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
+  if (!counted)
+    return op.emitOpError("has no ") << exec::kFlopsAttr << ", expected what blocks-to-segments counts";
+  int64_t flops = counted.getInt();
   if (auto launch = dyn_cast<exec::LaunchOp>(op))
-    if (auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel()))
-      return describeKernel(kernel);
-  if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
-    Call call = describeProduct(gemm);
-    call.bytes = bytes();
-    return call;
-  }
-  if (isa<exec::AttentionOp, exec::AttentionGradOp>(op))
-    return describeAttention(op);
-  if (auto loss = dyn_cast<exec::LinearNllOp>(op))
-    return describeLoss(loss);
-  // Any other routine: its result's shape, its operands' bytes, the flops it says.
-  auto scatter = dyn_cast<exec::ScatterAddOp>(op);
-  Value written = scatter ? scatter.getResult() : op.getOperand(op.getNumOperands() - 1);
-  auto result = cast<MemRefType>(written.getType());
-  auto flops = op.getAttrOfType<IntegerAttr>("flops");
-  return {op.getName().stripDialect(), shapeText(result.getShape()), result.getElementType(), bytes(),
-          flops ? flops.getInt() : 0};
+    return describeKernel(symbols.lookup<func::FuncOp>(launch.getKernel()), flops);
+  return Call(cast<RuntimeCallOpInterface>(op).describeCall(), flops);
 }
 
 /// The module of the model that an operation comes from, else the node; empty where neither is known.
@@ -242,6 +142,7 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
     SymbolTable symbols(module);
+    graph::FlopCounter counter(module);
     llvm::SetVector<Attribute> calls;
     std::vector<llvm::SetVector<StringRef>> places; // of each
     auto indexOf = [&](const Call &call) -> int64_t {
@@ -257,7 +158,10 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
       SmallVector<int64_t> indices;
       for (Operation &op : segment.getBody().front().without_terminator())
         if (!isa<exec::TempOp, exec::ViewOp>(op) && op.getNumOperands()) {
-          indices.push_back(indexOf(describe(op, symbols)));
+          FailureOr<Call> call = describe(op, symbols);
+          if (failed(call))
+            return signalPassFailure();
+          indices.push_back(indexOf(*call));
           collectPlaces(op, symbols, places[indices.back()]);
         }
       segment->setAttr(exec::kCallsAttr, builder.getDenseI64ArrayAttr(indices));
@@ -267,7 +171,7 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
       auto kernel = symbols.lookup<func::FuncOp>(update.getKernel());
       if (!kernel || kernel.isExternal() || updates.get(update.getKernel()))
         return;
-      Call call = describeKernel(kernel);
+      Call call = describeKernel(kernel, counter.count(kernel));
       // The last argument is the table of scalars.
       call.kind = "update";
       call.bytes -= graph::numBytes(kernel.getArgumentTypes().back());

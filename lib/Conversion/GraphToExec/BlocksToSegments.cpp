@@ -9,10 +9,10 @@
 #include "PackTemporaries.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Runtime/ABI.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -73,9 +73,10 @@ private:
 /// Turns one function into a segment.
 class SegmentBuilder {
 public:
-  SegmentBuilder(func::FuncOp function, Constants &constants, SymbolTableCollection &tables)
+  SegmentBuilder(func::FuncOp function, Constants &constants, SymbolTableCollection &tables,
+                 graph::FlopCounter &counter)
       : function(function), constants(constants), tables(tables), builder(function.getContext()),
-        threads(getOption(function->getParentOfType<ModuleOp>(), "threads", 1)) {}
+        target{getOption(function->getParentOfType<ModuleOp>(), "threads", 1)}, counter(counter) {}
 
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
@@ -111,15 +112,12 @@ private:
   }
   void build();
   void buildOp(Operation &op);
-  void buildProduct(Operation &op);
-  void buildAttention(Operation &op);
-  void buildLoss(graph::LinearNllGradOp op);
+  Operation *buildRoutine(RoutineOpInterface routine);
   Value homeOrGradient(Value value);
-  int64_t workspaceBytes(Operation &op);
+  int64_t placeInGradients(RoutineOpInterface routine);
   Value workspace(Operation &op);
   Value home(Value value);
   Value viewAs(Location loc, Value memref, MemRefType type);
-  void countFlops(Operation &op);
 
   Value argument(unsigned index) { return segment.getArgument(index); }
 
@@ -127,16 +125,18 @@ private:
   Constants &constants;
   SymbolTableCollection &tables;
   OpBuilder builder;
-  int64_t threads; ///< that routines' scratch has room for
+  RoutineTarget target; ///< that routines' scratch has room for
 
   SmallVector<Argument> arguments;
   DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
-  DenseMap<Value, graph::AccumulateOp> fused; ///< products computed in a gradient
+  DenseMap<Value, graph::AccumulateOp> fused; ///< results of routines computed in a gradient
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
   DenseMap<Operation *, Scratch> workspaces;  ///< of routines
   DenseMap<Value, Value> homes;               ///< what was built
-  int64_t tempBytes = 0, flops = 0;
+  DenseMap<Value, Operation *> calls;         ///< that compute results of routines
+  graph::FlopCounter &counter;
+  int64_t tempBytes = 0;
 };
 } // namespace
 
@@ -220,54 +220,7 @@ LogicalResult SegmentBuilder::checkTypes(Operation &op) {
           return op.emitOpError("is in a block and no view, expected it in a kernel");
         return success();
       })
-      .Case<graph::MatMulOp>([&](graph::MatMulOp matmul) -> LogicalResult {
-        Type type = getElementTypeOrSelf(matmul.getType());
-        if (!type.isF32() && !type.isBF16() && !type.isF64())
-          return op.emitOpError("is a product of ") << type << ", expected f32, bf16 or f64";
-        return success();
-      })
-      .Case<graph::ScatterOp>([&](graph::ScatterOp scatter) -> LogicalResult {
-        Type type = getElementTypeOrSelf(scatter.getType()),
-             index = getElementTypeOrSelf(scatter.getIndices().getType());
-        if (!type.isF32() && !type.isInteger(1) && !type.isInteger(32) && !type.isInteger(64))
-          return op.emitOpError("scatters ") << type << ", expected f32, i1, i32 or i64";
-        if (!index.isInteger(32) && !index.isInteger(64))
-          return op.emitOpError("has indices of ") << index << ", expected i32 or i64";
-        return success();
-      })
-      .Case<graph::GatherGradOp>([&](graph::GatherGradOp scatter) -> LogicalResult {
-        if (scatter.getAxis() != 0)
-          return op.emitOpError("scatters along axis ") << scatter.getAxis() << ", expected axis 0";
-        Type type = getElementTypeOrSelf(scatter.getType()),
-             index = getElementTypeOrSelf(scatter.getIndices().getType());
-        if (!type.isF32())
-          return op.emitOpError("scatters ") << type << ", expected f32";
-        if (!index.isInteger(32) && !index.isInteger(64))
-          return op.emitOpError("has indices of ") << index << ", expected i32 or i64";
-        return success();
-      })
-      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto attention) -> LogicalResult {
-        for (Value value : {attention.getQ(), attention.getMask()})
-          if (Type type = value ? getElementTypeOrSelf(value.getType()) : Type();
-              type && !type.isF32() && !type.isBF16())
-            return op.emitOpError("works on ") << type << ", expected f32 or bf16";
-        Type type = getElementTypeOrSelf(attention.getQ().getType());
-        for (Value value : {attention.getK(), attention.getV()})
-          if (Type other = getElementTypeOrSelf(value.getType()); other != type)
-            return op.emitOpError("works on ") << type << " and " << other << ", expected one type";
-        return success();
-      })
-      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) -> LogicalResult {
-        for (Value value : {loss.getX(), loss.getWeight()})
-          if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32() && !type.isBF16())
-            return op.emitOpError("works on ") << type << ", expected f32 or bf16";
-        return success();
-      })
-      .Case<graph::CtcOp, graph::CtcGradOp>([&](auto ctc) -> LogicalResult {
-        if (Type type = getElementTypeOrSelf(ctc.getLogs().getType()); !type.isF32())
-          return op.emitOpError("works on ") << type << ", expected f32";
-        return success();
-      })
+      .Case<RoutineOpInterface>([](RoutineOpInterface routine) { return routine.verifyRoutine(); })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) -> LogicalResult {
         auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
         if (!callee || !callee->hasAttrOfType<graph::IterationAttr>(graph::kIterateAttr) ||
@@ -301,46 +254,7 @@ LogicalResult SegmentBuilder::checkLayouts(Operation &op) {
   return success();
 }
 
-/// Bytes of scratch that a routine needs for all threads.
-int64_t SegmentBuilder::workspaceBytes(Operation &op) {
-  if (auto loss = dyn_cast<graph::LinearNllGradOp>(op)) {
-    int64_t classes =
-        cast<RankedTensorType>(loss.getWeight().getType()).getDimSize(loss.getTransposeB() ? 0 : 1);
-    int64_t rows = cast<RankedTensorType>(loss.getX().getType()).getDimSize(0);
-    return dsopt_linear_nll_chunk(rows, classes) * classes * int64_t(sizeof(float));
-  }
-  if (auto scatter = dyn_cast<graph::GatherGradOp>(op)) {
-    dsopt_scatter_add sizes{};
-    sizes.count = graph::numElements(scatter.getIndices().getType());
-    auto accumulate = fusedAccumulation(scatter.getResult());
-    sizes.type_result = accumulate && gradientType(accumulate).isBF16() ? DSOPT_BF16 : DSOPT_F32;
-    return dsopt_scatter_add_workspace(&sizes);
-  }
-  if (isa<graph::CtcOp, graph::CtcGradOp>(op)) {
-    auto logs = cast<RankedTensorType>(op.getOperand(0).getType()),
-         targets = cast<RankedTensorType>(op.getOperand(1).getType());
-    dsopt_ctc sizes{};
-    sizes.frames = logs.getDimSize(0);
-    sizes.batch = logs.getDimSize(1);
-    sizes.targets = targets.getShape().back();
-    return dsopt_ctc_workspace(&sizes, isa<graph::CtcGradOp>(op));
-  }
-  if (!isa<graph::AttentionOp, graph::AttentionGradOp>(op))
-    return 0;
-  auto q = cast<RankedTensorType>(op.getOperand(0).getType()),
-       v = cast<RankedTensorType>(op.getOperand(2).getType());
-  dsopt_attention sizes{};
-  sizes.batch = q.getDimSize(0);
-  sizes.heads = q.getDimSize(1);
-  sizes.rows = q.getDimSize(2);
-  sizes.depth = q.getDimSize(3);
-  sizes.columns = v.getDimSize(2);
-  sizes.width = v.getDimSize(3);
-  sizes.threads = threads;
-  return dsopt_attention_workspace(&sizes, isa<graph::AttentionGradOp>(op));
-}
-
-/// The accumulation that is the only use of a product or scatter (through reshapes).
+/// The accumulation that is the only use of a routine's result (through reshapes).
 graph::AccumulateOp SegmentBuilder::fusedAccumulation(Value value) {
   while (value.hasOneUse()) {
     Operation *user = *value.user_begin();
@@ -352,6 +266,20 @@ graph::AccumulateOp SegmentBuilder::fusedAccumulation(Value value) {
     value = reshape.getResult();
   }
   return {};
+}
+
+/// Notes which results are computed in the gradients they are added to; returns the bytes of scratch that
+/// the routine needs for all threads.
+int64_t SegmentBuilder::placeInGradients(RoutineOpInterface routine) {
+  SmallVector<Type> types;
+  for (OpResult result : routine->getResults()) {
+    auto accumulate =
+        routine.canAccumulate(result.getResultNumber()) ? fusedAccumulation(result) : graph::AccumulateOp();
+    if (accumulate)
+      fused[result] = accumulate;
+    types.push_back(accumulate ? gradientType(accumulate) : Type());
+  }
+  return routine.getWorkspaceBytes(target, types);
 }
 
 LogicalResult SegmentBuilder::placeValues() {
@@ -369,20 +297,16 @@ LogicalResult SegmentBuilder::placeValues() {
     for (Value operand : op.getOperands())
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
-    if (!isa<graph::MatMulOp, graph::GatherGradOp, graph::ScatterOp, graph::AttentionOp,
-             graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp, graph::CtcGradOp, graph::KernelOp>(
-            op))
+    auto routine = dyn_cast<RoutineOpInterface>(op);
+    if (!routine && !isa<graph::KernelOp>(op))
       continue;
-    if (int64_t bytes = workspaceBytes(op)) {
+    if (int64_t bytes = routine ? placeInGradients(routine) : 0) {
       scratch.emplace_back(&op, temporaries.size());
       temporaries.push_back({bytes, int64_t(position), int64_t(position)});
     }
     for (Value result : op.getResults()) {
-      if (isa<graph::MatMulOp, graph::GatherGradOp, graph::LinearNllGradOp>(op))
-        if (auto accumulate = fusedAccumulation(result)) {
-          fused[result] = accumulate;
-          continue;
-        }
+      if (fused.contains(result))
+        continue;
       Value root = rootOf(result);
       if (argumentOf.contains(root) || !indices.try_emplace(root, temporaries.size()).second)
         continue;
@@ -426,30 +350,6 @@ Value SegmentBuilder::home(Value value) {
   return homes[value] = viewAs(value.getLoc(), memref, type);
 }
 
-/// A product or scatter, into its own home or straight into a gradient.
-void SegmentBuilder::buildProduct(Operation &op) {
-  Location loc = op.getLoc();
-  auto accumulate = fused.lookup(op.getResult(0));
-  Value result = homeOrGradient(op.getResult(0));
-  auto type = cast<MemRefType>(result.getType());
-  if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
-    exec::GemmOp::create(builder, loc, home(matmul.getLhs()), home(matmul.getRhs()), result,
-                         matmul.getTransposeA(), matmul.getTransposeB(), bool(accumulate));
-    return;
-  }
-  auto scatter = cast<graph::GatherGradOp>(op);
-  auto indexType = cast<RankedTensorType>(scatter.getIndices().getType());
-  int64_t count = indexType.getNumElements(), size = type.getDimSize(0);
-  int64_t width = size ? type.getNumElements() / size : 0;
-  auto matrix = [&](int64_t rows, Type element) { return MemRefType::get({rows, width}, element); };
-  Value rows =
-      viewAs(loc, home(scatter.getGrad()), matrix(count, getElementTypeOrSelf(scatter.getGrad().getType())));
-  Value indices =
-      viewAs(loc, home(scatter.getIndices()), MemRefType::get({count}, indexType.getElementType()));
-  result = viewAs(loc, result, matrix(size, type.getElementType()));
-  exec::ScatterAddOp::create(builder, loc, rows, indices, result, workspace(op), bool(accumulate));
-}
-
 /// Where a result is written: its own home, or the gradient that it is added to.
 Value SegmentBuilder::homeOrGradient(Value value) {
   auto accumulate = fused.lookup(value);
@@ -469,91 +369,46 @@ Value SegmentBuilder::workspace(Operation &op) {
                               it->second.offset);
 }
 
-void SegmentBuilder::buildLoss(graph::LinearNllGradOp op) {
-  auto optional = [&](Value value) { return value ? homeOrGradient(value) : Value(); };
-  auto flag = [&](Value value) { return fused.contains(value) ? builder.getUnitAttr() : UnitAttr(); };
-  auto routine = exec::LinearNllOp::create(
-      builder, op.getLoc(), home(op.getX()), home(op.getWeight()), optional(op.getBias()),
-      home(op.getLabels()), home(op.getGrad()), home(op.getLoss()), optional(op.getXGrad()),
-      optional(op.getWeightGrad()), optional(op.getBiasGrad()), workspace(*op), op.getIgnoreIndexAttr(),
-      op.getTransposeBAttr(), flag(op.getWeightGrad()), flag(op.getBiasGrad()));
-  routine->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op.getOperation()).getFlops()));
-}
-
-void SegmentBuilder::buildAttention(Operation &op) {
-  Location loc = op.getLoc();
-  auto optional = [&](Value value) { return value ? home(value) : Value(); };
-  Value scratch = workspace(op);
-  Operation *built = nullptr;
-  if (auto attention = dyn_cast<graph::AttentionOp>(op))
-    built = exec::AttentionOp::create(
-        builder, loc, home(attention.getQ()), home(attention.getK()), home(attention.getV()),
-        optional(attention.getMask()), home(attention.getResult()), home(attention.getLse()), scratch,
-        attention.getScaleAttr(), attention.getCausalAttr(), builder.getI64IntegerAttr(threads));
-  else if (auto gradient = dyn_cast<graph::AttentionGradOp>(op))
-    built = exec::AttentionGradOp::create(
-        builder, loc, home(gradient.getQ()), home(gradient.getK()), home(gradient.getV()),
-        optional(gradient.getMask()), home(gradient.getResult()), home(gradient.getLse()),
-        home(gradient.getGrad()), home(gradient.getQGrad()), home(gradient.getKGrad()),
-        home(gradient.getVGrad()), scratch, gradient.getScaleAttr(), gradient.getCausalAttr(),
-        builder.getI64IntegerAttr(threads));
-  // Reports read it.
-  built->setAttr("flops", builder.getI64IntegerAttr(cast<CostedOpInterface>(op).getFlops()));
+Operation *SegmentBuilder::buildRoutine(RoutineOpInterface routine) {
+  auto of = [&](Value value) { return value ? homeOrGradient(value) : Value(); };
+  auto accumulates = [&](Value value) { return fused.contains(value); };
+  Operation *call = routine.buildCall(builder, {of, accumulates, workspace(*routine)}, target);
+  for (Value result : routine->getResults())
+    calls[result] = call;
+  return call;
 }
 
 void SegmentBuilder::buildOp(Operation &op) {
   Location loc = op.getLoc();
-  countFlops(op);
-  TypeSwitch<Operation *>(&op)
-      .Case<graph::MatMulOp, graph::GatherGradOp>([&](auto) { buildProduct(op); })
-      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto) { buildAttention(op); })
-      .Case<graph::ScatterOp>([&](graph::ScatterOp scatter) {
-        exec::ScatterOp::create(builder, loc, home(scatter.getData()), home(scatter.getIndices()),
-                                home(scatter.getUpdates()), home(scatter.getResult()), scatter.getMode());
-      })
-      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) { buildLoss(loss); })
-      .Case<graph::CtcOp>([&](graph::CtcOp ctc) {
-        exec::CtcOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()),
-                            home(ctc.getInputLengths()), home(ctc.getTargetLengths()), workspace(op),
-                            home(ctc.getLoss()), ctc.getBlankAttr(), ctc.getZeroInfinityAttr());
-      })
-      .Case<graph::CtcGradOp>([&](graph::CtcGradOp ctc) {
-        exec::CtcGradOp::create(builder, loc, home(ctc.getLogs()), home(ctc.getTargets()),
-                                home(ctc.getInputLengths()), home(ctc.getTargetLengths()),
-                                home(ctc.getGrad()), workspace(op), home(ctc.getLogsGrad()),
-                                ctc.getBlankAttr(), ctc.getZeroInfinityAttr());
-      })
-      .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
-        auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
-        int64_t range = 1;
-        for (int64_t extent : callee->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr).asArrayRef())
-          range *= extent;
-        bool columns = graph::getIteration(callee) == graph::Iteration::Columns;
-        auto inputs = llvm::map_to_vector(kernel.getInputs(), [&](Value value) { return home(value); });
-        auto outputs = llvm::map_to_vector(kernel.getOutputs(), [&](Value value) { return home(value); });
-        exec::LaunchOp::create(builder, loc, kernel.getCalleeAttr(), inputs, outputs,
-                               builder.getI64IntegerAttr(range),
-                               builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
-      })
-      .Case<graph::AccumulateOp>([&](graph::AccumulateOp accumulate) {
-        if (!fused.contains(rootOf(accumulate.getValue())))
-          exec::AccumulateOp::create(builder, loc, home(accumulate.getValue()),
-                                     argument(gradients.lookup(accumulate.getStateAttr())));
-      });
-}
-
-void SegmentBuilder::countFlops(Operation &op) {
-  if (auto matmul = dyn_cast<graph::MatMulOp>(op)) {
-    auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
-    int64_t k = lhs.getDimSize(lhs.getRank() - (matmul.getTransposeA() ? 2 : 1));
-    flops += 2 * k * graph::numElements(matmul.getType());
-  } else if (isa<graph::AttentionOp, graph::AttentionGradOp, graph::LinearNllGradOp, graph::CtcOp,
-                 graph::CtcGradOp>(op)) {
-    flops += cast<CostedOpInterface>(op).getFlops();
-  } else if (isa<graph::KernelOp, graph::GatherGradOp, graph::ScatterOp>(op)) {
-    for (Type type : op.getResultTypes())
-      flops += graph::numElements(type);
-  }
+  // What becomes no call of its own is part of another's, or costs nothing.
+  Operation *call =
+      TypeSwitch<Operation *, Operation *>(&op)
+          .Case<RoutineOpInterface>([&](RoutineOpInterface routine) { return buildRoutine(routine); })
+          .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
+            auto callee = tables.lookupNearestSymbolFrom<func::FuncOp>(kernel, kernel.getCalleeAttr());
+            int64_t range = 1;
+            for (int64_t extent : callee->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr).asArrayRef())
+              range *= extent;
+            bool columns = graph::getIteration(callee) == graph::Iteration::Columns;
+            auto inputs = llvm::map_to_vector(kernel.getInputs(), [&](Value value) { return home(value); });
+            auto outputs = llvm::map_to_vector(kernel.getOutputs(), [&](Value value) { return home(value); });
+            return exec::LaunchOp::create(builder, loc, kernel.getCalleeAttr(), inputs, outputs,
+                                          builder.getI64IntegerAttr(range),
+                                          builder.getI64IntegerAttr(columns ? kColumnGrain : 1));
+          })
+          .Case<graph::AccumulateOp>([&](graph::AccumulateOp accumulate) -> Operation * {
+            Value root = rootOf(accumulate.getValue());
+            if (fused.contains(root))
+              return calls.lookup(root);
+            return exec::AccumulateOp::create(builder, loc, home(accumulate.getValue()),
+                                              argument(gradients.lookup(accumulate.getStateAttr())));
+          })
+          .Default([](Operation *) { return nullptr; });
+  if (!call)
+    return;
+  auto before = call->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
+  call->setAttr(exec::kFlopsAttr,
+                builder.getI64IntegerAttr(counter.count(&op) + (before ? before.getInt() : 0)));
 }
 
 void SegmentBuilder::build() {
@@ -578,7 +433,7 @@ void SegmentBuilder::build() {
 
   segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
   segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));
-  segment->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(flops));
+  segment->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(counter.count(function)));
   function.erase();
 }
 
@@ -603,8 +458,18 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
 namespace {
 struct BlocksToSegments : dsopt::impl::BlocksToSegmentsBase<BlocksToSegments> {
   void runOnOperation() override {
-    if (failed(blocksToSegments(getOperation())))
-      signalPassFailure();
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> blocks;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
+          !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
+        blocks.push_back(function);
+    Constants constants(module);
+    graph::FlopCounter counter(module);
+    SymbolTableCollection tables;
+    for (func::FuncOp block : blocks)
+      if (failed(SegmentBuilder(block, constants, tables, counter).run()))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -92,9 +92,9 @@ private:
       return ValueRange(
           arith::ExtFOp::create(builder, op.getLoc(), cast.getType(), operands[0])->getResults());
     auto lowerable = dyn_cast<LowerableOpInterface>(op);
-    if (!lowerable)
+    if (!lowerable && !isa<RoutineOpInterface>(op))
       return op.emitOpError("has no lowering to linalg");
-    Value value = lowerable.buildLinalg(builder, operands);
+    Value value = lowerable ? lowerable.buildLinalg(builder, operands) : Value();
     if (!value)
       return op.emitOpError("is a routine of the runtime or a view; it does not belong in a kernel");
     return ValueRange(value.getDefiningOp()->getResults());

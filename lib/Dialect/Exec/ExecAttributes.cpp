@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/AttributeTable.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 
 using namespace mlir;
@@ -37,6 +38,8 @@ static const AttributeKind kInputsKind = {
     "dictionaries of name, type, label, ignore_index and, of some, bound, least, source", areInputs};
 static const AttributeKind kDimensionKind = {"a dictionary of name and size", isDimension};
 
+static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
+static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
 static constexpr llvm::StringLiteral kProgram[] = {"exec.program"};
 static constexpr llvm::StringLiteral kBuffer[] = {"exec.buffer"};
 
@@ -45,12 +48,14 @@ static const AttributeRow kAttributes[] = {
     {kSegmentAttr, On::Function, kUnitKind},
     {kTempAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Function, kCountKind},
+    {kFlopsAttr, On::Operation, kCountKind, kCalls, isCall},
     {kCallsAttr, On::Function, kExtentsKind},
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},
     {kInputsAttr, On::Module, kInputsKind},
     {kDimensionAttr, On::Module, kDimensionKind},
     {kBuiltWithAttr, On::Module, kDictionaryKind},
+    {kVariantAttr, On::Module, kCountKind},
     {kVariantAttr, On::Function, kCountKind},
     {kVariantAttr, On::Operation, kCountKind, kProgram},
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},

@@ -3,6 +3,7 @@
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/AttributeTable.h"
+#include "dsopt/Interfaces/Interfaces.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -15,7 +16,8 @@ static const AttributeKind kIterateKind = {
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
 static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};
 static constexpr llvm::StringLiteral kGather[] = {"graph.gather"};
-static constexpr llvm::StringLiteral kOptimizers[] = {"graph.sgd", "graph.momentum", "graph.adam"};
+static constexpr llvm::StringLiteral kOptimizers[] = {"an optimizer's operation"};
+static bool isOptimizer(Operation *op) { return isa<OptimizerOpInterface>(op); }
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {
@@ -26,7 +28,7 @@ static const AttributeRow kAttributes[] = {
     {kIterateAttr, On::Function, kIterateKind},
     {kRangeAttr, On::Function, kExtentsKind},
     {kInPlaceAttr, On::Function, kExtentsKind},
-    {kKernelAttr, On::Operation, kSymbolKind, kOptimizers},
+    {kKernelAttr, On::Operation, kSymbolKind, kOptimizers, isOptimizer},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

@@ -51,6 +51,8 @@ struct OperandCost : CostedOpInterface::ExternalModel<OperandCost<Op, flops>, Op
   int64_t getFlops(Operation *op) const { return flops * numElements(op->getOperand(0).getType()); }
 };
 
+template <typename Op> struct Product : ProductOpInterface::ExternalModel<Product<Op>, Op> {};
+
 /// Nothing is computed.
 template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<Op>, Op> {
   int64_t getFlops(Operation *) const { return 0; }
@@ -64,6 +66,27 @@ template <int64_t flops, typename... Ops> void attachOperandCost(MLIRContext *co
 }
 } // namespace
 
+int64_t FlopCounter::count(Operation *op) {
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    return count(symbols.lookup<func::FuncOp>(kernel.getCallee()));
+  if (auto costed = dyn_cast<CostedOpInterface>(op))
+    return costed.getFlops();
+  int64_t flops = 0;
+  for (Type type : op->getResultTypes())
+    flops += numElements(type);
+  return flops;
+}
+
+int64_t FlopCounter::count(func::FuncOp function) {
+  auto [entry, isNew] = functions.try_emplace(function, 0);
+  if (!isNew)
+    return entry->second;
+  int64_t flops = 0;
+  for (Operation &op : function.getBody().front().without_terminator())
+    flops += count(&op);
+  return functions[function] = flops;
+}
+
 void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);
@@ -71,6 +94,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
+    MatMulOp::attachInterface<Product<MatMulOp>>(*context);
+    LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
     // About so many, as targets are as many as classes are.
     attachOperandCost<20, CtcOp>(context);
     attachOperandCost<40, CtcGradOp>(context);

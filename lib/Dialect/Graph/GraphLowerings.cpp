@@ -1,4 +1,4 @@
-//===- GraphLowerings.cpp - registration, builders, products, views -------===//
+//===- GraphLowerings.cpp - registration, builders, views ------------------===//
 
 #include "GraphLowerings.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
@@ -68,12 +68,6 @@ Value buildIndexed(OpBuilder &builder, Location loc, RankedTensorType result, Va
 }
 
 namespace {
-/// A routine of the runtime: no code of its own here.
-template <typename Op> struct LibraryModel : LowerableOpInterface::ExternalModel<LibraryModel<Op>, Op> {
-  FusionKind getFusionKind(Operation *) const { return FusionKind::Library; }
-  Value buildLinalg(Operation *, OpBuilder &, ValueRange) const { return {}; }
-};
-
 struct ReshapeModel : LowerableOpInterface::ExternalModel<ReshapeModel, ReshapeOp> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::View; }
   Value buildLinalg(Operation *, OpBuilder &, ValueRange) const { return {}; }
@@ -82,14 +76,6 @@ struct ReshapeModel : LowerableOpInterface::ExternalModel<ReshapeModel, ReshapeO
 
 void registerLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *dialect) {
-    MatMulOp::attachInterface<LibraryModel<MatMulOp>>(*context);
-    ScatterOp::attachInterface<LibraryModel<ScatterOp>>(*context);
-    GatherGradOp::attachInterface<LibraryModel<GatherGradOp>>(*context);
-    AttentionOp::attachInterface<LibraryModel<AttentionOp>>(*context);
-    AttentionGradOp::attachInterface<LibraryModel<AttentionGradOp>>(*context);
-    LinearNllGradOp::attachInterface<LibraryModel<LinearNllGradOp>>(*context);
-    CtcOp::attachInterface<LibraryModel<CtcOp>>(*context);
-    CtcGradOp::attachInterface<LibraryModel<CtcGradOp>>(*context);
     ReshapeOp::attachInterface<ReshapeModel>(*context);
     registerElementwiseLowerings(dialect, context);
     registerRandomLowerings(dialect, context);

@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "GraphSupport.h"
+#include "dsopt/Interfaces/Interfaces.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,27 +26,34 @@ bool isReadView(Operation *op) {
   return viewOf(op) == View::Read || (isa_and_nonnull<ReshapeOp>(op) && !isWriteView(op));
 }
 
-bool canRead(OpOperand &operand, const Layout &layout) {
-  Operation *op = operand.getOwner();
-  if (isa<MatMulOp>(op))
+/// Whether a routine that takes these strides takes a layout.
+static bool fits(Strides strides, const Layout &layout) {
+  switch (strides) {
+  case Strides::Contiguous:
+    return layout.isContiguous();
+  case Strides::Rows:
+    return layout.hasContiguousRows();
+  case Strides::Matrix:
     return layout.isMatrix();
-  Value value = operand.get();
-  if (auto attention = dyn_cast<AttentionOp>(op); attention && value != attention.getMask())
-    return layout.hasContiguousRows();
-  if (auto attention = dyn_cast<AttentionGradOp>(op);
-      attention && value != attention.getMask() && value != attention.getLse())
-    return layout.hasContiguousRows();
-  return layout.isContiguous();
+  }
+  llvm_unreachable("unknown strides");
 }
 
-bool canWrite(Value value, const Layout &layout) {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<MatMulOp>(op))
-    return layout.isMatrix();
-  auto attention = dyn_cast_or_null<AttentionOp>(op);
-  if ((attention && value == attention.getResult()) || isa_and_nonnull<AttentionGradOp>(op))
-    return layout.hasContiguousRows();
-  return layout.isContiguous();
+bool takesStrides(Operation *op) {
+  auto routine = dyn_cast_or_null<RoutineOpInterface>(op);
+  return routine && llvm::any_of(llvm::seq(op->getNumOperands()), [&](unsigned operand) {
+           return routine.getOperandStrides(operand) != Strides::Contiguous;
+         });
+}
+
+bool canRead(OpOperand &operand, const Layout &layout) {
+  auto routine = dyn_cast<RoutineOpInterface>(operand.getOwner());
+  return fits(routine ? routine.getOperandStrides(operand.getOperandNumber()) : Strides::Contiguous, layout);
+}
+
+bool canWrite(OpResult result, const Layout &layout) {
+  auto routine = dyn_cast<RoutineOpInterface>(result.getOwner());
+  return fits(routine ? routine.getResultStrides(result.getResultNumber()) : Strides::Contiguous, layout);
 }
 
 Layout Layout::contiguous(ArrayRef<int64_t> shape) {

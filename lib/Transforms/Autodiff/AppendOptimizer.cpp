@@ -2,10 +2,14 @@
 
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
+
+#include <set>
 
 namespace dsopt {
 #define GEN_PASS_DEF_APPENDOPTIMIZER
@@ -17,38 +21,10 @@ using namespace dsopt;
 
 namespace {
 
-/// What the options ask for: an operation and the states it keeps.
+/// What the options ask for: an operation, by what it answers before there is one, and its attributes.
 struct Optimizer {
-  enum Kind { Sgd, Momentum, Adam } kind = Adam;
-  bool decoupled = false;
-
-  ArrayRef<StringRef> states() const {
-    static const StringRef momentum[] = {"momentum"}, adam[] = {"m", "v"};
-    switch (kind) {
-    case Sgd:
-      return {};
-    case Momentum:
-      return momentum;
-    case Adam:
-      return adam;
-    }
-    llvm_unreachable("unknown optimizer");
-  }
-
-  /// The new values of parameter and states from {parameter, gradient, states...}.
-  Operation *build(OpBuilder &builder, Location loc, ValueRange in, Value scalars) const {
-    switch (kind) {
-    case Sgd:
-      return graph::SgdOp::create(builder, loc, in[0].getType(), in[0], in[1], scalars);
-    case Momentum:
-      return graph::MomentumOp::create(builder, loc, in[0].getType(), in[2].getType(), in[0], in[1], in[2],
-                                       scalars);
-    case Adam:
-      return graph::AdamOp::create(builder, loc, in[0].getType(), in[2].getType(), in[3].getType(), in[0],
-                                   in[1], in[2], in[3], scalars, decoupled);
-    }
-    llvm_unreachable("unknown optimizer");
-  }
+  OptimizerOpInterface::Concept *rule;
+  NamedAttrList attributes;
 };
 
 struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer> {
@@ -94,11 +70,18 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   FailureOr<Optimizer> choose() {
     ModuleOp module = getOperation();
     StringRef name = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
-    if (name == "sgd")
-      return Optimizer{getOption(module, "momentum", 0) != 0 ? Optimizer::Momentum : Optimizer::Sgd};
-    if (name == "adam" || name == "adamw")
-      return Optimizer{Optimizer::Adam, /*decoupled=*/name == "adamw"};
-    return module.emitError("optimizer '") << name << "' is not available, expected sgd, adam or adamw";
+    std::set<StringRef> known;
+    for (RegisteredOperationName op : getContext().getRegisteredOperations()) {
+      auto *rule = op.getInterface<OptimizerOpInterface>();
+      if (!rule)
+        continue;
+      if (std::optional<NamedAttrList> attributes = rule->choose(name, module))
+        return Optimizer{rule, *attributes};
+      for (StringRef optimizer : rule->getOptimizers())
+        known.insert(optimizer);
+    }
+    return module.emitError("optimizer '")
+           << name << "' is not available, expected one of " << llvm::join(known, ", ");
   }
 
   /// Appends one parameter's states and update.
@@ -106,29 +89,30 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
               OpBuilder &declare, OpBuilder &body, Value scalars) {
     Location loc = parameter.getLoc();
     auto type = cast<RankedTensorType>(parameter.getType());
-    auto stateType = type.getElementTypeBitWidth() < 32
-                         ? RankedTensorType::get(type.getShape(), declare.getF32Type())
-                         : type;
     auto read = [&](Type type, StringRef symbol) -> Value {
       return graph::ReadOp::create(body, loc, type, symbol);
     };
-    SmallVector<std::string> written = {parameter.getSymName().str()};
-    SmallVector<Value> in = {read(type, parameter.getSymName())};
+    Value value = read(type, parameter.getSymName());
     Value sum;
     for (graph::StateOp gradient : gradients) {
       Value part = read(gradient.getType(), gradient.getSymName());
       sum = sum ? graph::AddOp::create(body, loc, sum, part) : part;
     }
-    in.push_back(sum);
-    for (StringRef role : chosen.states()) {
-      written.push_back(graph::freeSymbol(*symbols, parameter.getSymName() + "." + role));
-      graph::StateOp::create(declare, loc, written.back(), stateType, graph::Role::Optimizer,
-                             declare.getStringAttr(role), parameter.getSymName(), IntegerAttr());
-      in.push_back(read(stateType, written.back()));
+    SmallVector<Value> states;
+    for (auto [role, element] : chosen.rule->getStates(type.getElementType())) {
+      auto stateType = RankedTensorType::get(type.getShape(), element);
+      std::string name = graph::freeSymbol(*symbols, parameter.getSymName() + "." + role);
+      graph::StateOp::create(declare, loc, name, stateType, graph::Role::Optimizer, declare.getStringAttr(role),
+                             parameter.getSymName(), IntegerAttr());
+      states.push_back(read(stateType, name));
     }
-    Operation *updated = chosen.build(body, loc, in, scalars);
-    for (auto [symbol, value] : llvm::zip(written, updated->getResults()))
-      graph::WriteOp::create(body, loc, symbol, value);
+    Operation *updated = chosen.rule->buildUpdate(body, loc, value, sum, states, scalars, chosen.attributes);
+    // Each result goes where what it replaces was read.
+    for (OpResult result : updated->getResults()) {
+      Value replaced =
+          updated->getOperand(cast<OptimizerOpInterface>(updated).getReplaced(result.getResultNumber()));
+      graph::WriteOp::create(body, loc, replaced.getDefiningOp<graph::ReadOp>().getState(), result);
+    }
   }
 
   /// Sets the factors of learning rate and decay of the parameters that the lists name.

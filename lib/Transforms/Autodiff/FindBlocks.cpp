@@ -2,6 +2,7 @@
 
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
 namespace dsopt {
@@ -39,7 +40,7 @@ std::vector<size_t> findProducts(ArrayRef<Operation *> ops, const Origins &origi
   auto isWeight = [&](Value value) { return origins.of(value) == Origin::Parameter || made.contains(value); };
   std::vector<size_t> products;
   for (auto [index, op] : llvm::enumerate(ops)) {
-    if (isa<graph::MatMulOp, graph::LinearNllOp>(op) && llvm::any_of(op->getOperands(), isWeight))
+    if (isa<ProductOpInterface>(op) && llvm::any_of(op->getOperands(), isWeight))
       products.push_back(index);
     auto isFixed = [&](Value value) {
       return isWeight(value) ||

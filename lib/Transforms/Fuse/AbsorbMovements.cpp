@@ -26,11 +26,6 @@ bool sameGroup(Operation *a, Operation *b) {
          a->getAttr(graph::kPhaseAttr) == b->getAttr(graph::kPhaseAttr);
 }
 
-/// Routines read and write under strides.
-bool isRoutine(Operation *op) {
-  return isa_and_nonnull<graph::MatMulOp, graph::AttentionOp, graph::AttentionGradOp>(op);
-}
-
 struct AbsorbMovements : impl::AbsorbMovementsBase<AbsorbMovements> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -137,7 +132,8 @@ void AbsorbMovements::markReads(Block &body) {
       return false;
     layouts[op] = *layout;
     return llvm::all_of(op->getUses(), [&](OpOperand &use) {
-      return views.contains(use.getOwner()) || (isRoutine(use.getOwner()) && graph::canRead(use, *layout));
+      return views.contains(use.getOwner()) ||
+             (graph::takesStrides(use.getOwner()) && graph::canRead(use, *layout));
     });
   };
   for (bool changed = true; changed;) {
@@ -170,12 +166,13 @@ bool AbsorbMovements::collectWrites(Operation *movement, const Layout &layout,
     if (!inner)
       return false;
     // A routine's transposed result may be read by routines as well: as the inverse of what is written.
-    if (isRoutine(producer) && graph::canWrite(value, *inner))
-      return value.hasOneUse() || (isa<graph::TransposeOp>(movement) && marked.size() == 1 &&
-                                   llvm::all_of(value.getUses(), [&](OpOperand &use) {
-                                     return use.getOwner() == movement ||
-                                            (isRoutine(use.getOwner()) && graph::canRead(use, *inner));
-                                   }));
+    if (graph::takesStrides(producer) && graph::canWrite(cast<OpResult>(value), *inner))
+      return value.hasOneUse() ||
+             (isa<graph::TransposeOp>(movement) && marked.size() == 1 &&
+              llvm::all_of(value.getUses(), [&](OpOperand &use) {
+                return use.getOwner() == movement ||
+                       (graph::takesStrides(use.getOwner()) && graph::canRead(use, *inner));
+              }));
     return value.hasOneUse() && collectWrites(producer, *inner, marked);
   });
 }

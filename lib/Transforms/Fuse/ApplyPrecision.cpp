@@ -202,12 +202,12 @@ void ApplyPrecision::narrow(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     for (OpOperand &operand : op.getOpOperands()) {
       auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      Need need = needOf(operand);
-      if (!type || need == Need::Any)
+      Storage need = neededStorage(operand);
+      if (!type || need == Storage::Any)
         continue;
-      if (need == Need::Narrow && type.getElementType() == f32)
+      if (need == Storage::Narrow && type.getElementType() == f32)
         operand.set(converted(operand.get(), bf16, &op));
-      else if (need == Need::Wide && type.getElementType() == bf16)
+      else if (need == Storage::Wide && type.getElementType() == bf16)
         operand.set(converted(operand.get(), f32, &op));
     }
     if (auto kernel = dyn_cast<graph::KernelOp>(op)) {
@@ -222,6 +222,13 @@ void ApplyPrecision::narrow(Block &block) {
   }
 }
 
+/// The operand of an update that is the gradient.
+OpOperand &gradientOf(OptimizerOpInterface rule) {
+  return *llvm::find_if(rule->getOpOperands(), [&](OpOperand &operand) {
+    return rule.getRole(operand.getOperandNumber()) == UpdateRole::Gradient;
+  });
+}
+
 /// Gradients are read, and those of one parameter added, as what they are stored as.
 void ApplyPrecision::readGradients(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -231,12 +238,13 @@ void ApplyPrecision::readGradients(Block &block) {
         read.getResult().setType(cast<RankedTensorType>(state.getType()));
     } else if (auto sum = dyn_cast<graph::AddOp>(op)) {
       sum.getResult().setType(cast<RankedTensorType>(sum.getLhs().getType()));
-    } else if (op.hasAttr(graph::kKernelAttr)) {
-      Value gradient = op.getOperand(1);
+    } else if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
+      OpOperand &operand = gradientOf(rule);
+      Value gradient = operand.get();
       builder->setInsertionPoint(&op);
       if (getElementTypeOrSelf(gradient.getType()) == bf16)
-        op.setOperand(
-            1, graph::CastOp::create(*builder, op.getLoc(), withElement(gradient.getType(), f32), gradient));
+        operand.set(
+            graph::CastOp::create(*builder, op.getLoc(), withElement(gradient.getType(), f32), gradient));
     }
   }
 }
@@ -247,10 +255,12 @@ void ApplyPrecision::addMasters(Block &block) {
   llvm::DenseMap<Operation *, FlatSymbolRefAttr> masters; ///< of parameters
   llvm::MapVector<func::FuncOp, Type> updates; ///< with the element type of the gradients they read
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto name = op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr)) {
-      auto extended = op.getOperand(1).getDefiningOp<graph::CastOp>();
-      updates[symbols->lookup<func::FuncOp>(name.getAttr())] =
-          getElementTypeOrSelf(extended ? extended.getOperand().getType() : op.getOperand(1).getType());
+    if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
+      Value gradient = gradientOf(rule).get();
+      auto extended = gradient.getDefiningOp<graph::CastOp>();
+      updates[symbols->lookup<func::FuncOp>(
+          op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr).getAttr())] =
+          getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());
     }
     auto read = dyn_cast<graph::ReadOp>(op);
     auto write = dyn_cast<graph::WriteOp>(op);
@@ -297,19 +307,23 @@ void ApplyPrecision::addMasters(Block &block) {
 void ApplyPrecision::addMasterToKernel(func::FuncOp kernel, Type gradient) {
   Block &body = kernel.front();
   Location loc = kernel.getLoc();
-  Type wide = body.getArgument(0).getType(), stored = withElement(wide, bf16);
-  Value master = body.insertArgument(2, wide, loc);
-  body.getArgument(0).replaceAllUsesWith(master);
-  body.getArgument(0).setType(cast<RankedTensorType>(stored));
+  BlockArgument parameter = body.getArgument(kUpdatedParameter);
+  Type wide = parameter.getType(), stored = withElement(wide, bf16);
+  Value master = body.insertArgument(kFirstUpdateState, wide, loc);
+  parameter.replaceAllUsesWith(master);
+  parameter.setType(cast<RankedTensorType>(stored));
   Operation *terminator = body.getTerminator();
   builder->setInsertionPoint(terminator);
-  Value rounded = graph::CastOp::create(*builder, loc, stored, terminator->getOperand(0));
+  ArrayRef<int64_t> replaced = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr).asArrayRef();
+  unsigned updated = llvm::find(replaced, kUpdatedParameter) - replaced.begin();
+  Value rounded = graph::CastOp::create(*builder, loc, stored, terminator->getOperand(updated));
   terminator->insertOperands(0, rounded);
-  extendArgument(body.getArgument(1), withElement(wide, gradient));
+  extendArgument(body.getArgument(kUpdateGradient), withElement(wide, gradient));
   kernel.setType(builder->getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
-  SmallVector<int64_t> inPlace{0};
-  for (int64_t replaced : kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr).asArrayRef())
-    inPlace.push_back(replaced == 0 ? 2 : replaced + 1);
+  // What was the parameter is the master now, and states stand one further.
+  SmallVector<int64_t> inPlace{kUpdatedParameter};
+  for (int64_t argument : replaced)
+    inPlace.push_back(argument == kUpdatedParameter ? kFirstUpdateState : argument + 1);
   kernel->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
 }
 } // namespace

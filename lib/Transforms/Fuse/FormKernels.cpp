@@ -23,8 +23,6 @@ namespace {
 /// Elements of the nominal operands of a flat kernel.
 constexpr int64_t kNominal = 64;
 
-bool isOptimizer(Operation *op) { return isa<graph::SgdOp, graph::MomentumOp, graph::AdamOp>(op); }
-
 struct FormKernels : impl::FormKernelsBase<FormKernels> {
   using Base::Base;
 
@@ -36,9 +34,10 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
         continue;
       bool updates = false;
       for (Operation &op : function.front()) {
-        if (isOptimizer(&op))
-          formUpdate(&op);
-        updates |= isOptimizer(&op) || isa<graph::WriteOp, graph::RunOp>(op);
+        auto rule = dyn_cast<OptimizerOpInterface>(op);
+        if (rule && failed(formUpdate(rule)))
+          return signalPassFailure();
+        updates |= rule || isa<graph::WriteOp, graph::RunOp>(op);
       }
       if (!updates && failed(formKernels(function.front())))
         return signalPassFailure();
@@ -47,7 +46,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
 
 private:
   LogicalResult formKernels(Block &block);
-  void formUpdate(Operation *op);
+  LogicalResult formUpdate(OptimizerOpInterface rule);
   func::FuncOp outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs);
   func::FuncOp share(func::FuncOp function);
   void call(const PlannedNode &node);
@@ -203,19 +202,34 @@ func::FuncOp FormKernels::share(func::FuncOp function) {
   return function;
 }
 
+/// The operands of an update in the order in which its kernel takes them.
+SmallVector<unsigned> orderOperands(OptimizerOpInterface rule) {
+  SmallVector<unsigned> order;
+  for (UpdateRole role :
+       {UpdateRole::Parameter, UpdateRole::Gradient, UpdateRole::State, UpdateRole::Scalars})
+    for (unsigned operand = 0; operand < rule->getNumOperands(); ++operand)
+      if (rule.getRole(operand) == role)
+        order.push_back(operand);
+  return order;
+}
+
 /// Names the flat kernel of an optimizer's operation, after making it if it is new.
-void FormKernels::formUpdate(Operation *op) {
-  auto adam = dyn_cast<graph::AdamOp>(op);
-  StringRef kind = adam && adam.getDecoupled() ? "adamw" : op->getName().stripDialect();
-  std::string name = ("update." + kind).str();
+LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
+  if (rule.getScope() != UpdateScope::Elements)
+    return rule->emitOpError("needs ")
+           << describe(rule.getScope()) << ", but parameters and states are updated in slices: expected "
+           << "a rule that takes " << describe(UpdateScope::Elements);
+  std::string name = ("update." + rule.getRuleName()).str();
+  SmallVector<unsigned> order = orderOperands(rule);
   SmallVector<Type> inputs, results;
   auto nominal = [&](Type type) {
     return RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType());
   };
-  for (Type type : llvm::drop_end(op->getOperandTypes()))
-    inputs.push_back(nominal(type));
-  inputs.push_back(op->getOperands().back().getType());
-  for (Type type : op->getResultTypes())
+  for (unsigned operand : order) {
+    Type type = rule->getOperand(operand).getType();
+    inputs.push_back(rule.getRole(operand) == UpdateRole::Scalars ? type : Type(nominal(type)));
+  }
+  for (Type type : rule->getResultTypes())
     results.push_back(nominal(type));
   FunctionType type = builder->getFunctionType(inputs, results);
   // One kernel for each combination of element types.
@@ -228,27 +242,28 @@ void FormKernels::formUpdate(Operation *op) {
   }
   if (!known) {
     builder->clearInsertionPoint();
-    auto function = func::FuncOp::create(*builder, op->getLoc(), name, type);
+    auto function = func::FuncOp::create(*builder, rule->getLoc(), name, type);
     function.setPrivate();
     function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), graph::Iteration::Flat));
     function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));
-    // The parameter and the states are replaced, the gradient is not.
-    SmallVector<int64_t> inPlace{0};
-    for (size_t state = 1; state < results.size(); ++state)
-      inPlace.push_back(state + 1);
+    SmallVector<int64_t> inPlace;
+    for (unsigned result = 0; result < results.size(); ++result)
+      inPlace.push_back(llvm::find(order, rule.getReplaced(result)) - order.begin());
     function->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
     Block *body = function.addEntryBlock();
     builder->setInsertionPointToStart(body);
-    Operation *copy = op->cloneWithoutRegions();
-    copy->setOperands(body->getArguments());
-    copy->setDiscardableAttrs(DictionaryAttr::get(op->getContext()));
+    Operation *copy = rule->cloneWithoutRegions();
+    for (auto [argument, operand] : llvm::zip_equal(body->getArguments(), order))
+      copy->setOperand(operand, argument);
+    copy->setDiscardableAttrs(DictionaryAttr::get(&getContext()));
     for (auto [result, type] : llvm::zip_equal(copy->getResults(), results))
       result.setType(type);
     builder->insert(copy);
-    func::ReturnOp::create(*builder, op->getLoc(), copy->getResults());
+    func::ReturnOp::create(*builder, rule->getLoc(), copy->getResults());
     symbols->insert(function);
   }
-  op->setAttr(graph::kKernelAttr, FlatSymbolRefAttr::get(op->getContext(), name));
+  rule->setAttr(graph::kKernelAttr, FlatSymbolRefAttr::get(&getContext(), name));
+  return success();
 }
 } // namespace
 } // namespace dsopt

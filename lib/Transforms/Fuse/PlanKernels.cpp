@@ -231,14 +231,15 @@ void Planner::replace(ArrayRef<int> members, int target, PlannedNode united) {
 
 LogicalResult Planner::place(Operation *op) {
   auto lowerable = dyn_cast<LowerableOpInterface>(op);
-  if (!lowerable &&
-      !isa<graph::ReadOp, graph::AccumulateOp, graph::WriteOp, graph::ConstantOp, graph::KernelOp>(op))
+  if (!isa<LowerableOpInterface, RoutineOpInterface, graph::ReadOp, graph::AccumulateOp, graph::WriteOp,
+           graph::ConstantOp, graph::KernelOp>(op))
     return op->emitOpError("has no lowering to a kernel or to a routine of the runtime");
 
   PlannedNode node;
   node.ops.push_back(op);
-  FusionKind kind = lowerable ? kindOf(op) : FusionKind::Library;
-  node.isKernel = kind != FusionKind::Library && kind != FusionKind::View;
+  // State, routines and other kernels are no code of this one's.
+  FusionKind kind = lowerable ? kindOf(op) : FusionKind::View;
+  node.isKernel = kind != FusionKind::View;
   node.alone = kind == FusionKind::Reduction;
   if (kind == FusionKind::ColumnReduction) {
     fillColumns(node);

@@ -46,25 +46,12 @@ Flow flowOf(Operation *op, const llvm::DenseMap<Value, Flow> &flows) {
 }
 } // namespace
 
-Need needOf(OpOperand &operand) {
-  if (graph::isReadView(operand.getOwner()) || graph::isWriteView(operand.getOwner()))
-    return Need::Any;
-  return llvm::TypeSwitch<Operation *, Need>(operand.getOwner())
-      .Case<graph::MatMulOp>([](auto) { return Need::Narrow; })
-      .Case<graph::AttentionOp, graph::AttentionGradOp>([&](auto attention) {
-        // The mask is read as it is; statistics of rows are f32.
-        if (operand.get() == attention.getMask())
-          return Need::Any;
-        if constexpr (std::is_same_v<decltype(attention), graph::AttentionGradOp>)
-          if (operand.get() == attention.getLse())
-            return Need::Wide;
-        return Need::Narrow;
-      })
-      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) {
-        return operand.get() == loss.getGrad() ? Need::Wide : Need::Narrow;
-      })
-      .Case<graph::KernelOp, graph::GatherGradOp>([](auto) { return Need::Any; })
-      .Default([](auto) { return Need::Wide; });
+Storage neededStorage(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (graph::isReadView(op) || graph::isWriteView(op) || isa<graph::KernelOp>(op))
+    return Storage::Any;
+  auto routine = dyn_cast<RoutineOpInterface>(op);
+  return routine ? routine.getOperandStorage(operand.getOperandNumber()) : Storage::Wide;
 }
 
 llvm::DenseSet<StringAttr> narrowParameters(ModuleOp module) {
@@ -78,10 +65,10 @@ llvm::DenseSet<StringAttr> narrowParameters(ModuleOp module) {
         if (!isF32Tensor(operand.get().getType()))
           continue;
         auto read = rootOf(operand.get()).getDefiningOp<graph::ReadOp>();
-        Need need = read ? needOf(operand) : Need::Any;
-        if (need == Need::Narrow)
+        Storage need = read ? neededStorage(operand) : Storage::Any;
+        if (need == Storage::Narrow)
           narrow.insert(read.getStateAttr().getAttr());
-        else if (need == Need::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
+        else if (need == Storage::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
           wide.insert(read.getStateAttr().getAttr());
       }
     });
@@ -106,11 +93,11 @@ void StorageTypes::collectNeeds(Block &block) {
     for (OpOperand &operand : op.getOpOperands()) {
       if (!isF32Tensor(operand.get().getType()))
         continue;
-      Need need = needOf(operand);
-      if (need == Need::Narrow)
+      Storage need = neededStorage(operand);
+      if (need == Storage::Narrow)
         neededNarrow.insert(rootOf(operand.get()));
       // A routine that takes f32 gets a copy; a gradient or the loss is never rounded.
-      else if (need == Need::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
+      else if (need == Storage::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
         neededWide.insert(rootOf(operand.get()));
     }
 }
@@ -128,15 +115,18 @@ void StorageTypes::decide(Operation &op) {
   llvm::TypeSwitch<Operation *>(&op)
       .Case<graph::ReadOp>(
           [&](graph::ReadOp read) { set(read, parameters.contains(read.getStateAttr().getAttr())); })
-      .Case<graph::MatMulOp>([&](graph::MatMulOp product) { set(product, true); })
-      .Case<graph::AttentionOp>([&](graph::AttentionOp attention) { setRounded(attention.getResult()); })
-      .Case<graph::AttentionGradOp>([&](graph::AttentionGradOp attention) {
-        for (Value gradient : attention.getResults())
-          setRounded(gradient);
-      })
-      .Case<graph::LinearNllGradOp>([&](graph::LinearNllGradOp loss) {
-        if (loss.getXGrad())
-          setRounded(loss.getXGrad());
+      .Case<RoutineOpInterface>([&](RoutineOpInterface routine) {
+        for (OpResult result : op.getResults())
+          switch (routine.getResultStorage(result.getResultNumber())) {
+          case Storage::Any:
+            set(result, true);
+            break;
+          case Storage::Narrow:
+            setRounded(result);
+            break;
+          case Storage::Wide:
+            break;
+          }
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))

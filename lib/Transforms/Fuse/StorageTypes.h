@@ -4,14 +4,12 @@
 #define DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H
 
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Interfaces.h"
 
 namespace dsopt {
 
-/// What an operation needs an operand to be stored as.
-enum class Need { Any, Narrow, Wide };
-
-/// The need of one operand that is a tensor of f32.
-Need needOf(mlir::OpOperand &operand);
+/// What an operation needs an operand that is a tensor of f32 to be stored as.
+Storage neededStorage(mlir::OpOperand &operand);
 
 /// The parameters of f32 that are stored in bf16: those that are trained, or that a product reads, in
 /// whichever function, unless one is accumulated or returned.

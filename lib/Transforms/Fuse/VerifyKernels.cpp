@@ -17,18 +17,13 @@ namespace {
 struct VerifyKernels : dsopt::impl::VerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override;
 };
-
-bool isRoutine(Operation &op) {
-  auto lowerable = dyn_cast<LowerableOpInterface>(op);
-  return lowerable && lowerable.getFusionKind() == FusionKind::Library;
-}
 } // namespace
 
 /// State, calls of kernels, routines, and movements that are no code.
 static LogicalResult verifyBlock(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
     if (!isa<graph::ReadOp, graph::AccumulateOp, graph::ConstantOp, graph::KernelOp, func::ReturnOp>(op) &&
-        !graph::isReadView(&op) && !graph::isWriteView(&op) && !isRoutine(op))
+        !graph::isReadView(&op) && !graph::isWriteView(&op) && !isa<RoutineOpInterface>(op))
       return op.emitOpError("is in a block and in no kernel");
   return success();
 }
@@ -39,7 +34,8 @@ static LogicalResult verifyKernel(func::FuncOp function) {
     return function.emitError("is a kernel and has no ")
            << graph::kRangeAttr << ", expected what its loop runs over";
   for (Operation &op : function.getBody().front().without_terminator())
-    if (!isMemoryEffectFree(&op) || isRoutine(op) || !isa<graph::ConstantOp, LowerableOpInterface>(op))
+    if (!isMemoryEffectFree(&op) || isa<RoutineOpInterface>(op) ||
+        !isa<graph::ConstantOp, LowerableOpInterface>(op))
       return op.emitOpError("is in a kernel and has no code of its own there");
   return success();
 }

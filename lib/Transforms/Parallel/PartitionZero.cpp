@@ -92,8 +92,8 @@ void PartitionZeroPass::runOnOperation() {
   for (auto state : module.getOps<graph::StateOp>()) {
     StringAttr parameter = state.getParameterAttr().getAttr();
     if (state.getRole() != graph::Role::Gradient)
-      states[parameter].push_back(state.getNameAttr() ? state.getNameAttr()
-                                                      : StringAttr::get(&getContext(), "master"));
+      states[parameter].push_back(dist::StateAttr::get(
+          module.getContext(), state.getName().value_or("master"), getElementTypeOrSelf(state.getType())));
     else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
       gradients[parameter] = element;
   }

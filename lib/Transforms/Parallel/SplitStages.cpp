@@ -1,7 +1,7 @@
 //===- SplitStages.cpp - cut the blocks into stages of balanced cost ------===//
 
 #include "dsopt/Dialect/Graph/Blocks.h"
-#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 
@@ -14,33 +14,6 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// Flops of functions, each kernel counted once.
-class FlopCounter {
-public:
-  explicit FlopCounter(ModuleOp module) : symbols(module) {}
-
-  double count(func::FuncOp function) {
-    auto [entry, inserted] = known.try_emplace(function, 0);
-    if (!inserted)
-      return entry->second;
-    double flops = 0;
-    function.walk([&](Operation *op) {
-      if (auto kernel = dyn_cast<graph::KernelOp>(op))
-        flops += count(symbols.lookup<func::FuncOp>(kernel.getCallee()));
-      else if (auto costed = dyn_cast<CostedOpInterface>(op))
-        flops += costed.getFlops();
-      else if (!op->hasTrait<OpTrait::ConstantLike>() && !isa<graph::ReadOp, func::FuncOp>(op))
-        for (Type type : op->getResultTypes())
-          flops += graph::numElements(type);
-    });
-    return known[function] = flops;
-  }
-
-private:
-  SymbolTable symbols;
-  DenseMap<func::FuncOp, double> known;
-};
-
 struct SplitStagesPass : dsopt::impl::SplitStagesBase<SplitStagesPass> {
   using SplitStagesBase::SplitStagesBase;
   void runOnOperation() override;
@@ -86,7 +59,7 @@ void SplitStagesPass::runOnOperation() {
   }
 
   SymbolTable symbols(module);
-  FlopCounter counter(module);
+  graph::FlopCounter counter(module);
   SmallVector<double> flops, bytes;
   double allFlops = 0, allBytes = 0;
   for (graph::Block &block : *blocks) {

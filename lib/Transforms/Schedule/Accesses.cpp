@@ -3,6 +3,7 @@
 #include "Accesses.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Optimizers.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -11,8 +12,6 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
-/// The optimizer's state is f32.
-static constexpr int64_t kStateBytes = 4;
 
 AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module) {
   for (Operation &op : *module.getBody())
@@ -180,11 +179,16 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         if (!bucket)
           return op.emitOpError("names ") << op.getBucketAttr() << ", which is no bucket of this module";
         int64_t elements = op.getElements();
-        // Parameter, gradient, states.
-        int64_t first[] = {graph::elementBytes(bucket.getType()),
-                           graph::elementBytes(bucket.getGradientType())};
-        for (auto [i, ref] : llvm::enumerate(refs(op.getBuffers())))
-          add(ref, elements * (i < 2 ? first[i] : kStateBytes), true, /*writes=*/i != 1, accesses);
+        SmallVector<Type> types{bucket.getType(), bucket.getGradientType()};
+        if (auto states = bucket.getStates())
+          for (auto state : states->getAsRange<dist::StateAttr>())
+            types.push_back(state.getType());
+        if (types.size() != op.getBuffers().size())
+          return op.emitOpError("has ")
+                 << op.getBuffers().size() << " buffers, expected " << types.size()
+                 << ": the parameter, its gradient and what @" << bucket.getSymName() << " names as states";
+        for (auto [i, ref, type] : llvm::enumerate(refs(op.getBuffers()), types))
+          add(ref, elements * graph::elementBytes(type), true, /*writes=*/i != kUpdateGradient, accesses);
         scalars(/*reads=*/true, /*writes=*/false);
         return success();
       })

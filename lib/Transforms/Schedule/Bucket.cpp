@@ -64,10 +64,9 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
   return buffer;
 }
 
-FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, StringRef name) {
-  // It is f32, whatever the parameters are stored as.
-  return declare(bucket, name, Float32Type::get(out.context), bucket.wholeStates(), BufferKind::Optimizer,
-                 name == "master" ? std::optional(BufferRole::Master) : std::nullopt);
+FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state) {
+  return declare(bucket, state.getRole(), state.getType(), bucket.wholeStates(), BufferKind::Optimizer,
+                 state.getRole() == "master" ? std::optional(BufferRole::Master) : std::nullopt);
 }
 
 FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {

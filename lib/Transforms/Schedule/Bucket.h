@@ -58,7 +58,7 @@ public:
   mlir::FlatSymbolRefAttr parameters(const Bucket &bucket, bool owned = true);
   /// The parameters whole: what a gather yields, or where they live.
   mlir::FlatSymbolRefAttr wholeParameters(const Bucket &bucket, bool owned = true);
-  mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, llvm::StringRef name);
+  mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state);
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);
   exec::RefAttr gradientSlice(const Bucket &bucket, int64_t use);

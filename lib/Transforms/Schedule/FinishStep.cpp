@@ -202,8 +202,8 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
                          sliced && bucket.wholeGradients() ? bucket.gradientSliceBytes() : 0));
   dist::BucketOp op = bucket.op;
   if (auto states = op.getStates())
-    for (auto name : states->getAsRange<StringAttr>())
-      refs.push_back(out.ref(buffers.optimizerState(bucket, name.getValue())));
+    for (auto state : states->getAsRange<dist::StateAttr>())
+      refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
   out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()).getValue(), bucket.name(),
                      ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
                      Stream::Compute);

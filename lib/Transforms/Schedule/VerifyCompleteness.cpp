@@ -187,11 +187,6 @@ LogicalResult Completeness::verifyOrder() {
 LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
   ArrayAttr refs = update.getBuffers();
-  int64_t states = bucket.getStates() ? bucket.getStates()->size() : 0;
-  if ((int64_t)refs.size() != 2 + states)
-    return update.emitOpError("has ")
-           << refs.size() << " buffers, expected " << 2 + states << ": the parameter, its gradient and what @"
-           << bucket.getSymName() << " names as states";
   int64_t elements = update.getSliced() ? bucket.getSlice() : (int64_t)bucket.getPadded();
   if ((int64_t)update.getElements() != elements)
     return update.emitOpError("updates ")

@@ -9,8 +9,8 @@
 // CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64)
 func.func private @block0.F(%q: memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, %k: memref<2x4x7x16xf32>, %v: memref<2x4x7x8xf32>, %m: memref<2x1x1x7xf32>, %r: memref<2x4x5x8xf32>, %l: memref<2x4x5xf32>, %w: memref<4000000xi8>)
     attributes {exec.segment} {
-  // CHECK: %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
   // CHECK: %[[D:.*]] = llvm.mlir.addressof @attention.0
+  // CHECK: %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
   // CHECK: llvm.call @dsopt_rt_attention(%[[RT]], %[[D]], %{{.*}}, %{{.*}}, %{{.*}}, %[[NULL]],
   exec.attention %q, %k, %v, %r, %l, %w {causal, scale = 0.25 : f64, threads = 3 : i64} : memref<2x4x5x16xf32, strided<[640, 16, 64, 1]>>, memref<2x4x7x16xf32>, memref<2x4x7x8xf32>, memref<2x4x5x8xf32>, memref<2x4x5xf32>, memref<4000000xi8>
   // CHECK: llvm.mlir.addressof @attention.1

@@ -9,7 +9,7 @@
 // CHECK-SAME: {bytes = 80 : i64, flops = 8 : i64, kind = "kernel", type = f32, what = "kernel0 rows 4: gather add"}
 // CHECK-SAME: {bytes = 224 : i64, flops = 128 : i64, kind = "product", place = "layers.0.up and 1 more", products = array<i64: 1, 1, 8, 2, 4, 0, 0>, type = f32, what = "8x2x4 NN"}
 // CHECK-SAME: {bytes = 384 : i64, flops = 256 : i64, kind = "product", products = array<i64: 1, 2, 4, 4, 4, 0, 1>, type = f32, what = "2 of 4x4x4 NT"}
-// CHECK-SAME: {bytes = 32 : i64, flops = 0 : i64, kind = "accumulate", type = f32, what = "4"}
+// CHECK-SAME: {bytes = 32 : i64, flops = 4 : i64, kind = "accumulate", type = f32, what = "4"}
 // CHECK-SAME: {bytes = 768 : i64, flops = 128 : i64, kind = "update", type = f32, what = "update.sgd flat: sgd"}
 // CHECK-SAME: exec.update_calls = {update.sgd = 4 : i64}
 func.func private @kernel0(%w: tensor<100x2xf32>, %i: tensor<4xi32>, %y: tensor<4xf32>) -> tensor<4x2xf32>
@@ -24,14 +24,14 @@ func.func private @kernel0(%w: tensor<100x2xf32>, %i: tensor<4xi32>, %y: tensor<
 func.func private @block0.F(%w: memref<100x2xf32>, %i: memref<4xi32>, %y: memref<4xf32>, %x: memref<8x4xf32>,
                             %p: memref<2x4x4xf32>, %g: memref<4xf32>) attributes {exec.segment} {
   %t = exec.temp at 0 : memref<4x2xf32>
-  exec.launch @kernel0 range 4 grain 1 (%w, %i, %y) -> (%t)
+  exec.launch @kernel0 range 4 grain 1 (%w, %i, %y) -> (%t) {exec.flops = 8 : i64}
     : memref<100x2xf32>, memref<4xi32>, memref<4xf32> -> memref<4x2xf32>
   %u = exec.temp at 64 : memref<8x2xf32>
-  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_a"("module 'layers.0.up' (model.py:3)"("model.onnx")))
-  exec.gemm %x, %t -> %u : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_b"("model.onnx"))
+  exec.gemm %x, %t -> %u {exec.flops = 128 : i64} : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_a"("module 'layers.0.up' (model.py:3)"("model.onnx")))
+  exec.gemm %x, %t -> %u {exec.flops = 128 : i64} : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32> loc("node_b"("model.onnx"))
   %v = exec.temp at 128 : memref<2x4x4xf32>
-  exec.gemm %p, %p -> %v {transpose_b} : memref<2x4x4xf32>, memref<2x4x4xf32> -> memref<2x4x4xf32>
-  exec.accumulate %y -> %g : memref<4xf32> -> memref<4xf32>
+  exec.gemm %p, %p -> %v {exec.flops = 256 : i64, transpose_b} : memref<2x4x4xf32>, memref<2x4x4xf32> -> memref<2x4x4xf32>
+  exec.accumulate %y -> %g {exec.flops = 4 : i64} : memref<4xf32> -> memref<4xf32>
   return
 }
 

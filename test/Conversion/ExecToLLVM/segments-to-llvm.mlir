@@ -62,8 +62,8 @@ func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %i: memref
                             %e: memref<5x3xf32>, %h: memref<8x3xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
   // CHECK: llvm.call @dsopt_rt_gemm({{.*}}, %[[ACC]])
   exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x3xf32> -> memref<4x3xf32>
-  // CHECK: %[[NULL:.*]] = llvm.mlir.zero
   // CHECK: %[[DESCRIPTOR:.*]] = llvm.mlir.addressof @[[SCATTER]]
+  // CHECK: %[[NULL:.*]] = llvm.mlir.zero
   // CHECK: llvm.call @dsopt_rt_scatter_add(%[[RT]], %[[DESCRIPTOR]], {{.*}}, {{.*}}, {{.*}}, %[[NULL]], %[[ACC]])
   exec.scatter_add %d, %i -> %e {into_gradient} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xf32>
   // CHECK: %[[E:.*]] = llvm.mlir.constant(24 : i64)

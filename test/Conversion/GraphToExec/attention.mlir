@@ -15,7 +15,7 @@ func.func private @block0.F(%qkv: tensor<2x5x3x4x16xf32>) -> (tensor<2x4x5x16xf3
   // CHECK: %[[WORK:.*]] = exec.temp at 0 : memref<[[BYTES:.*]]xi8>
   // CHECK: %[[Q:.*]] = exec.view %[[QKV]] : {{.*}} to memref<2x4x5x16xf32, strided<[960, 16, 192, 1]>>
   // CHECK: %[[K:.*]] = exec.view %[[QKV]] : {{.*}} to memref<2x4x5x16xf32, strided<[960, 16, 192, 1], offset: 64>>
-  // CHECK: exec.attention %[[Q]], %[[K]], %[[K]], %[[R]], %[[LSE]], %[[WORK]] {causal, flops = 6400 : i64, scale = 2.500000e-01 : f64, threads = 1 : i64}
+  // CHECK: exec.attention %[[Q]], %[[K]], %[[K]], %[[R]], %[[LSE]], %[[WORK]] {causal, exec.flops = 6400 : i64, scale = 2.500000e-01 : f64, threads = 1 : i64}
   %r, %lse = graph.attention %q, %k, %k {causal, scale = 0.25 : f64} : (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
   return %r, %lse : tensor<2x4x5x16xf32>, tensor<2x4x5xf32>
 }
@@ -25,7 +25,7 @@ func.func private @block0.B(%q: tensor<2x4x5x16xf32>, %m: tensor<2x1x1x5xf32>, %
     attributes {graph.block = 3 : i64, graph.phase = #graph.phase<B>} {
   // CHECK-DAG: %[[WORK:.*]] = exec.temp at {{.*}} : memref<{{.*}}xi8>
   // CHECK-DAG: %[[DK:.*]] = exec.temp at {{.*}} : memref<2x4x5x16xf32>
-  // CHECK: exec.attention_grad %arg0, %arg0, %arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %{{.*}}, %{{.*}}, %[[WORK]] {flops = 32000 : i64, scale = 1.000000e+00 : f64, threads = 1 : i64}
+  // CHECK: exec.attention_grad %arg0, %arg0, %arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %{{.*}}, %{{.*}}, %[[WORK]] {exec.flops = 32000 : i64, scale = 1.000000e+00 : f64, threads = 1 : i64}
   %dq, %dk, %dv = graph.attention_grad %q, %q, %q, %m, %r, %lse, %d {scale = 1.0 : f64} : (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x1x1x5xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5xf32>, tensor<2x4x5x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
   return %dq : tensor<2x4x5x16xf32>
 }

@@ -34,7 +34,7 @@ func.func private @block0.F(%x: tensor<8x4xf32>) -> tensor<8x2xf32>
   %again = graph.read @w : tensor<4x2xf32>
   %c = graph.constant dense<[[1., 2.], [3., 4.], [5., 6.], [7., 8.], [1., 2.], [3., 4.], [5., 6.], [7., 8.]]> : tensor<8x2xf32>
   // CHECK: %[[T:.*]] = exec.temp at 0 : memref<8x2xf32>
-  // CHECK: exec.gemm %[[X]], %[[W]] -> %[[T]] : memref<8x4xf32>
+  // CHECK: exec.gemm %[[X]], %[[W]] -> %[[T]] {exec.flops = 128 : i64} : memref<8x4xf32>
   %0 = graph.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
   // CHECK: exec.launch @rows range 8 grain 1(%[[T]], %[[C]]) -> (%[[Y]])
   %1 = graph.kernel @rows(%0, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
@@ -55,7 +55,7 @@ func.func private @block0.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>)
   // CHECK: %[[G3:.*]] = exec.view %[[GW]] : memref<4x2xf32> to memref<1x4x2xf32>
   // CHECK: %[[X3:.*]] = exec.view %[[X]]
   // CHECK: %[[DY3:.*]] = exec.view %[[DY]]
-  // CHECK: exec.gemm %[[X3]], %[[DY3]] -> %[[G3]] {into_gradient, transpose_a}
+  // CHECK: exec.gemm %[[X3]], %[[DY3]] -> %[[G3]] {exec.flops = 136 : i64, into_gradient, transpose_a}
   %0 = graph.matmul %x3, %dy3 {transpose_a} : (tensor<1x8x4xf32>, tensor<1x8x2xf32>) -> tensor<1x4x2xf32>
   %dw = graph.reshape %0 : (tensor<1x4x2xf32>) -> tensor<4x2xf32>
   graph.accumulate @w.grad.0, %dw : tensor<4x2xf32>
@@ -76,7 +76,7 @@ func.func private @block1.W(%d: tensor<7x3x2x3xf32>, %i: tensor<7x3xi64>)
   // CHECK-DAG: %[[D2:.*]] = exec.view %[[D]] : memref<7x3x2x3xf32> to memref<21x6xf32>
   // CHECK-DAG: %[[I1:.*]] = exec.view %[[I]] : memref<7x3xi64> to memref<21xi64>
   // CHECK-DAG: %[[G2:.*]] = exec.view %[[G]] : memref<5x2x3xf32> to memref<5x6xf32>
-  // CHECK: exec.scatter_add %[[D2]], %[[I1]] -> %[[G2]] {into_gradient}
+  // CHECK: exec.scatter_add %[[D2]], %[[I1]] -> %[[G2]] {exec.flops = {{[0-9]+}} : i64, into_gradient}
   %0 = graph.gather_grad %d, %i {axis = 0 : i64} : (tensor<7x3x2x3xf32>, tensor<7x3xi64>) -> tensor<5x2x3xf32>
   graph.accumulate @e.grad.0, %0 : tensor<5x2x3xf32>
   return
@@ -104,7 +104,7 @@ func.func private @block2.F(%x: tensor<8x2xf32>) -> tensor<8x2xf32>
 
 // A gradient that is used elsewhere too is computed in its result and added.
 // CHECK-LABEL: func.func private @block3.W(
-// CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[R:arg2]] {transpose_a}
+// CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[R:arg2]] {exec.flops = 128 : i64, transpose_a}
 // CHECK: exec.accumulate %[[R]] -> %arg3
 func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor<4x2xf32>
     attributes {graph.block = 3 : i64, graph.phase = #graph.phase<W>} {
@@ -122,7 +122,7 @@ func.func private @block3.W(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor
 // CHECK-SAME: %[[GE:[a-z0-9]+]]: memref<5x6xbf16> {exec.access = #exec.access<update>, exec.gradient = @n.grad.6})
 func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: tensor<8x2xf32>, %r: tensor<7x6xbf16>, %i: tensor<7xi64>)
     attributes {graph.block = 4 : i64, graph.phase = #graph.phase<W>} {
-  // CHECK: exec.gemm %[[X]], %[[DY]] -> %[[GW]] {into_gradient, transpose_a} : memref<8x4xbf16>, memref<8x2xbf16> -> memref<4x2xbf16>
+  // CHECK: exec.gemm %[[X]], %[[DY]] -> %[[GW]] {exec.flops = 136 : i64, into_gradient, transpose_a} : memref<8x4xbf16>, memref<8x2xbf16> -> memref<4x2xbf16>
   %dw = graph.matmul %x, %dy {transpose_a} : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> tensor<4x2xf32>
   graph.accumulate @n.grad.4, %dw : tensor<4x2xf32>
   // CHECK: %[[T:.*]] = exec.temp at 0 : memref<2xf32>
@@ -130,7 +130,7 @@ func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: ten
   // CHECK: exec.accumulate %[[T]] -> %[[GB]] : memref<2xf32> -> memref<2xbf16>
   graph.accumulate @n.grad.5, %db : tensor<2xf32>
   // CHECK: %[[S:.*]] = exec.temp at {{.*}} : memref<56xi8>
-  // CHECK: exec.scatter_add %[[R]], %[[I]] -> %[[GE]] workspace %[[S]] {into_gradient}
+  // CHECK: exec.scatter_add %[[R]], %[[I]] -> %[[GE]] workspace %[[S]] {exec.flops = {{[0-9]+}} : i64, into_gradient}
   %de = graph.gather_grad %r, %i {axis = 0 : i64} : (tensor<7x6xbf16>, tensor<7xi64>) -> tensor<5x6xf32>
   graph.accumulate @n.grad.6, %de : tensor<5x6xf32>
   return

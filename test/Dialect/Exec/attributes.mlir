@@ -46,7 +46,7 @@ func.func private @f() attributes {exec.temp_bytes = -64 : i64}
 
 // -----
 
-// expected-error@below {{attribute 'exec.flops' stands on 'exec.program', expected it on a function}}
+// expected-error@below {{attribute 'exec.flops' stands on 'exec.program', expected it on a function or a call of a segment}}
 exec.program @position0 position 0 blocks [0, 1] attributes {exec.flops = 0 : i64} {
 }
 

@@ -129,7 +129,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{attribute 'graph.kernel' stands on 'graph.tanh', expected it on graph.sgd or graph.momentum or graph.adam}}
+  // expected-error@below {{attribute 'graph.kernel' stands on 'graph.tanh', expected it on an optimizer's operation}}
   %y = graph.tanh %x {graph.kernel = @k} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }

@@ -21,7 +21,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @t.grad.0 : tensor<128xf32> gradient of @t block 0
   graph.state @t.grad.1 : tensor<128xf32> gradient of @t block 2
-  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 ranks 2 zero ZERO states ["m"]
+  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 ranks 2 zero ZERO states [#dist.state<"m" : f32>]
 !WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !SLICED  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}

@@ -128,7 +128,7 @@
 // NOWHERE: error: 'dist.bucket' op is trained, but no position has its first block
 // RUN: sed -e 's/elements 64 sliced/elements 32 sliced/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ELEMENTS
 // ELEMENTS: error: 'exec.update' op updates 32 elements, expected 64, a slice of @b0
-// RUN: sed -e 's/ranks 2 zero 3/& states ["m"]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
+// RUN: sed -e 's/ranks 2 zero 3/& states [#dist.state<"m" : f32>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
 // STATES: error: 'exec.update' op has 2 buffers, expected 3: the parameter, its gradient and what @b0 names as states
 // RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0

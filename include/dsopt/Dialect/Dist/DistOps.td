@@ -39,6 +39,14 @@ def Dist_RangeAttr : AttrDef<Dist_Dialect, "Range"> {
 }
 def Dist_RangeArrayAttr : TypedArrayAttrBase<Dist_RangeAttr, "an array of ranges">;
 
+def Dist_StateAttr : AttrDef<Dist_Dialect, "State"> {
+  let mnemonic = "state";
+  let summary = "a value that the optimizer keeps for each element: its role and element type";
+  let parameters = (ins StringRefParameter<>:$role, "::mlir::Type":$type);
+  let assemblyFormat = "`<` $role `:` $type `>`";
+}
+def Dist_StateArrayAttr : TypedArrayAttrBase<Dist_StateAttr, "an array of states">;
+
 def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
   let summary = "a flat buffer of parameters and its state, cut into one slice a rank";
   let description = [{
@@ -48,13 +56,14 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
     it in order: one for an ordinary bucket, several for a shared (tied)
     parameter, which is a bucket of its own and has one gradient accumulator for
     each. `zero` is the stage it is partitioned by. A `frozen` bucket has no
-    gradient and no optimizer state. `states` names the optimizer's state.
+    gradient and no optimizer state. `states` are what the optimizer keeps, in
+    the order in which updates take them.
     `gradient` is the element type of accumulators and of gradients on the wire,
     f32 where it is absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
       Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, I64Attr:$ranks,
-      I64Attr:$zero, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient, OptionalAttr<StrArrayAttr>:$states);
+      I64Attr:$zero, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient, OptionalAttr<Dist_StateArrayAttr>:$states);
   let assemblyFormat = [{
     $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `ranks` $ranks
     `zero` $zero (`frozen` $frozen^)? (`gradient` $gradient^)? (`states` $states^)? attr-dict

@@ -26,7 +26,8 @@ inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWo
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
 inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
-/// On a function of runs or a program: it is for this smaller size of the module's dimension (i64).
+/// On a function of runs, a program or a nested module (merge-variants): it is for this smaller size of the
+/// module's dimension (i64).
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
 /// On a module with variants: the dimension's `name` and the `size` of what is no variant.
 inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
@@ -39,7 +40,7 @@ inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On the module: the options that its programs were built with (a dictionary); those of dsopt.options may
 /// not differ from then on.
 inline constexpr llvm::StringLiteral kBuiltWithAttr = "exec.built_with";
-/// On a segment: floating-point operations of one run (i64).
+/// On a segment: floating-point operations of one run; on a call of it: its part of them (i64).
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 /// On a segment's argument: the parameter, gradient state or constant it is.
 inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";

@@ -1,15 +1,34 @@
 //===- Costs.h - flops of the graph dialect's operations --------*- C++ -*-===//
+//
+// The one count of floating-point operations: stages are balanced by it, the plan
+// predicts with it, reports print it.
+//
+//===----------------------------------------------------------------------===//
+
 #ifndef DSOPT_DIALECT_GRAPH_COSTS_H
 #define DSOPT_DIALECT_GRAPH_COSTS_H
 
-namespace mlir {
-class DialectRegistry;
-}
+#include "dsopt/Dialect/Graph/Graph.h"
 
 namespace dsopt::graph {
 /// Attaches CostedOpInterface to operations that do not cost one flop for each
-/// element of their results.
+/// element of their results, and ProductOpInterface.
 void registerCosts(mlir::DialectRegistry &registry);
+
+/// Flops of operations and functions; each kernel is counted once.
+class FlopCounter {
+public:
+  explicit FlopCounter(mlir::ModuleOp module) : symbols(module) {}
+
+  /// Of an operation; a call of a kernel costs what the kernel does.
+  int64_t count(mlir::Operation *op);
+  /// Of all operations of a function.
+  int64_t count(mlir::func::FuncOp function);
+
+private:
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::func::FuncOp, int64_t> functions;
+};
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_COSTS_H

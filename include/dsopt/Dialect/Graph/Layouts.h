@@ -41,8 +41,10 @@ std::optional<Layout> operandLayout(mlir::OpOperand &operand, const Layout &resu
 /// Whether the operation that has an operand reads it under this layout: anything reads what is
 /// contiguous, routines take strides.
 bool canRead(mlir::OpOperand &operand, const Layout &layout);
-/// Whether the operation that makes a value writes it under this layout.
-bool canWrite(mlir::Value value, const Layout &layout);
+/// Whether the operation that makes a result writes it under this layout.
+bool canWrite(mlir::OpResult result, const Layout &layout);
+/// Whether an operation (or null) is a routine that reads something under strides.
+bool takesStrides(mlir::Operation *op);
 
 /// The value whose bytes hold another, and where in them; no layout where none describes it.
 struct Place {

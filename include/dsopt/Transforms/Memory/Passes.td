@@ -5,6 +5,28 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MergeVariants : Pass<"merge-variants", "::mlir::ModuleOp"> {
+  let summary = "make programs of several sizes of a dimension one";
+  let description = [{
+    Expects, as nested modules with `exec.variant`, the same model with smaller sizes of
+    the module's dimension, each up to its buckets. Their blocks, kernels and runs move
+    into the module under names of their own, and the functions of runs keep the size as
+    `exec.variant`: from here on they share parameters, state and arena, and a step runs
+    the smallest that its micro-batches fit. A size at which the model is
+    cut into other blocks of parameters is an error.
+
+    ```mlir
+    func.func @micro_batch(...) {...}
+    module attributes {exec.variant = 16 : i64} {
+      func.func @micro_batch(...) {...}
+    }
+    // becomes
+    func.func @micro_batch(...) {...}
+    func.func @micro_batch.16(...) attributes {exec.variant = 16 : i64} {...}
+    ```
+  }];
+}
+
 def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
   let summary = "let as many micro-batches share a gather as the budget allows";
   let description = [{

@@ -1,0 +1,37 @@
+//===- OptimizerOpInterface.td - an operation that is an update rule --------===//
+#ifndef DSOPT_INTERFACES_OPTIMIZER
+#define DSOPT_INTERFACES_OPTIMIZER
+include "mlir/IR/OpBase.td"
+
+def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
+  let cppNamespace = "::dsopt";
+  let description = [{
+    What passes ask of an operation that makes new values of a parameter and of its
+    states: by which name users choose it, what it keeps, which operand is what and
+    how much of a parameter it has to see at once. Attached by external models
+    (lib/Dialect/Graph/GraphOptimizers.cpp).
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The values of -optimizer that may mean this operation.",
+      "::llvm::ArrayRef<::llvm::StringLiteral>", "getOptimizers">,
+    StaticInterfaceMethod<[{
+      The attributes with which the operation is what -optimizer=NAME means under the module's other
+      options, or nothing where another operation is.
+    }], "std::optional<::mlir::NamedAttrList>", "choose",
+      (ins "::llvm::StringRef":$name, "::mlir::ModuleOp":$module)>,
+    StaticInterfaceMethod<"What it keeps for a parameter of this element type, in the order of its operands.",
+      "::llvm::SmallVector<::dsopt::OptimizerState>", "getStates", (ins "::mlir::Type":$element)>,
+    StaticInterfaceMethod<"Builds the operation; `states` are in the order of getStates.",
+      "::mlir::Operation *", "buildUpdate",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter,
+           "::mlir::Value":$gradient, "::mlir::ValueRange":$states, "::mlir::Value":$scalars,
+           "const ::mlir::NamedAttrList &":$attributes)>,
+    InterfaceMethod<"What an operand is.", "::dsopt::UpdateRole", "getRole", (ins "unsigned":$operand)>,
+    InterfaceMethod<"The operand, a parameter or a state, that a result replaces.", "unsigned",
+      "getReplaced", (ins "unsigned":$result)>,
+    InterfaceMethod<"How much of a parameter the rule has to see at once.", "::dsopt::UpdateScope",
+      "getScope">,
+    InterfaceMethod<"What kernels of the rule are called.", "::llvm::StringRef", "getRuleName">,
+  ];
+}
+#endif

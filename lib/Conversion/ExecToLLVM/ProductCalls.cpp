@@ -1,0 +1,159 @@
+//===- ProductCalls.cpp - products and sums of gradients as calls ---------===//
+
+#include "RuntimeCalls.h"
+#include "dsopt/Runtime/ABI.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// A matrix as the library takes it.
+struct Matrix {
+  bool transposed; ///< columns, not rows, are contiguous
+  int64_t leading; ///< elements from one contiguous line to the next
+  SmallVector<int64_t> batchStrides;
+};
+} // namespace
+
+/// How the last two dimensions lie, or failure where neither is contiguous.
+static FailureOr<Matrix> matrixOf(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return failure();
+  int64_t rank = type.getRank(), rows = type.getDimSize(rank - 2), columns = type.getDimSize(rank - 1);
+  Matrix matrix;
+  matrix.batchStrides.assign(strides.begin(), strides.end() - 2);
+  // A dimension of one element has any stride.
+  if (strides[rank - 1] == 1 || columns == 1) {
+    matrix.transposed = false;
+    matrix.leading = rows == 1 ? columns : strides[rank - 2];
+    if (matrix.leading >= columns && (columns > 1 || strides[rank - 1] == 1 || rows == 1))
+      return matrix;
+  }
+  if (strides[rank - 2] == 1 || rows == 1) {
+    matrix.transposed = true;
+    matrix.leading = columns == 1 ? rows : strides[rank - 1];
+    if (matrix.leading >= rows)
+      return matrix;
+  }
+  return failure();
+}
+
+static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
+  auto typeOf = [&](Value memref) -> FailureOr<int64_t> {
+    if (cast<MemRefType>(memref.getType()).getElementType().isF64())
+      return int64_t(DSOPT_F64);
+    return elementTypeOf(gemm, memref);
+  };
+  auto typeA = typeOf(gemm.getLhs()), typeB = typeOf(gemm.getRhs()), typeC = typeOf(gemm.getResult());
+  if (failed(typeA) || failed(typeB) || failed(typeC))
+    return failure();
+  if (*typeA != *typeB || (*typeA != DSOPT_BF16 && *typeC != *typeA) ||
+      (*typeC == DSOPT_F64 && *typeA != *typeC))
+    return gemm.emitOpError("multiplies ")
+           << gemm.getLhs().getType() << " by " << gemm.getRhs().getType() << " to "
+           << gemm.getResult().getType() << ", expected f32, f64, or bf16 to bf16 or f32";
+  auto type = cast<MemRefType>(gemm.getResult().getType());
+  int64_t rank = type.getRank(), m = type.getDimSize(rank - 2), n = type.getDimSize(rank - 1);
+  int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1));
+  Value operands[] = {gemm.getLhs(), gemm.getRhs(), gemm.getResult()};
+  Matrix matrices[3];
+  for (auto [value, matrix] : llvm::zip_equal(operands, matrices)) {
+    auto found = matrixOf(cast<MemRefType>(value.getType()));
+    if (failed(found))
+      return gemm.emitOpError("has a matrix of type ")
+             << value.getType() << ", expected contiguous rows or columns";
+    matrix = *found;
+  }
+  bool transposeA = gemm.getTransposeA() != matrices[0].transposed,
+       transposeB = gemm.getTransposeB() != matrices[1].transposed;
+  // The library writes rows: a transposed result is the product of the transposed operands.
+  if (matrices[2].transposed) {
+    std::swap(operands[0], operands[1]);
+    std::swap(matrices[0], matrices[1]);
+    std::swap(m, n);
+    bool left = transposeA;
+    transposeA = !transposeB;
+    transposeB = !left;
+  }
+  SmallVector<int64_t> extents(type.getShape().drop_back(2));
+  // Neighbouring leading dimensions that are one in all three matrices.
+  for (size_t d = extents.size(); d-- > 1;) {
+    auto merges = [&, d](const Matrix &matrix) {
+      return matrix.batchStrides[d - 1] == matrix.batchStrides[d] * extents[d];
+    };
+    if (extents[d - 1] != 1 && extents[d] != 1 && !llvm::all_of(matrices, merges))
+      continue;
+    size_t gone = extents[d] == 1 ? d : d - 1;
+    extents[d - 1] *= extents[d];
+    extents.erase(extents.begin() + d);
+    for (Matrix &matrix : matrices)
+      matrix.batchStrides.erase(matrix.batchStrides.begin() + gone);
+  }
+  if (extents.size() > DSOPT_BATCH_RANK)
+    return gemm.emitOpError("has ") << extents.size()
+                                    << " leading dimensions that are no one dimension, expected at most "
+                                    << int(DSOPT_BATCH_RANK);
+  SmallVector<int64_t> fields{
+      m,      n,     k, transposeA, transposeB, matrices[0].leading, matrices[1].leading, matrices[2].leading,
+      *typeA, *typeC};
+  auto append = [&](ArrayRef<int64_t> values, int64_t fill) {
+    fields.append(DSOPT_BATCH_RANK - values.size(), fill);
+    llvm::append_range(fields, values);
+  };
+  append(extents, 1);
+  for (const Matrix &matrix : matrices)
+    append(matrix.batchStrides, 0);
+  builder.call("dsopt_rt_gemm", {builder.descriptor("product", fields), builder.pointer(operands[0]),
+                                 builder.pointer(operands[1]), builder.pointer(operands[2]),
+                                 builder.accumulates(gemm.getIntoGradient())});
+  return success();
+}
+
+static CallDescription describeGemm(exec::GemmOp gemm) {
+  auto result = cast<MemRefType>(gemm.getResult().getType()), lhs = cast<MemRefType>(gemm.getLhs().getType());
+  int64_t rank = result.getRank(), batch = 1, m = result.getDimSize(rank - 2),
+          n = result.getDimSize(rank - 1);
+  for (int64_t extent : result.getShape().drop_back(2))
+    batch *= extent;
+  int64_t k = lhs.getDimSize(lhs.getRank() - (gemm.getTransposeA() ? 2 : 1));
+  CallDescription call = {"product", "", lhs.getElementType()};
+  call.products = {1, batch, m, n, k, gemm.getTransposeA(), gemm.getTransposeB()};
+  call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
+              (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
+  call.bytes = sumBytes(gemm->getOperands());
+  return call;
+}
+
+namespace {
+struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> {
+  LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
+    return buildGemm(cast<exec::GemmOp>(op), builder);
+  }
+  CallDescription describeCall(Operation *op) const { return describeGemm(cast<exec::GemmOp>(op)); }
+};
+
+struct AccumulateCall : RuntimeCallOpInterface::ExternalModel<AccumulateCall, exec::AccumulateOp> {
+  LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
+    auto add = cast<exec::AccumulateOp>(op);
+    if (Type type = getElementTypeOrSelf(add.getValue().getType()); !type.isF32())
+      return op->emitOpError("adds ") << type << ", expected f32";
+    auto type = elementTypeOf(op, add.getGradient());
+    if (failed(type))
+      return failure();
+    builder.call("dsopt_rt_accumulate",
+                 {builder.constant(elements(add.getValue())), builder.pointer(add.getValue()),
+                  builder.pointer(add.getGradient()), builder.constant(*type), builder.accumulates(true)});
+    return success();
+  }
+  CallDescription describeCall(Operation *op) const {
+    return describeByResult(op, cast<exec::AccumulateOp>(op).getGradient());
+  }
+};
+} // namespace
+
+void dsopt::registerProductCalls(MLIRContext *context) {
+  exec::GemmOp::attachInterface<GemmCall>(*context);
+  exec::AccumulateOp::attachInterface<AccumulateCall>(*context);
+}

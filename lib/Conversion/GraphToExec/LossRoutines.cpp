@@ -1,0 +1,102 @@
+//===- LossRoutines.cpp - losses as routines ------------------------------===//
+
+#include "GraphRoutines.h"
+#include "dsopt/Runtime/ABI.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+struct LinearNllGradRoutine
+    : RoutineOpInterface::ExternalModel<LinearNllGradRoutine, graph::LinearNllGradOp> {
+  Strides getOperandStrides(Operation *, unsigned) const { return Strides::Contiguous; }
+  Strides getResultStrides(Operation *, unsigned) const { return Strides::Contiguous; }
+  Storage getOperandStorage(Operation *op, unsigned operand) const {
+    return op->getOperand(operand) == cast<graph::LinearNllGradOp>(op).getGrad() ? Storage::Wide
+                                                                                 : Storage::Narrow;
+  }
+  Storage getResultStorage(Operation *op, unsigned result) const {
+    return op->getResult(result) == cast<graph::LinearNllGradOp>(op).getXGrad() ? Storage::Narrow
+                                                                                : Storage::Wide;
+  }
+  bool canAccumulate(Operation *op, unsigned result) const {
+    auto loss = cast<graph::LinearNllGradOp>(op);
+    Value value = op->getResult(result);
+    return value == loss.getWeightGrad() || value == loss.getBiasGrad();
+  }
+
+  LogicalResult verifyRoutine(Operation *op) const {
+    auto loss = cast<graph::LinearNllGradOp>(op);
+    for (Value value : {loss.getX(), loss.getWeight()})
+      if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32() && !type.isBF16())
+        return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+    return success();
+  }
+
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type>) const {
+    auto loss = cast<graph::LinearNllGradOp>(op);
+    int64_t classes = tensorType(loss.getWeight()).getDimSize(loss.getTransposeB() ? 0 : 1);
+    int64_t rows = tensorType(loss.getX()).getDimSize(0);
+    return dsopt_linear_nll_chunk(rows, classes) * classes * int64_t(sizeof(float));
+  }
+
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &) const {
+    auto loss = cast<graph::LinearNllGradOp>(op);
+    auto flag = [&](Value value) {
+      return value && buffers.accumulates(value) ? builder.getUnitAttr() : UnitAttr();
+    };
+    return exec::LinearNllOp::create(
+        builder, op->getLoc(), buffers.of(loss.getX()), buffers.of(loss.getWeight()),
+        buffers.of(loss.getBias()), buffers.of(loss.getLabels()), buffers.of(loss.getGrad()),
+        buffers.of(loss.getLoss()), buffers.of(loss.getXGrad()), buffers.of(loss.getWeightGrad()),
+        buffers.of(loss.getBiasGrad()), buffers.workspace, loss.getIgnoreIndexAttr(),
+        loss.getTransposeBAttr(), flag(loss.getWeightGrad()), flag(loss.getBiasGrad()));
+  }
+};
+
+template <typename Model, typename Op> struct CtcRoutineBase : PlainRoutine<Model, Op> {
+  LogicalResult verifyRoutine(Operation *op) const {
+    if (Type type = getElementTypeOrSelf(cast<Op>(op).getLogs().getType()); !type.isF32())
+      return op->emitOpError("works on ") << type << ", expected f32";
+    return success();
+  }
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type>) const {
+    auto ctc = cast<Op>(op);
+    RankedTensorType logs = tensorType(ctc.getLogs());
+    dsopt_ctc sizes{};
+    sizes.frames = logs.getDimSize(0);
+    sizes.batch = logs.getDimSize(1);
+    sizes.targets = tensorType(ctc.getTargets()).getShape().back();
+    return dsopt_ctc_workspace(&sizes, isa<graph::CtcGradOp>(op));
+  }
+};
+
+struct CtcRoutine : CtcRoutineBase<CtcRoutine, graph::CtcOp> {
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &) const {
+    auto ctc = cast<graph::CtcOp>(op);
+    return exec::CtcOp::create(builder, op->getLoc(), buffers.of(ctc.getLogs()), buffers.of(ctc.getTargets()),
+                               buffers.of(ctc.getInputLengths()), buffers.of(ctc.getTargetLengths()),
+                               buffers.workspace, buffers.of(ctc.getLoss()), ctc.getBlankAttr(),
+                               ctc.getZeroInfinityAttr());
+  }
+};
+
+struct CtcGradRoutine : CtcRoutineBase<CtcGradRoutine, graph::CtcGradOp> {
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &) const {
+    auto ctc = cast<graph::CtcGradOp>(op);
+    return exec::CtcGradOp::create(
+        builder, op->getLoc(), buffers.of(ctc.getLogs()), buffers.of(ctc.getTargets()),
+        buffers.of(ctc.getInputLengths()), buffers.of(ctc.getTargetLengths()), buffers.of(ctc.getGrad()),
+        buffers.workspace, buffers.of(ctc.getLogsGrad()), ctc.getBlankAttr(), ctc.getZeroInfinityAttr());
+  }
+};
+} // namespace
+
+void dsopt::registerLossRoutines(MLIRContext *context) {
+  graph::LinearNllGradOp::attachInterface<LinearNllGradRoutine>(*context);
+  graph::CtcOp::attachInterface<CtcRoutine>(*context);
+  graph::CtcGradOp::attachInterface<CtcGradRoutine>(*context);
+}

@@ -1,0 +1,87 @@
+//===- GraphOptimizers.cpp - what update rules keep and need --------------===//
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Optimizers.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::graph;
+
+static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"};
+
+/// States of f32, wider where the parameter is.
+static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
+  Type kept = element.getIntOrFloatBitWidth() < 32 ? Float32Type::get(element.getContext()) : element;
+  return llvm::map_to_vector(roles, [&](StringRef role) { return OptimizerState{role, kept}; });
+}
+
+namespace {
+/// A rule that works on each element by itself, whose operands are parameter, gradient, states and scalars
+/// and whose results are the new parameter and the new states.
+template <typename Model, typename Op>
+struct ElementwiseRule : OptimizerOpInterface::ExternalModel<Model, Op> {
+  static Operation *buildUpdate(OpBuilder &builder, Location loc, Value parameter, Value gradient,
+                                ValueRange states, Value scalars, const NamedAttrList &attributes) {
+    OperationState state(loc, Op::getOperationName());
+    state.addOperands({parameter, gradient});
+    state.addOperands(states);
+    state.addOperands(scalars);
+    state.addTypes(parameter.getType());
+    state.addTypes(states.getTypes());
+    state.addAttributes(attributes);
+    return builder.create(state);
+  }
+  UpdateRole getRole(Operation *op, unsigned operand) const {
+    if (operand + 1 == op->getNumOperands())
+      return UpdateRole::Scalars;
+    return operand == 0 ? UpdateRole::Parameter : operand == 1 ? UpdateRole::Gradient : UpdateRole::State;
+  }
+  unsigned getReplaced(Operation *, unsigned result) const { return result == 0 ? 0 : result + 1; }
+  UpdateScope getScope(Operation *) const { return UpdateScope::Elements; }
+  StringRef getRuleName(Operation *op) const { return op->getName().stripDialect(); }
+};
+
+struct SgdRule : ElementwiseRule<SgdRule, SgdOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kSgd; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
+    if (name != "sgd" || getOption(module, "momentum", 0) != 0)
+      return std::nullopt;
+    return NamedAttrList();
+  }
+  static SmallVector<OptimizerState> getStates(Type) { return {}; }
+};
+
+struct MomentumRule : ElementwiseRule<MomentumRule, MomentumOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kSgd; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
+    if (name != "sgd" || getOption(module, "momentum", 0) == 0)
+      return std::nullopt;
+    return NamedAttrList();
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"momentum"}, element); }
+};
+
+struct AdamRule : ElementwiseRule<AdamRule, AdamOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kAdam; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
+    if (!llvm::is_contained(kAdam, name))
+      return std::nullopt;
+    NamedAttrList attributes;
+    if (name == "adamw")
+      attributes.set("decoupled", UnitAttr::get(module.getContext()));
+    return attributes;
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v"}, element); }
+  StringRef getRuleName(Operation *op) const { return cast<AdamOp>(op).getDecoupled() ? "adamw" : "adam"; }
+};
+} // namespace
+
+void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
+    SgdOp::attachInterface<SgdRule>(*context);
+    MomentumOp::attachInterface<MomentumRule>(*context);
+    AdamOp::attachInterface<AdamRule>(*context);
+  });
+}
