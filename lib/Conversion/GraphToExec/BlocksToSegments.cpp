@@ -448,9 +448,10 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
         !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
       blocks.push_back(function);
   Constants constants(module);
+  graph::FlopCounter counter(module);
   SymbolTableCollection tables;
   for (func::FuncOp block : blocks)
-    if (failed(SegmentBuilder(block, constants, tables).run()))
+    if (failed(SegmentBuilder(block, constants, tables, counter).run()))
       return failure();
   return success();
 }
@@ -458,18 +459,8 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
 namespace {
 struct BlocksToSegments : dsopt::impl::BlocksToSegmentsBase<BlocksToSegments> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> blocks;
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
-          !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
-        blocks.push_back(function);
-    Constants constants(module);
-    graph::FlopCounter counter(module);
-    SymbolTableCollection tables;
-    for (func::FuncOp block : blocks)
-      if (failed(SegmentBuilder(block, constants, tables, counter).run()))
-        return signalPassFailure();
+    if (failed(blocksToSegments(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace
