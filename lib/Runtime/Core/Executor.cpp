@@ -437,24 +437,22 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
   return agreement->losses();
 }
 
-void Executor::start(int64_t index, int slot) {
+void Executor::start(int64_t index, int slot, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
   engine.publish(step, firstAction + index);
-  Clock::time_point begin = Clock::now();
   run(prepared, slot);
   times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
-  if (prepared.action->kind == ActionKind::Agree)
+  if (rt.profile && prepared.action->kind == ActionKind::Agree)
     measured(prepared, Clock::now() - begin);
 }
 
 void Executor::finish(int64_t index, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
-  Clock::time_point end = Clock::now();
-  if (prepared.action->kind != ActionKind::Agree)
-    measured(prepared, end - begin);
+  if (rt.profile && prepared.action->kind != ActionKind::Agree)
+    measured(prepared, Clock::now() - begin);
   if (trace)
-    trace->note(step, firstAction + index, begin, end);
+    trace->note(step, firstAction + index, begin, Clock::now());
   done[index] = 1;
   --left;
   if (prepared.action->kind == ActionKind::Agree)
@@ -465,8 +463,6 @@ void Executor::communicated(Clock::time_point begin) { times->communication += s
 
 void Executor::measured(const Prepared &prepared, Clock::duration time) {
   const Action &action = *prepared.action;
-  if (!rt.profile)
-    return;
   if (action.kind == ActionKind::Update && prepared.call >= 0)
     rt.profile->update(prepared.call, action.elements, time);
   else if (action.kind != ActionKind::Run)

@@ -77,7 +77,7 @@ private:
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
   bool isComplete(int64_t action) const override { return done[action]; }
-  void start(int64_t index, int slot) override;
+  void start(int64_t index, int slot, Clock::time_point begin) override;
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
   void run(const Prepared &prepared, int slot);

@@ -26,7 +26,7 @@ public:
     int64_t action = takeReady();
     if (action < 0)
       return false;
-    owner.start(action, -1);
+    owner.start(action, -1, begin);
     owner.finish(action, begin);
     return true;
   }
@@ -46,7 +46,7 @@ public:
           return moved;
         begin = now;
         moved = true;
-        owner.start(flying, slot);
+        owner.start(flying, slot, begin);
         continue;
       }
       bool complete = engine.poll(slot);

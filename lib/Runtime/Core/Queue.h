@@ -23,8 +23,8 @@ public:
   using Clock = std::chrono::steady_clock;
   virtual ~QueueOwner() = default;
   virtual bool isComplete(int64_t action) const = 0;
-  /// Does an action, or what precedes its flight in the engine's `slot`.
-  virtual void start(int64_t action, int slot) = 0;
+  /// Does an action, begun at `begin`, or what precedes its flight in the engine's `slot`.
+  virtual void start(int64_t action, int slot, Clock::time_point begin) = 0;
   /// A started action is complete: since `begin` it has run, or flown.
   virtual void finish(int64_t action, Clock::time_point begin) = 0;
   /// The queue has moved bytes since `begin`.
