@@ -244,6 +244,13 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           json.attribute("sliced", true);
         return success();
       })
+      .Case<exec::MapOp>([&](exec::MapOp map) {
+        head("map", map.getStream(), "map by " + map.getKernel());
+        string("symbol", map.getKernel());
+        refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
+        json.attribute("elements", int64_t(map.getElements()));
+        return success();
+      })
       .Case<exec::FoldOp>([&](exec::FoldOp fold) {
         head("fold", fold.getStream(), "fold statistics");
         SmallVector<exec::RefAttr> list{fold.getStatistics()};

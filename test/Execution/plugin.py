@@ -68,3 +68,18 @@ with tempfile.TemporaryDirectory() as folder:
     check(arenas[1] > arenas[0], f"arenas {arenas}: nothing is gathered ahead")
     check(hashes[0] == hashes[1], f"another rule for gathers gives another result: {hashes}")
     print(f"gathers ahead: arenas of {arenas} bytes, one hash {hashes[0][:16]}")
+
+    # A replaced reduction: half the bytes between ranks, and the losses of before but for rounding.
+    layout = ["-dp=2", "-zero=2", "-micro-batches=2", "-steps=30", f"-data={data}"]
+    narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-insert-pass=after:finish-step:narrow-reductions"]
+    bytes_sent, losses = [], []
+    for options in ([], narrow):
+        plan = json.loads(execute([dsopt, path, "-plan=json", *layout, *options]).stdout)
+        bytes_sent.append(plan["ranks"][0]["traffic"]["reduce_scatter"])
+        log = os.path.join(folder, "log.jsonl")
+        execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout, *options])
+        losses.append(Run(log).losses)
+    check(abs(bytes_sent[1] / bytes_sent[0] - 0.5) < 0.01, f"reductions send {bytes_sent} bytes, expected half")
+    apart = max(abs(b / a - 1) for a, b in zip(*losses))
+    check(len(losses[1]) == 30 and 0 < apart < 0.02, f"losses are {apart:.2%} apart")
+    print(f"reductions in bf16 with error feedback: {bytes_sent} bytes, losses at most {apart:.4%} apart")

@@ -114,11 +114,25 @@ struct Queue {
   QueueKind kind = QueueKind::Compute;
 };
 
-enum class ActionKind { Input, Run, Gather, Reduce, AllToAll, Add, Send, Recv, Norm, Agree, Update, Fold };
+enum class ActionKind {
+  Input,
+  Run,
+  Gather,
+  Reduce,
+  AllToAll,
+  Add,
+  Send,
+  Recv,
+  Norm,
+  Agree,
+  Update,
+  Map,
+  Fold
+};
 /// By ActionKind.
-inline constexpr const char *const kActionKinds[] = {"input",      "run",   "gather", "reduce",
-                                                     "all_to_all", "add",   "send",   "recv",
-                                                     "norm",       "agree", "update", "fold"};
+inline constexpr const char *const kActionKinds[] = {"input",  "run",  "gather", "reduce", "all_to_all",
+                                                     "add",    "send", "recv",   "norm",   "agree",
+                                                     "update", "map",  "fold"};
 
 /// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
 /// forward of an evaluation.
@@ -142,16 +156,16 @@ struct Action {
   std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
                          ///< whole, target; AllToAll: source, target; Add: target, source; Send, Recv: the
                          ///< value; Norm: gradient,
-  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Fold: all ranks'
-  ///< statistics, then a target for each of `folds`
+  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Map: what its kernel
+  ///< takes; Fold: all ranks' statistics, then a target for each of `folds`
   Ref temp;                ///< Run: scratch, if any
-  std::string symbol;      ///< Run: the segment; Update: the kernel
+  std::string symbol;      ///< Run: the segment; Update, Map: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
   int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Fold:
                      ///< of one micro-batch
   std::vector<Folded> folds;
-  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update
+  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =

@@ -16,13 +16,13 @@ int64_t dsopt::exec::bytesOf(Type type) {
 
 bool dsopt::exec::isAction(Operation *op) {
   return isa<InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp,
-             FoldOp>(op);
+             MapOp, FoldOp>(op);
 }
 
 Stream dsopt::exec::getStream(Operation *op) {
   return TypeSwitch<Operation *, Stream>(op)
       .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp,
-            UpdateOp, FoldOp>([](auto action) { return action.getStream(); });
+            UpdateOp, MapOp, FoldOp>([](auto action) { return action.getStream(); });
 }
 
 FlatSymbolRefAttr dsopt::exec::getCommunicator(Operation *op) {
@@ -85,6 +85,7 @@ std::string dsopt::exec::describe(Operation *op) {
       .Case([&](AgreeOp) { os << "agree"; })
       .Case([&](FoldOp) { os << "fold of running statistics"; })
       .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
+      .Case([&](MapOp a) { os << "map by @" << a.getKernel(); })
       .Case([&](WaitOp a) {
         Operation *action = a.getEvent().getDefiningOp();
         os << "wait for the " << (action ? describe(action) : "event");

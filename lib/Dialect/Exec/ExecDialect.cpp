@@ -120,6 +120,7 @@ std::string dsopt::exec::eventName(Operation *action) {
       .Case([&](RecvOp op) { return tagged("recv", op.getTag()); })
       .Case([&](NormOp op) { return ("norm." + op.getBucket()).str(); })
       .Case([&](UpdateOp op) { return ("update." + op.getBucket()).str(); })
+      .Case([&](MapOp op) { return ("map." + op.getKernel()).str(); })
       .Default([](Operation *op) { return op->getName().stripDialect().str(); });
 }
 

@@ -36,6 +36,13 @@ static double Breakdown::*timerOf(Phase phase) {
   return &Breakdown::forward;
 }
 
+static dsopt_kernel flatKernel(const Action &action, const SymbolResolver &resolve) {
+  auto kernel = reinterpret_cast<dsopt_kernel>(resolve(action.symbol));
+  if (!kernel)
+    throw Error(StatusInput, "the program has no kernel '" + action.symbol + "'");
+  return kernel;
+}
+
 Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
                    const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
                    const RunOptions &options, InputSource &inputs)
@@ -103,6 +110,12 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       for (int64_t place = 0; place < program.K; ++place)
         microBatches[microBatchIndex(program, place / program.M, place % program.M)] = place;
       break;
+    case ActionKind::Map:
+      prepared.timer = &Breakdown::backward;
+      prepared.firstLaunch = launches.size();
+      launches.push_back({flatKernel(action, resolve), 0, action.elements, prepared.args});
+      prepared.lastLaunch = launches.size();
+      break;
     case ActionKind::Update:
       prepared.timer = &Breakdown::update;
       prepareUpdate(prepared, resolve);
@@ -150,9 +163,7 @@ const Communicator &Executor::communicator(int64_t index) {
 void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
   const Action &action = *prepared.action;
   const Bucket &bucket = program.buckets[action.bucket];
-  auto kernel = reinterpret_cast<dsopt_kernel>(resolve(action.symbol));
-  if (!kernel)
-    throw Error(StatusInput, "the program has no update kernel '" + action.symbol + "'");
+  dsopt_kernel kernel = flatKernel(action, resolve);
   int64_t first = action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0;
   if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
     prepared.call = it->second;
@@ -282,6 +293,7 @@ void Executor::run(const Prepared &prepared, int slot) {
   case ActionKind::Norm:
     agreement->computeNorm(prepared.norm);
     return;
+  case ActionKind::Map:
   case ActionKind::Update:
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];

@@ -22,6 +22,7 @@ Profile::Profile(const Program &program) : actions(program.calls.size()) {
   action(ActionKind::Norm, "norm", "square sums of gradients", false);
   action(ActionKind::Agree, "agree", "exchange of norms, losses and stop requests", false);
   action(ActionKind::Update, "update", "updates that the program does not describe", false);
+  action(ActionKind::Map, "map", "flat kernels on buffers", false);
   action(ActionKind::Fold, "fold", "running statistics", false);
 }
 

@@ -355,6 +355,9 @@ void checkPosition(const Program &p, int64_t place, const Position &position) {
       checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
       expect(2);
       break;
+    case ActionKind::Map:
+      expect(1);
+      break;
     case ActionKind::Fold:
       expect(1 + action.folds.size());
       break;

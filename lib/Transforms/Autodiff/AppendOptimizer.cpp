@@ -102,8 +102,8 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     for (auto [role, element] : chosen.rule->getStates(type.getElementType())) {
       auto stateType = RankedTensorType::get(type.getShape(), element);
       std::string name = graph::freeSymbol(*symbols, parameter.getSymName() + "." + role);
-      graph::StateOp::create(declare, loc, name, stateType, graph::Role::Optimizer, declare.getStringAttr(role),
-                             parameter.getSymName(), IntegerAttr());
+      graph::StateOp::create(declare, loc, name, stateType, graph::Role::Optimizer,
+                             declare.getStringAttr(role), parameter.getSymName(), IntegerAttr());
       states.push_back(read(stateType, name));
     }
     Operation *updated = chosen.rule->buildUpdate(body, loc, value, sum, states, scalars, chosen.attributes);

@@ -192,6 +192,26 @@ LogicalResult AccessAnalysis::collect(Operation *action, SmallVectorImpl<Access>
         scalars(/*reads=*/true, /*writes=*/false);
         return success();
       })
+      .Case([&](MapOp op) -> LogicalResult {
+        auto kernel = dyn_cast_or_null<func::FuncOp>(symbols.lookup(op.getKernelAttr().getAttr()));
+        auto iteration = kernel ? kernel->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
+        if (!iteration || iteration.getValue() != graph::Iteration::Flat)
+          return op.emitOpError("runs ") << op.getKernelAttr() << ", which is no flat kernel of this module";
+        auto inPlace = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
+        SmallVector<Type> types(kernel.getArgumentTypes());
+        if (!inPlace)
+          llvm::append_range(types, kernel.getResultTypes());
+        if (types.size() != op.getBuffers().size())
+          return op.emitOpError("has ") << op.getBuffers().size() << " buffers, expected " << types.size()
+                                        << ", as " << op.getKernelAttr() << " takes";
+        for (auto [i, ref, type] : llvm::enumerate(refs(op.getBuffers()), types)) {
+          bool operand = i < kernel.getNumArguments();
+          bool result = inPlace ? llvm::is_contained(inPlace.asArrayRef(), (int64_t)i) : !operand;
+          add(ref, (int64_t)op.getElements() * graph::elementBytes(getElementTypeOrSelf(type)), operand,
+              result, accesses);
+        }
+        return success();
+      })
       .Case([&](FoldOp op) -> LogicalResult {
         BufferOp buffer =
             this->buffer(op->getParentOfType<ProgramOp>(), op.getStatistics().getBuffer().getAttr());

@@ -98,7 +98,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
     Operation *op = action(index);
     if (auto found = dyn_cast<AgreeOp>(op))
       agree = found;
-    if (isa<RunOp, AddOp, ReduceOp>(op))
+    if (isa<RunOp, AddOp, ReduceOp, MapOp>(op))
       for (const Access &access : list)
         if (auto it = measured.find(access.buffer); access.writes && it != measured.end()) {
           InFlightDiagnostic diag = op->emitOpError("writes gradient @")
@@ -118,6 +118,18 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
       pending.erase(reduce.getWhole().getBuffer().getAttr());
       reduced[reduce.getTarget().getBuffer().getAttr()] = op;
+    }
+    // What a kernel makes of a gradient stands for it.
+    if (isa<MapOp>(op)) {
+      Operation *source = nullptr;
+      for (const Access &access : list)
+        if (access.reads) {
+          pending.erase(access.buffer);
+          source = source ? source : reduced.lookup(access.buffer);
+        }
+      for (const Access &access : list)
+        if (access.writes && source)
+          reduced[access.buffer] = source;
     }
     if (auto norm = dyn_cast<NormOp>(op)) {
       StringAttr name = norm.getGradient().getBuffer().getAttr();

@@ -85,7 +85,7 @@ static std::optional<int64_t> microBatchOf(Operation *op) {
 static bool readsPadding(Operation *op) {
   if (auto send = dyn_cast<SendOp>(op))
     return send.getTraffic() == Traffic::Tied;
-  return isa<GatherOp, ReduceOp, AllToAllOp, AddOp, NormOp, UpdateOp>(op);
+  return isa<GatherOp, ReduceOp, AllToAllOp, AddOp, NormOp, UpdateOp, MapOp>(op);
 }
 
 static SlotKey keyOf(RefAttr ref) { return {ref.getBuffer().getAttr(), ref.getSlot()}; }
@@ -295,6 +295,11 @@ LogicalResult ValueVerifier::verify() {
       sources[keyOf(reduce.getTarget())].push_back(keyOf(reduce.getWhole()));
     else if (auto norm = dyn_cast<NormOp>(op); norm && failed(verifyBucket(norm)))
       return failure();
+    else if (isa<MapOp>(op))
+      for (const Access &target : list)
+        for (const Access &source : list)
+          if (target.writes && source.reads)
+            sources[{target.buffer, target.slot}].push_back({source.buffer, source.slot});
   }
   return verifyEnd();
 }

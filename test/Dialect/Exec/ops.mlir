@@ -63,6 +63,8 @@ exec.program @step position 0 blocks [0, 2] {
     %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
     // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on compute
     %14 = exec.update @adam of @b0 [@w, @s] elements 128 on compute
+    // CHECK: exec.map @narrow [@g, @s] elements 64 on compute
+    %map = exec.map @narrow [@g, @s] elements 64 on compute
     // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on compute
     %15 = exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [0.1] on compute
     // Events are called after what happened; what adds up is one number.

@@ -291,6 +291,22 @@ def Exec_UpdateOp : Exec_Action<"update"> {
   }];
 }
 
+def Exec_MapOp : Exec_Action<"map"> {
+  let summary = "runs a flat kernel over buffers, one element of each at a time";
+  let description = [{
+    `buffers` are the kernel's operands and, where its results are not in place (`graph.in_place`),
+    its results behind them; of each `elements` are read or written. With it a pass puts computation
+    of its own between others' actions: what goes over the wire in another type, say.
+
+    ```mlir
+    func.func private @narrow(%x: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
+    %0 = exec.map @narrow [@b0.whole.0.0, @b0.wire] elements 4096 on compute
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, Exec_Stream:$stream);
+  let assemblyFormat = "$kernel custom<Refs>($buffers) `elements` $elements `on` $stream attr-dict";
+}
+
 def Exec_FoldOp : Exec_Action<"fold"> {
   let summary = "running = momentum * running + (1 - momentum) * statistic for each micro-batch of the step";
   let description = [{
