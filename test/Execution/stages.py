@@ -36,7 +36,7 @@ for name in ("mlp", "gpt2-tiny"):
         graph = os.path.join(folder, "graph.mlir")
         text = execute([opt, graph, f"-pass-pipeline={pipeline}"]).stdout
         # The recorded command line names the output file.
-        text, expected = (re.sub(r'command = "[^"]*"', "", t).split() for t in (text, open(os.path.join(folder, "exec.mlir")).read()))
+        text, expected = (re.sub(r'command =\s+"[^"]*"', "", t).split() for t in (text, open(os.path.join(folder, "exec.mlir")).read()))
         check(text == expected, f"{name}: the printed pipeline gives another program")
     print(f"{name}: graph, dist and exec read back, one hash {reference.hash[:16]}")
 
