@@ -17,7 +17,6 @@
 // BF16: exec.norm @tied.t.grad.0+128*rank
 // BF16: exec.update @update.momentum of @tied.t [@tied.t.param+256*rank, @tied.t.grad.0+128*rank, @tied.t.m] elements 64 sliced
 module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i64, micro_batches = 1 : i64, schedule = "1f1b"}} {
-  exec.communicator @pp [[0, 2], [1, 3]]
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @t.grad.0 : tensor<128xf32> gradient of @t block 0
   graph.state @t.grad.1 : tensor<128xf32> gradient of @t block 2
