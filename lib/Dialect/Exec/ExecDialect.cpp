@@ -115,6 +115,7 @@ std::string dsopt::exec::eventName(Operation *action) {
       })
       .Case([&](GatherOp op) { return of("gather", op.getTarget()); })
       .Case([&](ReduceOp op) { return of("reduce", op.getTarget()); })
+      .Case([&](AllToAllOp op) { return of("all_to_all", op.getTarget()); })
       .Case([&](AddOp op) { return of("add", op.getTarget()); })
       .Case([&](SendOp op) { return tagged("send", op.getTag()); })
       .Case([&](RecvOp op) { return tagged("recv", op.getTag()); })

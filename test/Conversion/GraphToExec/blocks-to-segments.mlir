@@ -127,7 +127,7 @@ func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: ten
   graph.accumulate @n.grad.4, %dw : tensor<4x2xf32>
   // CHECK: %[[T:.*]] = exec.temp at 0 : memref<2xf32>
   %db = graph.kernel @columns(%d) : (tensor<8x2xf32>) -> tensor<2xf32>
-  // CHECK: exec.accumulate %[[T]] -> %[[GB]] : memref<2xf32> -> memref<2xbf16>
+  // CHECK: exec.accumulate %[[T]] -> %[[GB]] {exec.flops = 2 : i64} : memref<2xf32> -> memref<2xbf16>
   graph.accumulate @n.grad.5, %db : tensor<2xf32>
   // CHECK: %[[S:.*]] = exec.temp at {{.*}} : memref<56xi8>
   // CHECK: exec.scatter_add %[[R]], %[[I]] -> %[[GE]] workspace %[[S]] {exec.flops = {{[0-9]+}} : i64, into_gradient}
