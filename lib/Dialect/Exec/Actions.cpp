@@ -3,8 +3,6 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace dsopt::exec;
@@ -14,28 +12,23 @@ int64_t dsopt::exec::bytesOf(Type type) {
   return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
 }
 
-bool dsopt::exec::isAction(Operation *op) {
-  return isa<InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp, UpdateOp,
-             MapOp, FoldOp>(op);
-}
+bool dsopt::exec::isAction(Operation *op) { return isa<ActionOpInterface>(op); }
 
 Stream dsopt::exec::getStream(Operation *op) {
-  return TypeSwitch<Operation *, Stream>(op)
-      .Case<WaitOp, InputOp, RunOp, GatherOp, ReduceOp, AllToAllOp, AddOp, SendOp, RecvOp, NormOp, AgreeOp,
-            UpdateOp, MapOp, FoldOp>([](auto action) { return action.getStream(); });
+  if (auto wait = dyn_cast<WaitOp>(op))
+    return wait.getStream();
+  return cast<ActionOpInterface>(op).getStream();
 }
 
 FlatSymbolRefAttr dsopt::exec::getCommunicator(Operation *op) {
-  return TypeSwitch<Operation *, FlatSymbolRefAttr>(op)
-      .Case<GatherOp, ReduceOp, AllToAllOp, SendOp, RecvOp, AgreeOp>(
-          [](auto action) { return action.getCommunicatorAttr(); })
-      .Default([](Operation *) { return FlatSymbolRefAttr(); });
+  auto communication = dyn_cast<CommunicationOpInterface>(op);
+  return communication ? communication.getCommunicatorAttr() : FlatSymbolRefAttr();
 }
 
 std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
-  return TypeSwitch<Operation *, std::optional<int64_t>>(op)
-      .Case<GatherOp, ReduceOp, AllToAllOp, AgreeOp>([](auto action) { return (int64_t)action.getOrder(); })
-      .Default([](Operation *) { return std::nullopt; });
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return collective.getOrder();
+  return std::nullopt;
 }
 
 LogicalResult dsopt::exec::verifyNoRelease(ScheduleOp schedule) {
@@ -51,13 +44,13 @@ bool dsopt::exec::usesBuffer(RunOp run, FlatSymbolRefAttr buffer) {
 }
 
 void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
-  int64_t next = 0;
+  uint64_t next = 0;
   for (Operation &op : schedule.getBody().front())
-    TypeSwitch<Operation *>(&op).Case<GatherOp, ReduceOp, AllToAllOp, AgreeOp>([&](auto collective) {
-      if ((int64_t)collective.getOrder() != next)
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+      if (collective.getOrder() != next)
         collective.setOrder(next);
       ++next;
-    });
+    }
 }
 
 std::string dsopt::exec::describe(PartAttr part) {
@@ -65,32 +58,11 @@ std::string dsopt::exec::describe(PartAttr part) {
 }
 
 std::string dsopt::exec::describe(Operation *op) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  TypeSwitch<Operation *>(op)
-      .Case([&](InputOp a) { os << "input \"" << a.getInput() << "\" of micro-batch " << a.getMicroBatch(); })
-      .Case([&](RunOp a) {
-        os << "run of @" << a.getSegment();
-        if (PartAttr part = a.getPartAttr())
-          os << " for " << describe(part);
-        os << " on micro-batch " << a.getMicroBatch();
-      })
-      .Case([&](GatherOp a) { os << "gather into " << a.getTarget().getBuffer(); })
-      .Case([&](ReduceOp a) { os << "reduce into " << a.getTarget().getBuffer(); })
-      .Case([&](AllToAllOp a) { os << "all-to-all into " << a.getTarget().getBuffer(); })
-      .Case([&](AddOp a) { os << "add into " << a.getTarget().getBuffer(); })
-      .Case([&](SendOp a) { os << "send of \"" << a.getTag() << "\" to position " << a.getPeer(); })
-      .Case([&](RecvOp a) { os << "recv of \"" << a.getTag() << "\" from position " << a.getPeer(); })
-      .Case([&](NormOp a) { os << "norm of " << a.getGradient().getBuffer(); })
-      .Case([&](AgreeOp) { os << "agree"; })
-      .Case([&](FoldOp) { os << "fold of running statistics"; })
-      .Case([&](UpdateOp a) { os << "update of @" << a.getBucket(); })
-      .Case([&](MapOp a) { os << "map by @" << a.getKernel(); })
-      .Case([&](WaitOp a) {
-        Operation *action = a.getEvent().getDefiningOp();
-        os << "wait for the " << (action ? describe(action) : "event");
-      });
-  return text;
+  auto wait = dyn_cast<WaitOp>(op);
+  if (!wait)
+    return cast<ActionOpInterface>(op).describeAction();
+  Operation *action = wait.getEvent().getDefiningOp();
+  return "wait for the " + (action ? describe(action) : "event");
 }
 
 ScheduleOp dsopt::exec::getSchedule(ProgramOp program) {

@@ -97,34 +97,6 @@ void RefAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-std::string dsopt::exec::eventName(Operation *action) {
-  auto on = [](int64_t microBatch) { return ".m" + std::to_string(microBatch); };
-  auto of = [](StringRef what, RefAttr ref) { return (what + "." + ref.getBuffer().getValue()).str(); };
-  // A tag ends in its micro-batch.
-  auto tagged = [](StringRef what, StringRef tag) {
-    auto [value, microBatch] = tag.rsplit(':');
-    return (what + "." + value + (microBatch.empty() ? "" : ".m") + microBatch).str();
-  };
-  return TypeSwitch<Operation *, std::string>(action)
-      .Case([&](InputOp op) { return op.getTarget().getBuffer().getValue().str() + on(op.getMicroBatch()); })
-      .Case([&](RunOp op) {
-        PartAttr part = op.getPartAttr();
-        return (part ? "block" + std::to_string(part.getBlock()) + "." + stringifyPhase(part.getPhase()).str()
-                     : op.getSegment().str()) +
-               on(op.getMicroBatch());
-      })
-      .Case([&](GatherOp op) { return of("gather", op.getTarget()); })
-      .Case([&](ReduceOp op) { return of("reduce", op.getTarget()); })
-      .Case([&](AllToAllOp op) { return of("all_to_all", op.getTarget()); })
-      .Case([&](AddOp op) { return of("add", op.getTarget()); })
-      .Case([&](SendOp op) { return tagged("send", op.getTag()); })
-      .Case([&](RecvOp op) { return tagged("recv", op.getTag()); })
-      .Case([&](NormOp op) { return ("norm." + op.getBucket()).str(); })
-      .Case([&](UpdateOp op) { return ("update." + op.getBucket()).str(); })
-      .Case([&](MapOp op) { return ("map." + op.getKernel()).str(); })
-      .Default([](Operation *op) { return op->getName().stripDialect().str(); });
-}
-
 void ExecDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST

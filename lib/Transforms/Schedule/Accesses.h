@@ -16,17 +16,10 @@
 
 namespace dsopt {
 
-/// Bytes [begin, end) of a buffer's slot that an action touches on some rank.
-struct Access {
-  mlir::StringAttr buffer;
-  int64_t slot = 0, begin = 0, end = 0;
-  bool reads = false, writes = false;
-  /// Every rank touches all of [begin, end), not only its own part.
-  bool exact = true;
-};
+using exec::Access;
 
 /// Finds the accesses of actions; remembers what it learned of segments.
-class AccessAnalysis {
+class AccessAnalysis : exec::ActionContext {
 public:
   explicit AccessAnalysis(mlir::ModuleOp module);
 
@@ -51,22 +44,17 @@ public:
   exec::Members members;
 
 private:
-  struct Argument {
-    int64_t bytes;
-    bool reads, writes;
-  };
-  struct Segment {
-    llvm::SmallVector<Argument> arguments;
-    llvm::SmallVector<unsigned> gradients;
-    int64_t temp = 0;
-  };
-  const Segment *lookup(mlir::StringAttr name);
-  llvm::LogicalResult collect(mlir::Operation *action, llvm::SmallVectorImpl<Access> &accesses);
-  void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes,
-           llvm::SmallVectorImpl<Access> &accesses);
+  std::optional<int64_t> slotBytes(mlir::Operation *action, mlir::StringAttr buffer) override;
+  const exec::SegmentUse *segment(mlir::StringAttr name) override;
+  const exec::SegmentUse *kernel(mlir::StringAttr name) override;
+  const exec::BucketUse *bucketUse(mlir::StringAttr name) override;
+  mlir::FailureOr<int64_t> countMembers(mlir::Operation *collective) override;
+  void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes) override;
+  void addScalars(mlir::Operation *action, bool reads, bool writes) override;
 
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
-  llvm::DenseMap<mlir::StringAttr, Segment> segments;
+  llvm::DenseMap<mlir::StringAttr, exec::SegmentUse> segments, kernels;
+  llvm::DenseMap<mlir::StringAttr, exec::BucketUse> buckets;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
   llvm::DenseMap<mlir::Operation *, exec::BufferOp> scalarsOf;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.

@@ -7,6 +7,7 @@
 #ifndef DSOPT_DIALECT_EXEC_EXEC_H
 #define DSOPT_DIALECT_EXEC_EXEC_H
 
+#include "dsopt/Dialect/Exec/ActionContext.h"
 #include "dsopt/Interfaces/Enums.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -32,8 +33,6 @@ inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
 inline constexpr llvm::StringLiteral kCallsAttr = "exec.calls";
 /// On the module: the index into them of each update kernel, by its name.
 inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
-/// What an action's event is called where it is printed.
-std::string eventName(mlir::Operation *action);
 } // namespace dsopt::exec
 
 #include "dsopt/Dialect/Exec/ExecDialect.h.inc"
@@ -41,6 +40,7 @@ std::string eventName(mlir::Operation *action);
 #define GET_TYPEDEF_CLASSES
 #include "dsopt/Dialect/Exec/ExecTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
+#include "dsopt/Dialect/Exec/ActionInterfaces.h.inc"
 #include "dsopt/Dialect/Exec/ExecAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Exec/ExecOps.h.inc"

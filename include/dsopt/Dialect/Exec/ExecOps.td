@@ -15,6 +15,7 @@ include "dsopt/Interfaces/Enums.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dsopt/Dialect/Exec/ActionInterfaces.td"
 
 def Exec_Dialect : Dialect {
   let name = "exec";
@@ -137,14 +138,17 @@ def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionAr
 
 class Exec_Action<string mnemonic, list<Trait> traits = []>
     : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">,
-          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>], traits)> {
+          DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+          DeclareOpInterfaceMethods<Exec_ActionOpInterface, ["collectAccesses", "describeAction", "getEventName"]>], traits)> {
   let results = (outs Exec_Event:$event);
   let extraClassDefinition = [{
-    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) {
-      setName(getEvent(), ::dsopt::exec::eventName(*this));
-    }
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) { setName(getEvent(), getEventName()); }
   }];
 }
+class Exec_Transfer<string mnemonic, list<Trait> traits = []>
+    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface], traits)>;
+class Exec_Collective<string mnemonic, list<Trait> traits = []>
+    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface, Exec_CollectiveOpInterface], traits)>;
 
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"ScheduleOp">]> {
   let summary = "later actions of `stream` start after `event`";
@@ -180,7 +184,7 @@ def Exec_RunOp : Exec_Action<"run"> {
     $segment (`for` $part^)? custom<Refs>($buffers) (`temp` custom<Ref>($temp)^)? `micro_batch` $micro_batch (`accumulate` $accumulate^)? `on` $stream attr-dict
   }];
 }
-def Exec_GatherOp : Exec_Action<"gather"> {
+def Exec_GatherOp : Exec_Collective<"gather"> {
   let summary = "all-gather: `slice` of each member, `bytes` long, in their order into `target`";
   let description = [{
     `slice` may be this rank's part of `target` itself. `order` counts the
@@ -203,7 +207,7 @@ def Exec_ReleaseOp : Exec_Op<"release", [HasParent<"ScheduleOp">]> {
   let assemblyFormat = "$gather attr-dict";
   let hasVerifier = 1;
 }
-def Exec_ReduceOp : Exec_Action<"reduce"> {
+def Exec_ReduceOp : Exec_Collective<"reduce"> {
   let summary = "reduce-scatter along the canonical tree";
   let description = [{
     `whole` holds `elements` values for each member, of which this rank's are
@@ -216,7 +220,7 @@ def Exec_ReduceOp : Exec_Action<"reduce"> {
     `over` $communicator `on` $stream attr-dict
   }];
 }
-def Exec_AllToAllOp : Exec_Action<"all_to_all"> {
+def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   let summary = "`bytes` from each member to each other";
   let description = [{
     `source` holds `bytes` for each member, in their order; `target` gets what each
@@ -234,7 +238,7 @@ def Exec_AddOp : Exec_Action<"add"> {
   let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, Exec_Stream:$stream);
   let assemblyFormat = "custom<Ref>($target) `,` custom<Ref>($source) `elements` $elements `:` $type `on` $stream attr-dict";
 }
-def Exec_SendOp : Exec_Action<"send"> {
+def Exec_SendOp : Exec_Transfer<"send"> {
   let summary = "sends bytes to a member of the communicator (rendezvous)";
   let description = [{
     `peer` is the receiver's place among the members, that of its position. `tag` names
@@ -247,7 +251,7 @@ def Exec_SendOp : Exec_Action<"send"> {
   }];
   let hasVerifier = 1;
 }
-def Exec_RecvOp : Exec_Action<"recv"> {
+def Exec_RecvOp : Exec_Transfer<"recv"> {
   let summary = "receives what the peer sends under the same tag";
   let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
@@ -266,7 +270,7 @@ def Exec_NormOp : Exec_Action<"norm"> {
   let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, Exec_Stream:$stream);
   let assemblyFormat = "custom<Ref>($gradient) `of` $bucket `to` custom<Ref>($record) `on` $stream attr-dict";
 }
-def Exec_AgreeOp : Exec_Action<"agree"> {
+def Exec_AgreeOp : Exec_Collective<"agree"> {
   let summary = "the step's one exact exchange over all ranks, then the decision";
   let description = [{
     Exchanges the records in `norms` (one for each bucket this position owns),

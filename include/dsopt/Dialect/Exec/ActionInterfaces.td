@@ -1,0 +1,40 @@
+//===- ActionInterfaces.td - what passes ask of any action ------*- tablegen -*-===//
+//
+// Waits, lifetimes, simulation and verification follow from these answers alone; none
+// has a default.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_DIALECT_EXEC_ACTIONINTERFACES
+#define DSOPT_DIALECT_EXEC_ACTIONINTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Exec_ActionOpInterface : OpInterface<"ActionOpInterface"> {
+  let cppNamespace = "::dsopt::exec";
+  let description = [{ One thing that a rank does in a step, on a stream. }];
+  let methods = [
+    InterfaceMethod<"the stream that it is on", "::dsopt::exec::Stream", "getStream">,
+    InterfaceMethod<[{appends the bytes that it reads and writes on any rank; emits an error and fails where it
+      names what is not there, or what does not fit}], "::llvm::LogicalResult", "collectAccesses",
+      (ins "::dsopt::exec::ActionContext &":$context)>,
+    InterfaceMethod<"what it is in a message", "std::string", "describeAction">,
+    InterfaceMethod<"what its event is called where it is printed", "std::string", "getEventName">];
+}
+
+def Exec_CommunicationOpInterface : OpInterface<"CommunicationOpInterface", [Exec_ActionOpInterface]> {
+  let cppNamespace = "::dsopt::exec";
+  let description = [{ An action with other ranks: those that its communicator names. }];
+  let methods = [
+    InterfaceMethod<"the communicator", "::mlir::FlatSymbolRefAttr", "getCommunicatorAttr">];
+}
+
+def Exec_CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [Exec_CommunicationOpInterface]> {
+  let cppNamespace = "::dsopt::exec";
+  let description = [{ An action that all members of its communicator join, in one order. }];
+  let methods = [
+    InterfaceMethod<"its place among the program's collectives", "uint64_t", "getOrder">,
+    InterfaceMethod<"sets the place", "void", "setOrder", (ins "uint64_t":$order)>];
+}
+
+#endif // DSOPT_DIALECT_EXEC_ACTIONINTERFACES

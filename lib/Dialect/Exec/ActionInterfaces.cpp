@@ -1,0 +1,223 @@
+//===- ActionInterfaces.cpp - what each action reads, writes and is called -===//
+
+#include "dsopt/Dialect/Exec/Actions.h"
+
+using namespace mlir;
+using namespace dsopt::exec;
+
+#include "dsopt/Dialect/Exec/ActionInterfaces.cpp.inc"
+
+static auto refsOf(ArrayAttr array) { return array.getAsRange<RefAttr>(); }
+static constexpr int64_t kNormBytes = kNormWords * sizeof(int64_t);
+
+static std::string on(int64_t microBatch) { return ".m" + std::to_string(microBatch); }
+static std::string named(StringRef what, RefAttr ref) {
+  return (what + "." + ref.getBuffer().getValue()).str();
+}
+static std::string into(StringRef what, RefAttr ref) {
+  return (what + " into @" + ref.getBuffer().getValue()).str();
+}
+/// A tag ends in its micro-batch.
+static std::string tagged(StringRef what, StringRef tag) {
+  auto [value, microBatch] = tag.rsplit(':');
+  return (what + "." + value + (microBatch.empty() ? "" : ".m") + microBatch).str();
+}
+/// Bytes of `elements` of a type.
+static int64_t bytesOf(uint64_t elements, Type type) {
+  return elements * ((type.getIntOrFloatBitWidth() + 7) / 8);
+}
+
+//===----------------------------------------------------------------------===//
+// Input, run
+//===----------------------------------------------------------------------===//
+
+LogicalResult InputOp::collectAccesses(ActionContext &context) {
+  std::optional<int64_t> bytes = context.slotBytes(*this, getTarget().getBuffer().getAttr());
+  if (!bytes)
+    return emitOpError("names ") << getTarget().getBuffer() << ", which is no buffer of its program";
+  context.add(getTarget(), *bytes, false, true);
+  return success();
+}
+std::string InputOp::describeAction() {
+  return ("input \"" + getInput() + "\" of micro-batch " + Twine(getMicroBatch())).str();
+}
+std::string InputOp::getEventName() {
+  return getTarget().getBuffer().getValue().str() + on(getMicroBatch());
+}
+
+LogicalResult RunOp::collectAccesses(ActionContext &context) {
+  const SegmentUse *segment = context.segment(getSegmentAttr().getAttr());
+  if (!segment)
+    return emitOpError("runs ") << getSegmentAttr() << ", which is no segment of this module";
+  if (segment->arguments.size() != getBuffers().size())
+    return emitOpError("passes ") << getBuffers().size() << " buffers, expected "
+                                  << segment->arguments.size();
+  for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), segment->arguments)) {
+    bool updates = use.reads && use.writes;
+    context.add(ref, use.bytes, use.reads && (!updates || getAccumulate()), use.writes);
+  }
+  if (segment->temp && !getTemp())
+    return emitOpError("has no temp, expected ") << segment->temp << " bytes of scratch";
+  if (getTemp())
+    context.add(*getTemp(), segment->temp, false, true);
+  return success();
+}
+std::string RunOp::describeAction() {
+  std::string part = getPartAttr() ? " for " + describe(getPartAttr()) : "";
+  return ("run of @" + getSegment() + part + " on micro-batch " + Twine(getMicroBatch())).str();
+}
+std::string RunOp::getEventName() {
+  PartAttr part = getPartAttr();
+  return (part ? "block" + std::to_string(part.getBlock()) + "." + stringifyPhase(part.getPhase()).str()
+               : getSegment().str()) +
+         on(getMicroBatch());
+}
+
+//===----------------------------------------------------------------------===//
+// Between ranks
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::collectAccesses(ActionContext &context) {
+  FailureOr<int64_t> members = context.countMembers(*this);
+  if (failed(members))
+    return failure();
+  int64_t bytes = getBytes();
+  // In place, the rank's own slice is kept: the target is read as well.
+  bool inPlace = getSlice().getBuffer() == getTarget().getBuffer();
+  if (!inPlace)
+    context.add(getSlice(), bytes, true, false);
+  context.add(getTarget(), bytes * *members, inPlace, true);
+  return success();
+}
+std::string GatherOp::describeAction() { return into("gather", getTarget()); }
+std::string GatherOp::getEventName() { return named("gather", getTarget()); }
+
+LogicalResult ReduceOp::collectAccesses(ActionContext &context) {
+  FailureOr<int64_t> members = context.countMembers(*this);
+  if (failed(members))
+    return failure();
+  int64_t bytes = ::bytesOf(getElements(), getType());
+  context.add(getWhole(), bytes * *members, true, false);
+  context.add(getTarget(), bytes, getAccumulate(), true);
+  return success();
+}
+std::string ReduceOp::describeAction() { return into("reduce", getTarget()); }
+std::string ReduceOp::getEventName() { return named("reduce", getTarget()); }
+
+LogicalResult AllToAllOp::collectAccesses(ActionContext &context) {
+  FailureOr<int64_t> members = context.countMembers(*this);
+  if (failed(members))
+    return failure();
+  context.add(getSource(), (int64_t)getBytes() * *members, true, false);
+  context.add(getTarget(), (int64_t)getBytes() * *members, false, true);
+  return success();
+}
+std::string AllToAllOp::describeAction() { return into("all-to-all", getTarget()); }
+std::string AllToAllOp::getEventName() { return named("all_to_all", getTarget()); }
+
+LogicalResult SendOp::collectAccesses(ActionContext &context) {
+  if (failed(context.countMembers(*this)))
+    return failure();
+  context.add(getSource(), getBytes(), true, false);
+  return success();
+}
+std::string SendOp::describeAction() {
+  return ("send of \"" + getTag() + "\" to position " + Twine(getPeer())).str();
+}
+std::string SendOp::getEventName() { return tagged("send", getTag()); }
+
+LogicalResult RecvOp::collectAccesses(ActionContext &context) {
+  if (failed(context.countMembers(*this)))
+    return failure();
+  context.add(getTarget(), getBytes(), false, true);
+  return success();
+}
+std::string RecvOp::describeAction() {
+  return ("recv of \"" + getTag() + "\" from position " + Twine(getPeer())).str();
+}
+std::string RecvOp::getEventName() { return tagged("recv", getTag()); }
+
+LogicalResult AgreeOp::collectAccesses(ActionContext &context) {
+  if (failed(context.countMembers(*this)))
+    return failure();
+  for (RefAttr ref : refsOf(getNorms()))
+    context.add(ref, kNormBytes, true, false);
+  for (RefAttr ref : refsOf(getLosses()))
+    context.add(ref, sizeof(float), true, false);
+  context.addScalars(*this, /*reads=*/false, /*writes=*/true);
+  return success();
+}
+std::string AgreeOp::describeAction() { return "agree"; }
+std::string AgreeOp::getEventName() { return "agree"; }
+
+//===----------------------------------------------------------------------===//
+// Gradients, parameters, statistics
+//===----------------------------------------------------------------------===//
+
+LogicalResult AddOp::collectAccesses(ActionContext &context) {
+  int64_t bytes = ::bytesOf(getElements(), getType());
+  context.add(getSource(), bytes, true, false);
+  context.add(getTarget(), bytes, true, true);
+  return success();
+}
+std::string AddOp::describeAction() { return into("add", getTarget()); }
+std::string AddOp::getEventName() { return named("add", getTarget()); }
+
+LogicalResult NormOp::collectAccesses(ActionContext &context) {
+  const BucketUse *bucket = context.bucketUse(getBucketAttr().getAttr());
+  if (!bucket)
+    return emitOpError("names ") << getBucketAttr() << ", which is no bucket of this module";
+  context.add(getGradient(), bucket->slice * bucket->gradientBytes, true, false);
+  context.add(getRecord(), kNormBytes, false, true);
+  return success();
+}
+std::string NormOp::describeAction() { return ("norm of @" + getGradient().getBuffer().getValue()).str(); }
+std::string NormOp::getEventName() { return ("norm." + getBucket()).str(); }
+
+LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
+  const BucketUse *bucket = context.bucketUse(getBucketAttr().getAttr());
+  if (!bucket)
+    return emitOpError("names ") << getBucketAttr() << ", which is no bucket of this module";
+  if (bucket->operands.size() != getBuffers().size())
+    return emitOpError("has ") << getBuffers().size() << " buffers, expected " << bucket->operands.size()
+                               << ": the parameter, its gradient and what @" << getBucket()
+                               << " names as states";
+  for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), bucket->operands))
+    context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
+  context.addScalars(*this, /*reads=*/true, /*writes=*/false);
+  return success();
+}
+std::string UpdateOp::describeAction() { return ("update of @" + getBucket()).str(); }
+std::string UpdateOp::getEventName() { return ("update." + getBucket()).str(); }
+
+LogicalResult MapOp::collectAccesses(ActionContext &context) {
+  const SegmentUse *kernel = context.kernel(getKernelAttr().getAttr());
+  if (!kernel)
+    return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
+  if (kernel->arguments.size() != getBuffers().size())
+    return emitOpError("has ") << getBuffers().size() << " buffers, expected " << kernel->arguments.size()
+                               << ", as " << getKernelAttr() << " takes";
+  for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), kernel->arguments))
+    context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
+  return success();
+}
+std::string MapOp::describeAction() { return ("map by @" + getKernel()).str(); }
+std::string MapOp::getEventName() { return ("map." + getKernel()).str(); }
+
+LogicalResult FoldOp::collectAccesses(ActionContext &context) {
+  std::optional<int64_t> bytes = context.slotBytes(*this, getStatistics().getBuffer().getAttr());
+  if (!bytes)
+    return emitOpError("names ") << getStatistics().getBuffer() << ", which is no buffer of its program";
+  if (getElements().size() != getTargets().size() || getPlaces().size() != getTargets().size() ||
+      getMomenta().size() != getTargets().size())
+    return emitOpError("has ") << getTargets().size()
+                               << " targets, expected as many places, elements and momenta";
+  context.add(getStatistics(), *bytes, true, false);
+  for (auto [ref, elements] : llvm::zip(refsOf(getTargets()), getElements()))
+    context.add(ref, elements * (int64_t)sizeof(float), true, true);
+  // It follows what the agreement decides.
+  context.addScalars(*this, /*reads=*/true, /*writes=*/false);
+  return success();
+}
+std::string FoldOp::describeAction() { return "fold of running statistics"; }
+std::string FoldOp::getEventName() { return "fold"; }
