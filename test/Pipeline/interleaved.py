@@ -2,6 +2,7 @@
 pipeline change no bit of what training gives, in three layouts; with --each behind one pass at a time."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ def pipeline(name):
     path = os.path.join(models, name)
     text = subprocess.run([dsopt, f"{path}/model.onnx", f"-data={path}/batches.npz", "-print-pipeline"], check=True,
                           capture_output=True, text=True).stdout
-    passes = text.strip().removeprefix("builtin.module(").removesuffix(")").split(",")
+    # Those of kernels stand in a pipeline inside.
+    passes = [p for p in re.findall(r"[\w.-]+", text) if p not in ("builtin.module", "func.func")]
     # Behind the last there is nothing left of ours.
     return [p for i, p in enumerate(passes[:-1]) if p not in ("canonicalize", "cse")]
 
