@@ -105,8 +105,10 @@ std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::s
     std::optional<size_t> last;
     int64_t depth = 0, lastDepth = 0;
     for (auto [index, pass] : llvm::enumerate(passes)) {
-      depth += llvm::StringRef(pass).ends_with("(") - (pass == ")");
-      if (llvm::StringRef(pass).split('{').first != anchor || (last && depth > 0 && lastDepth == 0))
+      bool opens = llvm::StringRef(pass).ends_with("("), closes = pass == ")";
+      depth += opens - closes;
+      if (opens || closes || llvm::StringRef(pass).split('{').first != anchor ||
+          (last && depth > 0 && lastDepth == 0))
         continue;
       last = index;
       lastDepth = depth;

@@ -27,7 +27,6 @@ public:
   using Op::Op;
   static StringRef getOperationName() { return "test.sum"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
-  static void build(OpBuilder &, OperationState &state, ValueRange operands) { state.addOperands(operands); }
 
   LogicalResult buildCall(RuntimeCallBuilder &builder) {
     builder.call("dsopt_rt_sum", {builder.descriptor("sum", {7}), builder.pointer(getOperand(0)),
@@ -64,9 +63,9 @@ struct SumRoutine : RoutineOpInterface::ExternalModel<SumRoutine, graph::CumSumO
   }
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &) const {
-    return SumOp::create(
-        builder, op->getLoc(),
-        ValueRange{buffers.of(op->getOperand(0)), buffers.of(op->getResult(0)), buffers.workspace});
+    OperationState state(op->getLoc(), SumOp::getOperationName());
+    state.addOperands({buffers.of(op->getOperand(0)), buffers.of(op->getResult(0)), buffers.workspace});
+    return builder.create(state);
   }
 };
 } // namespace dsopt::test

@@ -136,5 +136,22 @@ func.func private @block4.W(%x: tensor<8x4xbf16>, %dy: tensor<8x2xbf16>, %d: ten
   return
 }
 
+// The loss's routine stores its gradient of x and adds that of the weight: one that x's parameter has is
+// added behind it.
+// CHECK-LABEL: func.func private @block5.F(
+// CHECK-SAME: %[[GX:[a-z0-9]+]]: memref<4x2xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}
+// CHECK-SAME: %[[GV:[a-z0-9]+]]: memref<3x2xf32> {exec.access = #exec.access<update>, exec.gradient = @v.grad.5}
+// CHECK: %[[T:.*]] = exec.temp at {{[0-9]+}} : memref<4x2xf32>
+// CHECK: exec.linear_nll {{.*}}%[[T]], %[[GV]], {{.*}}weight_into_gradient
+// CHECK: exec.accumulate %[[T]] -> %[[GX]]
+graph.state @v.grad.5 : tensor<3x2xf32> gradient of @w block 5
+func.func private @block5.F(%x: tensor<4x2xf32>, %v: tensor<3x2xf32>, %labels: tensor<4xi64>, %g: tensor<4xf32>) -> tensor<4xf32>
+    attributes {graph.block = 5 : i64, graph.phase = #graph.phase<F>} {
+  %loss, %dx, %dv = graph.linear_nll_grad %x, %v, %labels, %g {ignore_index = -100 : i64, transpose_b, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  graph.accumulate @w.grad.0, %dx : tensor<4x2xf32>
+  graph.accumulate @v.grad.5, %dv : tensor<3x2xf32>
+  return %loss : tensor<4xf32>
+}
+
 // CHECK: memref.global "private" constant @const_0 : memref<8x2xf32> = dense<
 // CHECK-NOT: memref.global
