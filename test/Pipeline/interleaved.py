@@ -31,8 +31,8 @@ def pipeline(name):
     path = os.path.join(models, name)
     text = subprocess.run([dsopt, f"{path}/model.onnx", f"-data={path}/batches.npz", "-print-pipeline"], check=True,
                           capture_output=True, text=True).stdout
-    # Those of kernels stand in a pipeline inside; kernel-to-loops takes what graph-to-linalg makes and no other form.
-    passes = [p for p in re.findall(r"[\w.-]+", text) if p not in ("builtin.module", "func.func", "graph-to-linalg")]
+    # Those of kernels stand in a pipeline inside.
+    passes = [p for p in re.findall(r"[\w.-]+", text) if p not in ("builtin.module", "func.func")]
     # Behind the last there is nothing left of ours.
     return [p for i, p in enumerate(passes[:-1]) if p not in ("canonicalize", "cse")]
 

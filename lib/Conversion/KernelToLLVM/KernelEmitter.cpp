@@ -203,6 +203,20 @@ Value KernelEmitter::cloned(Operation *op, IRMapping &mapping, Value total) {
   return copy->getResult(0);
 }
 
+void KernelEmitter::mapOuterConstants(Block *body, IRMapping &mapping) {
+  for (Operation &op : *body)
+    for (Value operand : op.getOperands()) {
+      Operation *source = operand.getDefiningOp();
+      if (!source || source->getBlock() == body || mapping.contains(operand))
+        continue;
+      std::optional<int64_t> constant = getConstantIntValue(operand);
+      if (constant && operand.getType().isIndex())
+        mapping.map(operand, index(*constant));
+      else if (matchPattern(source, m_Constant()) && !isa<ShapedType>(operand.getType()))
+        mapping.map(operand, b.clone(*source)->getResult(0));
+    }
+}
+
 SmallVector<Value> KernelEmitter::payload(linalg::GenericOp generic, ValueRange loops, ValueRange totals) {
   Block *body = generic.getBody();
   IRMapping mapping;
@@ -220,6 +234,7 @@ SmallVector<Value> KernelEmitter::payload(linalg::GenericOp generic, ValueRange 
   }
   for (auto [i, total] : llvm::enumerate(totals))
     mapping.map(body->getArgument(inputs + i), total);
+  mapOuterConstants(body, mapping);
   Value total = totals.empty() ? Value() : totals.front();
   for (Operation &op : body->without_terminator()) {
     if (auto loopIndex = dyn_cast<linalg::IndexOp>(op)) {
@@ -248,6 +263,7 @@ Value KernelEmitter::combine(linalg::GenericOp generic, Value total, Value value
   IRMapping mapping;
   mapping.map(body->getArgument(0), value);
   mapping.map(body->getArgument(1), total);
+  mapOuterConstants(body, mapping);
   for (Operation &op : body->without_terminator())
     cloned(&op, mapping, total);
   return mapping.lookup(body->getTerminator()->getOperand(0));

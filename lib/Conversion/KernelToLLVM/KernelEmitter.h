@@ -89,6 +89,8 @@ public:
        bool plain = false);
 
 private:
+  /// Constants that stand outside of a payload, where canonicalize puts them.
+  void mapOuterConstants(mlir::Block *body, mlir::IRMapping &mapping);
   mlir::Value cloned(mlir::Operation *op, mlir::IRMapping &mapping, mlir::Value total);
 
   mlir::Region source;

@@ -1,4 +1,5 @@
 // RUN: dsopt-opt %s -pass-pipeline='builtin.module(func.func(graph-to-linalg,kernel-to-loops,canonicalize,cse))' | FileCheck %s
+// RUN: dsopt-opt %s -pass-pipeline='builtin.module(func.func(graph-to-linalg,canonicalize,cse,kernel-to-loops,canonicalize,cse))' | FileCheck %s
 
 // One loop over rows; the exponentials lie in the result's own row meanwhile.
 // CHECK-LABEL: func.func private @softmax(
