@@ -49,7 +49,14 @@ with tempfile.TemporaryDirectory() as folder:
     check(bubbles[1] < 0.9 * bubbles[0], f"bubbles {bubbles}: W apart from B does not fill them")
     check(hashes[0] == hashes[1], f"another order gives another result: {hashes}")
     print(f"zb-h1: bubble {bubbles[0]:.3f} before, {bubbles[1]:.3f} with the plugin; one hash {hashes[0][:16]}")
-    for options, words in ((["-schedule=zb-h1"], "option -schedule: expected one of 1f1b|gpipe, got 'zb-h1'"),
+    # W behind its B on every stage: bubbles are back.
+    plan = json.loads(execute([dsopt, path, "-plan=json", *layout, late[0], "-schedule=zb-h1{trail=0}"]).stdout)
+    check(bubbles[1] < plan["bubble"], f"bubble {plan['bubble']} with W right behind B, {bubbles[1]} with W apart")
+    for options, words in (([late[0], "-schedule=zb-h1{lag=0}"], "option -schedule: zb-h1 has no option 'lag', expected trail"),
+                           ([late[0], "-schedule=zb-h1{trail=few}"], "option -schedule: zb-h1 got trail='few', expected a whole number"),
+                           (["-schedule=1f1b{trail=1}"], "option -schedule: 1f1b has no option 'trail', expected none"),
+                           (["-schedule=1f1b{"], "option -schedule: is \"1f1b{\", expected NAME{option=N,...}"),
+                           (["-schedule=zb-h1"], "option -schedule: expected one of 1f1b|gpipe, got 'zb-h1'"),
                            ([*late, "-schedule=zb-h2"], "option -schedule: expected one of 1f1b|gpipe|zb-h1, got 'zb-h2'; did you mean zb-h1?"),
                            (["-schedule=zero-bubble"], "option -schedule=zero-bubble is not available yet")):
         said = execute([dsopt, path, "-plan", *layout, *options], status=1).stderr

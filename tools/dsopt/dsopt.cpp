@@ -187,8 +187,13 @@ static void loadPlugins(const ParsedOptions &options) {
 /// Refuses a schedule that neither dsopt nor a plugin has.
 static void checkSchedule(const ParsedOptions &options) {
   const char *name = "schedule";
-  if (options.has(name))
-    runtime::checkRegistered(*runtime::findOption(name), options.text(name), pipelineOrderNames());
+  if (!options.has(name))
+    return;
+  std::string schedule = options.text(name), problem;
+  runtime::checkRegistered(*runtime::findOption(name), schedule.substr(0, schedule.find('{')),
+                           pipelineOrderNames());
+  if (!getPipelineOrder(schedule, &problem))
+    throw Error(1, "option -schedule: " + problem);
 }
 
 /// The .onnx file a module came from, for its protobuf; none if it is gone or never was.

@@ -49,10 +49,10 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
 /// The order in which each stage runs a step.
 static FailureOr<SmallVector<SmallVector<PipelineSlot>>>
 orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_t microBatches) {
-  PipelineOrder order = getPipelineOrder(schedule);
+  std::string problem;
+  PipelineOrder order = getPipelineOrder(schedule, &problem);
   if (!order)
-    return module.emitError("schedule is \"")
-           << schedule << "\", expected one of " << llvm::join(pipelineOrderNames(), ", ");
+    return module.emitError("schedule ") << problem;
   SmallVector<SmallVector<PipelineSlot>> orders;
   for (auto [s, blocks] : llvm::enumerate(graph.stageBlocks)) {
     StageShape shape{(int64_t)s, graph.stages, microBatches, blocks.first, blocks.second};

@@ -5,6 +5,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
@@ -50,23 +51,72 @@ static SmallVector<PipelineSlot> oneForwardOneBackward(const StageShape &shape) 
   return slots;
 }
 
-static std::map<std::string, PipelineOrder> &orders() {
-  static std::map<std::string, PipelineOrder> known = {{"gpipe", gpipe}, {"1f1b", oneForwardOneBackward}};
+namespace {
+struct Schedule {
+  PipelineOrder order;
+  std::vector<ScheduleOption> options;
+};
+} // namespace
+
+static std::map<std::string, Schedule> &schedules() {
+  static std::map<std::string, Schedule> known = {{"gpipe", {gpipe, {}}},
+                                                  {"1f1b", {oneForwardOneBackward, {}}}};
   return known;
 }
 
-void dsopt::registerPipelineOrder(StringRef name, PipelineOrder order) {
-  orders()[name.str()] = std::move(order);
-}
-
-PipelineOrder dsopt::getPipelineOrder(StringRef name) {
-  auto it = orders().find(name.str());
-  return it == orders().end() ? PipelineOrder() : it->second;
+void dsopt::registerPipelineOrder(StringRef name, PipelineOrder order, std::vector<ScheduleOption> options) {
+  schedules()[name.str()] = {std::move(order), std::move(options)};
 }
 
 std::vector<std::string> dsopt::pipelineOrderNames() {
-  auto names = llvm::make_first_range(orders());
+  auto names = llvm::make_first_range(schedules());
   return {names.begin(), names.end()};
+}
+
+/// Reads `option=N,...` into the values of a schedule's options; says what is wrong with it.
+static std::string readOptions(StringRef text, ArrayRef<ScheduleOption> options,
+                               MutableArrayRef<int64_t> values) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, value] = part.split('=');
+    const auto *option = llvm::find_if(
+        options, [&, name = name](const ScheduleOption &option) { return option.name == name; });
+    if (option == options.end())
+      return llvm::formatv(
+          "has no option '{0}', expected {1}", name,
+          options.empty()
+              ? "none"
+              : llvm::join(llvm::map_range(options, [](const ScheduleOption &option) { return option.name; }),
+                           ", "));
+    if (value.getAsInteger(10, values[option - options.begin()]))
+      return llvm::formatv("got {0}='{1}', expected a whole number", name, value);
+  }
+  return "";
+}
+
+PipelineOrder dsopt::getPipelineOrder(StringRef text, std::string *problem) {
+  auto fail = [&](const Twine &what) {
+    if (problem)
+      *problem = what.str();
+    return PipelineOrder();
+  };
+  auto [name, rest] = text.split('{');
+  auto schedule = schedules().find(name.str());
+  if (schedule == schedules().end())
+    return fail("is \"" + name + "\", expected one of " + llvm::join(pipelineOrderNames(), ", "));
+  if (text.contains('{') && !rest.consume_back("}"))
+    return fail("is \"" + text + "\", expected NAME{option=N,...}");
+  const auto &[order, options] = schedule->second;
+  std::vector<int64_t> values;
+  for (const ScheduleOption &option : options)
+    values.push_back(option.byDefault);
+  if (std::string wrong = readOptions(rest, options, values); !wrong.empty())
+    return fail(name + " " + wrong);
+  return [order = order, values](StageShape shape) {
+    shape.options = values;
+    return order(shape);
+  };
 }
 
 static std::string describe(const PipelineSlot &slot) {

@@ -32,17 +32,26 @@ struct PipelineSlot {
 /// What a schedule may look at.
 struct StageShape {
   int64_t stage, stages, microBatches;
-  int64_t firstBlock, lastBlock; ///< half-open
+  int64_t firstBlock, lastBlock;        ///< half-open
+  llvm::ArrayRef<int64_t> options = {}; ///< the schedule's own, as it has registered them
 };
 
 /// Micro-batches are positions in a rank's run order: F and B, W ascend in them,
 /// since gradients are added in that order (DESIGN 2.1 rule 4).
 using PipelineOrder = std::function<llvm::SmallVector<PipelineSlot>(const StageShape &)>;
 
+/// A number that a schedule may be given: -schedule=NAME{option=N}.
+struct ScheduleOption {
+  std::string name;
+  int64_t byDefault;
+};
+
 /// Makes a schedule known by name; a later one of the same name replaces it.
-void registerPipelineOrder(llvm::StringRef name, PipelineOrder order);
-/// The schedule of that name, empty if there is none.
-PipelineOrder getPipelineOrder(llvm::StringRef name);
+void registerPipelineOrder(llvm::StringRef name, PipelineOrder order,
+                           std::vector<ScheduleOption> options = {});
+/// The schedule that `NAME` or `NAME{option=N,...}` asks for, with its options. Empty if there is none:
+/// `problem` (may be null) says why.
+PipelineOrder getPipelineOrder(llvm::StringRef schedule, std::string *problem = nullptr);
 /// The names of all, in alphabetical order.
 std::vector<std::string> pipelineOrderNames();
 
