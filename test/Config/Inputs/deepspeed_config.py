@@ -30,7 +30,8 @@ def check(name, config, expected, options=None, args=(), model=mlp):
         file.write(config if isinstance(config, str) else json.dumps(config, indent=1))
     run = subprocess.run([dsopt, model, f"-config={path}", "-emit=graph", *args], capture_output=True, text=True)
     got = re.sub(r"dsopt: \S+ gradient_clipping is not given.*\n", "", run.stderr.replace(path, "FILE"))
-    header = run.stdout.split("\n", 1)[0]
+    # The module's attributes stand in front of its first operation, over as many lines as they need.
+    header = re.sub(r"\s+", " ", run.stdout.split("graph.parameter", 1)[0])
     problems = []
     if (run.returncode != 0) != (options is None):
         problems.append(f"exit status {run.returncode}")
