@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bucket.h"
-#include "ReductionShape.h"
 #include "Scheduling.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
@@ -28,7 +27,23 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-FailureOr<ReductionShape> dsopt::readReductionShape(ModuleOp module) {
+namespace {
+/// How many micro-batches there are and how their gradients are added (DESIGN 2.1 rule 4).
+struct ReductionShape {
+  int64_t ranks = 1;        ///< dp
+  int64_t microBatches = 1; ///< M, a rank
+  int64_t shards = 1;       ///< V
+  bool local = true;        ///< else sharded
+  int64_t shardsPerRank() const { return shards / ranks; }
+  int64_t perShard() const { return microBatches / shardsPerRank(); }
+  /// The shard, within the rank, and the index in it of position `p` of the run order.
+  int64_t shardOf(int64_t p) const { return local ? p / perShard() : p % shardsPerRank(); }
+  int64_t indexOf(int64_t p) const { return local ? p % perShard() : p / shardsPerRank(); }
+};
+} // namespace
+
+/// That of the module's options; emits an error and fails where they do not fit each other.
+static FailureOr<ReductionShape> readReductionShape(ModuleOp module) {
   ReductionShape shape;
   shape.ranks = getOption(module, "dp", 1);
   shape.microBatches = getOption(module, "micro_batches", 1);
