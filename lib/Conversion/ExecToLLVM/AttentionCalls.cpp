@@ -1,7 +1,7 @@
 //===- AttentionCalls.cpp - attention and its gradients as calls ----------===//
 
 #include "RuntimeCalls.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -30,20 +30,13 @@ static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
 
 template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
   constexpr bool isGradient = std::is_same_v<Op, exec::AttentionGradOp>;
-  dsopt_attention d{};
-  auto q = cast<MemRefType>(attention.getQ().getType()), v = cast<MemRefType>(attention.getV().getType());
+  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()));
   auto type = elementTypeOf(attention, attention.getQ());
   if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
       failed(rowStrides(attention, attention.getK(), d.k)) ||
       failed(rowStrides(attention, attention.getV(), d.v)) ||
       failed(rowStrides(attention, attention.getResult(), d.out)))
     return failure();
-  d.batch = q.getDimSize(0);
-  d.heads = q.getDimSize(1);
-  d.rows = q.getDimSize(2);
-  d.depth = q.getDimSize(3);
-  d.columns = v.getDimSize(2);
-  d.width = v.getDimSize(3);
   d.type = d.mask_type = *type;
   d.causal = attention.getCausal();
   d.threads = attention.getThreads();

@@ -1,7 +1,7 @@
 //===- LossCalls.cpp - losses as calls ------------------------------------===//
 
 #include "RuntimeCalls.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -17,7 +17,7 @@ static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &
     if (other && getElementTypeOrSelf(other.getType()) != getElementTypeOrSelf(loss.getX().getType()))
       return loss.emitOpError("works on ")
              << loss.getX().getType() << " and " << other.getType() << ", expected one element type";
-  if (failed(verifyWorkspace(loss, loss.getWorkspace(), dsopt_linear_nll_chunk(rows, classes) * classes * 4)))
+  if (failed(verifyWorkspace(loss, loss.getWorkspace(), linearNllWorkspace(rows, classes))))
     return failure();
   SmallVector<int64_t> gradientTypes;
   for (Value gradient : {loss.getWeightGrad(), loss.getBiasGrad()}) {

@@ -1,7 +1,7 @@
 //===- AttentionRoutines.cpp - attention and its gradients as routines ----===//
 
 #include "GraphRoutines.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -43,14 +43,7 @@ struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
     auto attention = cast<Op>(op);
-    RankedTensorType q = tensorType(attention.getQ()), v = tensorType(attention.getV());
-    dsopt_attention sizes{};
-    sizes.batch = q.getDimSize(0);
-    sizes.heads = q.getDimSize(1);
-    sizes.rows = q.getDimSize(2);
-    sizes.depth = q.getDimSize(3);
-    sizes.columns = v.getDimSize(2);
-    sizes.width = v.getDimSize(3);
+    dsopt_attention sizes = attentionSizes(tensorType(attention.getQ()), tensorType(attention.getV()));
     sizes.threads = target.threads;
     return dsopt_attention_workspace(&sizes, isa<graph::AttentionGradOp>(op));
   }

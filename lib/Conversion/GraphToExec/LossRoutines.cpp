@@ -1,7 +1,7 @@
 //===- LossRoutines.cpp - losses as routines ------------------------------===//
 
 #include "GraphRoutines.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -37,7 +37,7 @@ struct LinearNllGradRoutine
     auto loss = cast<graph::LinearNllGradOp>(op);
     int64_t classes = tensorType(loss.getWeight()).getDimSize(loss.getTransposeB() ? 0 : 1);
     int64_t rows = tensorType(loss.getX()).getDimSize(0);
-    return dsopt_linear_nll_chunk(rows, classes) * classes * int64_t(sizeof(float));
+    return linearNllWorkspace(rows, classes);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,

@@ -22,10 +22,6 @@ static std::string tagged(StringRef what, StringRef tag) {
   auto [value, microBatch] = tag.rsplit(':');
   return (what + "." + value + (microBatch.empty() ? "" : ".m") + microBatch).str();
 }
-/// Bytes of `elements` of a type.
-static int64_t bytesOf(uint64_t elements, Type type) {
-  return elements * ((type.getIntOrFloatBitWidth() + 7) / 8);
-}
 
 //===----------------------------------------------------------------------===//
 // Input, run
@@ -41,9 +37,7 @@ LogicalResult InputOp::collectAccesses(ActionContext &context) {
 std::string InputOp::describeAction() {
   return ("input \"" + getInput() + "\" of micro-batch " + Twine(getMicroBatch())).str();
 }
-std::string InputOp::getEventName() {
-  return getTarget().getBuffer().getValue().str() + on(getMicroBatch());
-}
+std::string InputOp::getEventName() { return getTarget().getBuffer().getValue().str() + on(getMicroBatch()); }
 
 LogicalResult RunOp::collectAccesses(ActionContext &context) {
   const SegmentUse *segment = context.segment(getSegmentAttr().getAttr());
@@ -96,7 +90,7 @@ LogicalResult ReduceOp::collectAccesses(ActionContext &context) {
   FailureOr<int64_t> members = context.countMembers(*this);
   if (failed(members))
     return failure();
-  int64_t bytes = ::bytesOf(getElements(), getType());
+  int64_t bytes = bytesOf(getElements(), getType());
   context.add(getWhole(), bytes * *members, true, false);
   context.add(getTarget(), bytes, getAccumulate(), true);
   return success();
@@ -155,7 +149,7 @@ std::string AgreeOp::getEventName() { return "agree"; }
 //===----------------------------------------------------------------------===//
 
 LogicalResult AddOp::collectAccesses(ActionContext &context) {
-  int64_t bytes = ::bytesOf(getElements(), getType());
+  int64_t bytes = bytesOf(getElements(), getType());
   context.add(getSource(), bytes, true, false);
   context.add(getTarget(), bytes, true, true);
   return success();

@@ -9,7 +9,7 @@ using namespace dsopt::exec;
 
 int64_t dsopt::exec::bytesOf(Type type) {
   auto shaped = cast<ShapedType>(type);
-  return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
+  return bytesOf(shaped.getNumElements(), shaped.getElementType());
 }
 
 bool dsopt::exec::isAction(Operation *op) { return isa<ActionOpInterface>(op); }

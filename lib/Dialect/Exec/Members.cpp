@@ -69,8 +69,7 @@ ArrayRef<int64_t> Members::positions(Operation *action) {
 
 int64_t Members::peer(Operation *transfer) {
   const Entry &entry = lookup(transfer);
-  auto send = dyn_cast<SendOp>(transfer);
-  int64_t place = send ? send.getPeer() : cast<RecvOp>(transfer).getPeer();
+  int64_t place = cast<TransferOpInterface>(transfer).getPeer();
   if (!entry.regular || place < 0 || place >= (int64_t)entry.groups.front().size())
     return -1;
   int64_t position = entry.groups.front()[place] / dp;

@@ -6,6 +6,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <map>
+
 namespace dsopt {
 #define GEN_PASS_DEF_CHOOSEGATHERWINDOW
 #include "dsopt/Transforms/Memory/Passes.h.inc"
@@ -29,11 +31,16 @@ static FailureOr<int64_t> fewestWindows(ModuleOp module, int64_t microBatches, i
   FailureOr<Planner> planner = Planner::create(module);
   if (failed(planner))
     return failure();
+  std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
   auto bytes = [&](int64_t windows, bool all) {
     int64_t window = llvm::divideCeil(microBatches, windows);
     int64_t count = all ? microBatches : enoughMicroBatches(module, microBatches, window);
-    FailureOr<Planner::Plan> plan = planner->plan({count, window});
-    return succeeded(plan) ? plan->bytes : INT64_MAX;
+    auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
+    if (!isNew)
+      return known->second;
+    if (FailureOr<Planner::Plan> plan = planner->plan({count, window}); succeeded(plan))
+      known->second = plan->bytes;
+    return known->second;
   };
   int64_t fewest = 1, most = microBatches;
   while (fewest < most) {

@@ -105,7 +105,7 @@ static std::map<StringRef, int64_t> countTraffic(ProgramOp program, AccessAnalys
       collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes());
     else if (auto reduce = dyn_cast<ReduceOp>(op))
       collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
-                 (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8));
+                 bytesOf(reduce.getElements(), reduce.getType()));
     else if (auto exchange = dyn_cast<AllToAllOp>(op))
       traffic[stringifyTraffic(Traffic::AllToAll)] +=
           (membersOf(exchange) - 1) * (int64_t)exchange.getBytes();

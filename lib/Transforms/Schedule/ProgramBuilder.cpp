@@ -15,9 +15,6 @@ ProgramBuilder::ProgramBuilder(ProgramOp program)
   ScheduleOp schedule = getSchedule(program);
   actions.setInsertionPointToEnd(&schedule.getBody().front());
   buffers.setInsertionPoint(schedule);
-  for (Operation &op : schedule.getBody().front())
-    if (std::optional<int64_t> order = getOrder(&op))
-      collectives = std::max(collectives, *order + 1);
 }
 
 ProgramBuilder::Role ProgramBuilder::roleOf(BufferOp buffer) {

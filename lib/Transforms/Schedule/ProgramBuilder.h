@@ -16,7 +16,8 @@ namespace dsopt {
 
 class ProgramBuilder {
 public:
-  /// Continues a program: actions are appended to its schedule until `insertAt` says otherwise.
+  /// Continues a program: actions are appended to its schedule until `insertBefore` or `insertAfter` says
+  /// otherwise. Its collectives have to be numbered anew at the end.
   explicit ProgramBuilder(exec::ProgramOp program);
   ProgramBuilder(mlir::ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks, bool evaluates,
                  mlir::IntegerAttr variant);
@@ -55,7 +56,7 @@ public:
   /// What is written next stands in front of `op`, or behind it.
   void insertBefore(mlir::Operation *op) { actions.setInsertionPoint(op); }
   void insertAfter(mlir::Operation *op) { actions.setInsertionPointAfter(op); }
-  /// The next collective's place in the program's order.
+  /// The next collective's place in the order of those written here.
   int64_t nextOrder() { return collectives++; }
 
   exec::ProgramOp program;

@@ -43,7 +43,7 @@ void Simulation::finish(int64_t id, double time) {
 
 /// Whether an action waits for other positions.
 static bool isRendezvous(Operation *op, exec::Members &members) {
-  return getCommunicator(op) && (isa<SendOp, RecvOp>(op) || members.positions(op).size() > 1);
+  return getCommunicator(op) && (isa<TransferOpInterface>(op) || members.positions(op).size() > 1);
 }
 
 /// Whether two actions that arrived complete each other.
@@ -51,16 +51,15 @@ static bool doMeet(Operation *op, Operation *other, exec::Members &members) {
   if (getCommunicator(op) != getCommunicator(other))
     return false;
   auto position = [](Operation *action) { return action->getParentOfType<ProgramOp>().getPosition(); };
-  if (isa<SendOp, RecvOp>(op))
-    return isa<SendOp>(op) ? isa<RecvOp>(other) && members.peer(other) == (int64_t)position(op)
-                           : isa<SendOp>(other) && members.peer(other) == (int64_t)position(op);
-  return !isa<SendOp, RecvOp>(other);
+  if (!isa<TransferOpInterface>(op) || !isa<TransferOpInterface>(other))
+    return isa<TransferOpInterface>(op) == isa<TransferOpInterface>(other);
+  return isa<SendOp>(op) != isa<SendOp>(other) && members.peer(other) == (int64_t)position(op);
 }
 
 SmallVector<int64_t> Simulation::partners(int64_t id) {
   Operation *op = lanes[id].items[lanes[id].next];
   SmallVector<int64_t> positions;
-  if (isa<SendOp, RecvOp>(op))
+  if (isa<TransferOpInterface>(op))
     positions = {lanes[id].position, members.peer(op)};
   else
     llvm::append_range(positions, members.positions(op));
@@ -134,7 +133,7 @@ int64_t Simulation::blocker(int64_t id) {
   if (auto wait = dyn_cast<WaitOp>(op))
     return laneOf.lookup(wait.getEvent().getDefiningOp());
   SmallVector<int64_t> positions;
-  if (isa<SendOp, RecvOp>(op))
+  if (isa<TransferOpInterface>(op))
     positions = {members.peer(op)};
   else
     llvm::append_range(positions, members.positions(op));

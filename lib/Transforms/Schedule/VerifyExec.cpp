@@ -97,9 +97,7 @@ public:
       if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))
         return signalPassFailure();
       for (exec::ProgramOp program : programs)
-        if (exec::ScheduleOp schedule = exec::getSchedule(program);
-            (schedule && failed(exec::verifyNoRelease(schedule))) ||
-            failed(verifyBuckets(program, analysis)) || failed(verifyProgram(program, analysis)))
+        if (failed(verifyBuckets(program, analysis)) || failed(verifyProgram(program, analysis)))
           return signalPassFailure();
       if (failed(verifyPositions(programs, analysis.members)) ||
           failed(verifyCompleteness(getOperation(), programs, analysis)))

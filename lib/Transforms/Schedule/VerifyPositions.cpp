@@ -13,12 +13,13 @@ using namespace dsopt::exec;
 static LogicalResult verifyPeers(ArrayRef<ProgramOp> programs, Members &members) {
   for (auto [i, program] : llvm::enumerate(programs)) {
     for (Operation &op : getSchedule(program).getBody().front()) {
-      if (!isa<SendOp, RecvOp>(op))
+      auto transfer = dyn_cast<TransferOpInterface>(op);
+      if (!transfer)
         continue;
       auto groups = members.groups(&op);
       if (failed(groups))
         return failure();
-      int64_t peer = isa<SendOp>(op) ? cast<SendOp>(op).getPeer() : cast<RecvOp>(op).getPeer();
+      int64_t peer = transfer.getPeer();
       if (peer < 0 || peer >= (int64_t)groups->front().size())
         return op.emitOpError("names member ")
                << peer << " of " << getCommunicator(&op) << ", which has " << groups->front().size();
@@ -88,7 +89,7 @@ static int64_t bytesOfPart(Operation *op) {
   if (auto exchange = dyn_cast<AllToAllOp>(op))
     return exchange.getBytes();
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return (int64_t)reduce.getElements() * ((reduce.getType().getIntOrFloatBitWidth() + 7) / 8);
+    return bytesOf(reduce.getElements(), reduce.getType());
   return 0;
 }
 
@@ -98,7 +99,7 @@ static LogicalResult verifyCollectives(ArrayRef<ProgramOp> programs, Members &me
   std::map<StringRef, SmallVector<SmallVector<Operation *>>> lists; ///< by communicator and position
   for (auto [i, program] : llvm::enumerate(programs))
     for (Operation &op : getSchedule(program).getBody().front()) {
-      if (!getCommunicator(&op) || isa<SendOp, RecvOp>(op))
+      if (!isa<CollectiveOpInterface>(op))
         continue;
       auto groups = members.groups(&op);
       if (failed(groups))

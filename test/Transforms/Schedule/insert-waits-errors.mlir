@@ -50,3 +50,16 @@ exec.program @position0 position 0 blocks [0, 1] {
     %0 = exec.map @narrow [@x] elements 64 on compute
   }
 }
+
+// -----
+
+exec.communicator @dp [[0]]
+exec.program @position0 position 0 blocks [0, 1] {
+  exec.buffer @p.param : memref<64xf32> parameters slots 1 stride 256 persistent
+  exec.buffer @p.full : memref<64xf32> buffers slots 1 stride 256
+  exec.schedule {
+    %g = exec.gather @p.param to @p.full bytes 256 all_gather order 0 over @dp on comm
+    // expected-error @below {{is no action: nothing can be ordered behind it}}
+    exec.release %g
+  }
+}

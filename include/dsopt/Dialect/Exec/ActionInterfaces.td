@@ -29,6 +29,13 @@ def Exec_CommunicationOpInterface : OpInterface<"CommunicationOpInterface", [Exe
     InterfaceMethod<"the communicator", "::mlir::FlatSymbolRefAttr", "getCommunicatorAttr">];
 }
 
+def Exec_TransferOpInterface : OpInterface<"TransferOpInterface", [Exec_CommunicationOpInterface]> {
+  let cppNamespace = "::dsopt::exec";
+  let description = [{ An action with one member of its communicator: a send, or a receive. }];
+  let methods = [
+    InterfaceMethod<"the member's place in the communicator", "uint64_t", "getPeer">];
+}
+
 def Exec_CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [Exec_CommunicationOpInterface]> {
   let cppNamespace = "::dsopt::exec";
   let description = [{ An action that all members of its communicator join, in one order. }];

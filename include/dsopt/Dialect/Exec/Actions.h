@@ -47,7 +47,11 @@ inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";
 inline constexpr llvm::StringLiteral kGradientAttr = "exec.gradient";
 inline constexpr llvm::StringLiteral kConstantAttr = "exec.constant";
 
-/// Bytes of a memref or tensor of static shape; i1 takes one byte an element.
+/// Bytes of elements of a type; i1 takes one byte.
+inline int64_t bytesOf(int64_t elements, mlir::Type element) {
+  return elements * ((element.getIntOrFloatBitWidth() + 7) / 8);
+}
+/// Bytes of a memref or tensor of static shape.
 int64_t bytesOf(mlir::Type type);
 /// Rounds up to a multiple of `kAlignment`.
 inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }

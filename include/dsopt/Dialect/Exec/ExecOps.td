@@ -146,7 +146,7 @@ class Exec_Action<string mnemonic, list<Trait> traits = []>
   }];
 }
 class Exec_Transfer<string mnemonic, list<Trait> traits = []>
-    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface], traits)>;
+    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface, Exec_TransferOpInterface], traits)>;
 class Exec_Collective<string mnemonic, list<Trait> traits = []>
     : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface, Exec_CollectiveOpInterface], traits)>;
 
