@@ -143,7 +143,9 @@ LogicalResult runPipeline(ModuleOp module, llvm::StringRef text, bool verifyEach
   static_cast<OpPassManager &>(manager) = std::move(*parsed);
   if (failed(manager.run(module)))
     return failure();
-  return verifyEach ? success() : verify(module);
+  return failure(!verifyEach && !llvm::all_of(module.getOps(), [](Operation &op) {
+    return isa<exec::ProgramOp>(op) || succeeded(verify(&op));
+  }));
 }
 
 } // namespace dsopt

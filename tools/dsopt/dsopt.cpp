@@ -377,17 +377,19 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   }
   if (failed(runPipeline(*module, pipelineText(passes), options.has("insert-pass"))))
     messages.fail("compilation failed");
+  // The process ends with what follows: a large program takes long to free, operation by operation.
+  ModuleOp compiled = module.release();
   if (goal == Stage::LLVM) {
-    Product product{*module, protobuf, path, launcher};
+    Product product{compiled, protobuf, path, launcher};
     if (failed(product.produce(options)))
       messages.fail("code generation failed");
     return 0;
   }
   if (options.has("plan"))
     writeText(options,
-              [&](llvm::raw_ostream &out) { printPlan(*module, out, options.text("plan") == "json"); });
+              [&](llvm::raw_ostream &out) { printPlan(compiled, out, options.text("plan") == "json"); });
   else
-    writeText(options, [&](llvm::raw_ostream &out) { printModule(*module, out); });
+    writeText(options, [&](llvm::raw_ostream &out) { printModule(compiled, out); });
   return 0;
 }
 

@@ -31,13 +31,6 @@ std::optional<int64_t> dsopt::exec::getOrder(Operation *op) {
   return std::nullopt;
 }
 
-LogicalResult dsopt::exec::verifyNoRelease(ScheduleOp schedule) {
-  for (auto release : schedule.getBody().front().getOps<ReleaseOp>())
-    return release.emitOpError("is left in a schedule whose gathers should be shared: expected share-gathers "
-                               "before this pass");
-  return success();
-}
-
 bool dsopt::exec::usesBuffer(RunOp run, FlatSymbolRefAttr buffer) {
   return llvm::any_of(run.getBuffers().getAsRange<RefAttr>(),
                       [&](RefAttr ref) { return ref.getBuffer() == buffer; });

@@ -184,7 +184,7 @@ func::FuncOp FormKernels::outline(const PlannedNode &node, ValueRange inputs, Va
 func::FuncOp FormKernels::share(func::FuncOp function) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  function.print(stream, OpPrintingFlags().useLocalScope());
+  function.print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   func::FuncOp &known = functions[text];
   if (known) {
     function.erase();

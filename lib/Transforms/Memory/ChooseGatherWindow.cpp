@@ -4,6 +4,7 @@
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -16,45 +17,72 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 
-/// Fewer micro-batches that need as much memory as all of them: a step repeats itself once every stage has
-/// begun, by windows. All of them where shards are added along a tree whose height they decide.
-static int64_t enoughMicroBatches(ModuleOp module, int64_t microBatches, int64_t window) {
-  int64_t dp = getOption(module, "dp", 1);
-  if (getOption(module, "reduction_shards", dp) != dp)
-    return microBatches;
-  int64_t few = llvm::alignTo(2 * getOption(module, "pp", 1) + window, window) + microBatches % window;
-  return std::min(few, microBatches);
-}
-
-/// The fewest windows a step, of 1 to micro_batches, whose plan is within the budget; all if none is.
-static FailureOr<int64_t> fewestWindows(ModuleOp module, int64_t microBatches, int64_t budget) {
-  FailureOr<Planner> planner = Planner::create(module);
-  if (failed(planner))
-    return failure();
-  std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
-  auto bytes = [&](int64_t windows, bool all) {
-    int64_t window = llvm::divideCeil(microBatches, windows);
-    int64_t count = all ? microBatches : enoughMicroBatches(module, microBatches, window);
-    auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
-    if (!isNew)
-      return known->second;
-    if (FailureOr<Planner::Plan> plan = planner->plan({count, window}); succeeded(plan))
-      known->second = plan->bytes;
-    return known->second;
-  };
-  int64_t fewest = 1, most = microBatches;
-  while (fewest < most) {
-    int64_t windows = fewest + (most - fewest) / 2;
-    if (bytes(windows, /*all=*/false) <= budget)
-      most = windows;
-    else
-      fewest = windows + 1;
+namespace {
+/// Asks the planner about few micro-batches in place of all of them: once every stage has begun, a step
+/// repeats itself, and a longer window holds nothing that a shorter one does not.
+class WindowSearch {
+public:
+  WindowSearch(Planner planner, ModuleOp module, int64_t microBatches, int64_t budget)
+      : planner(std::move(planner)), microBatches(microBatches), budget(budget),
+        settled(getOption(module, "pp", 1) + 1) {
+    // Shards are added along a tree, whose height all of them decide.
+    int64_t dp = getOption(module, "dp", 1);
+    if (getOption(module, "reduction_shards", dp) != dp)
+      settled = microBatches;
   }
-  // Losses and statistics are kept for every micro-batch: what only just fits is planned whole.
-  while (most < microBatches && bytes(most, false) > budget / 100 * 98 && bytes(most, true) > budget)
-    ++most;
-  return most;
-}
+
+  /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none does.
+  int64_t largest() {
+    if (microBatches == 1 || !fits(2))
+      return 1;
+    // Of 1 to `most` windows a step the fewest that fit.
+    int64_t fewest = 1, most = llvm::divideCeil(microBatches, 2);
+    for (int64_t windows = fewest; fewest < most; windows = fewest + (most - fewest) / 2)
+      if (fits(llvm::divideCeil(microBatches, windows)))
+        most = windows;
+      else
+        fewest = windows + 1;
+    return llvm::divideCeil(microBatches, most);
+  }
+
+private:
+  /// Two windows at least, each of no more micro-batches than it takes to settle.
+  std::pair<int64_t, int64_t> few(int64_t window) const {
+    window = std::min(window, settled);
+    return {std::min<int64_t>(llvm::alignTo(settled, window) + window, microBatches), window};
+  }
+  int64_t bytes(int64_t count, int64_t window) {
+    auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
+    if (isNew)
+      if (FailureOr<Planner::Plan> plan = planner.plan({count, window}); succeeded(plan))
+        known->second = plan->bytes;
+    return known->second;
+  }
+  /// Bytes that each further micro-batch takes: losses, statistics, and activations where a schedule runs all
+  /// forwards first.
+  int64_t growth() {
+    auto [count, window] = few(2);
+    if (count == microBatches)
+      return 0;
+    int64_t more = std::min(count + window, microBatches);
+    return std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
+  }
+  bool fits(int64_t window) {
+    auto [count, shorter] = few(window);
+    int64_t least = bytes(count, shorter);
+    if (least > budget)
+      return false;
+    // What only just fits is planned whole.
+    return least + growth() * (microBatches - count) <= budget / 100 * 98 ||
+           bytes(microBatches, window) <= budget;
+  }
+
+  Planner planner;
+  int64_t microBatches, budget;
+  int64_t settled;                                       ///< micro-batches until a step repeats itself
+  std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
+};
+} // namespace
 
 namespace {
 struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWindow> {
@@ -67,10 +95,10 @@ struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWind
     bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(),
                                [](dist::BucketOp bucket) { return bucket.isSliced(); });
     if (sliced && budget > 0) {
-      FailureOr<int64_t> windows = fewestWindows(module, microBatches, budget);
-      if (failed(windows))
+      FailureOr<Planner> planner = Planner::create(module);
+      if (failed(planner))
         return signalPassFailure();
-      window = llvm::divideCeil(microBatches, *windows);
+      window = WindowSearch(std::move(*planner), module, microBatches, budget).largest();
     }
     setOption(module, "gather_window", Builder(module.getContext()).getI64IntegerAttr(window));
   }

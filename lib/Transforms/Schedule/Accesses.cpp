@@ -114,14 +114,15 @@ FailureOr<int64_t> AccessAnalysis::countMembers(Operation *collective) {
 
 void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
   int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (ranks() - 1);
-  lists.back().push_back({ref.getBuffer().getAttr(), ref.getSlot(), begin, begin + spread + bytes, reads,
-                          writes, /*exact=*/spread == 0});
+  StringAttr buffer = ref.getBuffer().getAttr();
+  list.push_back({buffer, ref.getSlot(), begin, begin + spread + bytes, place(buffer, ref.getSlot()), reads,
+                  writes, /*exact=*/spread == 0});
 }
 
 void AccessAnalysis::addScalars(Operation *action, bool reads, bool writes) {
   if (BufferOp buffer = scalars(action->getParentOfType<ProgramOp>()))
-    lists.back().push_back(
-        {buffer.getSymNameAttr(), 0, 0, bytesOf(buffer.getType()), reads, writes, /*exact=*/true});
+    list.push_back({buffer.getSymNameAttr(), 0, 0, bytesOf(buffer.getType()),
+                    place(buffer.getSymNameAttr(), 0), reads, writes, /*exact=*/true});
 }
 
 FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
@@ -134,10 +135,11 @@ FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
     if (!known->empty())
       return *known;
   }
-  lists.emplace_back();
+  list.clear();
   if (failed(action.collectAccesses(*this)))
     return failure();
+  ArrayRef<Access> kept = ArrayRef<Access>(list).copy(lists);
   if (known)
-    *known = lists.back();
-  return ArrayRef<Access>(lists.back());
+    *known = kept;
+  return kept;
 }

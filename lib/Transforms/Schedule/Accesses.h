@@ -12,7 +12,7 @@
 #include "dsopt/Dialect/Exec/Members.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 
-#include <deque>
+#include "llvm/Support/Allocator.h"
 
 namespace dsopt {
 
@@ -41,6 +41,9 @@ public:
   /// The arguments of a run that are gradients, by index.
   llvm::ArrayRef<unsigned> gradients(exec::RunOp run);
 
+  /// How many places accesses have been given.
+  size_t places() const { return slots.size(); }
+
   exec::Members members;
 
 private:
@@ -51,14 +54,19 @@ private:
   mlir::FailureOr<int64_t> countMembers(mlir::Operation *collective) override;
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes) override;
   void addScalars(mlir::Operation *action, bool reads, bool writes) override;
+  int64_t place(mlir::StringAttr buffer, int64_t slot) {
+    return slots.try_emplace({buffer, slot}, slots.size()).first->second;
+  }
 
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
   llvm::DenseMap<mlir::StringAttr, exec::SegmentUse> segments, kernels;
   llvm::DenseMap<mlir::StringAttr, exec::BucketUse> buckets;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
   llvm::DenseMap<mlir::Operation *, exec::BufferOp> scalarsOf;
+  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, int64_t> slots;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.
-  std::deque<llvm::SmallVector<Access, 0>> lists;
+  llvm::BumpPtrAllocator lists;
+  llvm::SmallVector<Access, 0> list; ///< that of the action which is asked
   llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>>
       runs;
 };

@@ -2,8 +2,6 @@
 
 #include "Lifetimes.h"
 
-#include "llvm/ADT/DenseSet.h"
-
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -107,22 +105,42 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
   ScheduleOp schedule = getSchedule(program);
   if (!schedule)
     return program.emitOpError("has no schedule"), failure();
-  if (failed(verifyNoRelease(schedule)))
-    return failure();
-  life.timeline = Timeline(schedule);
-  llvm::DenseSet<StringAttr> persistent;
-  for (auto buffer : program.getBody().front().getOps<BufferOp>())
-    if (buffer.getPersistent())
-      persistent.insert(buffer.getSymNameAttr());
-  llvm::DenseMap<std::pair<StringAttr, int64_t>, std::vector<Touch>> touches;
+  for (Operation &op : schedule.getBody().front())
+    if (isa<ReleaseOp>(op))
+      return op.emitOpError("is left in a schedule whose gathers should be shared: expected share-gathers "
+                            "before this pass"),
+             failure();
+    else
+      life.timeline.append(&op);
+  std::vector<std::vector<Touch>> touches; ///< by place
+  life.accesses.reserve(life.timeline.entries().size());
   for (auto [index, entry] : llvm::enumerate(life.timeline.entries())) {
     FailureOr<ArrayRef<Access>> list = analysis.of(entry.op);
     if (failed(list))
       return failure();
     life.accesses.push_back(*list);
+    if (touches.size() < analysis.places())
+      touches.resize(2 * analysis.places());
     for (const Access &access : *list)
-      if (!persistent.contains(access.buffer))
-        touches[{access.buffer, access.slot}].push_back({(int64_t)index, &access});
+      touches[access.place].push_back({(int64_t)index, &access});
+  }
+  llvm::DenseMap<StringAttr, BufferOp> buffers;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    buffers[buffer.getSymNameAttr()] = buffer;
+  llvm::DenseMap<StringAttr, SmallVector<std::pair<int64_t, int64_t>, 1>> slots; ///< of buffers, and places
+  life.places.resize(touches.size());
+  for (auto [number, list] : llvm::enumerate(touches)) {
+    if (list.empty())
+      continue;
+    Place &place = life.places[number];
+    StringAttr name = list.front().access->buffer;
+    place.slot = list.front().access->slot;
+    slots[name].push_back({place.slot, number});
+    if ((place.buffer = buffers.lookup(name))) {
+      place.bytes = bytesOf(place.buffer.getType());
+      place.kind = place.buffer.getKind();
+      place.persistent = place.buffer.getPersistent();
+    }
   }
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getKind() == BufferKind::Constants)
@@ -131,14 +149,27 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
     entry.buffer = buffer;
     entry.bytes = (int64_t)buffer.getSlots() * (int64_t)buffer.getStride();
     entry.persistent = buffer.getPersistent();
-    if (!entry.persistent)
-      for (int64_t slot = 0, slots = buffer.getSlots(); slot < slots; ++slot)
-        if (auto it = touches.find({buffer.getSymNameAttr(), slot}); it != touches.end())
-          appendEpisodes(it->second, slot, life.timeline, entry.episodes);
+    if (auto used = slots.find(buffer.getSymNameAttr()); used != slots.end() && !entry.persistent) {
+      llvm::sort(used->second);
+      for (auto [slot, place] : used->second)
+        if (slot >= 0 && slot < (int64_t)buffer.getSlots())
+          appendEpisodes(touches[place], slot, life.timeline, entry.episodes);
+    }
     llvm::sort(entry.episodes, [](const Episode &a, const Episode &b) { return a.first < b.first; });
     life.lives.push_back(std::move(entry));
   }
   return life;
+}
+
+FailureOr<const ProgramLife *> LifeAnalysis::of(ProgramOp program) {
+  std::unique_ptr<ProgramLife> &life = lives[program];
+  if (!life) {
+    FailureOr<ProgramLife> computed = ProgramLife::compute(program, accesses);
+    if (failed(computed))
+      return failure();
+    life = std::make_unique<ProgramLife>(std::move(*computed));
+  }
+  return life.get();
 }
 
 std::optional<std::pair<const Episode *, const Episode *>> dsopt::findClash(const BufferLife &a,

@@ -45,6 +45,15 @@ struct BufferLife {
   bool persistent = false;
 };
 
+/// What accesses of one place touch: a slot of a buffer.
+struct Place {
+  exec::BufferOp buffer; ///< null: of a name that no buffer of the program has
+  int64_t slot = 0;
+  int64_t bytes = 0; ///< of the slot
+  exec::BufferKind kind{};
+  bool persistent = false;
+};
+
 /// A program with its accesses, clocks and lifetimes.
 class ProgramLife {
 public:
@@ -53,8 +62,22 @@ public:
 
   Timeline timeline;
   std::vector<llvm::ArrayRef<Access>> accesses; ///< by entry, of the analysis
+  std::vector<Place> places;                    ///< that accesses name
   /// Buffers that take bytes of the arena, in their order.
   std::vector<BufferLife> lives;
+};
+
+/// The lives of a module's programs, each computed when it is asked for. Offsets are no part of them.
+class LifeAnalysis {
+public:
+  explicit LifeAnalysis(mlir::Operation *module) : accesses(mlir::cast<mlir::ModuleOp>(module)) {}
+  /// Emits an error and fails as `ProgramLife::compute`.
+  mlir::FailureOr<const ProgramLife *> of(exec::ProgramOp program);
+
+  AccessAnalysis accesses;
+
+private:
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ProgramLife>> lives;
 };
 
 /// Two episodes of two buffers that may not share bytes, none if they may:

@@ -7,7 +7,6 @@
 #include <array>
 #include <functional>
 #include <queue>
-#include <set>
 
 using namespace mlir;
 using namespace dsopt;
@@ -19,41 +18,47 @@ using namespace dsopt::exec;
 /// stream are enough, up to the first that is complete.
 static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives) {
   struct Span {
+    int64_t first, buffer;
     const Episode *episode;
-    int64_t buffer;
   };
   std::vector<Span> spans;
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent)
       for (const Episode &episode : life.episodes)
-        spans.push_back({&episode, (int64_t)id});
+        spans.push_back({episode.first, (int64_t)id, &episode});
   llvm::sort(spans, [](const Span &a, const Span &b) {
-    return std::tie(a.episode->first, a.buffer, a.episode->slot) <
-           std::tie(b.episode->first, b.buffer, b.episode->slot);
+    if (a.first != b.first || a.buffer != b.buffer)
+      return std::tie(a.first, a.buffer) < std::tie(b.first, b.buffer);
+    return a.episode->slot < b.episode->slot;
   });
   using Closing = std::pair<int64_t, const Span *>;
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
-  // By stream, the last sequence that complete episodes of each buffer have there.
-  std::array<std::set<std::pair<int64_t, int64_t>, std::greater<>>, kStreams> ended;
+  // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
+  // something: the one in `ends`.
+  std::array<std::vector<std::pair<int64_t, int64_t>>, kStreams> ended;
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
   std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
   for (const Span &span : spans) {
-    for (; !closing.empty() && closing.top().first < span.episode->first; closing.pop()) {
-      auto [episode, id] = *closing.top().second;
+    for (; !closing.empty() && closing.top().first < span.first; closing.pop()) {
+      auto [first, id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
       for (int s = 0; s < kStreams; ++s)
         if (episode->end[s] > ends[id][s]) {
-          ended[s].erase({ends[id][s], id});
-          ended[s].insert({ends[id][s] = episode->end[s], id});
+          std::pair<int64_t, int64_t> last(ends[id][s] = episode->end[s], id);
+          // They come nearly in order.
+          auto place = ended[s].end();
+          while (place != ended[s].begin() && last < *std::prev(place))
+            --place;
+          ended[s].insert(place, last);
         }
     }
     llvm::BitVector &row = clashes[span.buffer];
     row |= open;
     for (int s = 0; s < kStreams; ++s)
-      for (auto [sequence, other] : ended[s]) {
+      for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;
         row.set(other);
@@ -154,19 +159,19 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   return best;
 }
 
-FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis) {
+FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis) {
   PositionPlan plan;
   PersistentPlaces persistent;
   for (ProgramOp program : programs) {
-    FailureOr<ProgramLife> life = ProgramLife::compute(program, analysis);
+    FailureOr<const ProgramLife *> life = analysis.of(program);
     if (failed(life))
       return failure();
-    persistent.place(life->lives);
-    plan.lives.push_back(std::move(*life));
+    persistent.place((*life)->lives);
+    plan.lives.push_back(*life);
   }
   // A rank has one arena for all its programs.
   for (auto [index, life] : llvm::enumerate(plan.lives)) {
-    plan.packings.push_back(packBuffers(life.lives, persistent));
+    plan.packings.push_back(packBuffers(life->lives, persistent));
     if (plan.packings.back().arena > plan.arena) {
       plan.arena = plan.packings.back().arena;
       plan.largest = index;

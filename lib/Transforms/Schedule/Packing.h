@@ -30,7 +30,7 @@ Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces
 
 /// The arena of one position's ranks.
 struct PositionPlan {
-  std::vector<ProgramLife> lives; ///< of its programs
+  std::vector<const ProgramLife *> lives; ///< of its programs
   std::vector<Packing> packings;
   int64_t arena = 0;
   size_t largest = 0; ///< the program that needs it
@@ -38,7 +38,7 @@ struct PositionPlan {
 
 /// Plans the programs of a position, that of a step first: it says where what is persistent lies.
 mlir::FailureOr<PositionPlan> planPosition(llvm::ArrayRef<exec::ProgramOp> programs,
-                                           AccessAnalysis &analysis);
+                                           LifeAnalysis &analysis);
 /// A module's programs by position, as `planPosition` takes them.
 std::map<int64_t, llvm::SmallVector<exec::ProgramOp>> programsByPosition(mlir::ModuleOp module);
 

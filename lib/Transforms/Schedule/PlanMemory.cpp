@@ -32,7 +32,7 @@ public:
 
 private:
   /// The programs of one position.
-  LogicalResult plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis);
+  LogicalResult plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis);
   void describeUse(ProgramOp program, int64_t arena, const Peak &peak, AccessAnalysis &analysis);
   void refuse(ProgramOp program, int64_t arena, const Peak &peak);
 };
@@ -50,36 +50,33 @@ static int64_t payloadOf(BufferOp buffer) {
 
 /// The moment with the most live bytes, in order of issue.
 static Peak findPeak(const ProgramLife &life) {
-  struct Change {
-    int64_t entry;
-    bool begins;
-    const BufferLife *buffer;
-  };
-  std::vector<Change> changes;
+  std::vector<int64_t> changes(life.timeline.entries().size() + 1, 0); ///< of live bytes, by entry
   Peak peak;
   for (const BufferLife &buffer : life.lives) {
-    if (buffer.persistent) {
+    if (buffer.persistent)
       peak.bytes += buffer.bytes;
-      BufferOp op = buffer.buffer;
-      peak.classes[op.getKind()] += payloadOf(op) * (int64_t)op.getSlots();
-    }
+    int64_t stride = BufferOp(buffer.buffer).getStride();
     for (const Episode &episode : buffer.episodes) {
-      changes.push_back({episode.first, true, &buffer});
-      changes.push_back({episode.last + 1, false, &buffer});
+      changes[episode.first] += stride;
+      changes[episode.last + 1] -= stride;
     }
   }
-  llvm::sort(changes, [](const Change &a, const Change &b) {
-    return std::tie(a.entry, a.begins) < std::tie(b.entry, b.begins);
-  });
-  int64_t live = peak.bytes;
-  std::map<BufferKind, int64_t> classes = peak.classes;
-  for (const Change &change : changes) {
-    BufferOp op = change.buffer->buffer;
-    int64_t sign = change.begins ? 1 : -1;
-    live += sign * (int64_t)op.getStride();
-    classes[op.getKind()] += sign * payloadOf(op);
-    if (live > peak.bytes)
-      peak = {live, classes, life.timeline.entries()[change.entry].op};
+  int64_t live = peak.bytes, worst = -1;
+  for (auto [entry, change] : llvm::enumerate(changes))
+    if ((live += change) > peak.bytes) {
+      peak.bytes = live;
+      worst = entry;
+    }
+  if (worst >= 0)
+    peak.action = life.timeline.entries()[worst].op;
+  for (const BufferLife &buffer : life.lives) {
+    BufferOp op = buffer.buffer;
+    int64_t slots = buffer.persistent ? (int64_t)op.getSlots()
+                                      : llvm::count_if(buffer.episodes, [&](const Episode &episode) {
+                                          return episode.first <= worst && worst <= episode.last;
+                                        });
+    if (slots)
+      peak.classes[op.getKind()] += payloadOf(op) * slots;
   }
   return peak;
 }
@@ -168,19 +165,19 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   diag.attachNote() << remedy;
 }
 
-LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, AccessAnalysis &analysis) {
+LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis) {
   FailureOr<PositionPlan> plan = planPosition(programs, analysis);
   if (failed(plan))
     return failure();
   Builder builder(&getContext());
   for (auto [life, packing] : llvm::zip(plan->lives, plan->packings))
-    for (auto [buffer, offset] : llvm::zip(life.lives, packing.offsets))
-      buffer.buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+    for (auto [buffer, offset] : llvm::zip(life->lives, packing.offsets))
+      BufferOp(buffer.buffer).setOffsetAttr(builder.getI64IntegerAttr(offset));
   int64_t limit = takeOption(getOperation(), "device_memory", budget, /*unset=*/0, 0);
   if (limit > 0 && plan->arena > limit)
-    return refuse(programs[plan->largest], plan->arena, findPeak(plan->lives[plan->largest])), failure();
+    return refuse(programs[plan->largest], plan->arena, findPeak(*plan->lives[plan->largest])), failure();
   for (auto [program, life] : llvm::zip(programs, plan->lives))
-    describeUse(program, plan->arena, findPeak(life), analysis);
+    describeUse(program, plan->arena, findPeak(*life), analysis.accesses);
   return success();
 }
 
@@ -208,8 +205,9 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
 }
 
 void PlanMemory::runOnOperation() {
-  AccessAnalysis analysis(getOperation());
+  auto &analysis = getAnalysis<LifeAnalysis>();
   for (auto &[position, programs] : programsByPosition(getOperation()))
     if (failed(plan(programs, analysis)))
       return signalPassFailure();
+  markAnalysesPreserved<LifeAnalysis>();
 }

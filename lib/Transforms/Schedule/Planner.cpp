@@ -34,7 +34,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {
     plan = Plan();
-    AccessAnalysis analysis(copy);
+    LifeAnalysis analysis(copy);
     for (auto &[position, programs] : programsByPosition(copy)) {
       FailureOr<PositionPlan> placed = planPosition(programs, analysis);
       if (failed(placed)) {

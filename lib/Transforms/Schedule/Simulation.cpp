@@ -6,16 +6,32 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+/// Before an action ends.
+static constexpr double kNever = -1;
+
+/// Whether an action waits for other positions.
+static bool isRendezvous(Operation *op, exec::Members &members) {
+  return getCommunicator(op) && (isa<TransferOpInterface>(op) || members.positions(op).size() > 1);
+}
+
 Simulation::Simulation(ArrayRef<ProgramOp> programs, llvm::function_ref<double(Operation *)> cost)
     : members(programs.empty() ? ModuleOp() : programs.front()->getParentOfType<ModuleOp>()),
       lanes(programs.size() * kStreams), work(programs.size(), 0) {
   for (auto [position, program] : llvm::enumerate(programs)) {
     for (int s = 0; s < kStreams; ++s)
       lanes[position * kStreams + s].position = position;
+    llvm::DenseMap<Operation *, int64_t> numbers;
     for (Operation &op : getSchedule(ProgramOp(program)).getBody().front()) {
-      int64_t id = lane(position, getStream(&op));
-      lanes[id].items.push_back(&op);
-      laneOf[&op] = id;
+      Item item{&op, (int64_t)ends.size(), false, false};
+      if (auto wait = dyn_cast<WaitOp>(op)) {
+        item.isWait = true;
+        item.action = numbers.lookup(wait.getEvent().getDefiningOp());
+      } else {
+        item.isRendezvous = !isa<RunOp>(op) && isRendezvous(&op, members);
+        numbers[&op] = item.action;
+        ends.push_back(kNever);
+      }
+      lanes[lane(position, getStream(&op))].items.push_back(item);
     }
   }
   for (int64_t id = lanes.size(); id-- > 0;)
@@ -29,21 +45,16 @@ Simulation::Simulation(ArrayRef<ProgramOp> programs, llvm::function_ref<double(O
 
 void Simulation::finish(int64_t id, double time) {
   Lane &lane = lanes[id];
-  Operation *op = lane.items[lane.next++];
+  int64_t action = lane.items[lane.next++].action;
   lane.arrived = false;
   lane.time = time;
-  ends[op] = time;
+  ends[action] = time;
   latest = std::max(latest, time);
-  auto it = waiting.find(op);
+  auto it = waiting.find(action);
   if (it == waiting.end())
     return;
   ready.insert(ready.end(), it->second.begin(), it->second.end());
   waiting.erase(it);
-}
-
-/// Whether an action waits for other positions.
-static bool isRendezvous(Operation *op, exec::Members &members) {
-  return getCommunicator(op) && (isa<TransferOpInterface>(op) || members.positions(op).size() > 1);
 }
 
 /// Whether two actions that arrived complete each other.
@@ -57,7 +68,7 @@ static bool doMeet(Operation *op, Operation *other, exec::Members &members) {
 }
 
 SmallVector<int64_t> Simulation::partners(int64_t id) {
-  Operation *op = lanes[id].items[lanes[id].next];
+  Operation *op = head(id);
   SmallVector<int64_t> positions;
   if (isa<TransferOpInterface>(op))
     positions = {lanes[id].position, members.peer(op)};
@@ -69,9 +80,8 @@ SmallVector<int64_t> Simulation::partners(int64_t id) {
       return {};
     int64_t found = -1;
     for (int64_t other = position * kStreams; other < (position + 1) * kStreams && found < 0; ++other) {
-      const Lane &lane = lanes[other];
-      if (lane.arrived &&
-          (other == id || (position != lanes[id].position && doMeet(op, lane.items[lane.next], members))))
+      if (lanes[other].arrived &&
+          (other == id || (position != lanes[id].position && doMeet(op, head(other), members))))
         found = other;
     }
     if (found < 0)
@@ -89,7 +99,7 @@ bool Simulation::meet(int64_t id, llvm::function_ref<double(Operation *)> cost) 
   double time = 0;
   for (int64_t other : met)
     time = std::max(time, lanes[other].time);
-  time += cost(lanes[id].items[lanes[id].next]);
+  time += cost(head(id));
   for (int64_t other : met) {
     finish(other, time);
     if (other != id)
@@ -101,25 +111,23 @@ bool Simulation::meet(int64_t id, llvm::function_ref<double(Operation *)> cost) 
 void Simulation::advance(int64_t id, llvm::function_ref<double(Operation *)> cost) {
   Lane &lane = lanes[id];
   while (lane.next < lane.items.size() && !lane.arrived) {
-    Operation *op = lane.items[lane.next];
-    if (auto wait = dyn_cast<WaitOp>(op)) {
-      Operation *action = wait.getEvent().getDefiningOp();
-      auto it = ends.find(action);
-      if (it == ends.end()) {
-        waiting[action].push_back(id);
+    const Item &item = lane.items[lane.next];
+    if (item.isWait) {
+      if (ends[item.action] == kNever) {
+        waiting[item.action].push_back(id);
         return;
       }
-      lane.time = std::max(lane.time, it->second);
+      lane.time = std::max(lane.time, ends[item.action]);
       ++lane.next;
       continue;
     }
-    if (isRendezvous(op, members)) {
+    if (item.isRendezvous) {
       if (!meet(id, cost))
         return;
       continue;
     }
-    double spent = cost(op);
-    if (getStream(op) == Stream::Compute)
+    double spent = cost(item.op);
+    if (id == this->lane(lane.position, Stream::Compute))
       work[lane.position] += spent;
     finish(id, lane.time + spent);
   }
@@ -129,9 +137,9 @@ int64_t Simulation::blocker(int64_t id) {
   const Lane &own = lanes[id];
   if (own.next >= own.items.size())
     return -1;
-  Operation *op = own.items[own.next];
+  Operation *op = head(id);
   if (auto wait = dyn_cast<WaitOp>(op))
-    return laneOf.lookup(wait.getEvent().getDefiningOp());
+    return lane(own.position, getStream(wait.getEvent().getDefiningOp()));
   SmallVector<int64_t> positions;
   if (isa<TransferOpInterface>(op))
     positions = {members.peer(op)};
@@ -143,9 +151,9 @@ int64_t Simulation::blocker(int64_t id) {
       int64_t other = position * kStreams + s;
       if (other >= (int64_t)lanes.size())
         continue;
-      ArrayRef<Operation *> left = ArrayRef(lanes[other].items).drop_front(lanes[other].next);
-      bool arrived = lanes[other].arrived && doMeet(op, left.front(), members);
-      if (!arrived && llvm::any_of(left, [&](Operation *next) { return doMeet(op, next, members); }))
+      ArrayRef<Item> left = ArrayRef(lanes[other].items).drop_front(lanes[other].next);
+      bool arrived = lanes[other].arrived && doMeet(op, left.front().op, members);
+      if (!arrived && llvm::any_of(left, [&](const Item &next) { return doMeet(op, next.op, members); }))
         return other;
     }
   return -1;
@@ -168,7 +176,7 @@ SmallVector<Operation *> Simulation::deadlock() {
       circle = path.begin();
     SmallVector<Operation *> heads;
     for (; circle != path.end(); ++circle)
-      heads.push_back(lanes[*circle].items[lanes[*circle].next]);
+      heads.push_back(head(*circle));
     return heads;
   }
   return {};

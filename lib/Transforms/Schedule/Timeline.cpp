@@ -6,11 +6,6 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-Timeline::Timeline(ScheduleOp schedule) {
-  for (Operation &op : schedule.getBody().front())
-    append(&op);
-}
-
 void Timeline::append(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op)) {
     if (Operation *action = wait.getEvent().getDefiningOp())
@@ -20,40 +15,43 @@ void Timeline::append(Operation *op) {
   int stream = (int)getStream(op);
   Clock &clock = clocks[stream];
   indices[op] = actions.size();
-  actions.push_back({op, stream, clock[stream] + 1, clock});
+  actions.push_back({op, op->getName().getTypeID(), stream, clock[stream] + 1, clock});
   ++clock[stream];
 }
 
 void HazardTracker::conflicts(const Access &access,
                               llvm::function_ref<void(int64_t entry, bool wrote)> conflict) const {
-  auto it = slots.find({access.buffer, access.slot});
-  if (it == slots.end())
+  if ((size_t)access.place >= slots.size())
     return;
-  const Slot &slot = it->second;
+  const Slot &slot = slots[access.place];
   // What starts further in front ends before the access.
-  for (auto range = slot.ranges.lower_bound({access.begin - slot.longest, 0});
-       range != slot.ranges.end() && range->first.first < access.end; ++range) {
-    if (range->first.second <= access.begin)
+  for (auto range = slot.find(access.begin - slot.longest, 0);
+       range != slot.ranges.end() && range->begin < access.end; ++range) {
+    if (range->end <= access.begin)
       continue;
+    const Touched &touched = range->touched;
     for (int stream = 0; stream < kStreams; ++stream) {
-      if (range->second.written[stream] >= 0)
-        conflict(range->second.written[stream], true);
-      if (access.writes && range->second.read[stream] >= 0)
-        conflict(range->second.read[stream], false);
+      if (touched.written[stream] >= 0)
+        conflict(touched.written[stream], true);
+      if (access.writes && touched.read[stream] >= 0)
+        conflict(touched.read[stream], false);
     }
   }
 }
 
 void HazardTracker::record(const Access &access, int64_t entry, int stream) {
-  Slot &slot = slots[{access.buffer, access.slot}];
-  auto [range, fresh] = slot.ranges.try_emplace({access.begin, access.end});
-  if (fresh) {
-    range->second.written.fill(-1);
-    range->second.read.fill(-1);
+  if ((size_t)access.place >= slots.size())
+    slots.resize(std::max<size_t>(access.place + 1, 2 * slots.size()));
+  Slot &slot = slots[access.place];
+  auto range = slot.ranges.begin() + (slot.find(access.begin, access.end) - slot.ranges.cbegin());
+  if (range == slot.ranges.end() || range->begin != access.begin || range->end != access.end) {
+    range = slot.ranges.insert(range, {access.begin, access.end, {}});
+    range->touched.written.fill(-1);
+    range->touched.read.fill(-1);
     slot.longest = std::max(slot.longest, access.end - access.begin);
   }
   if (access.writes)
-    range->second.written[stream] = entry;
+    range->touched.written[stream] = entry;
   if (access.reads)
-    range->second.read[stream] = entry;
+    range->touched.read[stream] = entry;
 }

@@ -42,11 +42,16 @@ class Timeline {
 public:
   struct Entry {
     mlir::Operation *op;
+    mlir::TypeID kind; ///< of operation: to ask without looking at it
     int stream;
     /// The how-manieth action of its stream, from 1.
     int64_t sequence;
     /// What is complete when it starts.
     Clock start;
+    template <typename Op>
+    bool is() const {
+      return kind == mlir::TypeID::get<Op>();
+    }
     /// What is complete when it is.
     Clock completion() const {
       Clock clock = start;
@@ -54,9 +59,6 @@ public:
       return clock;
     }
   };
-
-  Timeline() = default;
-  explicit Timeline(exec::ScheduleOp schedule);
 
   /// The next operation (action or wait) of the schedule.
   void append(mlir::Operation *op);
@@ -91,11 +93,21 @@ private:
   struct Touched {
     std::array<int64_t, exec::kStreams> written, read; ///< entries, -1 for none
   };
-  struct Slot {
-    std::map<std::pair<int64_t, int64_t>, Touched> ranges; ///< by first byte and end
-    int64_t longest = 0;                                   ///< of the ranges
+  struct Range {
+    int64_t begin, end;
+    Touched touched;
   };
-  llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Slot> slots;
+  struct Slot {
+    std::vector<Range> ranges; ///< by first byte and end
+    int64_t longest = 0;       ///< of the ranges
+    /// The first range that starts at `begin` and ends at `end`, or behind that.
+    std::vector<Range>::const_iterator find(int64_t begin, int64_t end) const {
+      return llvm::partition_point(ranges, [&](const Range &range) {
+        return std::tie(range.begin, range.end) < std::tie(begin, end);
+      });
+    }
+  };
+  std::vector<Slot> slots; ///< by place
 };
 
 } // namespace dsopt

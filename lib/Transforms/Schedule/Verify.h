@@ -8,7 +8,7 @@ namespace dsopt {
 
 /// Checks one program by itself: addresses, order of conflicting accesses, values
 /// read and written, bytes shared, collectives.
-llvm::LogicalResult verifyProgram(exec::ProgramOp program, AccessAnalysis &analysis);
+llvm::LogicalResult verifyProgram(exec::ProgramOp program, LifeAnalysis &lives);
 
 /// Checks that what one program reads was wholly written, and that what it writes is read.
 llvm::LogicalResult verifyValues(exec::ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis);

@@ -32,13 +32,14 @@ private:
   void splitAt(int64_t place);
   LogicalResult report(const BufferLife *a, const BufferLife *b);
   std::pair<int64_t, int64_t> placeOf(const BufferLife &buffer) const {
-    int64_t begin = *BufferOp(buffer.buffer).getOffset();
+    int64_t begin = begins[&buffer - life.lives.data()];
     return {begin, begin + buffer.bytes};
   }
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   ProgramOp program;
   const ProgramLife &life;
+  std::vector<int64_t> begins;   ///< of buffers
   std::map<int64_t, Use> uses; ///< by first byte, disjoint
 };
 } // namespace
@@ -49,6 +50,7 @@ LogicalResult ArenaVerifier::verifyPlaces() {
     BufferOp op = buffer.buffer;
     if (!op.getOffset())
       return op.emitOpError("has no offset, but its program is planned");
+    begins.push_back(*op.getOffset());
     if (int64_t end = placeOf(buffer).second; end > arena) {
       InFlightDiagnostic diag = op.emitOpError("ends at byte ") << end << ", beyond the arena of " << arena;
       diag.attachNote(program.getLoc()) << "the arena is here";
@@ -127,16 +129,20 @@ bool ArenaVerifier::take(const BufferLife &buffer, const Episode &episode) {
 }
 
 LogicalResult ArenaVerifier::verifyShared() {
-  std::vector<std::pair<const Episode *, const BufferLife *>> episodes;
+  struct Span {
+    int64_t first;
+    const BufferLife *buffer;
+    const Episode *episode;
+  };
+  std::vector<Span> episodes;
   for (const BufferLife &buffer : life.lives)
     if (!buffer.persistent && buffer.bytes)
       for (const Episode &episode : buffer.episodes)
-        episodes.push_back({&episode, &buffer});
-  llvm::sort(episodes, [](auto a, auto b) {
-    return std::make_tuple(a.first->first, a.second, a.first) <
-           std::make_tuple(b.first->first, b.second, b.first);
+        episodes.push_back({episode.first, &buffer, &episode});
+  llvm::sort(episodes, [](const Span &a, const Span &b) {
+    return std::tie(a.first, a.buffer, a.episode) < std::tie(b.first, b.buffer, b.episode);
   });
-  for (auto [episode, buffer] : episodes) {
+  for (auto [start, buffer, episode] : episodes) {
     if (take(*buffer, *episode))
       continue;
     auto [begin, end] = placeOf(*buffer);

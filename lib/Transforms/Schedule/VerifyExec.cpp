@@ -91,13 +91,14 @@ class VerifyExec : public dsopt::impl::VerifyExecBase<VerifyExec> {
 public:
   using VerifyExecBase::VerifyExecBase;
   void runOnOperation() override {
-    AccessAnalysis analysis(getOperation());
+    auto &lives = getAnalysis<LifeAnalysis>();
+    AccessAnalysis &analysis = lives.accesses;
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
       if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))
         return signalPassFailure();
       for (exec::ProgramOp program : programs)
-        if (failed(verifyBuckets(program, analysis)) || failed(verifyProgram(program, analysis)))
+        if (failed(verifyBuckets(program, analysis)) || failed(verifyProgram(program, lives)))
           return signalPassFailure();
       if (failed(verifyPositions(programs, analysis.members)) ||
           failed(verifyCompleteness(getOperation(), programs, analysis)))

@@ -9,41 +9,55 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+namespace {
+/// What the positions' ranks do with others, in order.
+struct Communication {
+  explicit Communication(ArrayRef<ProgramOp> programs) : transfers(programs.size()), collectives(programs.size()) {
+    for (auto [i, program] : llvm::enumerate(programs))
+      for (Operation &op : getSchedule(program).getBody().front())
+        if (isa<RunOp, WaitOp>(op))
+          continue;
+        else if (auto transfer = dyn_cast<TransferOpInterface>(op))
+          transfers[i].push_back(transfer);
+        else if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+          collectives[i].push_back(collective);
+  }
+  std::vector<std::vector<TransferOpInterface>> transfers; ///< by position
+  std::vector<std::vector<CollectiveOpInterface>> collectives;
+};
+} // namespace
+
 /// A transfer's peers are at one other position.
-static LogicalResult verifyPeers(ArrayRef<ProgramOp> programs, Members &members) {
-  for (auto [i, program] : llvm::enumerate(programs)) {
-    for (Operation &op : getSchedule(program).getBody().front()) {
-      auto transfer = dyn_cast<TransferOpInterface>(op);
-      if (!transfer)
-        continue;
-      auto groups = members.groups(&op);
+static LogicalResult verifyPeers(const Communication &communication, Members &members) {
+  int64_t positions = communication.transfers.size();
+  for (auto [i, transfers] : llvm::enumerate(communication.transfers))
+    for (TransferOpInterface transfer : transfers) {
+      auto groups = members.groups(transfer);
       if (failed(groups))
         return failure();
       int64_t peer = transfer.getPeer();
       if (peer < 0 || peer >= (int64_t)groups->front().size())
-        return op.emitOpError("names member ")
-               << peer << " of " << getCommunicator(&op) << ", which has " << groups->front().size();
-      int64_t position = members.peer(&op);
-      if (position < 0 || position >= (int64_t)programs.size() || position == (int64_t)i ||
-          members.place(&op) < 0)
-        return op.emitOpError("names member ")
-               << peer << " of " << getCommunicator(&op)
+        return transfer->emitOpError("names member ")
+               << peer << " of " << getCommunicator(transfer) << ", which has " << groups->front().size();
+      int64_t position = members.peer(transfer);
+      if (position < 0 || position >= positions || position == (int64_t)i || members.place(transfer) < 0)
+        return transfer->emitOpError("names member ")
+               << peer << " of " << getCommunicator(transfer)
                << ", expected one that is at the same other position for all ranks of this one";
     }
-  }
   return success();
 }
 
 /// Between two positions the k-th send meets the k-th receive.
-static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs, Members &members) {
+static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs, const Communication &communication,
+                                     Members &members) {
   std::map<std::pair<int64_t, int64_t>, std::pair<std::vector<SendOp>, std::vector<RecvOp>>> pairs;
-  for (auto [i, program] : llvm::enumerate(programs))
-    for (Operation &op : getSchedule(program).getBody().front()) {
+  for (auto [i, list] : llvm::enumerate(communication.transfers))
+    for (Operation *op : list)
       if (auto send = dyn_cast<SendOp>(op))
         pairs[{i, members.peer(send)}].first.push_back(send);
       else if (auto recv = dyn_cast<RecvOp>(op))
         pairs[{members.peer(recv), i}].second.push_back(recv);
-    }
   for (auto &[key, transfers] : pairs) {
     auto &[sends, recvs] = transfers;
     for (size_t k = 0; k < std::min(sends.size(), recvs.size()); ++k) {
@@ -95,27 +109,28 @@ static int64_t bytesOfPart(Operation *op) {
 
 /// Collectives over a communicator come in the same order at the positions of all members; agreements are of
 /// all ranks.
-static LogicalResult verifyCollectives(ArrayRef<ProgramOp> programs, Members &members) {
+static LogicalResult verifyCollectives(ArrayRef<ProgramOp> programs, const Communication &communication,
+                                       Members &members) {
   std::map<StringRef, SmallVector<SmallVector<Operation *>>> lists; ///< by communicator and position
-  for (auto [i, program] : llvm::enumerate(programs))
-    for (Operation &op : getSchedule(program).getBody().front()) {
-      if (!isa<CollectiveOpInterface>(op))
-        continue;
-      auto groups = members.groups(&op);
+  for (auto [i, collectives] : llvm::enumerate(communication.collectives))
+    for (CollectiveOpInterface op : collectives) {
+      auto groups = members.groups(op);
       if (failed(groups))
         return failure();
       if (int64_t all = programs.size() * members.ranks();
           isa<AgreeOp>(op) && (int64_t)groups->front().size() != all)
-        return op.emitOpError("is over ") << groups->front().size() << " ranks, expected all " << all;
-      auto &list = lists[getCommunicator(&op).getValue()];
+        return op->emitOpError("is over ") << groups->front().size() << " ranks, expected all " << all;
+      auto &list = lists[op.getCommunicatorAttr().getValue()];
       list.resize(programs.size());
-      list[i].push_back(&op);
+      list[i].push_back(op);
     }
   for (auto &[name, list] : lists)
     for (auto [i, own] : llvm::enumerate(list)) {
       if (own.empty())
         continue;
       for (int64_t other : members.positions(own.front())) {
+        if (other == (int64_t)i)
+          continue;
         ArrayRef<Operation *> theirs =
             other < (int64_t)programs.size() ? ArrayRef<Operation *>(list[other]) : ArrayRef<Operation *>();
         if (own.size() > theirs.size()) {
@@ -157,6 +172,8 @@ static LogicalResult verifyProgress(ArrayRef<ProgramOp> programs) {
 }
 
 LogicalResult dsopt::verifyPositions(ArrayRef<ProgramOp> programs, Members &members) {
-  return failure(failed(verifyPeers(programs, members)) || failed(verifyTransfers(programs, members)) ||
-                 failed(verifyCollectives(programs, members)) || failed(verifyProgress(programs)));
+  Communication communication(programs);
+  return failure(failed(verifyPeers(communication, members)) ||
+                 failed(verifyTransfers(programs, communication, members)) ||
+                 failed(verifyCollectives(programs, communication, members)) || failed(verifyProgress(programs)));
 }

@@ -17,10 +17,8 @@ using namespace dsopt::exec;
 namespace {
 class ProgramVerifier {
 public:
-  ProgramVerifier(ProgramOp program, AccessAnalysis &analysis) : program(program), analysis(analysis) {
-    for (auto buffer : program.getBody().front().getOps<BufferOp>())
-      buffers[buffer.getSymNameAttr()] = buffer;
-  }
+  ProgramVerifier(ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis)
+      : program(program), life(life), analysis(analysis) {}
   LogicalResult verify();
 
 private:
@@ -32,17 +30,20 @@ private:
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   ProgramOp program;
+  const ProgramLife &life;
   AccessAnalysis &analysis;
-  llvm::DenseMap<StringAttr, BufferOp> buffers;
-  ProgramLife life;
 };
 } // namespace
 
 LogicalResult ProgramVerifier::verifyAddresses() {
   for (auto [index, list] : llvm::enumerate(life.accesses))
     for (const Access &access : list) {
+      const Place &place = life.places[access.place];
+      BufferOp buffer = place.buffer;
+      if (buffer && access.slot >= 0 && access.slot < (int64_t)buffer.getSlots() && access.begin >= 0 &&
+          access.end <= place.bytes)
+        continue;
       Operation *op = action(index);
-      BufferOp buffer = buffers.lookup(access.buffer);
       if (!buffer)
         return op->emitOpError("names @")
                << access.buffer.getValue() << ", which is no buffer of its program";
@@ -54,10 +55,9 @@ LogicalResult ProgramVerifier::verifyAddresses() {
         return note(op->emitOpError("uses slot ")
                     << access.slot << " of @" << buffer.getSymName() << ", which has "
                     << (int64_t)buffer.getSlots() << " slots");
-      if (access.begin < 0 || access.end > bytesOf(buffer.getType()))
-        return note(op->emitOpError("touches bytes ")
-                    << access.begin << " to " << access.end << " of @" << buffer.getSymName()
-                    << ", which has " << bytesOf(buffer.getType()));
+      return note(op->emitOpError("touches bytes ")
+                  << access.begin << " to " << access.end << " of @" << buffer.getSymName()
+                  << ", which has " << place.bytes);
     }
   return success();
 }
@@ -95,10 +95,13 @@ LogicalResult ProgramVerifier::verifyGradients() {
   llvm::DenseMap<StringAttr, Operation *> measured; ///< the gradient's norm or update
   AgreeOp agree;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
-    Operation *op = action(index);
+    const Timeline::Entry &entry = life.timeline.entries()[index];
+    if (entry.is<GatherOp>())
+      continue;
+    Operation *op = entry.op;
     if (auto found = dyn_cast<AgreeOp>(op))
       agree = found;
-    if (isa<RunOp, AddOp, ReduceOp, MapOp>(op))
+    if (!measured.empty() && isa<RunOp, AddOp, ReduceOp, MapOp>(op))
       for (const Access &access : list)
         if (auto it = measured.find(access.buffer); access.writes && it != measured.end()) {
           InFlightDiagnostic diag = op->emitOpError("writes gradient @")
@@ -106,13 +109,16 @@ LogicalResult ProgramVerifier::verifyGradients() {
           diag.attachNote(it->second->getLoc()) << "it is used here";
           return diag;
         }
-    if (auto run = dyn_cast<RunOp>(op); run && !agree)
+    if (auto run = dyn_cast<RunOp>(op); run && !agree) {
+      std::optional<RefAttr> temp = run.getTemp();
       for (const Access &access : list) {
-        BufferKind kind = buffers.lookup(access.buffer).getKind();
-        bool scratch = run.getTemp() && run.getTemp()->getBuffer().getAttr() == access.buffer;
+        BufferKind kind = life.places[access.place].kind;
+        bool scratch = temp && temp->getBuffer().getAttr() == access.buffer;
         if (access.writes && !scratch && (kind == BufferKind::Buffers || kind == BufferKind::Reduction))
           pending[access.buffer] = op;
       }
+      continue;
+    }
     if (auto add = dyn_cast<AddOp>(op))
       pending.erase(add.getSource().getBuffer().getAttr());
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -137,7 +143,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
       if (analysis.ranks() > 1 && !reduced.lookup(name)) {
         InFlightDiagnostic diag = op->emitOpError("uses gradient @")
                                   << name.getValue() << ", which is not reduced over the ranks before";
-        diag.attachNote(buffers.lookup(name)->getLoc()) << "the buffer is here";
+        diag.attachNote(analysis.buffer(program, name)->getLoc()) << "the buffer is here";
         return diag;
       }
     }
@@ -161,8 +167,11 @@ LogicalResult ProgramVerifier::verifyUpdates() {
   bool clip = getOption(program->getParentOfType<ModuleOp>(), "clip", 0) != 0, agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
-    Operation *op = action(index);
-    agreed |= isa<AgreeOp>(op);
+    const Timeline::Entry &entry = life.timeline.entries()[index];
+    agreed |= entry.is<AgreeOp>();
+    if (updated.empty() && !entry.is<UpdateOp>())
+      continue;
+    Operation *op = entry.op;
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
       if (clip && !agreed)
         return op->emitOpError("comes before the agreement, but gradients are clipped");
@@ -186,6 +195,8 @@ LogicalResult ProgramVerifier::verifyUpdates() {
 LogicalResult ProgramVerifier::verifyCollectives() {
   Operation *last = nullptr;
   for (const Timeline::Entry &entry : life.timeline.entries()) {
+    if (entry.is<RunOp>() && entry.stream == (int)Stream::Compute)
+      continue;
     std::optional<int64_t> order = getOrder(entry.op);
     bool onStream = isa<SendOp>(entry.op)   ? entry.stream == (int)Stream::Send
                     : isa<RecvOp>(entry.op) ? entry.stream == (int)Stream::Recv
@@ -210,15 +221,14 @@ LogicalResult ProgramVerifier::verifyCollectives() {
 }
 
 LogicalResult ProgramVerifier::verify() {
-  FailureOr<ProgramLife> computed = ProgramLife::compute(program, analysis);
-  if (failed(computed))
-    return failure();
-  life = std::move(*computed);
   return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyGradients()) ||
                  failed(verifyUpdates()) || failed(verifyValues(program, life, analysis)) ||
                  failed(verifyHazards()) || failed(verifyArena(program, life)));
 }
 
-LogicalResult dsopt::verifyProgram(ProgramOp program, AccessAnalysis &analysis) {
-  return ProgramVerifier(program, analysis).verify();
+LogicalResult dsopt::verifyProgram(ProgramOp program, LifeAnalysis &lives) {
+  FailureOr<const ProgramLife *> life = lives.of(program);
+  if (failed(life))
+    return failure();
+  return ProgramVerifier(program, **life, lives.accesses).verify();
 }

@@ -37,13 +37,14 @@ private:
     bool read;
   };
   struct Slot {
-    BufferOp buffer;
+    const Place *place = nullptr;
     IntervalSet everywhere, owned;     ///< bytes that hold a value; `owned` has all of `everywhere`
     std::map<int64_t, Writer> writers; ///< by first byte, disjoint: the last ones
     int64_t taken = -1;                ///< entry that added what it held elsewhere
     // Of the whole program:
     IntervalSet gradients;   ///< what runs store of parameters' gradients
     int64_t firstStore = -1; ///< entry of the first store
+    bool isRead = false;     ///< the buffer is, in some slot
   };
 
   void collectStores();
@@ -52,14 +53,15 @@ private:
   LogicalResult verifyBucket(NormOp norm);
   LogicalResult verifyEnd();
   /// Whether nothing has to read what the access writes.
-  bool mayStayUnread(Operation *op, const Access &access);
+  bool mayStayUnread(int64_t entry, const Access &access);
+  Slot &slot(SlotKey key) { return slots[keys.lookup(key)]; }
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   ProgramOp program;
   const ProgramLife &life;
   AccessAnalysis &analysis;
-  llvm::DenseMap<SlotKey, Slot> slots;
-  llvm::DenseSet<StringAttr> readBuffers;                ///< by any action of the program
+  std::vector<Slot> slots;                               ///< by place
+  llvm::DenseMap<SlotKey, int64_t> keys;                 ///< places
   llvm::DenseMap<SlotKey, SmallVector<SlotKey>> sources; ///< what is added to a gradient
 };
 } // namespace
@@ -101,43 +103,53 @@ static std::optional<SlotKey> handedOn(Operation *op) {
   return std::nullopt;
 }
 
-bool ValueVerifier::mayStayUnread(Operation *op, const Access &access) {
-  auto run = dyn_cast<RunOp>(op);
+bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
+  auto run = dyn_cast<RunOp>(action(entry));
   if (!run)
     return false;
+  const Slot &slot = slots[access.place];
   return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
-         (analysis.buffer(program, access.buffer).getKind() == BufferKind::Activations &&
-          !readBuffers.contains(access.buffer));
+         (slot.place->kind == BufferKind::Activations && !slot.isRead);
 }
 
 void ValueVerifier::collectStores() {
+  for (const Place &place : life.places) {
+    Slot &slot = slots.emplace_back();
+    slot.place = &place;
+    if (!place.buffer)
+      continue;
+    keys[{BufferOp(place.buffer).getSymNameAttr(), place.slot}] = slots.size() - 1;
+    // What lives from step to step is there when one starts.
+    if (place.persistent)
+      for (IntervalSet *set : {&slot.everywhere, &slot.owned})
+        set->add(0, place.bytes);
+  }
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     for (const Access &access : list) {
-      Slot &slot = slots[{access.buffer, access.slot}];
-      if (!slot.buffer) {
-        slot.buffer = analysis.buffer(program, access.buffer);
-        // What lives from step to step is there when one starts.
-        if (slot.buffer.getPersistent())
-          for (IntervalSet *set : {&slot.everywhere, &slot.owned})
-            set->add(0, bytesOf(slot.buffer.getType()));
-      }
+      Slot &slot = slots[access.place];
       if (access.reads)
-        readBuffers.insert(access.buffer);
+        slot.isRead = true;
       else if (slot.firstStore < 0)
         slot.firstStore = index;
     }
-    if (auto run = dyn_cast<RunOp>(action(index)))
-      for (unsigned argument : analysis.gradients(run)) {
+    if (life.timeline.entries()[index].is<RunOp>())
+      for (unsigned argument : analysis.gradients(cast<RunOp>(action(index)))) {
         const Access &access = list[argument];
-        slots[{access.buffer, access.slot}].gradients.add(access.begin, access.end);
+        slots[access.place].gradients.add(access.begin, access.end);
       }
   }
+  llvm::DenseSet<Operation *> read;
+  for (const Slot &slot : slots)
+    if (slot.isRead)
+      read.insert(slot.place->buffer);
+  for (Slot &slot : slots)
+    slot.isRead = slot.place->buffer && read.contains(slot.place->buffer);
 }
 
 LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
   Operation *op = action(entry);
-  Slot &slot = slots[{access.buffer, access.slot}];
-  BufferOp buffer = slot.buffer;
+  Slot &slot = slots[access.place];
+  BufferOp buffer = slot.place->buffer;
   auto gather = dyn_cast<GatherOp>(op);
   bool own = !access.exact || (gather && access.writes);
   SmallVector<std::pair<int64_t, int64_t>> needed = {{access.begin, access.end}};
@@ -172,7 +184,7 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
     --it;
   for (; it != slot.writers.end() && it->first < access.end; ++it) {
     it->second.read = true;
-    if (buffer.getKind() != BufferKind::Activations)
+    if (slot.place->kind != BufferKind::Activations)
       continue;
     Operation *writer = action(it->second.entry);
     std::optional<int64_t> mine = microBatchOf(op), theirs = microBatchOf(writer);
@@ -185,7 +197,7 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
     return diag;
   }
   if (std::optional<SlotKey> key = handedOn(op);
-      key && !access.writes && !buffer.getPersistent() && *key == SlotKey(access.buffer, access.slot)) {
+      key && !access.writes && !slot.place->persistent && *key == SlotKey(access.buffer, access.slot)) {
     slot.everywhere.subtract(access.begin, access.end);
     slot.owned.subtract(access.begin, access.end);
     slot.taken = entry;
@@ -194,9 +206,7 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
 }
 
 LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
-  Operation *op = action(entry);
-  Slot &slot = slots[{access.buffer, access.slot}];
-  BufferOp buffer = slot.buffer;
+  Slot &slot = slots[access.place];
   slot.owned.add(access.begin, access.end);
   if (access.exact)
     slot.everywhere.add(access.begin, access.end);
@@ -205,11 +215,11 @@ LogicalResult ValueVerifier::write(int64_t entry, const Access &access) {
   auto it = slot.writers.upper_bound(access.begin);
   if (it != slot.writers.begin() && std::prev(it)->second.end > access.begin)
     --it;
-  const Writer now{access.end, entry, mayStayUnread(op, access)};
+  const Writer now{access.end, entry, mayStayUnread(entry, access)};
   while (it != slot.writers.end() && it->first < access.end) {
-    if (!it->second.read && !buffer.getPersistent()) {
+    if (!it->second.read && !slot.place->persistent) {
       Operation *writer = action(it->second.entry);
-      InFlightDiagnostic diag = op->emitOpError("writes @")
+      InFlightDiagnostic diag = action(entry)->emitOpError("writes @")
                                 << access.buffer.getValue() << " slot " << access.slot
                                 << ", but nothing has read what the " << describe(writer) << " wrote there";
       diag.attachNote(writer->getLoc()) << "it was written here";
@@ -238,7 +248,7 @@ LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
   llvm::DenseSet<SlotKey> known(todo.begin(), todo.end());
   while (!todo.empty()) {
     SlotKey key = todo.pop_back_val();
-    const IntervalSet &stored = slots[key].gradients;
+    const IntervalSet &stored = slot(key).gradients;
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
       int64_t begin = range.getOffset() * bytes, end = begin + range.getElements() * bytes;
       if (stored.empty() || stored.covers(begin, end))
@@ -259,12 +269,13 @@ LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
 LogicalResult ValueVerifier::verifyEnd() {
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     for (int64_t index = 0, count = buffer.getSlots(); index < count; ++index) {
-      auto it = slots.find({buffer.getSymNameAttr(), index});
-      if (it == slots.end())
+      auto known = keys.find({buffer.getSymNameAttr(), index});
+      if (known == keys.end())
         continue;
-      for (auto &[begin, writer] : it->second.writers) {
+      const Slot &slot = slots[known->second];
+      for (auto &[begin, writer] : slot.writers) {
         Operation *op = action(writer.entry);
-        bool whole = it->second.everywhere.covers(begin, writer.end);
+        bool whole = slot.everywhere.covers(begin, writer.end);
         if (buffer.getPersistent() ? whole : writer.read)
           continue;
         InFlightDiagnostic diag = op->emitOpError("writes @") << buffer.getSymName() << " slot " << index;
@@ -282,13 +293,16 @@ LogicalResult ValueVerifier::verifyEnd() {
 LogicalResult ValueVerifier::verify() {
   collectStores();
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
-    Operation *op = action(index);
+    const Timeline::Entry &entry = life.timeline.entries()[index];
+    Operation *op = entry.op;
     for (const Access &access : list)
       if (access.reads && failed(read(index, access)))
         return failure();
     for (const Access &access : list)
       if (access.writes && failed(write(index, access)))
         return failure();
+    if (entry.is<RunOp>() || entry.is<GatherOp>())
+      continue;
     if (auto add = dyn_cast<AddOp>(op))
       sources[keyOf(add.getTarget())].push_back(keyOf(add.getSource()));
     else if (auto reduce = dyn_cast<ReduceOp>(op))

@@ -18,6 +18,7 @@ class RefAttr;
 struct Access {
   mlir::StringAttr buffer;
   int64_t slot = 0, begin = 0, end = 0;
+  int64_t place = 0; ///< the number that the analysis gives the slot of the buffer, from 0
   bool reads = false, writes = false;
   /// Every rank touches all of [begin, end), not only its own part.
   bool exact = true;

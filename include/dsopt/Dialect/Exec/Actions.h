@@ -64,8 +64,6 @@ Stream getStream(mlir::Operation *op);
 mlir::FlatSymbolRefAttr getCommunicator(mlir::Operation *op);
 /// The place of a collective among the program's, none for other actions.
 std::optional<int64_t> getOrder(mlir::Operation *op);
-/// Emits an error where a schedule still has an `exec.release`.
-llvm::LogicalResult verifyNoRelease(ScheduleOp schedule);
 /// Whether a run is given an address in a buffer.
 bool usesBuffer(RunOp run, mlir::FlatSymbolRefAttr buffer);
 /// Numbers the collectives of a schedule in the order in which they stand.

@@ -43,7 +43,8 @@ def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
     module attributes {dsopt.options = {device_memory = 100000 : i64, gather_window = 2 : i64, ...}}
     ```
   }];
-  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 #endif // DSOPT_TRANSFORMS_MEMORY_PASSES

@@ -31,9 +31,14 @@ public:
   llvm::SmallVector<mlir::Operation *> deadlock();
 
 private:
+  struct Item {
+    mlir::Operation *op;
+    int64_t action; ///< its number, of a wait that of the action it waits for
+    bool isWait, isRendezvous;
+  };
   struct Lane {
     int64_t position;
-    std::vector<mlir::Operation *> items; ///< actions and waits of one stream
+    std::vector<Item> items; ///< actions and waits of one stream
     size_t next = 0;
     double time = 0;
     bool arrived = false; ///< at a rendezvous: the head waits for its partner
@@ -47,15 +52,15 @@ private:
   void advance(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   bool meet(int64_t id, llvm::function_ref<double(mlir::Operation *)> cost);
   void finish(int64_t id, double time);
+  mlir::Operation *head(int64_t id) const { return lanes[id].items[lanes[id].next].op; }
   /// The lane that the stuck head of this one waits for, -1 if none is left.
   int64_t blocker(int64_t id);
 
   exec::Members members;
   std::vector<Lane> lanes;
   llvm::SmallVector<double> work;
-  llvm::DenseMap<mlir::Operation *, double> ends;
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t, 2>> waiting;
-  llvm::DenseMap<mlir::Operation *, int64_t> laneOf;
+  std::vector<double> ends; ///< of actions, by number; before that none
+  llvm::DenseMap<int64_t, llvm::SmallVector<int64_t, 2>> waiting;
   std::vector<int64_t> ready;
   double latest = 0;
 };
