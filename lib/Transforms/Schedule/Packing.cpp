@@ -77,6 +77,8 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
 
 /// Buffers placed in all attempts to make the smallest arena found smaller.
 static constexpr int64_t kEffort = 20000;
+/// Pairs of buffers that are compared in all attempts together: one attempt compares each with each.
+static constexpr int64_t kPairs = 50000000;
 
 /// First fit in the given order above `base`.
 static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_t> order, int64_t base,
@@ -84,21 +86,26 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
   Packing packing;
   packing.offsets.assign(lives.size(), -1);
   packing.arena = base;
-  std::vector<std::pair<int64_t, int64_t>> placed; ///< offset and buffer, ascending
+  struct Placed {
+    int64_t begin, id, end;
+  };
+  std::vector<Placed> placed; ///< by first byte and buffer
   placed.reserve(order.size());
   for (int64_t id : order) {
-    int64_t offset = base;
-    for (auto [begin, other] : placed) {
-      if (!clashes[id].test(other))
+    const llvm::BitVector &row = clashes[id];
+    int64_t bytes = lives[id].bytes, offset = base;
+    for (const Placed &other : placed) {
+      if (!row.test(other.id))
         continue;
-      if (offset + lives[id].bytes <= begin)
+      if (offset + bytes <= other.begin)
         break;
-      offset = std::max(offset, begin + lives[other].bytes);
+      offset = std::max(offset, other.end);
     }
     packing.offsets[id] = offset;
-    packing.arena = std::max(packing.arena, offset + lives[id].bytes);
-    std::pair<int64_t, int64_t> place(offset, id);
-    placed.insert(llvm::upper_bound(placed, place), place);
+    packing.arena = std::max(packing.arena, offset + bytes);
+    auto behind = llvm::partition_point(
+        placed, [&](const Placed &other) { return std::tie(other.begin, other.id) < std::tie(offset, id); });
+    placed.insert(behind, {offset, id, offset + bytes});
   }
   return packing;
 }
@@ -109,7 +116,8 @@ void PersistentPlaces::place(const std::vector<BufferLife> &lives) {
       end += life.bytes;
 }
 
-Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent) {
+Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent,
+                           int64_t enough) {
   SmallVector<int64_t> shared;
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent)
@@ -133,7 +141,11 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
       [](const Traits &t, int64_t id) { return Key{t.degree, t.first, t.size, id}; }};
   Packing best, latest;
   SmallVector<int64_t> order(shared), bestOrder;
+  int64_t left = kPairs / std::max<int64_t>(shared.size() * shared.size(), 1);
   auto attempt = [&] {
+    if (!bestOrder.empty() && (best.arena <= enough || left <= 0))
+      return;
+    --left;
     latest = packInOrder(lives, order, persistent.end, clashes);
     if (bestOrder.empty() || latest.arena < best.arena) {
       best = latest;
@@ -159,7 +171,8 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   return best;
 }
 
-FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis) {
+FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis,
+                                            int64_t enough) {
   PositionPlan plan;
   PersistentPlaces persistent;
   for (ProgramOp program : programs) {
@@ -171,7 +184,7 @@ FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAn
   }
   // A rank has one arena for all its programs.
   for (auto [index, life] : llvm::enumerate(plan.lives)) {
-    plan.packings.push_back(packBuffers(life->lives, persistent));
+    plan.packings.push_back(packBuffers(life->lives, persistent, std::max(plan.arena, enough)));
     if (plan.packings.back().arena > plan.arena) {
       plan.arena = plan.packings.back().arena;
       plan.largest = index;

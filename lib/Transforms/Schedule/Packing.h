@@ -25,8 +25,8 @@ struct Packing {
 
 /// Places the buffers that are not persistent behind all that are, each at the lowest
 /// offset that is free of those it clashes with, in several orders; the smallest
-/// arena is kept.
-Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent);
+/// arena is kept, or the first of `enough` bytes.
+Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent, int64_t enough);
 
 /// The arena of one position's ranks.
 struct PositionPlan {
@@ -36,9 +36,10 @@ struct PositionPlan {
   size_t largest = 0; ///< the program that needs it
 };
 
-/// Plans the programs of a position, that of a step first: it says where what is persistent lies.
-mlir::FailureOr<PositionPlan> planPosition(llvm::ArrayRef<exec::ProgramOp> programs,
-                                           LifeAnalysis &analysis);
+/// Plans the programs of a position, that of a step first: it says where what is persistent lies. An arena of
+/// `enough` bytes need not be smaller.
+mlir::FailureOr<PositionPlan> planPosition(llvm::ArrayRef<exec::ProgramOp> programs, LifeAnalysis &analysis,
+                                           int64_t enough = 0);
 /// A module's programs by position, as `planPosition` takes them.
 std::map<int64_t, llvm::SmallVector<exec::ProgramOp>> programsByPosition(mlir::ModuleOp module);
 

@@ -36,7 +36,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     plan = Plan();
     LifeAnalysis analysis(copy);
     for (auto &[position, programs] : programsByPosition(copy)) {
-      FailureOr<PositionPlan> placed = planPosition(programs, analysis);
+      FailureOr<PositionPlan> placed = planPosition(programs, analysis, /*enough=*/plan->bytes);
       if (failed(placed)) {
         plan = failure();
         break;

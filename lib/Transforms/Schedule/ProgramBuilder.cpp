@@ -39,8 +39,10 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
   std::string name = ((evaluates ? "evaluate" : "position") + Twine(position)).str();
   if (variant)
     name += "." + std::to_string(variant.getInt());
-  SymbolTable symbols(module);
-  graph::makeWay(symbols, name);
+  if (SymbolTable::lookupSymbolIn(module, name)) {
+    SymbolTable symbols(module);
+    graph::makeWay(symbols, name);
+  }
   program = ProgramOp::create(builder, location, name, position,
                               ArrayRef<int64_t>{blocks.first, blocks.second}, IntegerAttr(), IntegerAttr());
   if (evaluates)
