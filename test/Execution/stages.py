@@ -74,5 +74,10 @@ with tempfile.TemporaryDirectory() as folder:
     check([plan["layout"]["schedule"] for plan in plans] == ["1f1b", "gpipe", "1f1b"], "the schedule is not chosen at stage dist")
     gathered = [plan["ranks"][0]["traffic"]["all_gather"] for plan in plans]
     check(gathered[2] > gathered[0], f"the gather window is not chosen at stage dist: {gathered}")
+    programs = []
+    for option in ("-prefetch=1", "-prefetch=0", "-reductions-in-flight=1"):
+        emit(dist, "exec", option)
+        programs.append(re.sub(r"(prefetch|reductions_in_flight) = \d+", "", open(run).read()))
+    check(len(set(programs)) == 3, "prefetch and throttle are not chosen at stage dist")
     check("more than the 1000 that" in execute([dsopt, dist, "-plan", "-device-memory=1000"], status=1).stderr, "nor is the budget")
 print("options at later stages: by value")

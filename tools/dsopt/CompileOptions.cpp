@@ -307,12 +307,12 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))
       continue;
-    if (stage == Stage::Dist && name == "schedule")
+    // What the stages behind it decide.
+    bool open = stage == Stage::Dist;
+    if (open && name == "schedule")
       setOption(module, "schedule", builder.getStringAttr(values.back()));
-    else if (stage == Stage::Dist && name == "device-memory")
-      setOption(module, "device_memory", builder.getI64IntegerAttr(options.integer(name)));
-    else if (stage == Stage::Dist && name == "gather-window")
-      setOption(module, "gather_window", builder.getI64IntegerAttr(options.integer(name)));
+    else if (open && llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
+      setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else
       throw Error(
           1, "-" + name + "=" + llvm::join(values, ",") + " cannot be changed any more: this module " +
