@@ -45,6 +45,17 @@ function(dsopt_enums name)
   add_dependencies(DsoptIncGen Dsopt${name}IncGen)
 endfunction()
 
+# dsopt_attributes(Name dialect): <Name>.td of this folder, attributes and enums, to <Name>{Attrs,Enums}.{h,cpp}.inc
+function(dsopt_attributes name dialect)
+  set(LLVM_TARGET_DEFINITIONS ${name}.td)
+  mlir_tablegen(${name}Attrs.h.inc -gen-attrdef-decls -attrdefs-dialect=${dialect})
+  mlir_tablegen(${name}Attrs.cpp.inc -gen-attrdef-defs -attrdefs-dialect=${dialect})
+  mlir_tablegen(${name}Enums.h.inc -gen-enum-decls)
+  mlir_tablegen(${name}Enums.cpp.inc -gen-enum-defs)
+  add_public_tablegen_target(Dsopt${name}IncGen)
+  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+endfunction()
+
 # dsopt_passes(Stage): Passes.td of this folder to Passes.h.inc (register<Stage>Passes)
 function(dsopt_passes stage)
   set(LLVM_TARGET_DEFINITIONS Passes.td)

@@ -21,15 +21,15 @@ using namespace dsopt::exec;
 static constexpr StringLiteral kKernels = R"mlir(
   !f = tensor<64xf32>
   !b = tensor<64xbf16>
-  func.func private @narrow.add(%e: !f, %g: !f) -> !f attributes {graph.in_place = array<i64: 0>} {
+  func.func nested @narrow.add(%e: !f, %g: !f) -> !f attributes {graph.in_place = array<i64: 0>} {
     %0 = graph.add %e, %g : (!f, !f) -> !f return %0 : !f
   }
-  func.func private @narrow.round(%e: !f) -> !b { %0 = graph.cast %e : (!f) -> !b return %0 : !b }
-  func.func private @narrow.rest(%e: !f, %w: !b) -> !f attributes {graph.in_place = array<i64: 0>} {
+  func.func nested @narrow.round(%e: !f) -> !b { %0 = graph.cast %e : (!f) -> !b return %0 : !b }
+  func.func nested @narrow.rest(%e: !f, %w: !b) -> !f attributes {graph.in_place = array<i64: 0>} {
     %0 = graph.cast %w : (!b) -> !f %1 = graph.sub %e, %0 : (!f, !f) -> !f return %1 : !f
   }
-  func.func private @narrow.store(%s: !b) -> !f { %0 = graph.cast %s : (!b) -> !f return %0 : !f }
-  func.func private @narrow.accumulate(%g: !f, %s: !b) -> !f attributes {graph.in_place = array<i64: 0>} {
+  func.func nested @narrow.store(%s: !b) -> !f { %0 = graph.cast %s : (!b) -> !f return %0 : !f }
+  func.func nested @narrow.accumulate(%g: !f, %s: !b) -> !f attributes {graph.in_place = array<i64: 0>} {
     %0 = graph.cast %s : (!b) -> !f %1 = graph.add %g, %0 : (!f, !f) -> !f return %1 : !f
   }
 )mlir";
@@ -53,7 +53,8 @@ struct NarrowReductions : PassWrapper<NarrowReductions, OperationPass<ModuleOp>>
       return RefAttr::get(context, FlatSymbolRefAttr::get(name), 0, 0, 0);
     };
     auto map = [&](StringRef kernel, ArrayRef<Attribute> refs, int64_t elements) {
-      MapOp::create(actions, reduce.getLoc(), EventType::get(context), kernel, ArrayAttr::get(context, refs),
+      auto name = SymbolRefAttr::get(context, kKernelsModule, FlatSymbolRefAttr::get(context, kernel));
+      MapOp::create(actions, reduce.getLoc(), EventType::get(context), name, ArrayAttr::get(context, refs),
                     elements, Stream::Compute);
     };
     Type f32 = actions.getF32Type(), bf16 = actions.getBF16Type();
@@ -81,7 +82,8 @@ struct NarrowReductions : PassWrapper<NarrowReductions, OperationPass<ModuleOp>>
       kernel->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), graph::Iteration::Flat));
       kernel->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(&getContext(), {64}));
     }
-    module.getBody()->getOperations().splice(module.getBody()->end(), kernels->getBody()->getOperations());
+    Block *target = module.lookupSymbol<ModuleOp>(kKernelsModule).getBody();
+    target->getOperations().splice(target->end(), kernels->getBody()->getOperations());
     for (auto program : module.getOps<ProgramOp>())
       for (auto reduce : llvm::to_vector(getSchedule(program).getOps<ReduceOp>()))
         if (reduce.getType().isF32())

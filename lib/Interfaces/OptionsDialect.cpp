@@ -1,9 +1,10 @@
-//===- OptionsDialect.cpp - dsopt.options, checked ------------------------===//
+//===- OptionsDialect.cpp - dsopt.options and dsopt.target, checked -------===//
 
 #include "dsopt/Interfaces/OptionsDialect.h"
 
 #include "dsopt/Interfaces/AttributeTable.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -148,12 +149,33 @@ static LogicalResult verifyOption(Operation *op, NamedAttribute option) {
 }
 
 OptionsDialect::OptionsDialect(MLIRContext *context)
-    : Dialect(getDialectNamespace(), context, TypeID::get<OptionsDialect>()) {}
+    : Dialect(getDialectNamespace(), context, TypeID::get<OptionsDialect>()) {
+  registerAttributes();
+}
+
+static const AttributeKind kTargetKind = {"a #dsopt.target", isAttribute<TargetAttr>};
+
+/// What the target says, nobody else does; a CPU's kernels are called by segments of the module around them.
+static LogicalResult verifyTarget(ModuleOp module, TargetAttr target) {
+  for (StringRef option : {"arch", "threads"})
+    if (getOption(module, option))
+      return module.emitError("dsopt.options has ") << option << " beside " << kTargetAttr << ", which says it";
+  auto outer = module->getParentOfType<ModuleOp>();
+  auto around = outer ? outer->getAttrOfType<TargetAttr>(kTargetAttr) : TargetAttr();
+  if (around && target.getKind() == around.getKind() && target != around)
+    return module.emitError("module is for ")
+           << target.getArch() << " and " << target.getThreads() << " threads, the one around it for "
+           << around.getArch() << " and " << around.getThreads() << ", expected one target of a kind";
+  return success();
+}
 
 LogicalResult OptionsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  static const AttributeRow table[] = {{kOptionsAttr, AttributePlace::Module, kDictionaryKind}};
+  static const AttributeRow table[] = {{kOptionsAttr, AttributePlace::Module, kDictionaryKind},
+                                       {kTargetAttr, AttributePlace::Module, kTargetKind}};
   if (failed(verifyAttribute(table, op, attribute)))
     return failure();
+  if (auto target = dyn_cast<TargetAttr>(attribute.getValue()))
+    return verifyTarget(cast<ModuleOp>(op), target);
   for (NamedAttribute option : cast<DictionaryAttr>(attribute.getValue()))
     if (failed(verifyOption(op, option)))
       return failure();

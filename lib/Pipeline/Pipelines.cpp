@@ -19,8 +19,8 @@ static const char *const kToDist[] = {
     "canonicalize", "cse", "raise-normalizations", "raise-activations", "raise-rotary", "raise-attention",
     "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
     "append-optimizer", "verify-graph",
-    // stage 3: kernels
-    "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
+    // stage 3: kernels, for a target
+    "attach-target", "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
     "absorb-movements", "form-kernels", "apply-precision", "form-blocks", "verify-kernels",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
@@ -34,18 +34,18 @@ static const char *const kToExec[] = {
     // stage 5: memory, of all sizes of a dimension
     "merge-variants", "choose-gather-window",
     // stage 6: schedule
-    "blocks-to-segments", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
+    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
     "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments", "plan-memory",
     "verify-exec"};
 
-/// Exec to LLVM: kernels and segments become functions; programs stay data.
+/// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
     "describe-calls",
-    // stage 7: lower, kernels in a module of their own
-    "nest-kernels", "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize",
+    // stage 7: lower, kernels
+    "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize",
     "cse", "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
     // what LLVM has no intrinsic for
-    "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")", "unnest-kernels",
+    "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")",
     // segments
     "segments-to-llvm"};
 
@@ -53,7 +53,7 @@ llvm::ArrayRef<const char *> kernelPasses() {
   auto isNamed = [](llvm::StringRef name) {
     return llvm::find_if(kToLLVM, [&](llvm::StringRef pass) { return pass == name; });
   };
-  return llvm::ArrayRef(isNamed("nest-kernels"), isNamed("unnest-kernels") + 1);
+  return llvm::ArrayRef(isNamed("builtin.module(") + 1, isNamed("reconcile-unrealized-casts") + 1);
 }
 
 llvm::StringRef stageName(Stage stage) {

@@ -5,6 +5,7 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Transforms/Schedule/StepCost.h"
 
 #include "llvm/Support/Format.h"
@@ -23,7 +24,7 @@ constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "al
 
 /// Everything the two forms print.
 struct Plan {
-  explicit Plan(ModuleOp module);
+  Plan(ModuleOp module, TargetAttr target);
 
   ModuleOp module;
   SmallVector<ProgramOp> programs;
@@ -39,11 +40,11 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
   return value ? value.getInt() : 0;
 }
 
-Plan::Plan(ModuleOp module)
+Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getStepPrograms(module)), dp(getOption(module, "dp", 1)),
       M(getOption(module, "micro_batches", getMicroBatches(programs))),
       V(getOption(module, "reduction_shards", dp)),
-      threads(std::max<int64_t>(getOption(module, "threads", 1), 1)) {
+      threads(target.getThreads()) {
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);
   accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));
@@ -247,7 +248,11 @@ private:
 };
 } // namespace
 
-void dsopt::printPlan(ModuleOp module, llvm::raw_ostream &out, bool json) {
-  Plan plan(module);
+LogicalResult dsopt::printPlan(ModuleOp module, llvm::raw_ostream &out, bool json) {
+  FailureOr<TargetAttr> target = getTarget(module);
+  if (failed(target))
+    return failure();
+  Plan plan(module, *target);
   json ? printJson(plan, out) : PlanTable(plan, out).print();
+  return success();
 }

@@ -29,7 +29,9 @@ static size_t findBreak(StringRef line, size_t width) {
 
 void dsopt::printModule(ModuleOp module, raw_ostream &os) {
   std::string text;
-  llvm::raw_string_ostream(text) << module << '\n';
+  llvm::raw_string_ostream stream(text);
+  module->print(stream); // with aliases
+  stream << '\n';
   for (StringRef rest = text; !rest.empty();) {
     auto [whole, others] = rest.split('\n');
     rest = others;

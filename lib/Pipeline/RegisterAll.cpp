@@ -18,6 +18,7 @@
 #include "dsopt/Dialect/Graph/Sharding.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
 #include "dsopt/Pipeline/Pipelines.h"
+#include "dsopt/Target/Passes.h"
 #include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -71,6 +72,7 @@ void dsopt::registerAllPasses() {
   registerMemoryPasses();
   registerSchedulePasses();
   registerConversionPasses();
+  registerTargetPasses();
   // Upstream's conversions that kernels go through.
   for (std::unique_ptr<Pass> (*create)() :
        {+[] { return createSCFToControlFlowPass(); }, +[] { return createConvertMathToLLVMPass(); },

@@ -14,10 +14,12 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
@@ -35,6 +37,15 @@ namespace {
 constexpr size_t kGroup = 4;
 
 using Bitcode = SmallVector<char, 0>;
+
+/// Adds data to a module that is to be compiled.
+using Data = function_ref<void(llvm::Module &)>;
+
+/// What is compiled together, and for what.
+struct Group {
+  dsopt::TargetAttr target;
+  Bitcode bitcode;
+};
 
 bool isLocal(Operation *op) {
   auto local = [](LLVM::Linkage linkage) {
@@ -83,7 +94,7 @@ OwningOpRef<ModuleOp> extract(ModuleOp module, SymbolTable &symbols, ArrayRef<Op
 }
 
 /// Translates to LLVM IR with everything set that optimization looks at.
-std::unique_ptr<llvm::Module> translate(ModuleOp part, const dsopt::ResolvedTarget &target,
+std::unique_ptr<llvm::Module> translate(ModuleOp part, dsopt::TargetAttr target,
                                         llvm::TargetMachine &machine, llvm::LLVMContext &context) {
   auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
   if (!module) {
@@ -92,21 +103,37 @@ std::unique_ptr<llvm::Module> translate(ModuleOp part, const dsopt::ResolvedTarg
   }
   module->setTargetTriple(machine.getTargetTriple());
   module->setDataLayout(machine.createDataLayout());
+  std::string features = dsopt::featureText(target);
   for (llvm::Function &function : *module) {
     if (function.isIntrinsic())
       continue;
     function.setDoesNotThrow();
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.features);
-    if (target.wideVectors)
+    function.addFnAttr("target-cpu", target.getArch());
+    function.addFnAttr("target-features", features);
+    // Where there are 512, LLVM prefers 256.
+    if (target.getVectorBits() == 512)
       function.addFnAttr("prefer-vector-width", "512");
   }
   return module;
 }
 
-std::unique_ptr<llvm::TargetMachine> makeMachine(const dsopt::ResolvedTarget &target, unsigned optLevel,
+/// Which processor or feature of the target LLVM does not know; it would leave them out. Empty if none.
+std::string findUnknown(const llvm::Target &found, const llvm::Triple &triple, dsopt::TargetAttr target) {
+  std::unique_ptr<llvm::MCSubtargetInfo> info(found.createMCSubtargetInfo(triple, "", ""));
+  if (!info->isCPUStringValid(target.getArch()))
+    return ("unknown processor '" + target.getArch() + "'").str();
+  llvm::StringSet<> known;
+  for (const llvm::SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
+    known.insert(feature.Key);
+  for (StringRef feature : target.getFeatures().getAsValueRange<StringAttr>())
+    if (!known.contains(feature.drop_front()))
+      return ("unknown feature '" + feature.drop_front() + "'").str();
+  return "";
+}
+
+std::unique_ptr<llvm::TargetMachine> makeMachine(dsopt::TargetAttr target, unsigned optLevel,
                                                  std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -114,13 +141,16 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(const dsopt::ResolvedTarget &ta
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
   });
-  llvm::Triple triple(target.triple);
+  llvm::Triple triple(target.getTriple());
   const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!found)
+  if (found)
+    error = findUnknown(*found, triple, target);
+  if (!error.empty())
     return nullptr;
   auto level = llvm::CodeGenOpt::getLevel(optLevel).value_or(llvm::CodeGenOptLevel::Aggressive);
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level));
+      triple, target.getArch(), dsopt::featureText(target), llvm::TargetOptions(), llvm::Reloc::PIC_,
+      std::nullopt, level));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
@@ -195,6 +225,34 @@ void collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions,
       globals.push_back(&op);
   }
 }
+
+/// The machine that a module is for; an error where there is none.
+std::unique_ptr<llvm::TargetMachine> makeMachine(ModuleOp module, dsopt::TargetAttr target,
+                                                 unsigned optLevel) {
+  std::string error;
+  auto machine = makeMachine(target, optLevel, error);
+  if (!machine)
+    module.emitError("cannot compile for ") << target.getTriple() << ": " << error;
+  return machine;
+}
+
+/// The modules that hold code: those of kernels, then that of segments.
+SmallVector<ModuleOp> codeModules(ModuleOp module) {
+  auto modules = llvm::to_vector(module.getOps<ModuleOp>());
+  modules.push_back(module);
+  return modules;
+}
+
+/// Moves to one part what another has and it has not: what the first defines, the second may declare.
+void append(ModuleOp part, ModuleOp other) {
+  SymbolTable symbols(part);
+  for (Operation &op : llvm::make_early_inc_range(*other.getBody())) {
+    if (symbols.lookup(SymbolTable::getSymbolName(&op)))
+      continue;
+    op.remove();
+    symbols.insert(&op);
+  }
+}
 } // namespace
 
 void dsopt::registerTargetDialects(DialectRegistry &registry) {
@@ -202,77 +260,100 @@ void dsopt::registerTargetDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-LogicalResult dsopt::emitLLVM(ModuleOp module, const ResolvedTarget &target, raw_ostream &os) {
-  std::string error;
-  auto machine = makeMachine(target, 3, error);
+LogicalResult dsopt::emitLLVM(ModuleOp module, raw_ostream &os) {
+  FailureOr<TargetAttr> target = getTarget(module);
+  auto machine = succeeded(target) ? makeMachine(module, *target, 3) : nullptr;
   if (!machine)
-    return module.emitError("cannot compile for ") << target.triple << ": " << error;
-  SmallVector<Operation *> functions, roots;
-  collectRoots(module, functions, roots);
-  roots.append(functions);
-  SymbolTable symbols(module);
-  OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
+    return failure();
+  OwningOpRef<ModuleOp> whole = ModuleOp::create(module.getLoc());
+  for (ModuleOp code : codeModules(module)) {
+    SmallVector<Operation *> functions, roots;
+    collectRoots(code, functions, roots);
+    roots.append(functions);
+    SymbolTable symbols(code);
+    append(*whole, *extract(code, symbols, roots));
+  }
   llvm::LLVMContext context;
-  auto translated = translate(*part, target, *machine, context);
+  auto translated = translate(*whole, *target, *machine, context);
   if (!translated)
     return failure();
   translated->print(os, nullptr);
   return success();
 }
 
-LogicalResult dsopt::emitObjects(ModuleOp module, const ResolvedTarget &target, const TargetOptions &options,
-                                 StringRef program, StringRef model, ObjectBuffers &objects) {
-  std::string error;
-  auto machine = makeMachine(target, options.optLevel, error);
+/// The groups of a module's functions; before them its data, with the tables where this is the object's own
+/// module.
+static LogicalResult collectGroups(ModuleOp module, unsigned optLevel, Data addTables,
+                                   std::vector<Group> &groups) {
+  FailureOr<dsopt::TargetAttr> target = dsopt::getTarget(module);
+  auto machine = succeeded(target) ? makeMachine(module, *target, optLevel) : nullptr;
   if (!machine)
-    return module.emitError("cannot compile for ") << target.triple << ": " << error;
-
-  // Groups as bitcode: the data first, then the functions.
+    return failure();
   SmallVector<Operation *> functions, globals;
   collectRoots(module, functions, globals);
   SymbolTable symbols(module);
-  std::vector<Bitcode> groups;
-  auto addGroup = [&](ArrayRef<Operation *> roots, bool tables) {
+  auto addGroup = [&](ArrayRef<Operation *> roots, Data addData) {
     OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
     llvm::LLVMContext context;
-    auto translated = translate(*part, target, *machine, context);
+    auto translated = translate(*part, *target, *machine, context);
     if (!translated)
       return failure();
-    if (tables) {
-      addTable(*translated, "dsopt_program", program);
-      addTable(*translated, "dsopt_model", model);
-    }
-    llvm::raw_svector_ostream os(groups.emplace_back());
+    if (addData)
+      addData(*translated);
+    llvm::raw_svector_ostream os(groups.emplace_back(Group{*target, {}}).bitcode);
     llvm::WriteBitcodeToFile(*translated, os);
     return success();
   };
-  if (failed(addGroup(globals, /*tables=*/true)))
+  if ((addTables || !globals.empty()) && failed(addGroup(globals, addTables)))
     return failure();
   for (size_t from = 0; from < functions.size(); from += kGroup)
-    if (failed(addGroup(ArrayRef(functions).slice(from, std::min(kGroup, functions.size() - from)), false)))
+    if (failed(addGroup(ArrayRef(functions).slice(from, std::min(kGroup, functions.size() - from)), {})))
       return failure();
+  return success();
+}
+
+LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, StringRef program,
+                                 StringRef model, ObjectBuffers &objects) {
+  std::vector<Group> groups;
+  auto addTables = [&](llvm::Module &tables) {
+    addTable(tables, "dsopt_program", program);
+    addTable(tables, "dsopt_model", model);
+  };
+  size_t withTables = 0; ///< the group that has them
+  for (ModuleOp code : codeModules(module)) {
+    withTables = groups.size();
+    if (failed(collectGroups(code, options.optLevel, code == module ? Data(addTables) : nullptr, groups)))
+      return failure();
+  }
 
   // Any thread takes the next group.
   ObjectBuffers compiled(groups.size());
   ObjectCache cache(options.cache, options.cacheBytes);
   auto fromCache = [&](size_t index, std::string &key) {
     // The tables are other ones with every command line, and quickly written.
-    if (index == 0 || options.cache.empty())
+    if (index == withTables || options.cache.empty())
       return false;
-    key = ObjectCache::key(groups[index], target, options.optLevel);
+    key = ObjectCache::key(groups[index].bitcode, groups[index].target, options.optLevel);
     compiled[index] = cache.find(key);
     return compiled[index] != nullptr;
   };
   std::atomic<size_t> next = 0;
   std::mutex mutex;
+  std::string error;
   auto work = [&] {
     std::string problem;
-    auto own = makeMachine(target, options.optLevel, problem);
-    for (size_t index; own && problem.empty() && (index = next++) < groups.size();) {
+    std::unique_ptr<llvm::TargetMachine> machine;
+    TargetAttr target; // of the machine
+    for (size_t index; problem.empty() && (index = next++) < groups.size();) {
       std::string key;
       if (fromCache(index, key))
         continue;
-      compiled[index] = compile(groups[index], *own, options.optLevel, problem);
+      if (target != groups[index].target) {
+        target = groups[index].target;
+        machine = makeMachine(target, options.optLevel, problem);
+      }
+      if (machine)
+        compiled[index] = compile(groups[index].bitcode, *machine, options.optLevel, problem);
       if (compiled[index] && !key.empty())
         cache.store(key, compiled[index]->getBuffer());
     }

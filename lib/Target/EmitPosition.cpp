@@ -236,7 +236,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       })
       .Case<exec::UpdateOp>([&](exec::UpdateOp update) {
         head("update", update.getStream(), "update " + update.getBucket());
-        string("symbol", update.getKernel());
+        string("symbol", update.getKernel().getLeafReference());
         refs(llvm::to_vector(update.getBuffers().getAsRange<exec::RefAttr>()));
         json.attribute("elements", int64_t(update.getElements()));
         json.attribute("bucket", indexOfBucket(update.getBucketAttr()));
@@ -245,8 +245,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::MapOp>([&](exec::MapOp map) {
-        head("map", map.getStream(), "map by " + map.getKernel());
-        string("symbol", map.getKernel());
+        head("map", map.getStream(), "map by " + map.getKernel().getLeafReference().getValue());
+        string("symbol", map.getKernel().getLeafReference());
         refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
         json.attribute("elements", int64_t(map.getElements()));
         return success();

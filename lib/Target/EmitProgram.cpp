@@ -235,7 +235,7 @@ void ProgramWriter::writeCalls() {
 // The program
 //===----------------------------------------------------------------------===//
 
-void ProgramWriter::writeNames(const ResolvedTarget &target) {
+void ProgramWriter::writeNames(TargetAttr target) {
   json.attribute("version", DSOPT_ABI_VERSION);
   json.attribute("dsopt", DSOPT_VERSION);
   string("command", getOption(module, "command", StringRef()));
@@ -247,9 +247,9 @@ void ProgramWriter::writeNames(const ResolvedTarget &target) {
     llvm::sys::fs::make_absolute(absolute);
     string("model_folder", absolute);
   }
-  string("arch", target.cpu);
+  string("arch", target.getArch());
   json.attributeArray("features", [&] {
-    for (const std::string &feature : target.required)
+    for (const std::string &feature : statedFeatures(target))
       json.value(feature);
   });
   json.attributeObject("defaults", [&] {
@@ -260,14 +260,14 @@ void ProgramWriter::writeNames(const ResolvedTarget &target) {
   });
 }
 
-void ProgramWriter::writeLayout() {
+void ProgramWriter::writeLayout(TargetAttr target) {
   int64_t dp = getOption(module, "dp", 1), pp = programs.size();
   int64_t zero = getOption(module, "zero", 0),
           M = getOption(module, "micro_batches", exec::getMicroBatches(programs));
   json.attribute("dp", dp);
   json.attribute("pp", pp);
   json.attribute("zero", dp > 1 ? zero : 0);
-  json.attribute("threads", getOption(module, "threads", 1));
+  json.attribute("threads", target.getThreads());
   json.attribute("K", dp * M);
   json.attribute("V", getOption(module, "reduction_shards", dp));
   json.attribute("M", M);
@@ -285,11 +285,14 @@ void ProgramWriter::writeLayout() {
   json.attribute("bubble", cost.bubble);
 }
 
-LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
+LogicalResult ProgramWriter::write() {
+  FailureOr<TargetAttr> target = getTarget(module);
+  if (failed(target))
+    return failure();
   LogicalResult result = success();
   json.object([&] {
-    writeNames(target);
-    writeLayout();
+    writeNames(*target);
+    writeLayout(*target);
     writeInputs();
     writeParameters();
     writeBuckets();
@@ -326,10 +329,10 @@ LogicalResult ProgramWriter::write(const ResolvedTarget &target) {
   return result;
 }
 
-llvm::FailureOr<std::string> dsopt::emitProgram(ModuleOp module, const ResolvedTarget &target) {
+llvm::FailureOr<std::string> dsopt::emitProgram(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(ProgramWriter(module, os).write(target)))
+  if (failed(ProgramWriter(module, os).write()))
     return failure();
   return text;
 }

@@ -27,14 +27,14 @@ ObjectCache::ObjectCache(StringRef folder, int64_t limit) : folder(folder), limi
     this->folder.clear();
 }
 
-std::string ObjectCache::key(ArrayRef<char> bitcode, const ResolvedTarget &target, unsigned optLevel) {
+std::string ObjectCache::key(ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel) {
   BLAKE3 hash;
-  for (StringRef part : {StringRef(kVersion), StringRef(LLVM_VERSION_STRING), StringRef(target.triple),
-                         StringRef(target.cpu), StringRef(target.features)}) {
+  for (StringRef part : {StringRef(kVersion), StringRef(LLVM_VERSION_STRING), target.getTriple(),
+                         target.getArch(), StringRef(featureText(target))}) {
     hash.update(part);
     hash.update(StringRef("\0", 1));
   }
-  hash.update(std::to_string(optLevel) + (target.wideVectors ? "w" : "n"));
+  hash.update(std::to_string(optLevel) + (target.getVectorBits() == 512 ? "w" : "n"));
   hash.update(StringRef(bitcode.data(), bitcode.size()));
   return toHex(text(hash.final<32>()), /*LowerCase=*/true);
 }

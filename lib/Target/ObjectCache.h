@@ -23,7 +23,7 @@ public:
   ~ObjectCache();
 
   /// The name of the object that this bitcode becomes.
-  static std::string key(llvm::ArrayRef<char> bitcode, const ResolvedTarget &target, unsigned optLevel);
+  static std::string key(llvm::ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel);
 
   /// Null if it is not there. Both may be called by several threads and processes at a time.
   std::unique_ptr<llvm::MemoryBuffer> find(llvm::StringRef key);

@@ -20,12 +20,12 @@ namespace dsopt {
 class ProgramWriter {
 public:
   ProgramWriter(mlir::ModuleOp module, llvm::raw_ostream &os);
-  llvm::LogicalResult write(const ResolvedTarget &target);
+  llvm::LogicalResult write();
 
 private:
   // EmitProgram.cpp
-  void writeNames(const ResolvedTarget &target);
-  void writeLayout();
+  void writeNames(TargetAttr target);
+  void writeLayout(TargetAttr target);
   void writeInputs();
   void writeShapes(int64_t size);
   void writeParameters();

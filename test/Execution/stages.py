@@ -68,6 +68,12 @@ with tempfile.TemporaryDirectory() as folder:
         refuses("dist", option, built)
     emit(path, "exec", f"-data={data}", "-device-memory=1G", *layout)
     refuses("exec", "-schedule=gpipe", "was built with 1f1b")
+    for stage in "dist", "exec":
+        emit(path, stage, f"-data={data}", "-device-memory=1G", "-arch=x86-64-v3", "-threads=2", *layout)
+        refuses(stage, "-arch=x86-64-v2", "was built for x86-64-v3")
+        refuses(stage, "-threads=3", "was built for 2")
+        emit(dist if stage == "dist" else run, "exec", "-arch=x86-64-v3", "-threads=2")
+    emit(path, "exec", f"-data={data}", "-device-memory=1G", *layout)
     refuses("exec", "-device-memory=2G", "was built with 1073741824")
     emit(run, "exec", "-device-memory=1G")
     plans = [json.loads(execute([dsopt, dist, "-plan=json", *options]).stdout) for options in ([], ["-schedule=gpipe"], ["-gather-window=1"])]

@@ -122,7 +122,7 @@ TEST_F(Routine, NothingUnknownPasses) {
 TEST_F(Routine, GoesThroughAllPasses) {
   graph::CumSumOp::attachInterface<test::SumRoutine>(*context);
   ASSERT_TRUE(
-      succeeded(run("absorb-movements,form-kernels,verify-kernels,blocks-to-segments,describe-calls")));
+      succeeded(run("attach-target,absorb-movements,form-kernels,verify-kernels,blocks-to-segments,describe-calls")));
   auto segment = module->lookupSymbol<func::FuncOp>("block0.F");
   SmallVector<test::SumOp> calls(segment.getOps<test::SumOp>());
   ASSERT_EQ(calls.size(), 1u);
@@ -148,6 +148,6 @@ TEST_F(Routine, IsAskedForTypes) {
   std::string message;
   ScopedDiagnosticHandler handler(context.get(),
                                   [&](Diagnostic &diagnostic) { message += diagnostic.str(); });
-  EXPECT_TRUE(failed(run("absorb-movements,blocks-to-segments", "0")));
+  EXPECT_TRUE(failed(run("attach-target,absorb-movements,blocks-to-segments", "0")));
   EXPECT_EQ(message, "'graph.cumsum' op sums along another axis than 1");
 }

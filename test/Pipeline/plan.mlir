@@ -1,6 +1,8 @@
 // RUN: dsopt %s -plan=json | %python -m json.tool | FileCheck %s --check-prefix=JSON
 // RUN: dsopt %s -plan | FileCheck %s --check-prefix=TABLE
 // RUN: dsopt %s -plan | not grep -E '^.{81}'
+// RUN: sed -e 's/, dsopt.target = #target//' %s > %t.mlir
+// RUN: not dsopt %t.mlir -plan 2>&1 | FileCheck %s --check-prefix=NONE
 
 // Two stages of two ranks: ranks are numbered by stage, then data-parallel index.
 // Each stage is busy for 3 of the 6 units of a step.
@@ -56,7 +58,9 @@
 // TABLE: blocks the model's parts in order
 // TABLE: in memory
 // TABLE-NEXT: parameters weights that stay here
-module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}} {
+// NONE: error: {{.*}}: module has no dsopt.target, expected what attach-target says
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = []>
+module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}, dsopt.target = #target} {
   exec.communicator @pp [[0, 2], [1, 3]]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.flops = 1000 : i64}

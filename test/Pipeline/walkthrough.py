@@ -129,6 +129,10 @@ the slice of the parameter with those of the optimizer's state. Which ranks talk
 the programs; each takes part in the group that it is in.
 """)
 print(show(exec_.splitlines(), r"exec\.communicator").replace("...\n", ""))
+print("""What it is compiled for stands on the module, and on the one that has its kernels: machine, features, and the threads
+that routines have scratch for. Segments and updates name kernels there.
+""")
+print(show(exec_.splitlines(), r"^#target", r"^  module @kernels", r"func\.func nested @update\."))
 program = re.search(r"^  exec\.program @position1 .*?^  }$", exec_, re.S | re.M)[0].splitlines()
 print(show(program, r"exec\.program", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather @{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
            rf"exec\.reduce @{BUCKET}\.", rf"exec\.norm @{BUCKET}\.", r"exec\.agree", rf"exec\.update .* of @{BUCKET} ").rstrip("\n"))

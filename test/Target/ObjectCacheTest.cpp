@@ -2,6 +2,8 @@
 
 #include "ObjectCache.h"
 
+#include "dsopt/Interfaces/OptionsDialect.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,8 +40,14 @@ TEST_F(Cache, FindsWhatWasStored) {
 }
 
 TEST_F(Cache, KeysTellTargetsApart) {
-  ResolvedTarget one, two;
-  one.cpu = "znver4", two.cpu = "x86-64-v3";
+  mlir::DialectRegistry registry;
+  registry.insert<OptionsDialect>();
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto target = [&](const char *arch) {
+    return *resolveTarget(mlir::UnknownLoc::get(&context), arch, /*threads=*/1);
+  };
+  TargetAttr one = target("znver4"), two = target("x86-64-v3");
   llvm::SmallVector<char> bitcode = {'b', 'c'};
   EXPECT_EQ(ObjectCache::key(bitcode, one, 3), ObjectCache::key(bitcode, one, 3));
   EXPECT_NE(ObjectCache::key(bitcode, one, 3), ObjectCache::key(bitcode, two, 3));

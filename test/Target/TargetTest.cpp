@@ -76,36 +76,38 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
     elements 192 padded 256 ranks 2 zero 3
   memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
-  llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {
-    %one = llvm.mlir.constant(1 : i64) : i64
-    %sx = llvm.getelementptr %args[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
-    %sc = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
-    %sy = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
-    %x = llvm.load %sx : !llvm.ptr -> !llvm.ptr
-    %c = llvm.load %sc : !llvm.ptr -> !llvm.ptr
-    %y = llvm.load %sy : !llvm.ptr -> !llvm.ptr
-    llvm.br ^head(%lo : i64)
-  ^head(%i: i64):
-    %more = llvm.icmp "slt" %i, %hi : i64
-    llvm.cond_br %more, ^body, ^exit
-  ^body:
-    %px = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %pc = llvm.getelementptr %c[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %py = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %vx = llvm.load %px : !llvm.ptr -> f32
-    %vc = llvm.load %pc : !llvm.ptr -> f32
-    %sum = llvm.fadd %vx, %vc : f32
-    llvm.store %sum, %py : f32, !llvm.ptr
-    %next = llvm.add %i, %one : i64
-    llvm.br ^head(%next : i64)
-  ^exit:
-    llvm.return
+  module @kernels {
+    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {
+      %one = llvm.mlir.constant(1 : i64) : i64
+      %sx = llvm.getelementptr %args[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+      %sc = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+      %sy = llvm.getelementptr %args[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+      %x = llvm.load %sx : !llvm.ptr -> !llvm.ptr
+      %c = llvm.load %sc : !llvm.ptr -> !llvm.ptr
+      %y = llvm.load %sy : !llvm.ptr -> !llvm.ptr
+      llvm.br ^head(%lo : i64)
+    ^head(%i: i64):
+      %more = llvm.icmp "slt" %i, %hi : i64
+      llvm.cond_br %more, ^body, ^exit
+    ^body:
+      %px = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %pc = llvm.getelementptr %c[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %py = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %vx = llvm.load %px : !llvm.ptr -> f32
+      %vc = llvm.load %pc : !llvm.ptr -> f32
+      %sum = llvm.fadd %vx, %vc : f32
+      llvm.store %sum, %py : f32, !llvm.ptr
+      %next = llvm.add %i, %one : i64
+      llvm.br ^head(%next : i64)
+    ^exit:
+      llvm.return
+    }
   }
   func.func private @block0.F(%x: memref<8x4xf32>, %y: memref<8x2xf32>, %w: memref<4x2xf32>, %c: memref<8x2xf32>)
       attributes {exec.segment, exec.temp_bytes = 128 : i64, exec.flops = 144 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
     %t = exec.temp at 64 : memref<8x2xf32>
     exec.gemm %x, %w -> %t : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
-    exec.launch @kernel0 range 16 grain 4 (%t, %c) -> (%y) : memref<8x2xf32>, memref<8x2xf32> -> memref<8x2xf32>
+    exec.launch @kernels::@kernel0 range 16 grain 4 (%t, %c) -> (%y) : memref<8x2xf32>, memref<8x2xf32> -> memref<8x2xf32>
     return
   }
   func.func private @block0.W(%x: memref<8x4xf32>, %d: memref<8x2xf32>, %g: memref<4x2xf32>)
@@ -133,7 +135,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       exec.wait %n on comm
       %3 = exec.agree norms [@norms] losses [] order 1 over @world on comm
       exec.wait %3 on compute
-      %4 = exec.update @kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on compute
+      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on compute
       %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on compute
       %6 = exec.input "context" to @out micro_batch 1 on compute context
     }
@@ -155,14 +157,18 @@ protected:
   }
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }
 
-  /// The module, with `to` in place of `from`, lowered.
-  OwningOpRef<ModuleOp> lower(llvm::StringRef from = "", llvm::StringRef to = "") {
+  /// The module for a processor, with `to` in place of `from`, lowered.
+  OwningOpRef<ModuleOp> lower(llvm::StringRef arch, llvm::StringRef from = "", llvm::StringRef to = "") {
     std::string text = kModule;
     if (!from.empty())
       text.replace(text.find(from), from.size(), to.str());
     auto module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       return module;
+    auto target = resolveTarget(loc(), arch, /*threads=*/2);
+    if (failed(target))
+      return nullptr;
+    module->walk([&](ModuleOp one) { one->setAttr(kTargetAttr, *target); });
     PassManager passes(&context);
     passes.addPass(createSegmentsToLLVM());
     if (failed(passes.run(*module)))
@@ -180,26 +186,27 @@ protected:
 } // namespace
 
 TEST_F(Target, ResolvesArchitectures) {
-  auto native = resolveTarget(loc(), "native");
+  auto native = resolveTarget(loc(), "native", 2);
   ASSERT_TRUE(succeeded(native));
-  EXPECT_FALSE(native->cpu.empty());
-  auto v3 = resolveTarget(loc(), "x86-64-v3"), v4 = resolveTarget(loc(), "x86-64-v4");
-  ASSERT_TRUE(succeeded(v3) && succeeded(v4));
-  EXPECT_TRUE(llvm::is_contained(v3->required, "avx2"));
-  EXPECT_TRUE(llvm::is_contained(v3->required, "fma"));
-  EXPECT_FALSE(llvm::is_contained(v3->required, "avx512f"));
-  EXPECT_FALSE(v3->wideVectors);
-  EXPECT_TRUE(llvm::is_contained(v4->required, "avx512vl"));
-  EXPECT_TRUE(v4->wideVectors);
-  EXPECT_TRUE(failed(resolveTarget(loc(), "i8080")));
+  EXPECT_FALSE(native->getArch().empty());
+  EXPECT_EQ(native->getThreads(), 2);
+  auto v3 = resolveTarget(loc(), "x86-64-v3", 1), v4 = resolveTarget(loc(), "x86-64-v4", 1);
+  auto zen4 = resolveTarget(loc(), "znver4", 1);
+  ASSERT_TRUE(succeeded(v3) && succeeded(v4) && succeeded(zen4));
+  EXPECT_EQ(statedFeatures(*v3), (std::vector<std::string>{"avx", "avx2", "fma", "bmi", "bmi2", "f16c"}));
+  EXPECT_EQ(v3->getVectorBits(), 256);
+  EXPECT_TRUE(llvm::is_contained(statedFeatures(*v4), "avx512vl"));
+  EXPECT_EQ(v4->getVectorBits(), 512);
+  EXPECT_FALSE(multipliesBF16(*v4));
+  EXPECT_TRUE(multipliesBF16(*zen4));
+  EXPECT_TRUE(failed(resolveTarget(loc(), "i8080", 1)));
   EXPECT_NE(message.find("unknown -arch=i8080, expected native"), std::string::npos) << message;
 }
 
 TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
-  auto module = lower();
+  auto module = lower("x86-64-v3");
   ASSERT_TRUE(module) << message;
-  auto target = resolveTarget(loc(), "x86-64-v3");
-  auto text = emitProgram(*module, *target);
+  auto text = emitProgram(*module);
   ASSERT_TRUE(succeeded(text)) << message;
   runtime::Program program = runtime::parseProgram(text->data(), text->size());
   EXPECT_EQ(program.command, "dsopt tiny.onnx");
@@ -210,6 +217,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(folder.front(), '/');
   EXPECT_EQ(folder.substr(folder.size() - 7), "/models");
   EXPECT_EQ(program.arch, "x86-64-v3");
+  EXPECT_EQ(program.threads, 2);
   EXPECT_EQ(program.K, 4);
   EXPECT_EQ(program.V, 2);
   EXPECT_EQ(program.M, 2);
@@ -278,35 +286,66 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.actions[7].input, -1);
 }
 
+TEST_F(Target, RefusesModulesWithoutTarget) {
+  auto module = lower("native");
+  ASSERT_TRUE(module) << message;
+  ObjectBuffers objects;
+  auto refuses = [&] { return failed(emitObjects(*module, {}, "", "", objects)); };
+  auto kernels = module->lookupSymbol<ModuleOp>("kernels");
+  kernels->removeAttr(kTargetAttr);
+  EXPECT_TRUE(refuses());
+  EXPECT_EQ(message, "module @kernels has no dsopt.target, expected what attach-target says");
+  (*module)->removeAttr(kTargetAttr);
+  EXPECT_TRUE(failed(emitProgram(*module)));
+  EXPECT_EQ(message, "module has no dsopt.target, expected what attach-target says");
+}
+
+/// LLVM would leave out what it does not know.
+TEST_F(Target, RefusesTargetsThatLLVMDoesNotKnow) {
+  auto module = lower("x86-64-v3");
+  ASSERT_TRUE(module) << message;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto refuses = [&](llvm::StringRef arch, llvm::StringRef feature) {
+    auto before = (*module)->getAttrOfType<TargetAttr>(kTargetAttr);
+    (*module)->setAttr(kTargetAttr, TargetAttr::get(&context, TargetKind::CPU, before.getTriple(), arch, 1, 256,
+                                                    Builder(&context).getStrArrayAttr({feature})));
+    return failed(emitLLVM(*module, os));
+  };
+  EXPECT_TRUE(refuses("znevr4", "+avx2"));
+  EXPECT_NE(message.find("unknown processor 'znevr4'"), std::string::npos) << message;
+  EXPECT_TRUE(refuses("znver4", "+avx22"));
+  EXPECT_NE(message.find("unknown feature 'avx22'"), std::string::npos) << message;
+}
+
 TEST_F(Target, RefusesProgramsWithoutMemory) {
-  auto module = lower();
+  auto module = lower("native");
   ASSERT_TRUE(module) << message;
   for (auto program : module->getOps<exec::ProgramOp>())
     program.removeArenaAttr();
-  EXPECT_TRUE(failed(emitProgram(*module, *resolveTarget(loc(), "native"))));
+  EXPECT_TRUE(failed(emitProgram(*module)));
   EXPECT_NE(message.find("has no arena"), std::string::npos) << message;
 }
 
 TEST_F(Target, PrintsLLVM) {
-  auto module = lower();
+  auto module = lower("x86-64-v4");
   ASSERT_TRUE(module) << message;
   std::string text;
   llvm::raw_string_ostream os(text);
-  ASSERT_TRUE(succeeded(emitLLVM(*module, *resolveTarget(loc(), "x86-64-v4"), os))) << message;
+  ASSERT_TRUE(succeeded(emitLLVM(*module, os))) << message;
   for (const char *part : {"target triple", "define void @block0.F(", "define void @kernel0(",
                            "@const_0 = ", "\"target-cpu\"=\"x86-64-v4\"", "\"prefer-vector-width\"=\"512\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
 }
 
 TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
-  auto module = lower();
+  auto module = lower("native");
   ASSERT_TRUE(module) << message;
-  auto target = resolveTarget(loc(), "native");
   ObjectBuffers one, two;
-  TargetOptions options;
-  ASSERT_TRUE(succeeded(emitObjects(*module, *target, options, "{}", "model", one))) << message;
+  ObjectOptions options;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", one))) << message;
   options.threads = 2;
-  ASSERT_TRUE(succeeded(emitObjects(*module, *target, options, "{}", "model", two))) << message;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", two))) << message;
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i)
     EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer())
@@ -379,10 +418,9 @@ TEST_F(Target, AppendsTheObjectToTheRuntime) {
 
 /// Equal blocks share segments, evaluations those of training: a run's own block and phase count.
 TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
-  auto target = resolveTarget(loc(), "x86-64-v3");
-  auto shared = lower("exec.run @block0.F [", "exec.run @block0.F for <3 E> [");
+  auto shared = lower("native", "exec.run @block0.F [", "exec.run @block0.F for <3 E> [");
   ASSERT_TRUE(shared);
-  auto text = emitProgram(*shared, *target);
+  auto text = emitProgram(*shared);
   ASSERT_TRUE(succeeded(text)) << message;
   runtime::Program program = runtime::parseProgram(text->data(), text->size());
   const runtime::Action &run = program.positions[0].actions[2];
@@ -390,8 +428,8 @@ TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
   EXPECT_EQ(run.phase, runtime::Phase::Evaluation);
   EXPECT_EQ(run.symbol, "block0.F");
 
-  auto unnamed = lower(", graph.block = 0 : i64, graph.phase = #graph.phase<F>", "");
+  auto unnamed = lower("native", ", graph.block = 0 : i64, graph.phase = #graph.phase<F>", "");
   ASSERT_TRUE(unnamed);
-  EXPECT_TRUE(failed(emitProgram(*unnamed, *target)));
+  EXPECT_TRUE(failed(emitProgram(*unnamed)));
   EXPECT_EQ(message, "'exec.run' op is of no block and phase: neither it nor @block0.F says one");
 }

@@ -5,7 +5,6 @@
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
-#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Pipeline/Pipelines.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -19,10 +18,10 @@ namespace dsopt {
 
 /// The passes of stages 1 to 3 that have a meaning without a backward pass.
 static constexpr llvm::StringLiteral kToKernels =
-    "builtin.module(canonicalize,cse,raise-attention,raise-linear-nll,decompose-composites,flatten-rows,"
+    "builtin.module(attach-target{threads=8},canonicalize,cse,raise-attention,raise-linear-nll,decompose-composites,flatten-rows,"
     "canonicalize,cse,absorb-movements,form-kernels)";
-static constexpr llvm::StringLiteral kToSegments = "builtin.module(blocks-to-segments)";
-static constexpr llvm::StringLiteral kToLLVM = "builtin.module(lower-kernels,segments-to-llvm)";
+static constexpr llvm::StringLiteral kToSegments = "builtin.module(blocks-to-segments,nest-kernels)";
+static constexpr llvm::StringLiteral kToLLVM = "builtin.module(builtin.module(lower-kernels),segments-to-llvm)";
 
 namespace {
 /// An output that the segment computes, or where else its bytes come from.
@@ -41,7 +40,7 @@ public:
   Forward(ModuleOp module, const std::map<std::string, std::vector<char>> &inputs)
       : module(module), inputs(inputs) {}
 
-  LogicalResult compile(const ResolvedTarget &target);
+  LogicalResult compile();
   FailureOr<std::vector<HostTensor>> run(int threads);
 
 private:
@@ -162,8 +161,7 @@ LogicalResult Forward::bind(func::FuncOp segment) {
   return success();
 }
 
-LogicalResult Forward::compile(const ResolvedTarget &target) {
-  setOption(module, "threads", Builder(module.getContext()).getI64IntegerAttr(8));
+LogicalResult Forward::compile() {
   if (failed(runPipeline(module, kToKernels)))
     return failure();
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
@@ -176,10 +174,10 @@ LogicalResult Forward::compile(const ResolvedTarget &target) {
       failed(bind(module.lookupSymbol<func::FuncOp>("forward"))) || failed(runPipeline(module, kToLLVM)))
     return failure();
 
-  TargetOptions options;
+  ObjectOptions options;
   options.optLevel = 1;
   ObjectBuffers objects;
-  if (failed(emitObjects(module, target, options, "", "", objects)))
+  if (failed(emitObjects(module, options, "", "", objects)))
     return failure();
   auto problem = [&](llvm::Error error) {
     return module.emitError("cannot be loaded: ") << llvm::toString(std::move(error));
@@ -244,11 +242,11 @@ FailureOr<std::vector<HostTensor>> Forward::run(int threads) {
   return tensors;
 }
 
-FailureOr<std::vector<HostTensor>> runForward(ModuleOp module, const ResolvedTarget &target,
+FailureOr<std::vector<HostTensor>> runForward(ModuleOp module,
                                               const std::map<std::string, std::vector<char>> &inputs,
                                               ArrayRef<int> threads) {
   Forward forward(module, inputs);
-  if (failed(forward.compile(target)))
+  if (failed(forward.compile()))
     return failure();
   FailureOr<std::vector<HostTensor>> first = failure();
   for (int count : threads) {

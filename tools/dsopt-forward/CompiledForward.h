@@ -25,7 +25,7 @@ struct HostTensor {
 /// Compiles `@forward` of an imported module and runs it on `inputs` (by name in the
 /// model), once with each of these numbers of threads. Emits an error and fails where
 /// that is impossible or where the bytes differ.
-llvm::FailureOr<std::vector<HostTensor>> runForward(mlir::ModuleOp module, const ResolvedTarget &target,
+llvm::FailureOr<std::vector<HostTensor>> runForward(mlir::ModuleOp module,
                                                     const std::map<std::string, std::vector<char>> &inputs,
                                                     llvm::ArrayRef<int> threads);
 

@@ -43,7 +43,7 @@ static std::map<std::string, std::vector<char>> readInputs(llvm::StringRef folde
 
 /// Runs one model; the line about it.
 static std::string runFolder(const std::string &folder, const DialectRegistry &registry,
-                             const dsopt::ResolvedTarget &target, bool gradients) {
+                             bool gradients) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   std::string message;
@@ -65,7 +65,7 @@ static std::string runFolder(const std::string &folder, const DialectRegistry &r
       return "error " + message;
     return "ok " + std::to_string(counts->compared) + " " + std::to_string(counts->kinks);
   }
-  auto results = dsopt::runForward(**module, target, readInputs(folder), {1, 3});
+  auto results = dsopt::runForward(**module, readInputs(folder), {1, 3});
   if (failed(results))
     return "error " + message;
   std::string line = "ok";
@@ -88,11 +88,11 @@ int main(int argc, char **argv) {
   dsopt::registerAllDialects(registry);
   dsopt::registerAllPasses();
   MLIRContext context(registry);
-  auto target = dsopt::resolveTarget(UnknownLoc::get(&context), "native");
+  auto target = dsopt::resolveTarget(UnknownLoc::get(&context), "native", /*threads=*/1);
   if (failed(target))
     return 1;
-  dsopt::runtime::limitLibraries(target->required);
+  dsopt::runtime::limitLibraries(dsopt::statedFeatures(*target));
   for (std::string folder; std::getline(std::cin, folder);)
-    std::cout << folder << " " << runFolder(folder, registry, *target, gradients) << std::endl;
+    std::cout << folder << " " << runFolder(folder, registry, gradients) << std::endl;
   return 0;
 }

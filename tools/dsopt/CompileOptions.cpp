@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/Session.h"
@@ -152,6 +153,30 @@ static int64_t availableCpus() {
   return std::max<int64_t>(1, cpus);
 }
 
+/// Refuses -arch and -threads that contradict what the module was built for.
+static void checkTarget(ModuleOp module, const ParsedOptions &options) {
+  auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
+  auto refuse = [&](const char *option, const std::string &builtFor) {
+    throw Error(1, std::string("-") + option + "=" + options.text(option) +
+                       " cannot be changed any more: this module " +
+                       (present ? "was built for " + builtFor : "does not say what it was built for") +
+                       "; start from the model");
+  };
+  if (options.has("arch")) {
+    FailureOr<TargetAttr> given = failure();
+    if (present)
+      given = resolveTarget(module.getLoc(), options.text("arch"), present.getThreads());
+    if (failed(given) || *given != present)
+      refuse("arch", present ? present.getArch().str() : "");
+  }
+  if (!options.has("threads"))
+    return;
+  // A run may take fewer than there is scratch for.
+  int64_t threads = options.integer("threads");
+  if (!present || threads > present.getThreads() || (threads < present.getThreads() && !options.has("run")))
+    refuse("threads", present ? str(present.getThreads()) : "");
+}
+
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,
                        const std::string &commandLine) {
   Builder builder(module.getContext());
@@ -195,7 +220,11 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");
-  text("arch", "arch");
+  bool hasTarget = module->hasAttr(kTargetAttr);
+  if (hasTarget)
+    checkTarget(module, options);
+  else
+    text("arch", "arch");
   integer("device-memory", "device_memory", 0);
   integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
@@ -215,7 +244,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
       scales.push_back(glob + "=" + scale);
     setList(key, scales);
   }
-  if (options.has("threads") || !getOption(module, "threads")) {
+  if (!hasTarget && (options.has("threads") || !getOption(module, "threads"))) {
     int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;
     setInteger("threads", options.has("threads") ? options.integer("threads")
                                                  : std::max<int64_t>(1, availableCpus() / localRanks));
@@ -240,10 +269,12 @@ void choosePrecision(ModuleOp module) {
   if (getOption(module, "precision", StringRef("fp32")) != "bf16")
     return;
   StringRef arch = getOption(module, "arch", StringRef("native"));
-  FailureOr<ResolvedTarget> target = resolveTarget(module.getLoc(), arch);
-  if (failed(target) || target->bf16)
+  auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
+  FailureOr<TargetAttr> target =
+      present ? FailureOr<TargetAttr>(present) : resolveTarget(module.getLoc(), arch, /*threads=*/1);
+  if (failed(target) || multipliesBF16(*target))
     return;
-  llvm::errs() << "dsopt: warning: " << target->cpu
+  llvm::errs() << "dsopt: warning: " << target->getArch()
                << " has no AVX-512 BF16: -precision=bf16 is ignored, everything is fp32\n";
   setOption(module, "precision", Builder(module.getContext()).getStringAttr("fp32"));
 }
@@ -300,9 +331,10 @@ static std::string valueText(Attribute value) {
 
 void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage) {
   Builder builder(module.getContext());
+  checkTarget(module, options);
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
-    if (!row || row->use != OptionUse::Compile)
+    if (!row || row->use != OptionUse::Compile || name == "arch")
       continue;
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))

@@ -208,25 +208,21 @@ static void sayWritten(ModuleOp module, const std::string &path, const std::stri
 
 LogicalResult Product::produce(const ParsedOptions &options) {
   Location loc = module.getLoc();
-  TargetOptions target;
-  target.arch = getOption(module, "arch", "native").str();
-  target.threads = std::max(1u, std::thread::hardware_concurrency());
-  target.cache = cacheFolder();
-  FailureOr<ResolvedTarget> resolved = resolveTarget(loc, target.arch);
-  if (failed(resolved))
-    return failure();
+  ObjectOptions how;
+  how.threads = std::max(1u, std::thread::hardware_concurrency());
+  how.cache = cacheFolder();
   std::string emit = options.text("emit"), output = outputFile(path, options);
   if (emit == "llvm") {
     std::error_code error;
     llvm::raw_fd_ostream out(output.empty() ? "-" : output, error);
     if (error)
       throw Error(1, "cannot write " + output + ": " + error.message());
-    return emitLLVM(module, *resolved, out);
+    return emitLLVM(module, out);
   }
 
-  FailureOr<std::string> program = emitProgram(module, *resolved);
+  FailureOr<std::string> program = emitProgram(module);
   ObjectBuffers objects;
-  if (failed(program) || failed(emitObjects(module, *resolved, target, *program, protobuf, objects)))
+  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects)))
     return failure();
   if (emit == "obj")
     return linkObjects(loc, objects, output, /*relocatable=*/true);

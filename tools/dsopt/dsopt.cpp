@@ -16,6 +16,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Pipeline/Plan.h"
 #include "dsopt/Pipeline/PrintModule.h"
@@ -253,6 +254,7 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
     (*other)->setAttr(kOptionsAttr, layout);
+    (*other)->setAttr(kTargetAttr, module->getAttr(kTargetAttr));
     if (failed(runPipeline(*other, passes)))
       messages.fail("compilation failed at " + dimension.name + " = " +
                     std::to_string(dimension.sizes[variant]));
@@ -386,8 +388,10 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     return 0;
   }
   if (options.has("plan"))
-    writeText(options,
-              [&](llvm::raw_ostream &out) { printPlan(compiled, out, options.text("plan") == "json"); });
+    writeText(options, [&](llvm::raw_ostream &out) {
+      if (failed(printPlan(compiled, out, options.text("plan") == "json")))
+        messages.fail("planning failed");
+    });
   else
     writeText(options, [&](llvm::raw_ostream &out) { printModule(compiled, out); });
   return 0;

@@ -56,23 +56,24 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def NestKernels : Pass<"nest-kernels", "::mlir::ModuleOp"> {
-  let summary = "move kernels into a module of their own";
+  let summary = "move kernels into a module of their own, under their target";
   let description = [{
-    Functions with `graph.iterate` go into a nested module, so that the passes that
-    follow convert nothing else. Together with those and unnest-kernels it is the
-    pipeline `lower-kernels`.
+    Expects segments, and a module with a target (attach-target). Functions with `graph.iterate` go
+    into the nested module `@kernels`, which has the same target, and what calls them names them
+    there. They stay there until they are machine code: what lowers them is the pipeline
+    `lower-kernels` on that module.
 
     ```mlir
     func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
+    exec.launch @kernel0 range 8 grain 1 (%a) -> (%b) : memref<8x64xf32> -> memref<8x64xf32>
     // becomes
-    module {
-      func.func private @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
+    module @kernels attributes {dsopt.target = #target} {
+      func.func nested @kernel0(%x: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {graph.iterate = #graph.iteration<rows>, ...}
     }
-    // and behind unnest-kernels
-    llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
-    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)
+    exec.launch @kernels::@kernel0 range 8 grain 1 (%a) -> (%b) : memref<8x64xf32> -> memref<8x64xf32>
     ```
   }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
 def GraphToLinalg : Pass<"graph-to-linalg", "::mlir::func::FuncOp"> {
@@ -140,17 +141,13 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
     body becomes an internal function of bare pointers that do not alias; the
     kernel's name goes to a function of the type `dsopt_kernel`
     (include/dsopt/Runtime/ABI.h) that loads the pointers and calls it.
+
+    ```mlir
+    llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
+    llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr)
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def UnnestKernels : Pass<"unnest-kernels", "::mlir::ModuleOp"> {
-  let summary = "take lowered kernels out of their module";
-  let description = [{
-    Expects the module of nest-kernels, its kernels lowered to the LLVM dialect. Moves
-    its functions and constants into the module around it, where segments refer to
-    them; what is left in another dialect is an error.
-  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -181,7 +178,8 @@ def SegmentsToLLVM : Pass<"segments-to-llvm", "::mlir::ModuleOp"> {
   let summary = "turn segments into functions that call the runtime";
   let description = [{
     Expects segments (functions with `exec.segment`) and kernels that are
-    already functions of the LLVM dialect. Each segment becomes a function of
+    already functions of the LLVM dialect in modules of their own, of which the
+    module around them gets declarations. Each segment becomes a function of
     the type `dsopt_segment` (include/dsopt/Runtime/ABI.h) that calls `dsopt_rt_*`
     and keeps the segment's attributes; each `memref.global` that is a constant
     becomes a global of the same name, aligned to 64 bytes. Programs stay.

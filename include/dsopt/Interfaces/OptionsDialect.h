@@ -1,7 +1,8 @@
-//===- OptionsDialect.h - dsopt.options, checked ----------------*- C++ -*-===//
+//===- OptionsDialect.h - dsopt.options and dsopt.target, checked -*- C++ -*-===//
 //
-// The dialect `dsopt` has one attribute: the module's compile options
-// (Interfaces/Options.h). What each may be follows from the table of options.
+// The dialect `dsopt` has two attributes of modules: the compile options
+// (Interfaces/Options.h), of which what each may be follows from the table of
+// options, and the target (Interfaces/Target.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +17,17 @@ public:
   explicit OptionsDialect(mlir::MLIRContext *context);
   static constexpr llvm::StringLiteral getDialectNamespace() { return "dsopt"; }
 
+  mlir::Attribute parseAttribute(mlir::DialectAsmParser &parser, mlir::Type type) const override;
+  void printAttribute(mlir::Attribute attribute, mlir::DialectAsmPrinter &printer) const override;
+
   mlir::LogicalResult verifyOperationAttribute(mlir::Operation *op, mlir::NamedAttribute attribute) override;
   mlir::LogicalResult verifyRegionArgAttribute(mlir::Operation *op, unsigned region, unsigned argument,
                                                mlir::NamedAttribute attribute) override;
   mlir::LogicalResult verifyRegionResultAttribute(mlir::Operation *op, unsigned region, unsigned result,
                                                   mlir::NamedAttribute attribute) override;
+
+private:
+  void registerAttributes();
 };
 } // namespace dsopt
 

@@ -16,8 +16,8 @@ namespace dsopt {
 /// whole step. A prediction ranks layouts; it is no measurement.
 inline constexpr double kAssumedFlopsPerThread = 50e9;
 
-/// Prints the plan of a module with planned programs: as JSON, or as a table.
-void printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
+/// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
+llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
 
 } // namespace dsopt
 

@@ -8,6 +8,7 @@
 #ifndef DSOPT_TARGET_TARGET_H
 #define DSOPT_TARGET_TARGET_H
 
+#include "dsopt/Interfaces/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <memory>
@@ -15,45 +16,42 @@
 #include <vector>
 
 namespace dsopt {
-/// What to compile for, as the user says it.
-struct TargetOptions {
-  std::string arch = "native"; ///< native, x86-64-v3 or a processor's name
-  unsigned threads = 1;        ///< that compile
+/// How objects are made.
+struct ObjectOptions {
+  unsigned threads = 1; ///< that compile
   unsigned optLevel = 3;
   std::string cache;                     ///< folder of compiled groups, empty: none
   int64_t cacheBytes = int64_t(1) << 28; ///< of it at most
 };
 
-/// What to compile for, as LLVM says it.
-struct ResolvedTarget {
-  std::string triple;
-  std::string cpu;                   ///< znver4, x86-64-v3 ...
-  std::string features;              ///< +avx2,-avx512f ...
-  std::vector<std::string> required; ///< as __builtin_cpu_supports names them (Program::features)
-  bool wideVectors = false;          ///< has AVX-512: prefer vectors of 512 bits
-  bool bf16 = false;                 ///< multiplies bf16 and rounds to it
-};
+/// Resolves an architecture's name: native, x86-64-v3 or a processor's; an unknown one is an error at `loc`.
+llvm::FailureOr<TargetAttr> resolveTarget(mlir::Location loc, llvm::StringRef arch, int64_t threads);
 
-/// Resolves an architecture's name; an unknown one is an error at `loc`.
-llvm::FailureOr<ResolvedTarget> resolveTarget(mlir::Location loc, llvm::StringRef arch);
+/// The features that code for the target needs, as __builtin_cpu_supports names them (Program::features).
+std::vector<std::string> statedFeatures(TargetAttr target);
+
+/// All features as LLVM reads them: +avx2,-avx512f ...
+std::string featureText(TargetAttr target);
+
+/// Whether the target multiplies bf16 and rounds to it.
+bool multipliesBF16(TargetAttr target);
 
 /// The module's programs as the JSON text that include/dsopt/Runtime/Program.h
 /// describes. Reads exec.program, dist.bucket, graph.parameter, the options and
-/// the module's `exec.inputs`; segments give their flops, lowered or not.
-llvm::FailureOr<std::string> emitProgram(mlir::ModuleOp module, const ResolvedTarget &target);
+/// the module's `dsopt.target` and `exec.inputs`; segments give their flops, lowered or not.
+llvm::FailureOr<std::string> emitProgram(mlir::ModuleOp module);
 
 /// Prints the functions and constants of the LLVM dialect as one LLVM module,
 /// before optimization.
-llvm::LogicalResult emitLLVM(mlir::ModuleOp module, const ResolvedTarget &target, llvm::raw_ostream &os);
+llvm::LogicalResult emitLLVM(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
 /// at a time, and `program` and `model` as the object's tables. What is compiled
 /// together does not depend on the number of threads.
-llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ResolvedTarget &target,
-                                const TargetOptions &options, llvm::StringRef program, llvm::StringRef model,
-                                ObjectBuffers &objects);
+llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options, llvm::StringRef program,
+                                llvm::StringRef model, ObjectBuffers &objects);
 
 /// Links objects to a shared object at `path` (or, with `relocatable`, to one
 /// object), which appears whole or not at all. dsopt_rt_* stay undefined.

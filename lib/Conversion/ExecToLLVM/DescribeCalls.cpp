@@ -92,14 +92,23 @@ static Call describeKernel(func::FuncOp kernel, int64_t flops) {
   return call;
 }
 
+/// The kernel that an operation of the module names, null if it is lowered already.
+static func::FuncOp findKernel(Operation &op, SymbolRefAttr name, SymbolTableCollection &symbols) {
+  return symbols.lookupSymbolIn<func::FuncOp>(op.getParentOfType<ModuleOp>(), name);
+}
+
 /// The call that an operation becomes.
-static FailureOr<Call> describe(Operation &op, SymbolTable &symbols) {
+static FailureOr<Call> describe(Operation &op, SymbolTableCollection &symbols) {
   auto counted = op.getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
   if (!counted)
     return op.emitOpError("has no ") << exec::kFlopsAttr << ", expected what blocks-to-segments counts";
   int64_t flops = counted.getInt();
-  if (auto launch = dyn_cast<exec::LaunchOp>(op))
-    return describeKernel(symbols.lookup<func::FuncOp>(launch.getKernel()), flops);
+  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
+    func::FuncOp kernel = findKernel(op, launch.getKernel(), symbols);
+    if (!kernel)
+      return op.emitOpError("launches ") << launch.getKernel() << ", expected a kernel that is not lowered yet";
+    return describeKernel(kernel, flops);
+  }
   return Call(cast<RuntimeCallOpInterface>(op).describeCall(), flops);
 }
 
@@ -122,13 +131,13 @@ static StringRef placeOf(Location location) {
 }
 
 /// The places that the operations of a call come from.
-static void collectPlaces(Operation &op, SymbolTable &symbols, llvm::SetVector<StringRef> &places) {
+static void collectPlaces(Operation &op, SymbolTableCollection &symbols, llvm::SetVector<StringRef> &places) {
   auto add = [&](Operation &one) {
     if (StringRef place = placeOf(one.getLoc()); !place.empty())
       places.insert(place);
   };
   auto launch = dyn_cast<exec::LaunchOp>(op);
-  auto kernel = launch ? symbols.lookup<func::FuncOp>(launch.getKernel()) : func::FuncOp();
+  auto kernel = launch ? findKernel(op, launch.getKernel(), symbols) : func::FuncOp();
   if (!kernel)
     return add(op);
   for (Operation &inner : kernel.getBody().front().without_terminator())
@@ -141,7 +150,7 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
-    SymbolTable symbols(module);
+    SymbolTableCollection symbols;
     graph::FlopCounter counter(module);
     llvm::SetVector<Attribute> calls;
     std::vector<llvm::SetVector<StringRef>> places; // of each
@@ -168,14 +177,15 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
     }
     NamedAttrList updates;
     module.walk([&](exec::UpdateOp update) {
-      auto kernel = symbols.lookup<func::FuncOp>(update.getKernel());
-      if (!kernel || kernel.isExternal() || updates.get(update.getKernel()))
+      StringAttr name = update.getKernel().getLeafReference();
+      func::FuncOp kernel = findKernel(*update, update.getKernel(), symbols);
+      if (!kernel || kernel.isExternal() || updates.get(name))
         return;
       Call call = describeKernel(kernel, counter.count(kernel));
       // The last argument is the table of scalars.
       call.kind = "update";
       call.bytes -= graph::numBytes(kernel.getArgumentTypes().back());
-      updates.set(update.getKernel(), builder.getI64IntegerAttr(indexOf(call)));
+      updates.set(name, builder.getI64IntegerAttr(indexOf(call)));
     });
     SmallVector<Attribute> placed;
     for (auto [call, from] : llvm::zip_equal(calls, places)) {

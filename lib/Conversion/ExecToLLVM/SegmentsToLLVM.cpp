@@ -52,11 +52,43 @@ private:
   DenseMap<Attribute, LLVM::GlobalOp> globals;
 };
 
+/// Kernels that segments launch; those in a module of their own are declared in the segments'.
+class Kernels {
+public:
+  explicit Kernels(SymbolTable &symbols) : symbols(symbols) {}
+
+  FailureOr<LLVM::LLVMFuncOp> get(exec::LaunchOp launch) {
+    LLVM::LLVMFuncOp &known = kernels[launch.getKernel()];
+    if (known)
+      return known;
+    auto module = cast<ModuleOp>(symbols.getOp());
+    auto kernel = tables.lookupSymbolIn<LLVM::LLVMFuncOp>(module, launch.getKernel());
+    if (!kernel)
+      return launch.emitOpError("launches ")
+             << launch.getKernel() << ", expected a kernel that is lowered to the LLVM dialect";
+    if (kernel->getParentOp() == module)
+      return known = kernel;
+    graph::makeWay(symbols, kernel.getName());
+    if (symbols.lookup(kernel.getName()))
+      return launch.emitOpError("launches ")
+             << launch.getKernel() << ", expected no other symbol of that name in the module of the segments";
+    OpBuilder builder(module.getContext());
+    known = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), kernel.getName(), kernel.getFunctionType());
+    symbols.insert(known, module.getBody()->begin());
+    return known;
+  }
+
+private:
+  SymbolTable &symbols;
+  SymbolTableCollection tables;
+  DenseMap<Attribute, LLVM::LLVMFuncOp> kernels;
+};
+
 /// Builds the LLVM function of one segment.
 class SegmentLowering : RuntimeCallBuilder {
 public:
-  SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors)
-      : segment(segment), symbols(symbols), descriptors(descriptors), builder(segment.getContext()),
+  SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors, Kernels &kernels)
+      : segment(segment), symbols(symbols), descriptors(descriptors), kernels(kernels), builder(segment.getContext()),
         loc(segment.getLoc()), ptr(LLVM::LLVMPointerType::get(segment.getContext())),
         i64(builder.getI64Type()) {}
 
@@ -81,6 +113,7 @@ private:
   func::FuncOp segment;
   SymbolTable &symbols;
   Descriptors &descriptors;
+  Kernels &kernels;
   OpBuilder builder;
   Location loc; ///< of what is lowered
   Type ptr, i64;
@@ -106,9 +139,9 @@ void SegmentLowering::call(StringRef name, ArrayRef<Value> rest) {
 }
 
 LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
-  if (!symbols.lookup<LLVM::LLVMFuncOp>(launch.getKernel()))
-    return launch.emitOpError("launches ")
-           << launch.getKernelAttr() << ", expected a kernel that is lowered to the LLVM dialect";
+  FailureOr<LLVM::LLVMFuncOp> kernel = kernels.get(launch);
+  if (failed(kernel))
+    return failure();
   for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
     if (!cast<MemRefType>(memref.getType()).getLayout().isIdentity())
       return launch.emitOpError("takes a buffer of type ")
@@ -117,9 +150,9 @@ LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
         LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
     LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
   }
-  Value kernel = LLVM::AddressOfOp::create(builder, loc, ptr, launch.getKernel());
+  Value address = LLVM::AddressOfOp::create(builder, loc, *kernel);
   call("dsopt_rt_launch",
-       {kernel, constant(launch.getRange()), constant(launch.getGrain()), launchArguments});
+       {address, constant(launch.getRange()), constant(launch.getGrain()), launchArguments});
   return success();
 }
 
@@ -237,9 +270,10 @@ struct SegmentsToLLVM : dsopt::impl::SegmentsToLLVMBase<SegmentsToLLVM> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     Descriptors descriptors(symbols);
+    Kernels kernels(symbols);
     for (auto segment : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (segment->hasAttr(exec::kSegmentAttr) &&
-          failed(SegmentLowering(segment, symbols, descriptors).run()))
+          failed(SegmentLowering(segment, symbols, descriptors, kernels).run()))
         return signalPassFailure();
     for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
       if (global.getConstant() && global.getInitialValue() && failed(lowerGlobal(global, symbols)))

@@ -12,7 +12,7 @@
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
-#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -74,9 +74,9 @@ private:
 class SegmentBuilder {
 public:
   SegmentBuilder(func::FuncOp function, Constants &constants, SymbolTableCollection &tables,
-                 graph::FlopCounter &counter)
+                 graph::FlopCounter &counter, RoutineTarget target)
       : function(function), constants(constants), tables(tables), builder(function.getContext()),
-        target{getOption(function->getParentOfType<ModuleOp>(), "threads", 1)}, counter(counter) {}
+        target(target), counter(counter) {}
 
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
@@ -447,11 +447,16 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
     if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
         !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
       blocks.push_back(function);
+  if (blocks.empty())
+    return success();
+  FailureOr<TargetAttr> target = getTarget(module);
+  if (failed(target))
+    return failure();
   Constants constants(module);
   graph::FlopCounter counter(module);
   SymbolTableCollection tables;
   for (func::FuncOp block : blocks)
-    if (failed(SegmentBuilder(block, constants, tables, counter).run()))
+    if (failed(SegmentBuilder(block, constants, tables, counter, {target->getThreads()}).run()))
       return failure();
   return success();
 }

@@ -176,6 +176,8 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
     return emitOpError("has ") << getBuffers().size() << " buffers, expected " << bucket->operands.size()
                                << ": the parameter, its gradient and what @" << getBucket()
                                << " names as states";
+  if (!context.kernel(getKernelAttr()))
+    return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
   for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), bucket->operands))
     context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
@@ -185,7 +187,7 @@ std::string UpdateOp::describeAction() { return ("update of @" + getBucket()).st
 std::string UpdateOp::getEventName() { return ("update." + getBucket()).str(); }
 
 LogicalResult MapOp::collectAccesses(ActionContext &context) {
-  const SegmentUse *kernel = context.kernel(getKernelAttr().getAttr());
+  const SegmentUse *kernel = context.kernel(getKernelAttr());
   if (!kernel)
     return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
   if (kernel->arguments.size() != getBuffers().size())
@@ -195,8 +197,8 @@ LogicalResult MapOp::collectAccesses(ActionContext &context) {
     context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
   return success();
 }
-std::string MapOp::describeAction() { return ("map by @" + getKernel()).str(); }
-std::string MapOp::getEventName() { return ("map." + getKernel()).str(); }
+std::string MapOp::describeAction() { return ("map by @" + getKernel().getLeafReference().getValue()).str(); }
+std::string MapOp::getEventName() { return ("map." + getKernel().getLeafReference().getValue()).str(); }
 
 LogicalResult FoldOp::collectAccesses(ActionContext &context) {
   std::optional<int64_t> bytes = context.slotBytes(*this, getStatistics().getBuffer().getAttr());

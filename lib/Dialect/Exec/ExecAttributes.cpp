@@ -4,6 +4,7 @@
 #include "dsopt/Interfaces/AttributeTable.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -71,19 +72,23 @@ static const AttributeRow kAttributes[] = {
 /// The options that programs follow from; the others are read when a program is written or run.
 static constexpr llvm::StringLiteral kBuildOptions[] = {
     "accumulate", "clip",      "dp", "gather_window", "gradient_type",    "micro_batch_size", "micro_batches",
-    "momentum",   "optimizer", "pp", "precision",     "reduction_shards", "schedule",         "threads",
-    "zero"};
+    "momentum",   "optimizer", "pp", "precision",     "reduction_shards", "schedule",         "zero"};
 
 void dsopt::exec::keepOptions(ModuleOp module) {
   NamedAttrList kept;
   for (StringRef name : kBuildOptions)
     if (Attribute value = getOption(module, name))
       kept.set(name, value);
+  if (Attribute target = module->getAttr(kTargetAttr))
+    kept.set("target", target);
   module->setAttr(kBuiltWithAttr, kept.getDictionary(module.getContext()));
 }
 
 /// Whether the options still are those that the programs were built with.
 static LogicalResult verifyBuiltWith(ModuleOp module, DictionaryAttr built) {
+  if (built.get("target") != module->getAttr(kTargetAttr))
+    return module.emitError(kTargetAttr)
+           << " is not what the programs were built for: start from the stage before them to change it";
   for (StringRef name : kBuildOptions) {
     Attribute now = getOption(module, name), then = built.get(name);
     if (now == then)

@@ -258,6 +258,12 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!symbols.lookupNearestSymbolFrom<FunctionOpInterface>(*this, getKernelAttr()))
+    return emitOpError("launches ") << getKernelAttr() << ", which is no function of this module";
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto a = cast<MemRefType>(getLhs().getType()), b = cast<MemRefType>(getRhs().getType()),
        c = cast<MemRefType>(getResult().getType());

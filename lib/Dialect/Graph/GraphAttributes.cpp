@@ -12,6 +12,7 @@ using namespace dsopt::graph;
 static const AttributeKind kPhaseKind = {"a phase: #graph.phase<F>, <B>, <W> or <E>", isAttribute<PhaseAttr>};
 static const AttributeKind kIterateKind = {
     "what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>", isAttribute<IterationAttr>};
+static const AttributeKind kKernelKind = {"a kernel's symbol", isAttribute<SymbolRefAttr>};
 
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
 static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};
@@ -28,7 +29,7 @@ static const AttributeRow kAttributes[] = {
     {kIterateAttr, On::Function, kIterateKind},
     {kRangeAttr, On::Function, kExtentsKind},
     {kInPlaceAttr, On::Function, kExtentsKind},
-    {kKernelAttr, On::Operation, kSymbolKind, kOptimizers, isOptimizer},
+    {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

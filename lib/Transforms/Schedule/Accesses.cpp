@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module) {
+AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module), module(module) {
   for (Operation &op : *module.getBody())
     if (isa<func::FuncOp, dist::BucketOp>(op))
       symbols[SymbolTable::getSymbolName(&op)] = &op;
@@ -66,15 +66,14 @@ const SegmentUse *AccessAnalysis::segment(StringAttr name) {
   return &segment;
 }
 
-const SegmentUse *AccessAnalysis::kernel(StringAttr name) {
-  auto function = dyn_cast_or_null<func::FuncOp>(symbols.lookup(name));
+const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
+  if (auto known = kernels.find(name); known != kernels.end())
+    return &known->second;
+  auto function = tables.lookupSymbolIn<func::FuncOp>(module, name);
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
   if (!iteration || iteration.getValue() != graph::Iteration::Flat)
     return nullptr;
-  auto [known, isNew] = kernels.try_emplace(name);
-  SegmentUse &kernel = known->second;
-  if (!isNew)
-    return &kernel;
+  SegmentUse &kernel = kernels[name];
   auto bytes = [](Type type) { return graph::elementBytes(getElementTypeOrSelf(type)); };
   auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))

@@ -49,7 +49,7 @@ public:
 private:
   std::optional<int64_t> slotBytes(mlir::Operation *action, mlir::StringAttr buffer) override;
   const exec::SegmentUse *segment(mlir::StringAttr name) override;
-  const exec::SegmentUse *kernel(mlir::StringAttr name) override;
+  const exec::SegmentUse *kernel(mlir::SymbolRefAttr name) override;
   const exec::BucketUse *bucketUse(mlir::StringAttr name) override;
   mlir::FailureOr<int64_t> countMembers(mlir::Operation *collective) override;
   void add(exec::RefAttr ref, int64_t bytes, bool reads, bool writes) override;
@@ -58,8 +58,11 @@ private:
     return slots.try_emplace({buffer, slot}, slots.size()).first->second;
   }
 
+  mlir::ModuleOp module;
   llvm::DenseMap<mlir::StringAttr, mlir::Operation *> symbols;
-  llvm::DenseMap<mlir::StringAttr, exec::SegmentUse> segments, kernels;
+  llvm::DenseMap<mlir::StringAttr, exec::SegmentUse> segments;
+  llvm::DenseMap<mlir::SymbolRefAttr, exec::SegmentUse> kernels;
+  mlir::SymbolTableCollection tables; ///< of modules with kernels
   llvm::DenseMap<mlir::StringAttr, exec::BucketUse> buckets;
   llvm::DenseMap<mlir::Operation *, llvm::DenseMap<mlir::StringAttr, exec::BufferOp>> programs;
   llvm::DenseMap<mlir::Operation *, exec::BufferOp> scalarsOf;

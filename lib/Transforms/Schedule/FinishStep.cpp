@@ -31,7 +31,7 @@ namespace {
 /// What the programs of a step share.
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
-  llvm::DenseMap<Attribute, StringAttr> kernels; ///< of updates, by bucket
+  llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
   int64_t scalarGroups = 1;                      ///< distinct (lr_scale, decay_scale) of trained parameters
   bool clip = false;                             ///< nothing is updated before the agreement
   /// Running statistics that several positions hold, with the one that folds them.
@@ -204,7 +204,7 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
   if (auto states = op.getStates())
     for (auto state : states->getAsRange<dist::StateAttr>())
       refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
-  out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()).getValue(), bucket.name(),
+  out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()), bucket.name(),
                      ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
                      Stream::Compute);
 }
@@ -289,22 +289,22 @@ void StepFinisher::finish() {
 /// Which kernel of @update changes each bucket, by what the kernels read.
 static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
   SymbolTable symbols(module);
-  llvm::DenseMap<Attribute, StringAttr> kernels; ///< by parameter that it, or whose state it, reads
+  llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< by parameter that it, or whose state it, reads
   if (auto update = symbols.lookup<func::FuncOp>("update"))
     update.walk([&](Operation *op) {
-      auto kernel = op->getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr);
+      auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel.getAttr();
+          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel;
         }
     });
   for (PlacedBucket &bucket : step.buckets) {
     if (bucket.frozen)
       continue;
-    StringAttr &known = step.kernels[bucket.op.getSymNameAttr()];
+    SymbolRefAttr &known = step.kernels[bucket.op.getSymNameAttr()];
     for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
-      StringAttr kernel = kernels.lookup(range.getParameter());
+      SymbolRefAttr kernel = kernels.lookup(range.getParameter());
       if (!kernel)
         return bucket.op.emitOpError("holds ")
                << range.getParameter() << ", which no operation of @update with a kernel reads";

@@ -144,3 +144,14 @@ memref.global constant @table : memref<4xf32> = dense_resource<short>
 
 // expected-error @below {{has a value of an unknown kind, expected dense elements}}
 memref.global constant @table : memref<4xf32> = sparse<[[0]], [1.0]>
+
+// -----
+
+module @kernels {
+  llvm.func @block0.F(!llvm.ptr)
+}
+func.func private @block0.F(%x: memref<4xf32>) attributes {exec.segment} {
+  // expected-error @below {{launches @kernels::@block0.F, expected no other symbol of that name in the module of the segments}}
+  exec.launch @kernels::@block0.F range 4 grain 1 (%x) -> (%x) : memref<4xf32> -> memref<4xf32>
+  return
+}

@@ -10,11 +10,15 @@
 // CHECK-DAG: llvm.mlir.global external constant @[[SCATTER:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 0, 0]> : tensor<6xi64>)
 // CHECK-DAG: llvm.mlir.global external constant @[[ROUNDS:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 1, 1]> : tensor<6xi64>)
 // CHECK-DAG: llvm.func @dsopt_rt_scatter_add(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// A kernel of a module of its own is declared; a model's parameter gives way.
+// CHECK-DAG: llvm.func @kernel1(i64, i64, !llvm.ptr){{$}}
+// CHECK-DAG: graph.parameter @"kernel1~"
 // CHECK-DAG: llvm.func @dsopt_rt_accumulate(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64, i64)
 
 // CHECK-DAG: llvm.mlir.global external constant @const_0(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>) {{.*}}alignment = 64 : i64{{.*}} : !llvm.array<4 x f32>
 // CHECK-DAG: llvm.mlir.global external constant @const_1(dense<[1, 0, 1]> : tensor<3xi8>) {{.*}} : !llvm.array<3 x i8>
 // CHECK-DAG: llvm.mlir.global external constant @const_2(dense<7> : tensor<6xi64>) {{.*}} : !llvm.array<6 x i64>
+graph.parameter @kernel1 : tensor<8xf32> from "m" at 0 bytes 32
 memref.global "private" constant @const_0 : memref<2x2xf32> = dense<[[1.0, 2.0], [3.0, 4.0]]>
 memref.global "private" constant @const_1 : memref<3xi1> = dense<[true, false, true]>
 memref.global "private" constant @const_2 : memref<2x3xi64> = dense<7>
@@ -102,5 +106,17 @@ func.func private @block2.W(%d: memref<8x3xbf16>, %v: memref<8x3xf32>, %i: memre
   // CHECK: %[[BF16:.*]] = llvm.mlir.constant(1 : i64)
   // CHECK: llvm.call @dsopt_rt_accumulate(%[[RT]], {{.*}}, {{.*}}, {{.*}}, %[[BF16]], %[[ACC]])
   exec.accumulate %v -> %h : memref<8x3xf32> -> memref<8x3xbf16>
+  return
+}
+
+// CHECK-LABEL: llvm.func @block3.F(
+// CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel1
+// CHECK: llvm.call @dsopt_rt_launch(%{{.*}}, %[[KERNEL]],
+module @kernels {
+  llvm.func @kernel1(%lo: i64, %hi: i64, %args: !llvm.ptr) { llvm.return }
+}
+func.func private @block3.F(%x: memref<4xf32>, %y: memref<4xf32>) attributes {exec.segment} {
+  exec.launch @kernels::@kernel1 range 4 grain 1 (%x) -> (%y) : memref<4xf32> -> memref<4xf32>
+  exec.launch @kernels::@kernel1 range 4 grain 1 (%y) -> (%x) : memref<4xf32> -> memref<4xf32>
   return
 }

@@ -1,5 +1,5 @@
-// RUN: dsopt-opt %s -blocks-to-segments | FileCheck %s
-// RUN: dsopt-opt %s -blocks-to-segments | dsopt-opt | FileCheck %s
+// RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | FileCheck %s
+// RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | dsopt-opt | FileCheck %s
 
 // Attention reads strided views in place and gets scratch that lives as long as the routine.
 // CHECK-LABEL: func.func private @block0.F(

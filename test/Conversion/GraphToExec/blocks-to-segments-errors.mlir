@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -blocks-to-segments -split-input-file -verify-diagnostics
+// RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments -split-input-file -verify-diagnostics
 
 func.func private @block0.F(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %0 = graph.reshape %x : (tensor<4xf32>) -> tensor<2x2xf32>

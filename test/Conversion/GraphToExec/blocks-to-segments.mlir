@@ -1,5 +1,5 @@
-// RUN: dsopt-opt %s -blocks-to-segments | FileCheck %s
-// RUN: dsopt-opt %s -blocks-to-segments | dsopt-opt | FileCheck %s
+// RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | FileCheck %s
+// RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | dsopt-opt | FileCheck %s
 
 graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
 graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0

@@ -252,3 +252,12 @@ func.func @gemm_result(%x: memref<3x4xf32>, %y: memref<3x5xf32>, %z: memref<5x4x
   exec.gemm %x, %y -> %z {transpose_a} : memref<3x4xf32>, memref<3x5xf32> -> memref<5x4xf32>
   return
 }
+
+// -----
+
+module @kernels {}
+func.func @launch(%x: memref<4xf32>) {
+  // expected-error @below {{'exec.launch' op launches @kernels::@kernel0, which is no function of this module}}
+  exec.launch @kernels::@kernel0 range 4 grain 1 (%x) -> (%x) : memref<4xf32> -> memref<4xf32>
+  return
+}

@@ -63,8 +63,8 @@ exec.program @step position 0 blocks [0, 2] {
     %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
     // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on compute
     %14 = exec.update @adam of @b0 [@w, @s] elements 128 on compute
-    // CHECK: exec.map @narrow [@g, @s] elements 64 on compute
-    %map = exec.map @narrow [@g, @s] elements 64 on compute
+    // CHECK: exec.map @kernels::@narrow [@g, @s] elements 64 on compute
+    %map = exec.map @kernels::@narrow [@g, @s] elements 64 on compute
     // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on compute
     %15 = exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [0.1] on compute
     // Events are called after what happened; what adds up is one number.
@@ -79,14 +79,18 @@ exec.program @step position 0 blocks [0, 2] {
   }
 }
 
+module @kernels {
+  func.func nested @kernel(%lo: index, %hi: index, %a: memref<16xf32>, %v: memref<4xf32>, %t: memref<16xf32>)
+}
+
 // CHECK-LABEL: @segment
 func.func @segment(%a: memref<4x4xf32>, %b: memref<2x4x4xf32>, %v: memref<4xf32>, %i: memref<4xi32>) attributes {exec.segment} {
   // CHECK: %[[T:.*]] = exec.temp at 64 : memref<4x4xf32>
   %t = exec.temp at 64 : memref<4x4xf32>
   // CHECK: exec.view %[[T]] : memref<4x4xf32> to memref<2x4xf32, strided<[8, 1]>>
   %u = exec.view %t : memref<4x4xf32> to memref<2x4xf32, strided<[8, 1]>>
-  // CHECK: exec.launch @kernel range 4 grain 2(%{{.*}}, %{{.*}}) -> (%[[T]]) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
-  exec.launch @kernel range 4 grain 2 (%a, %v) -> (%t) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
+  // CHECK: exec.launch @kernels::@kernel range 4 grain 2(%{{.*}}, %{{.*}}) -> (%[[T]]) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
+  exec.launch @kernels::@kernel range 4 grain 2 (%a, %v) -> (%t) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
   // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[T]] {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
   exec.gemm %a, %a -> %t {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
   // CHECK: exec.scatter add %{{.*}}, %{{.*}}, %{{.*}} -> %[[T]] : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>

@@ -28,7 +28,7 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, reduc
       attributes {dist.stage = 0 : i64, exec.segment, exec.temp_bytes = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @block0.E(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w})
       attributes {dist.stage = 0 : i64, exec.segment, exec.temp_bytes = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
-  func.func private @update.sgd(tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+  func.func private @update.sgd(tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %0 = graph.run @block0.F(%x) : (tensor<64xf32>) -> tensor<f32>
     graph.run @block0.W(%x, %seed) : (tensor<64xf32>, tensor<f32>) -> ()

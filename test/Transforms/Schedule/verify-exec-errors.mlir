@@ -130,6 +130,8 @@
 // ELEMENTS: error: 'exec.update' op updates 32 elements, expected 64, a slice of @b0
 // RUN: sed -e 's/ranks 2 zero 3/& states [#dist.state<"m" : f32>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
 // STATES: error: 'exec.update' op has 2 buffers, expected 3: the parameter, its gradient and what @b0 names as states
+// RUN: sed -e '/%%u0 = /s/@kernel/@block0.F/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=KERNEL
+// KERNEL: error: 'exec.update' op runs @block0.F, which is no flat kernel of this module
 // RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0
 // GRADIENT: note: the norm is here
@@ -247,6 +249,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   exec.communicator @pp [[0, 2], [1, 3]]
   exec.communicator @world [[0, 1, 2, 3]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
+  func.func private @kernel(tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, graph.in_place = array<i64: 0>}
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @block1.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}

@@ -47,7 +47,7 @@ public:
   virtual std::optional<int64_t> slotBytes(mlir::Operation *action, mlir::StringAttr buffer) = 0;
   /// The segment, flat kernel or bucket of that name, null if there is none.
   virtual const SegmentUse *segment(mlir::StringAttr name) = 0;
-  virtual const SegmentUse *kernel(mlir::StringAttr name) = 0;
+  virtual const SegmentUse *kernel(mlir::SymbolRefAttr name) = 0;
   virtual const BucketUse *bucketUse(mlir::StringAttr name) = 0;
   /// How many join a collective. Emits an error and fails where its communicator is not right.
   virtual mlir::FailureOr<int64_t> countMembers(mlir::Operation *collective) = 0;

@@ -24,6 +24,8 @@
 namespace dsopt::exec {
 /// On a function: it is a segment; its arguments are buffers.
 inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
+/// The module in which nest-kernels puts the kernels of the module's own target.
+inline constexpr llvm::StringLiteral kKernelsModule = "kernels";
 /// On a segment: bytes of scratch it needs (i64).
 inline constexpr llvm::StringLiteral kTempAttr = "exec.temp_bytes";
 /// On a segment's argument: what it does with it (AccessModeAttr).

@@ -288,7 +288,7 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     starting at the same element of the bucket: 0, or with `sliced` this rank's
     first. `elements` is how many there are.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
+  let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, UnitAttr:$sliced, Exec_Stream:$stream);
   let assemblyFormat = [{
     $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
@@ -303,11 +303,13 @@ def Exec_MapOp : Exec_Action<"map"> {
     of its own between others' actions: what goes over the wire in another type, say.
 
     ```mlir
-    func.func private @narrow(%x: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
-    %0 = exec.map @narrow [@b0.whole.0.0, @b0.wire] elements 4096 on compute
+    module @kernels attributes {dsopt.target = #target} {
+      func.func nested @narrow(%x: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} { ... }
+    }
+    %0 = exec.map @kernels::@narrow [@b0.whole.0.0, @b0.wire] elements 4096 on compute
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, Exec_Stream:$stream);
+  let arguments = (ins SymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, Exec_Stream:$stream);
   let assemblyFormat = "$kernel custom<Refs>($buffers) `elements` $elements `on` $stream attr-dict";
 }
 
@@ -348,9 +350,9 @@ def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
   let hasVerifier = 1;
 }
-def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments]> {
+def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel over its range, split over threads at multiples of `grain`";
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
+  let arguments = (ins SymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
                        I64Attr:$range, I64Attr:$grain);
   let assemblyFormat = [{
     $kernel `range` $range `grain` $grain `(` $inputs `)` `->` `(` $outputs `)` attr-dict

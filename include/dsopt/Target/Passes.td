@@ -1,0 +1,32 @@
+//===- Passes.td - what code is compiled for --------------------*- tablegen -*-===//
+
+#ifndef DSOPT_TARGET_PASSES
+#define DSOPT_TARGET_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
+  let summary = "say what the module is compiled for";
+  let description = [{
+    Resolves the options `arch` and `threads` to `dsopt.target` (Interfaces/Target.td), which has
+    their place from here on: `native` is this machine's processor. It stands before stage 3, whose
+    kernels are the first choice that depends on it. A module that has a target keeps it; options
+    that contradict it are an error.
+
+    ```mlir
+    module attributes {dsopt.options = {arch = "x86-64-v3", dp = 2 : i64, threads = 2 : i64}} { ... }
+    // becomes
+    #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 2, vector_bits = 256,
+        features = ["+avx2", "+bmi", "+fma", ...]>
+    module attributes {dsopt.options = {dp = 2 : i64}, dsopt.target = #target} { ... }
+    ```
+  }];
+  let options = [
+    Option<"arch", "arch", "std::string", /*default=*/"",
+           "native, x86-64-v3 or a processor's name (default: the module's option, native)">,
+    Option<"threads", "threads", "int64_t", /*default=*/"0",
+           "threads that routines have scratch for (default: the module's option, 1)">];
+  let dependentDialects = ["::dsopt::OptionsDialect"];
+}
+
+#endif // DSOPT_TARGET_PASSES

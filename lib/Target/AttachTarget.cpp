@@ -1,0 +1,46 @@
+//===- AttachTarget.cpp - say what the module is compiled for -------------===//
+
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/OptionsDialect.h"
+#include "dsopt/Target/Passes.h"
+#include "dsopt/Target/Target.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_ATTACHTARGET
+#include "dsopt/Target/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+struct AttachTarget : dsopt::impl::AttachTargetBase<AttachTarget> {
+  using AttachTargetBase::AttachTargetBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
+    if (present && arch.empty() && threads == 0)
+      return;
+    int64_t otherwise = present ? present.getThreads() : getOption(module, "threads", 1);
+    FailureOr<TargetAttr> target = resolveTarget(
+        module.getLoc(), arch.empty() ? getOption(module, "arch", StringRef("native")) : StringRef(arch),
+        threads ? int64_t(threads) : otherwise);
+    if (failed(target))
+      return signalPassFailure();
+    if (present && *target != present) {
+      module.emitError("module is for ")
+          << present.getArch() << " and " << present.getThreads() << " threads, got " << target->getArch()
+          << " and " << target->getThreads() << ": a target is attached once";
+      return signalPassFailure();
+    }
+    if (auto present = module->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
+      NamedAttrList options(present);
+      options.erase("arch");
+      options.erase("threads");
+      module->setAttr(kOptionsAttr, options.getDictionary(&getContext()));
+    }
+    module->setAttr(kTargetAttr, *target);
+  }
+};
+} // namespace
