@@ -159,7 +159,8 @@ static const AttributeKind kTargetKind = {"a #dsopt.target", isAttribute<TargetA
 static LogicalResult verifyTarget(ModuleOp module, TargetAttr target) {
   for (StringRef option : {"arch", "threads"})
     if (getOption(module, option))
-      return module.emitError("dsopt.options has ") << option << " beside " << kTargetAttr << ", which says it";
+      return module.emitError("dsopt.options has ")
+             << option << " beside " << kTargetAttr << ", which says it";
   auto outer = module->getParentOfType<ModuleOp>();
   auto around = outer ? outer->getAttrOfType<TargetAttr>(kTargetAttr) : TargetAttr();
   if (around && target.getKind() == around.getKind() && target != around)

@@ -26,7 +26,8 @@ LogicalResult TargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
                                  StringRef triple, StringRef arch, int64_t threads, int64_t vectorBits,
                                  ArrayAttr features) {
   if (triple.empty() || arch.empty())
-    return emitError() << "target has no " << (triple.empty() ? "triple" : "arch") << ", expected LLVM's name";
+    return emitError() << "target has no " << (triple.empty() ? "triple" : "arch")
+                       << ", expected LLVM's name";
   if (threads < 1)
     return emitError() << "target has threads = " << threads << ", expected 1 or more";
   if (!llvm::is_contained({128, 256, 512}, vectorBits))

@@ -20,8 +20,9 @@ static const char *const kToDist[] = {
     "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
     "append-optimizer", "verify-graph",
     // stage 3: kernels, for a target
-    "attach-target", "decompose-composites", "flatten-rows", "canonicalize", "cse", "rematerialize-elementwise",
-    "absorb-movements", "form-kernels", "apply-precision", "form-blocks", "verify-kernels",
+    "attach-target", "decompose-composites", "flatten-rows", "canonicalize", "cse",
+    "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
+    "verify-kernels",
     // stage 4: parallelize
     "split-stages", "partition-zero", "place-collectives", "verify-dist"};
 
@@ -34,16 +35,16 @@ static const char *const kToExec[] = {
     // stage 5: memory, of all sizes of a dimension
     "merge-variants", "choose-gather-window",
     // stage 6: schedule
-    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
-    "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments", "plan-memory",
-    "verify-exec"};
+    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
+    "finish-step", "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments",
+    "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
     "describe-calls",
     // stage 7: lower, kernels
-    "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize",
-    "cse", "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
+    "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
+    "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
     // what LLVM has no intrinsic for
     "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")",
     // segments

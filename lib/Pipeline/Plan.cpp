@@ -43,8 +43,7 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
 Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getStepPrograms(module)), dp(getOption(module, "dp", 1)),
       M(getOption(module, "micro_batches", getMicroBatches(programs))),
-      V(getOption(module, "reduction_shards", dp)),
-      threads(target.getThreads()) {
+      V(getOption(module, "reduction_shards", dp)), threads(target.getThreads()) {
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);
   accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));

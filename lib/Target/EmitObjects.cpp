@@ -94,8 +94,8 @@ OwningOpRef<ModuleOp> extract(ModuleOp module, SymbolTable &symbols, ArrayRef<Op
 }
 
 /// Translates to LLVM IR with everything set that optimization looks at.
-std::unique_ptr<llvm::Module> translate(ModuleOp part, dsopt::TargetAttr target,
-                                        llvm::TargetMachine &machine, llvm::LLVMContext &context) {
+std::unique_ptr<llvm::Module> translate(ModuleOp part, dsopt::TargetAttr target, llvm::TargetMachine &machine,
+                                        llvm::LLVMContext &context) {
   auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
   if (!module) {
     part.emitError("cannot be translated to LLVM IR");
@@ -148,9 +148,9 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(dsopt::TargetAttr target, unsig
   if (!error.empty())
     return nullptr;
   auto level = llvm::CodeGenOpt::getLevel(optLevel).value_or(llvm::CodeGenOptLevel::Aggressive);
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, target.getArch(), dsopt::featureText(target), llvm::TargetOptions(), llvm::Reloc::PIC_,
-      std::nullopt, level));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, target.getArch(), dsopt::featureText(target), llvm::TargetOptions(),
+                                 llvm::Reloc::PIC_, std::nullopt, level));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {

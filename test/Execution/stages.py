@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
     for stage in "dist", "exec":
         emit(path, stage, f"-data={data}", "-device-memory=1G", "-arch=x86-64-v3", "-threads=2", *layout)
         refuses(stage, "-arch=x86-64-v2", "was built for x86-64-v3")
-        refuses(stage, "-threads=3", "was built for 2")
+        refuses(stage, "-threads=3", "was built for 2 threads")
         emit(dist if stage == "dist" else run, "exec", "-arch=x86-64-v3", "-threads=2")
     emit(path, "exec", f"-data={data}", "-device-memory=1G", *layout)
     refuses("exec", "-device-memory=2G", "was built with 1073741824")

@@ -121,8 +121,8 @@ TEST_F(Routine, NothingUnknownPasses) {
 
 TEST_F(Routine, GoesThroughAllPasses) {
   graph::CumSumOp::attachInterface<test::SumRoutine>(*context);
-  ASSERT_TRUE(
-      succeeded(run("attach-target,absorb-movements,form-kernels,verify-kernels,blocks-to-segments,describe-calls")));
+  ASSERT_TRUE(succeeded(
+      run("attach-target,absorb-movements,form-kernels,verify-kernels,blocks-to-segments,describe-calls")));
   auto segment = module->lookupSymbol<func::FuncOp>("block0.F");
   SmallVector<test::SumOp> calls(segment.getOps<test::SumOp>());
   ASSERT_EQ(calls.size(), 1u);

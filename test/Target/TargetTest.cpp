@@ -308,8 +308,8 @@ TEST_F(Target, RefusesTargetsThatLLVMDoesNotKnow) {
   llvm::raw_string_ostream os(text);
   auto refuses = [&](llvm::StringRef arch, llvm::StringRef feature) {
     auto before = (*module)->getAttrOfType<TargetAttr>(kTargetAttr);
-    (*module)->setAttr(kTargetAttr, TargetAttr::get(&context, TargetKind::CPU, before.getTriple(), arch, 1, 256,
-                                                    Builder(&context).getStrArrayAttr({feature})));
+    (*module)->setAttr(kTargetAttr, TargetAttr::get(&context, TargetKind::CPU, before.getTriple(), arch, 1,
+                                                    256, Builder(&context).getStrArrayAttr({feature})));
     return failed(emitLLVM(*module, os));
   };
   EXPECT_TRUE(refuses("znevr4", "+avx2"));

@@ -18,10 +18,12 @@ namespace dsopt {
 
 /// The passes of stages 1 to 3 that have a meaning without a backward pass.
 static constexpr llvm::StringLiteral kToKernels =
-    "builtin.module(attach-target{threads=8},canonicalize,cse,raise-attention,raise-linear-nll,decompose-composites,flatten-rows,"
+    "builtin.module(attach-target{threads=8},canonicalize,cse,raise-attention,raise-linear-nll,decompose-"
+    "composites,flatten-rows,"
     "canonicalize,cse,absorb-movements,form-kernels)";
 static constexpr llvm::StringLiteral kToSegments = "builtin.module(blocks-to-segments,nest-kernels)";
-static constexpr llvm::StringLiteral kToLLVM = "builtin.module(builtin.module(lower-kernels),segments-to-llvm)";
+static constexpr llvm::StringLiteral kToLLVM =
+    "builtin.module(builtin.module(lower-kernels),segments-to-llvm)";
 
 namespace {
 /// An output that the segment computes, or where else its bytes come from.
@@ -242,9 +244,8 @@ FailureOr<std::vector<HostTensor>> Forward::run(int threads) {
   return tensors;
 }
 
-FailureOr<std::vector<HostTensor>> runForward(ModuleOp module,
-                                              const std::map<std::string, std::vector<char>> &inputs,
-                                              ArrayRef<int> threads) {
+FailureOr<std::vector<HostTensor>>
+runForward(ModuleOp module, const std::map<std::string, std::vector<char>> &inputs, ArrayRef<int> threads) {
   Forward forward(module, inputs);
   if (failed(forward.compile()))
     return failure();

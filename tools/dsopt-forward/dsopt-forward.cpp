@@ -42,8 +42,7 @@ static std::map<std::string, std::vector<char>> readInputs(llvm::StringRef folde
 }
 
 /// Runs one model; the line about it.
-static std::string runFolder(const std::string &folder, const DialectRegistry &registry,
-                             bool gradients) {
+static std::string runFolder(const std::string &folder, const DialectRegistry &registry, bool gradients) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   std::string message;

@@ -1,6 +1,7 @@
 //===- CompileOptions.cpp - what the command line means for a module ------===//
 
 #include "CompileOptions.h"
+#include "Messages.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
@@ -163,10 +164,12 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
                        "; start from the model");
   };
   if (options.has("arch")) {
-    FailureOr<TargetAttr> given = failure();
-    if (present)
-      given = resolveTarget(module.getLoc(), options.text("arch"), present.getThreads());
-    if (failed(given) || *given != present)
+    Messages messages(*module.getContext());
+    FailureOr<TargetAttr> given =
+        resolveTarget(module.getLoc(), options.text("arch"), present ? present.getThreads() : 1);
+    if (failed(given))
+      messages.fail("-arch=" + options.text("arch") + " is unknown");
+    if (*given != present)
       refuse("arch", present ? present.getArch().str() : "");
   }
   if (!options.has("threads"))
@@ -174,7 +177,7 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
   // A run may take fewer than there is scratch for.
   int64_t threads = options.integer("threads");
   if (!present || threads > present.getThreads() || (threads < present.getThreads() && !options.has("run")))
-    refuse("threads", present ? str(present.getThreads()) : "");
+    refuse("threads", present ? str(present.getThreads()) + " threads" : "");
 }
 
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,

@@ -106,7 +106,8 @@ static FailureOr<Call> describe(Operation &op, SymbolTableCollection &symbols) {
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
     func::FuncOp kernel = findKernel(op, launch.getKernel(), symbols);
     if (!kernel)
-      return op.emitOpError("launches ") << launch.getKernel() << ", expected a kernel that is not lowered yet";
+      return op.emitOpError("launches ")
+             << launch.getKernel() << ", expected a kernel that is not lowered yet";
     return describeKernel(kernel, flops);
   }
   return Call(cast<RuntimeCallOpInterface>(op).describeCall(), flops);

@@ -88,9 +88,9 @@ private:
 class SegmentLowering : RuntimeCallBuilder {
 public:
   SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors, Kernels &kernels)
-      : segment(segment), symbols(symbols), descriptors(descriptors), kernels(kernels), builder(segment.getContext()),
-        loc(segment.getLoc()), ptr(LLVM::LLVMPointerType::get(segment.getContext())),
-        i64(builder.getI64Type()) {}
+      : segment(segment), symbols(symbols), descriptors(descriptors), kernels(kernels),
+        builder(segment.getContext()), loc(segment.getLoc()),
+        ptr(LLVM::LLVMPointerType::get(segment.getContext())), i64(builder.getI64Type()) {}
 
   LogicalResult run();
 

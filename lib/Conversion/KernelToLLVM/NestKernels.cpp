@@ -42,8 +42,8 @@ struct NestKernels : impl::NestKernelsBase<NestKernels> {
       SymbolRefAttr before = FlatSymbolRefAttr::get(function);
       function->remove();
       function.setNested();
-      nested[before] = SymbolRefAttr::get(kernels.getSymNameAttr(),
-                                          FlatSymbolRefAttr::get(symbols.insert(function)));
+      nested[before] =
+          SymbolRefAttr::get(kernels.getSymNameAttr(), FlatSymbolRefAttr::get(symbols.insert(function)));
     }
     auto find = [&](SymbolRefAttr before) {
       auto found = nested.find(before);

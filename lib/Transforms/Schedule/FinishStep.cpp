@@ -32,8 +32,8 @@ namespace {
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
   llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
-  int64_t scalarGroups = 1;                      ///< distinct (lr_scale, decay_scale) of trained parameters
-  bool clip = false;                             ///< nothing is updated before the agreement
+  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool clip = false;        ///< nothing is updated before the agreement
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
