@@ -177,17 +177,23 @@ struct DescribeCalls : dsopt::impl::DescribeCallsBase<DescribeCalls> {
       segment->setAttr(exec::kCallsAttr, builder.getDenseI64ArrayAttr(indices));
     }
     NamedAttrList updates;
-    module.walk([&](exec::UpdateOp update) {
+    WalkResult walked = module.walk([&](exec::UpdateOp update) {
       StringAttr name = update.getKernel().getLeafReference();
       func::FuncOp kernel = findKernel(*update, update.getKernel(), symbols);
       if (!kernel || kernel.isExternal() || updates.get(name))
-        return;
-      Call call = describeKernel(kernel, counter.count(kernel));
+        return WalkResult::advance();
+      FailureOr<int64_t> flops = counter.count(kernel);
+      if (failed(flops))
+        return WalkResult::interrupt();
+      Call call = describeKernel(kernel, *flops);
       // The last argument is the table of scalars.
       call.kind = "update";
       call.bytes -= graph::numBytes(kernel.getArgumentTypes().back());
       updates.set(name, builder.getI64IntegerAttr(indexOf(call)));
+      return WalkResult::advance();
     });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
     SmallVector<Attribute> placed;
     for (auto [call, from] : llvm::zip_equal(calls, places)) {
       NamedAttrList list(cast<DictionaryAttr>(call));

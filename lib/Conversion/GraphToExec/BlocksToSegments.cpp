@@ -81,7 +81,7 @@ public:
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
       return function.emitError("has ") << function.getBody().getBlocks().size() << " blocks, expected one";
-    if (failed(collectArguments()) || failed(placeValues()))
+    if (failed(counter.count(function)) || failed(collectArguments()) || failed(placeValues()))
       return failure();
     build();
     return success();
@@ -408,7 +408,7 @@ void SegmentBuilder::buildOp(Operation &op) {
     return;
   auto before = call->getAttrOfType<IntegerAttr>(exec::kFlopsAttr);
   call->setAttr(exec::kFlopsAttr,
-                builder.getI64IntegerAttr(counter.count(&op) + (before ? before.getInt() : 0)));
+                builder.getI64IntegerAttr(*counter.count(&op) + (before ? before.getInt() : 0)));
 }
 
 void SegmentBuilder::build() {
@@ -433,7 +433,7 @@ void SegmentBuilder::build() {
 
   segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
   segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));
-  segment->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(counter.count(function)));
+  segment->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(*counter.count(function)));
   function.erase();
 }
 

@@ -1,7 +1,6 @@
 //===- GraphCosts.cpp - floating-point operations of an execution ---------===//
 //
-// Composites and operations that move data or work along a dimension. Others
-// cost one flop for each element of their results.
+// Each operation that may be in a block or kernel has its model here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +50,11 @@ struct OperandCost : CostedOpInterface::ExternalModel<OperandCost<Op, flops>, Op
   int64_t getFlops(Operation *op) const { return flops * numElements(op->getOperand(0).getType()); }
 };
 
+/// One flop for each element of the result.
+template <typename Op> struct ResultCost : CostedOpInterface::ExternalModel<ResultCost<Op>, Op> {
+  int64_t getFlops(Operation *op) const { return numElements(op->getResult(0).getType()); }
+};
+
 template <typename Op> struct Product : ProductOpInterface::ExternalModel<Product<Op>, Op> {};
 
 /// Nothing is computed.
@@ -61,29 +65,32 @@ template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<O
 template <typename... Ops> void attachNoCost(MLIRContext *context) {
   (Ops::template attachInterface<NoCost<Ops>>(*context), ...);
 }
+template <typename... Ops> void attachResultCost(MLIRContext *context) {
+  (Ops::template attachInterface<ResultCost<Ops>>(*context), ...);
+}
 template <int64_t flops, typename... Ops> void attachOperandCost(MLIRContext *context) {
   (Ops::template attachInterface<OperandCost<Ops, flops>>(*context), ...);
 }
 } // namespace
 
-int64_t FlopCounter::count(Operation *op) {
+FailureOr<int64_t> FlopCounter::count(Operation *op) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return count(symbols.lookup<func::FuncOp>(kernel.getCallee()));
   if (auto costed = dyn_cast<CostedOpInterface>(op))
     return costed.getFlops();
-  int64_t flops = 0;
-  for (Type type : op->getResultTypes())
-    flops += numElements(type);
-  return flops;
+  return op->emitOpError("says nothing of its flops, expected CostedOpInterface"), failure();
 }
 
-int64_t FlopCounter::count(func::FuncOp function) {
-  auto [entry, isNew] = functions.try_emplace(function, 0);
-  if (!isNew)
-    return entry->second;
+FailureOr<int64_t> FlopCounter::count(func::FuncOp function) {
+  if (auto known = functions.find(function); known != functions.end())
+    return known->second;
   int64_t flops = 0;
-  for (Operation &op : function.getBody().front().without_terminator())
-    flops += count(&op);
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    FailureOr<int64_t> cost = count(&op);
+    if (failed(cost))
+      return failure();
+    flops += *cost;
+  }
   return functions[function] = flops;
 }
 
@@ -96,6 +103,11 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     MatMulOp::attachInterface<Product<MatMulOp>>(*context);
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
+    attachResultCost<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
+                     SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp,
+                     ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp,
+                     MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp,
+                     WhereOp, CastOp, RoundToOp, DropoutOp, UniformOp, CumSumOp>(context);
     // About so many, as targets are as many as classes are.
     attachOperandCost<20, CtcOp>(context);
     attachOperandCost<40, CtcGradOp>(context);

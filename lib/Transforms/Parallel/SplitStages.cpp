@@ -64,8 +64,12 @@ void SplitStagesPass::runOnOperation() {
   double allFlops = 0, allBytes = 0;
   for (graph::Block &block : *blocks) {
     double blockFlops = 0, blockBytes = 0;
-    for (func::FuncOp function : block.stepFunctions())
-      blockFlops += counter.count(function);
+    for (func::FuncOp function : block.stepFunctions()) {
+      FailureOr<int64_t> cost = counter.count(function);
+      if (failed(cost))
+        return signalPassFailure();
+      blockFlops += *cost;
+    }
     for (StringAttr name : graph::readParameters(block.stepFunctions().front(), symbols))
       blockBytes += symbols.lookup<graph::ParameterOp>(name).getBytes();
     flops.push_back(blockFlops);

@@ -11,19 +11,19 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 
 namespace dsopt::graph {
-/// Attaches CostedOpInterface to operations that do not cost one flop for each
-/// element of their results, and ProductOpInterface.
+/// Attaches CostedOpInterface and ProductOpInterface.
 void registerCosts(mlir::DialectRegistry &registry);
 
-/// Flops of operations and functions; each kernel is counted once.
+/// Flops of operations and functions; each kernel is counted once. Emits an error and fails where an
+/// operation does not say what it costs.
 class FlopCounter {
 public:
   explicit FlopCounter(mlir::ModuleOp module) : symbols(module) {}
 
   /// Of an operation; a call of a kernel costs what the kernel does.
-  int64_t count(mlir::Operation *op);
+  mlir::FailureOr<int64_t> count(mlir::Operation *op);
   /// Of all operations of a function.
-  int64_t count(mlir::func::FuncOp function);
+  mlir::FailureOr<int64_t> count(mlir::func::FuncOp function);
 
 private:
   mlir::SymbolTable symbols;
