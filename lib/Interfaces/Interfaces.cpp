@@ -2,6 +2,8 @@
 
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Enums.h"
+#include "dsopt/Interfaces/OptimizerRegistry.h"
+#include "dsopt/Interfaces/Reductions.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -17,6 +19,15 @@ llvm::StringRef dsopt::describe(UpdateScope scope) {
   llvm_unreachable("unknown scope");
 }
 
+std::set<std::string> dsopt::registeredOptimizers(mlir::MLIRContext &context) {
+  std::set<std::string> names;
+  for (mlir::RegisteredOperationName op : context.getRegisteredOperations())
+    if (auto *rule = op.getInterface<OptimizerOpInterface>())
+      for (llvm::StringRef name : rule->getOptimizers())
+        names.insert(name.str());
+  return names;
+}
+
 #include "dsopt/Interfaces/CostedOpInterface.cpp.inc"
 #include "dsopt/Interfaces/DecomposableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/DifferentiableOpInterface.cpp.inc"
@@ -24,5 +35,6 @@ llvm::StringRef dsopt::describe(UpdateScope scope) {
 #include "dsopt/Interfaces/LowerableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/OptimizerOpInterface.cpp.inc"
 #include "dsopt/Interfaces/ProductOpInterface.cpp.inc"
+#include "dsopt/Interfaces/Reductions.cpp.inc"
 #include "dsopt/Interfaces/RoutineOpInterface.cpp.inc"
 #include "dsopt/Interfaces/RuntimeCallOpInterface.cpp.inc"

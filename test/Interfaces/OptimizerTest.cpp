@@ -57,10 +57,9 @@ protected:
     module = parseSourceString<ModuleOp>(model, context.get());
   }
 
-  /// Appends the rule and makes its kernel. The table of options does not know its name: nothing is verified.
+  /// Appends the rule and makes its kernel.
   LogicalResult run() {
     PassManager manager(context.get());
-    manager.enableVerifier(false);
     if (failed(parsePassPipeline("append-optimizer{optimizer=test},form-kernels", manager)))
       return failure();
     return manager.run(*module);

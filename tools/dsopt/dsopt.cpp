@@ -15,6 +15,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
+#include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Pipeline/Pipelines.h"
@@ -197,6 +198,16 @@ static void checkSchedule(const ParsedOptions &options) {
     throw Error(1, "option -schedule: " + problem);
 }
 
+/// Refuses an optimizer that there is not. A plugin's are there once its passes are in a pipeline:
+/// append-optimizer asks for those.
+static void checkOptimizer(const ParsedOptions &options, MLIRContext &context) {
+  const char *name = "optimizer";
+  std::set<std::string> known = registeredOptimizers(context);
+  if (!options.has(name) || (!options.list("load-pass-plugin").empty() && !known.count(options.text(name))))
+    return;
+  runtime::checkRegistered(*runtime::findOption(name), options.text(name), {known.begin(), known.end()});
+}
+
 /// The .onnx file a module came from, for its protobuf; none if it is gone or never was.
 static std::optional<std::string> modelPath(ModuleOp module, const std::string &path) {
   if (llvm::StringRef(path).ends_with(".onnx"))
@@ -314,6 +325,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
                         const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher, int argc,
                         char **argv) {
   checkSchedule(options);
+  checkOptimizer(options, context);
   std::string path = options.positionals[0];
   Dimension dimension = openDimension(options);
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";

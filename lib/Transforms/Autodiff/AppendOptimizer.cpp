@@ -3,13 +3,12 @@
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
-
-#include <set>
 
 namespace dsopt {
 #define GEN_PASS_DEF_APPENDOPTIMIZER
@@ -70,18 +69,12 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   FailureOr<Optimizer> choose() {
     ModuleOp module = getOperation();
     StringRef name = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
-    std::set<StringRef> known;
-    for (RegisteredOperationName op : getContext().getRegisteredOperations()) {
-      auto *rule = op.getInterface<OptimizerOpInterface>();
-      if (!rule)
-        continue;
-      if (std::optional<NamedAttrList> attributes = rule->choose(name, module))
-        return Optimizer{rule, *attributes};
-      for (StringRef optimizer : rule->getOptimizers())
-        known.insert(optimizer);
-    }
-    return module.emitError("optimizer '")
-           << name << "' is not available, expected one of " << llvm::join(known, ", ");
+    for (RegisteredOperationName op : getContext().getRegisteredOperations())
+      if (auto *rule = op.getInterface<OptimizerOpInterface>())
+        if (std::optional<NamedAttrList> attributes = rule->choose(name, module))
+          return Optimizer{rule, *attributes};
+    return module.emitError("optimizer '") << name << "' is not available, expected one of "
+                                           << llvm::join(registeredOptimizers(getContext()), ", ");
   }
 
   /// Appends one parameter's states and update.
