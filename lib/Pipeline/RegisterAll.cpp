@@ -14,6 +14,7 @@
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
+#include "dsopt/Dialect/Graph/Names.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Dialect/Graph/Sharding.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
@@ -57,6 +58,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   registerRuntimeCalls(registry);
   registerTargetDialects(registry);
   graph::registerCosts(registry);
+  graph::registerNames(registry);
   graph::registerOptimizers(registry);
   graph::registerShardings(registry);
   registry.insert<shard::ShardDialect>();

@@ -34,9 +34,9 @@ func.func private @block0.W(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>, %db: tens
 
 // CHECK-LABEL: @micro_batch
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[DB:.*]]: tensor<8xf32>
-// SLICED-NEXT: %[[P:.*]]:2 = dist.gather @b0 [@b, @w] over ["dp"] : tensor<8xf32>, tensor<8x8xf32>
-// SLICED-NEXT: %[[Y:.*]] = graph.run @block0.F(%[[X]], %[[P]]#0, %[[P]]#1)
-// SLICED-NEXT: dist.release %[[P]]#0, %[[P]]#1
+// SLICED-NEXT: %b, %w = dist.gather @b0 [@b, @w] over ["dp"] : tensor<8xf32>, tensor<8x8xf32>
+// SLICED-NEXT: %[[Y:.*]] = graph.run @block0.F(%[[X]], %b, %w)
+// SLICED-NEXT: dist.release %b, %w
 // WHOLE-NEXT: %[[Y:.*]] = graph.run @block0.F(%[[X]])
 // CHECK-NEXT: graph.run @block0.W(%[[X]], %[[Y]], %[[DB]])
 // CHECK-NEXT: dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32
