@@ -154,7 +154,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
     refs({value});
     json.attribute("bytes", int64_t(transfer.getBytes()));
     json.attribute("peer", int64_t(transfer.getPeer()));
-    string("tag", transfer.getTag());
+    string("tag", transfer.getLabel());
     string("traffic", stringifyTraffic(transfer.getTraffic()));
   };
   auto nameOf = [&](int64_t bucket, exec::RefAttr target) {
@@ -209,12 +209,12 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::SendOp>([&](exec::SendOp send) {
-        head("send", send.getStream(), "send " + send.getTag());
+        head("send", send.getStream(), "send " + send.getLabel());
         transfer(send, send.getSource());
         return success();
       })
       .Case<exec::RecvOp>([&](exec::RecvOp recv) {
-        head("recv", recv.getStream(), "receive " + recv.getTag());
+        head("recv", recv.getStream(), "receive " + recv.getLabel());
         transfer(recv, recv.getTarget());
         return success();
       })

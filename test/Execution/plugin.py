@@ -78,7 +78,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A replaced reduction: half the bytes between ranks, and the losses of before but for rounding.
     layout = ["-dp=2", "-zero=2", "-micro-batches=2", "-steps=30", f"-data={data}"]
-    narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-insert-pass=after:finish-step:narrow-reductions"]
+    narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-insert-pass=after:place-collectives:narrow-reductions",
+              "-insert-pass=after:finish-step:feed-errors-back"]
     bytes_sent, losses = [], []
     for options in ([], narrow):
         plan = json.loads(execute([dsopt, path, "-plan=json", *layout, *options]).stdout)

@@ -70,9 +70,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, 
     exec.schedule {
       %0 = exec.run @f [@a] micro_batch 0 on compute
       exec.wait %0 on send
-      %1 = exec.send @a bytes 64 to 1 tag "a:0" send_recv over @pp on send
+      %1 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 send_recv over @pp on send
       exec.wait %1 on recv
-      %2 = exec.recv @a bytes 64 from 1 tag "b:0" send_recv over @pp on recv
+      %2 = exec.recv @a bytes 64 from 1 tag "b" micro_batch 0 send_recv over @pp on recv
       exec.wait %2 on compute
       %3 = exec.run @g [@a] micro_batch 0 on compute
     }
@@ -80,12 +80,12 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, 
   exec.program @position1 position 1 blocks [3, 4] arena 64 bound 64 {
     exec.buffer @a at 0 : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %0 = exec.recv @a bytes 64 from 0 tag "a:0" send_recv over @pp on recv
+      %0 = exec.recv @a bytes 64 from 0 tag "a" micro_batch 0 send_recv over @pp on recv
       exec.wait %0 on compute
       %1 = exec.run @g [@a] micro_batch 0 on compute
       %2 = exec.run @f [@a] micro_batch 0 on compute
       exec.wait %2 on send
-      %3 = exec.send @a bytes 64 to 0 tag "b:0" send_recv over @pp on send
+      %3 = exec.send @a bytes 64 to 0 tag "b" micro_batch 0 send_recv over @pp on send
     }
   }
 }

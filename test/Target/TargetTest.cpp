@@ -74,7 +74,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
-    elements 192 padded 256 ranks 2 zero 3
+    elements 192 padded 256 over ["dp"] zero 3
   memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
   module @kernels {
     llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {

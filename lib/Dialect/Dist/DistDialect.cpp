@@ -1,14 +1,17 @@
 //===- DistDialect.cpp - the dist dialect: registration and verifiers -----===//
 
 #include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Options.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace dsopt;
 using namespace dsopt::dist;
 
 #include "dsopt/Dialect/Dist/DistDialect.cpp.inc"
+#include "dsopt/Dialect/Dist/DistEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dsopt/Dialect/Dist/DistAttrs.cpp.inc"
 #define GET_OP_CLASSES
@@ -25,6 +28,21 @@ void DistDialect::initialize() {
       >();
 }
 
+int64_t dsopt::dist::getAxisSize(Operation *op, StringRef axis) {
+  // Modules in a module are of one grid.
+  for (auto module = op->getParentOfType<ModuleOp>(); module; module = module->getParentOfType<ModuleOp>())
+    if (module->hasAttr(kOptionsAttr))
+      return getOption(module, axis, 1);
+  return 1;
+}
+
+int64_t BucketOp::getRanks() {
+  int64_t ranks = 1;
+  for (auto axis : getAxes().getAsRange<StringAttr>())
+    ranks *= getAxisSize(*this, axis);
+  return ranks;
+}
+
 LogicalResult BucketOp::verify() {
   int64_t end = 0;
   for (auto range : getRanges().getAsRange<RangeAttr>()) {
@@ -39,14 +57,19 @@ LogicalResult BucketOp::verify() {
   if (getElements() % kGranule || getElements() < end || (int64_t)getElements() >= end + kGranule)
     return emitOpError("has ") << getElements() << " elements, expected " << end
                                << " rounded up to a multiple of " << kGranule;
-  int64_t unit = getRanks() * kGranule;
-  if (getRanks() < 1 || getPadded() % unit || getPadded() < getElements() ||
-      getPadded() >= getElements() + unit)
-    return emitOpError("is padded to ")
-           << getPadded() << " elements, expected " << getElements() << " rounded up to a multiple of "
-           << unit << " (" << getRanks() << " ranks x " << kGranule << ")";
   if (getZero() < 0 || getZero() > 3)
     return emitOpError("has zero stage ") << getZero() << ", expected 0 to 3";
+  if (getAxes().size() != 1 || cast<StringAttr>(getAxes()[0]).getValue() != "dp")
+    return emitOpError("is cut over the axes ") << getAxes() << R"(, expected ["dp"])";
+  return success();
+}
+
+LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &) {
+  int64_t ranks = getRanks(), unit = ranks * kGranule;
+  if (ranks < 1 || getPadded() % unit || getPadded() < getElements() || getPadded() >= getElements() + unit)
+    return emitOpError("is padded to ")
+           << getPadded() << " elements, expected " << getElements() << " rounded up to a multiple of "
+           << unit << " (" << ranks << " ranks x " << kGranule << ")";
   return success();
 }
 
@@ -54,17 +77,11 @@ LogicalResult BucketOp::verify() {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyAxes(Operation *op, ArrayAttr axes) {
-  if (axes.size() != 1 || cast<StringAttr>(axes[0]).getValue() != "dp")
-    return op->emitOpError("is over the axes ") << axes << R"(, expected ["dp"])";
-  return success();
-}
-
 LogicalResult GatherOp::verify() {
   if (getParameters().empty() || getParameters().size() != getNumResults())
     return emitOpError("names ") << getParameters().size() << " parameters for " << getNumResults()
                                  << " values, expected one or more, and a value of each";
-  return verifyAxes(*this, getAxes());
+  return success();
 }
 
 LogicalResult ReleaseOp::verify() {
@@ -77,7 +94,7 @@ LogicalResult ReleaseOp::verify() {
 LogicalResult ReduceOp::verify() {
   if (getGradients().empty())
     return emitOpError("names no gradients, expected those of the block");
-  return verifyAxes(*this, getAxes());
+  return success();
 }
 
 /// The bucket that `op` names; null with an error where there is none.
@@ -95,9 +112,22 @@ static InFlightDiagnostic misfit(Operation *op, BucketOp bucket) {
   return diag;
 }
 
+/// Those who have a slice of the bucket take part in its collectives.
+static LogicalResult verifyGroup(Operation *op, ArrayAttr axes, BucketOp bucket) {
+  if (axes != bucket.getAxes())
+    return misfit(op, bucket) << "is over the axes " << axes << ", but the bucket is cut over "
+                              << bucket.getAxes();
+  return success();
+}
+
+void GatherOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (auto [parameter, value] : llvm::zip(getParameters().getAsRange<FlatSymbolRefAttr>(), getValues()))
+    setName(value, parameter.getValue());
+}
+
 LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   BucketOp bucket = findBucket(*this, getBucketAttr(), symbols);
-  if (!bucket)
+  if (!bucket || failed(verifyGroup(*this, getAxes(), bucket)))
     return failure();
   llvm::DenseMap<Attribute, int64_t> elements;
   for (auto range : bucket.getRanges().getAsRange<RangeAttr>())
@@ -116,13 +146,13 @@ LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   BucketOp bucket = findBucket(*this, getBucketAttr(), symbols);
-  if (!bucket)
+  if (!bucket || failed(verifyGroup(*this, getAxes(), bucket)))
     return failure();
   if (getUse() < 0 || getUse() >= (int64_t)bucket.getBlocks().size())
     return misfit(*this, bucket) << "reduces use " << getUse() << ", but the bucket has "
                                  << bucket.getBlocks().size();
-  if (getType() != bucket.getGradientType())
-    return misfit(*this, bucket) << "sends " << getType() << ", but the bucket's gradients are "
-                                 << bucket.getGradientType();
+  Type gradient = bucket.getGradientType();
+  if (getType() != gradient && !(gradient.isF32() && getType().isBF16()))
+    return misfit(*this, bucket) << "sends " << getType() << ", but the bucket's gradients are " << gradient;
   return success();
 }

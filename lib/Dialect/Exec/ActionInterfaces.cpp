@@ -116,9 +116,9 @@ LogicalResult SendOp::collectAccesses(ActionContext &context) {
   return success();
 }
 std::string SendOp::describeAction() {
-  return ("send of \"" + getTag() + "\" to position " + Twine(getPeer())).str();
+  return ("send of \"" + getLabel() + "\" to position " + Twine(getPeer())).str();
 }
-std::string SendOp::getEventName() { return tagged("send", getTag()); }
+std::string SendOp::getEventName() { return tagged("send", getLabel()); }
 
 LogicalResult RecvOp::collectAccesses(ActionContext &context) {
   if (failed(context.countMembers(*this)))
@@ -127,9 +127,9 @@ LogicalResult RecvOp::collectAccesses(ActionContext &context) {
   return success();
 }
 std::string RecvOp::describeAction() {
-  return ("recv of \"" + getTag() + "\" from position " + Twine(getPeer())).str();
+  return ("recv of \"" + getLabel() + "\" from position " + Twine(getPeer())).str();
 }
-std::string RecvOp::getEventName() { return tagged("recv", getTag()); }
+std::string RecvOp::getEventName() { return tagged("recv", getLabel()); }
 
 LogicalResult AgreeOp::collectAccesses(ActionContext &context) {
   if (failed(context.countMembers(*this)))

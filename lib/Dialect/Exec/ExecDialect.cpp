@@ -188,6 +188,12 @@ LogicalResult GatherOp::verify() { return verifyTraffic(*this, getTraffic(), Tra
 LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 
+LogicalResult ReduceOp::verify() {
+  if (auto wire = getWire(); wire && !(getType().isF32() && wire->isBF16()))
+    return emitOpError("of ") << getType() << " travels as " << *wire << ", expected f32 as bf16";
+  return success();
+}
+
 LogicalResult AllToAllOp::verify() {
   if (getSource().getBuffer() == getTarget().getBuffer())
     return emitOpError("is from ") << getSource().getBuffer() << " to itself, expected another buffer";

@@ -89,12 +89,15 @@ void PartitionZeroPass::runOnOperation() {
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
   llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
   llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
+  llvm::DenseMap<StringAttr, TypeAttr> masters;
   for (auto state : module.getOps<graph::StateOp>()) {
     StringAttr parameter = state.getParameterAttr().getAttr();
-    if (state.getRole() != graph::Role::Gradient)
-      states[parameter].push_back(dist::StateAttr::get(
-          module.getContext(), state.getName().value_or("master"), getElementTypeOrSelf(state.getType())));
-    else if (Type element = getElementTypeOrSelf(state.getType()); !element.isF32())
+    Type element = getElementTypeOrSelf(state.getType());
+    if (state.getRole() == graph::Role::Master)
+      masters[parameter] = TypeAttr::get(element);
+    else if (state.getRole() == graph::Role::Optimizer)
+      states[parameter].push_back(dist::StateAttr::get(module.getContext(), *state.getName(), element));
+    else if (!element.isF32())
       gradients[parameter] = element;
   }
   llvm::MapVector<StringAttr, Bucket> buckets;
@@ -173,9 +176,11 @@ void PartitionZeroPass::runOnOperation() {
         builder, first.getLoc(), name, TypeAttr::get(bucket.element),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-        builder.getI64IntegerAttr(dp), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
+        builder.getStrArrayAttr({"dp"}), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
+        dist::TierAttr::get(module.getContext(), dist::Tier::Device),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
-        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(), stateNames);
+        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),
+        bucket.frozen ? TypeAttr() : masters.lookup(first.getSymNameAttr()), stateNames);
     symbols.insert(op);
   }
 }

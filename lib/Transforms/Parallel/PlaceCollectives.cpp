@@ -71,7 +71,6 @@ LogicalResult PlaceCollectivesPass::passGathered(func::FuncOp function, SymbolTa
 /// Gathers before each run what it takes, and reduces gradients behind the last run that adds to them.
 void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbols) {
   OpBuilder builder(function.getContext());
-  ArrayAttr axes = builder.getStrArrayAttr({"dp"});
   struct Use {
     graph::RunOp last;
     llvm::SetVector<Attribute> gradients;
@@ -83,7 +82,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
       auto types = callee.getArgumentTypes().slice(run.getInputs().size(), parameters.size());
       builder.setInsertionPoint(run);
       auto gather = dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
-                                           builder.getArrayAttr(parameters), axes);
+                                           builder.getArrayAttr(parameters), bucket.getAxes());
       run.getInputsMutable().append(gather.getValues());
       builder.setInsertionPointAfter(run);
       dist::ReleaseOp::create(builder, run.getLoc(), gather.getValues());
@@ -102,7 +101,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     builder.setInsertionPointAfter(end);
     int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
     end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
-                                 builder.getArrayAttr(use.gradients.getArrayRef()), axes,
+                                 builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
                                  bucket.getGradientType());
   }
 }

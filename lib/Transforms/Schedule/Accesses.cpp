@@ -96,6 +96,8 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
   use.slice = op.getSlice();
   use.gradientBytes = graph::elementBytes(op.getGradientType());
   SmallVector<Type> types{op.getType(), op.getGradientType()};
+  if (auto master = op.getMaster())
+    types.push_back(*master);
   if (auto states = op.getStates())
     for (auto state : states->getAsRange<dist::StateAttr>())
       types.push_back(state.getType());

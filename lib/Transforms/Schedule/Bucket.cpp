@@ -65,8 +65,11 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
 }
 
 FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state) {
-  return declare(bucket, state.getRole(), state.getType(), bucket.wholeStates(), BufferKind::Optimizer,
-                 state.getRole() == "master" ? std::optional(BufferRole::Master) : std::nullopt);
+  return declare(bucket, state.getRole(), state.getType(), bucket.wholeStates(), BufferKind::Optimizer);
+}
+
+FlatSymbolRefAttr BucketBuffers::master(const Bucket &bucket, Type type) {
+  return declare(bucket, "master", type, bucket.wholeStates(), BufferKind::Optimizer, BufferRole::Master);
 }
 
 FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {

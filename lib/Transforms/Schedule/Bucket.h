@@ -25,6 +25,10 @@ struct Bucket {
   bool frozen;
 
   llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
+  /// The communicator of the ranks that have a slice each: that of the axis it is cut over.
+  llvm::StringRef group() const {
+    return llvm::cast<mlir::StringAttr>(dist::BucketOp(op).getAxes()[0]).getValue();
+  }
   bool shared() const { return dist::BucketOp(op).isTied(); }
   bool wholeParameters() const { return zero < 3; }
   bool wholeGradients() const { return zero < 2; }
@@ -58,6 +62,8 @@ public:
   mlir::FlatSymbolRefAttr parameters(const Bucket &bucket, bool owned = true);
   /// The parameters whole: what a gather yields, or where they live.
   mlir::FlatSymbolRefAttr wholeParameters(const Bucket &bucket, bool owned = true);
+  /// The copy of the parameters that is updated where they are stored in a narrower type.
+  mlir::FlatSymbolRefAttr master(const Bucket &bucket, mlir::Type type);
   mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state);
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);

@@ -128,7 +128,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
       out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
-                       Traffic::Tied, kPipeline, Stream::Send);
+                       IntegerAttr(), Traffic::Tied, kPipeline, Stream::Send);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
@@ -136,8 +136,8 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
       source = buffers.gradientSlice(bucket, use);
     } else {
       source = out.ref(buffers.tiedGradient(bucket, use));
-      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, Traffic::Tied, kPipeline,
-                       Stream::Recv);
+      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, IntegerAttr(), Traffic::Tied,
+                       kPipeline, Stream::Recv);
     }
     out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
                     Stream::Compute);
@@ -147,7 +147,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
 void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
-                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), kDataParallel,
+                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), bucket.group(),
                        Stream::Comm);
 }
 
@@ -201,6 +201,8 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
   refs.push_back(out.ref(buffers.gradient(bucket, 0), 0, 0,
                          sliced && bucket.wholeGradients() ? bucket.gradientSliceBytes() : 0));
   dist::BucketOp op = bucket.op;
+  if (auto master = op.getMaster())
+    refs.push_back(out.ref(buffers.master(bucket, *master)));
   if (auto states = op.getStates())
     for (auto state : states->getAsRange<dist::StateAttr>())
       refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
@@ -215,18 +217,20 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](Traffic traffic) {
-    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), kDataParallel,
+    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), bucket.group(),
                        Stream::Comm);
   };
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
-        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, Traffic::Tied, kPipeline, Stream::Send);
+        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, IntegerAttr(), Traffic::Tied, kPipeline,
+                         Stream::Send);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
       gather(Traffic::AllGather);
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, Traffic::Tied, kPipeline, Stream::Recv);
+  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, IntegerAttr(), Traffic::Tied, kPipeline,
+                   Stream::Recv);
   if (bucket.ranks > 1 && bucket.wholeParameters())
     gather(Traffic::Tied);
 }

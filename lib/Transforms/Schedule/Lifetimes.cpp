@@ -110,6 +110,9 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
       return op.emitOpError("is left in a schedule whose gathers should be shared: expected share-gathers "
                             "before this pass"),
              failure();
+    else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.isComposite())
+      return reduce.emitOpError("stands for several actions: expected expand-reductions before this pass"),
+             failure();
     else
       life.timeline.append(&op);
   std::vector<std::vector<Touch>> touches; ///< by place

@@ -60,9 +60,9 @@ LogicalResult Reader::readBuckets() {
     bucket.frozen |= result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
-    int64_t dp = getOption(module, "dp", 1);
-    if (bucket.ranks != dp)
-      return op.emitOpError("is cut for ") << bucket.ranks << " ranks, expected " << dp << " (dp)";
+    if (op.getTier() != dist::Tier::Device)
+      return op.emitOpError("is kept in ")
+             << stringifyTier(op.getTier()) << " memory, expected device: no action fetches it from there";
     for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
       places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
     bucketIds[op.getSymNameAttr()] = result.buckets.size();
@@ -294,10 +294,13 @@ LogicalResult Reader::placeReductions() {
              << reduce.getBucket() << " comes before a run that adds to the gradient";
     if (!reduced.insert(key).second)
       return reduce.emitOpError("of @") << reduce.getBucket() << " comes a second time";
+    if (reduce.getOrder() != dist::ReductionOrder::Canonical)
+      return reduce.emitOpError("asks for the order ")
+             << stringifyReductionOrder(reduce.getOrder()) << ", which no engine has, expected canonical";
     int64_t run = runs - 1;
     while (result.runs[run].stage != result.runs[adds->second].stage)
       --run;
-    result.runs[run].completes.push_back(key);
+    result.runs[run].completes.push_back({key.first, key.second, reduce});
   }
   for (auto [id, run] : llvm::enumerate(result.runs))
     for (const BucketArgument &gradient : run.gradients) {
@@ -308,7 +311,7 @@ LogicalResult Reader::placeReductions() {
       if (bucket.ranks > 1)
         return runOps[id].emitOpError("adds to the gradient of bucket @")
                << bucket.name() << ", which no dist.reduce adds over its " << bucket.ranks << " ranks";
-      run.completes.push_back(key);
+      run.completes.push_back({key.first, key.second, {}});
     }
   return success();
 }

@@ -40,6 +40,12 @@ struct RunOperand {
   BucketArgument parameter;
 };
 
+/// A use of a bucket whose gradient is complete on its rank; `reduce` adds those of several.
+struct Completion {
+  int64_t bucket = 0, use = 0;
+  dist::ReduceOp reduce; ///< there if there are several
+};
+
 struct RunInfo {
   mlir::func::FuncOp segment;
   int64_t block = 0, stage = 0;
@@ -48,8 +54,8 @@ struct RunInfo {
   llvm::SmallVector<int64_t> inputs, results; ///< values; `inputs` are those of `operands`
   /// Parameters that it reads where they are, and gradients that it adds to.
   llvm::SmallVector<BucketArgument> parameters, gradients;
-  /// Gradients whose sum on this rank is complete behind it, by bucket and use.
-  llvm::SmallVector<std::pair<int64_t, int64_t>> completes;
+  /// Gradients whose sum on this rank is complete behind it.
+  llvm::SmallVector<Completion> completes;
   llvm::SmallVector<mlir::StringAttr> constants;
   int64_t temp = 0;
 };

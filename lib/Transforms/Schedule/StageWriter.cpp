@@ -73,13 +73,15 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
 
 void StageWriter::writeTransfer(const Step &step) {
   const ValueInfo &value = graph.values[step.id];
-  std::string tag = value.name + ":" + std::to_string(step.microBatch);
+  auto microBatch = IntegerAttr::get(IntegerType::get(out.context, 64), step.microBatch);
   int64_t bytes = bytesOf(value.type);
   RefAttr ref = valueRef(step.id, step.microBatch);
   if (step.kind == Step::Send)
-    out.emit<SendOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, kPipeline, Stream::Send);
+    out.emit<SendOp>(ref, bytes, step.peer, value.name, microBatch, Traffic::SendRecv, kPipeline,
+                     Stream::Send);
   else
-    out.emit<RecvOp>(ref, bytes, step.peer, tag, Traffic::SendRecv, kPipeline, Stream::Recv);
+    out.emit<RecvOp>(ref, bytes, step.peer, value.name, microBatch, Traffic::SendRecv, kPipeline,
+                     Stream::Recv);
 }
 
 void StageWriter::writeGathers(const Step &step) {
@@ -90,7 +92,7 @@ void StageWriter::writeGathers(const Step &step) {
     const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
     gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
                                          out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                         Traffic::AllGather, out.nextOrder(), kDataParallel, Stream::Comm),
+                                         Traffic::AllGather, out.nextOrder(), bucket.group(), Stream::Comm),
                       usersOf[id]};
   }
 }
@@ -162,12 +164,15 @@ ArrayAttr StageWriter::buffersOf(const Step &step) {
 }
 
 void StageWriter::writeReductions(const RunInfo &run, int64_t microBatch) {
-  for (auto [id, use] : run.completes) {
+  for (auto [id, use, op] : run.completes) {
     const PlacedBucket &bucket = graph.buckets[id];
-    if (ranks > 1)
-      out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
-                         bucket.slice, bucket.gradientType(), /*accumulate=*/microBatch > 0, out.nextOrder(),
-                         kDataParallel, Stream::Comm);
+    if (bucket.ranks == 1)
+      continue;
+    dist::ReduceOp reduce = op;
+    TypeAttr wire = reduce.getType() == bucket.gradientType() ? TypeAttr() : reduce.getTypeAttr();
+    out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
+                       bucket.slice, bucket.gradientType(), wire, reduce.getMethod(),
+                       /*accumulate=*/microBatch > 0, out.nextOrder(), bucket.group(), Stream::Comm);
   }
 }
 

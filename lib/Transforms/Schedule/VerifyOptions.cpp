@@ -13,8 +13,6 @@ static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
   auto differs = [&](StringRef option, const Twine &said) {
     return bucket.emitOpError("is not what dsopt.options says: ") << option << " is " << said << ", but it ";
   };
-  if ((int64_t)bucket.getRanks() != dp)
-    return differs("dp", Twine(dp)) << "has " << bucket.getRanks() << " ranks";
   if (dp > 1 && !bucket.getFrozen() && stage != zero)
     return differs("zero", Twine(zero)) << "is cut by stage " << stage;
   if (!bucket.getGradientType().isF32() && getOption(module, "gradient_type", StringRef()) == "fp32")

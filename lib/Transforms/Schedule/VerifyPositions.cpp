@@ -27,7 +27,8 @@ struct Communication {
 };
 } // namespace
 
-/// A transfer's peers are at one other position.
+/// A transfer's peers are at one other position, and its own ranks at one place: each group has one rank of
+/// both positions, so that in a communicator the two name each other.
 static LogicalResult verifyPeers(const Communication &communication, Members &members) {
   int64_t positions = communication.transfers.size();
   for (auto [i, transfers] : llvm::enumerate(communication.transfers))
@@ -71,16 +72,14 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs, const Communi
         diag.attachNote(send.getLoc()) << "the " << describe(send) << " is here";
         return diag;
       };
-      if (send.getTag() != recv.getTag())
-        return differ("tag", recv.getTagAttr(), send.getTagAttr());
+      if (std::string sent = send.getLabel(), got = recv.getLabel(); sent != got)
+        return differ("tag", "\"" + got + "\"", "\"" + sent + "\"");
       if (send.getBytes() != recv.getBytes())
         return differ("bytes", recv.getBytes(), send.getBytes());
       if (send.getTraffic() != recv.getTraffic())
         return differ("traffic", stringifyTraffic(recv.getTraffic()), stringifyTraffic(send.getTraffic()));
       if (send.getCommunicator() != recv.getCommunicator())
         return differ("communicator", recv.getCommunicatorAttr(), send.getCommunicatorAttr());
-      if ((int64_t)recv.getPeer() != members.place(send) || (int64_t)send.getPeer() != members.place(recv))
-        return differ("members", recv.getPeer(), members.place(send));
     }
     if (sends.size() == recvs.size())
       continue;

@@ -125,6 +125,11 @@ LogicalResult ProgramVerifier::verifyGradients() {
       pending.erase(reduce.getWhole().getBuffer().getAttr());
       reduced[reduce.getTarget().getBuffer().getAttr()] = op;
     }
+    // The parts of a slice, which its owner adds.
+    if (auto exchange = dyn_cast<AllToAllOp>(op)) {
+      pending.erase(exchange.getSource().getBuffer().getAttr());
+      reduced[exchange.getTarget().getBuffer().getAttr()] = op;
+    }
     // What a kernel makes of a gradient stands for it.
     if (isa<MapOp>(op)) {
       Operation *source = nullptr;

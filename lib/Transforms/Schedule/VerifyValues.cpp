@@ -66,21 +66,15 @@ private:
 };
 } // namespace
 
-/// The micro-batch an action belongs to; transfers say it at the end of their tag.
+/// The micro-batch an action belongs to.
 static std::optional<int64_t> microBatchOf(Operation *op) {
   if (auto input = dyn_cast<InputOp>(op))
     return input.getMicroBatch();
   if (auto run = dyn_cast<RunOp>(op))
     return run.getMicroBatch();
-  StringRef tag;
-  if (auto send = dyn_cast<SendOp>(op))
-    tag = send.getTag();
-  if (auto recv = dyn_cast<RecvOp>(op))
-    tag = recv.getTag();
-  int64_t number;
-  if (!tag.contains(':') || tag.rsplit(':').second.getAsInteger(10, number))
-    return std::nullopt;
-  return number;
+  if (auto transfer = dyn_cast<TransferOpInterface>(op))
+    return transfer.getMicroBatch();
+  return std::nullopt;
 }
 
 /// Whether the action hands on what it reads at a bucket's padded length.
@@ -307,6 +301,8 @@ LogicalResult ValueVerifier::verify() {
       sources[keyOf(add.getTarget())].push_back(keyOf(add.getSource()));
     else if (auto reduce = dyn_cast<ReduceOp>(op))
       sources[keyOf(reduce.getTarget())].push_back(keyOf(reduce.getWhole()));
+    else if (auto exchange = dyn_cast<AllToAllOp>(op))
+      sources[keyOf(exchange.getTarget())].push_back(keyOf(exchange.getSource()));
     else if (auto norm = dyn_cast<NormOp>(op); norm && failed(verifyBucket(norm)))
       return failure();
     else if (isa<MapOp>(op))

@@ -1,6 +1,7 @@
 // RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | FileCheck %s
 // RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | dsopt-opt | FileCheck %s
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
 graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0
 graph.state @e.grad.0 : tensor<5x2x3xf32> gradient of @w block 0
@@ -8,7 +9,7 @@ graph.state @b.grad.0 : tensor<2xf32> gradient of @w block 0
 graph.state @n.grad.4 : tensor<4x2xbf16> gradient of @w block 4
 graph.state @n.grad.5 : tensor<2xbf16> gradient of @w block 4
 graph.state @n.grad.6 : tensor<5x6xbf16> gradient of @w block 4
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 ranks 2 zero 2
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 over ["dp"] zero 2
 
 func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 2, 4>} {
@@ -155,3 +156,4 @@ func.func private @block5.F(%x: tensor<4x2xf32>, %v: tensor<3x2xf32>, %labels: t
 
 // CHECK: memref.global "private" constant @const_0 : memref<8x2xf32> = dense<
 // CHECK-NOT: memref.global
+}

@@ -1,31 +1,53 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{parameter @w starts at element 8, expected a multiple of 64}}
-dist.bucket @b : f32 of [0] [#dist.range<@w, 8, 64>] elements 128 padded 128 ranks 2 zero 3
+dist.bucket @b : f32 of [0] [#dist.range<@w, 8, 64>] elements 128 padded 128 over ["dp"] zero 3
 
 // -----
 
 // expected-error@+1 {{parameter @w starts at element 64, before the end of the one in front of it (100)}}
-dist.bucket @b : f32 of [0] [#dist.range<@v, 0, 100>, #dist.range<@w, 64, 64>] elements 128 padded 128 ranks 2 zero 3
+dist.bucket @b : f32 of [0] [#dist.range<@v, 0, 100>, #dist.range<@w, 64, 64>] elements 128 padded 128 over ["dp"] zero 3
 
 // -----
 
 // expected-error@+1 {{has 128 elements, expected 64 rounded up to a multiple of 64}}
-dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 128 padded 128 ranks 2 zero 3
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 128 padded 128 over ["dp"] zero 3
 
 // -----
 
-// expected-error@+1 {{is padded to 64 elements, expected 64 rounded up to a multiple of 128 (2 ranks x 64)}}
-dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 ranks 2 zero 3
+module attributes {dsopt.options = {dp = 2 : i64}} {
+  // expected-error@+1 {{is padded to 64 elements, expected 64 rounded up to a multiple of 128 (2 ranks x 64)}}
+  dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
+}
+
+// -----
+
+// The grid of a module in a module is that around it.
+module attributes {dsopt.options = {dp = 2 : i64}} {
+  module {
+    // expected-error@+1 {{is padded to 192 elements, expected 64 rounded up to a multiple of 128 (2 ranks x 64)}}
+    dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 192 over ["dp"] zero 3
+  }
+}
+
+// -----
+
+// expected-error@+1 {{is cut over the axes ["pp"], expected ["dp"]}}
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["pp"] zero 3
+
+// -----
+
+// expected-error@+1 {{is cut over the axes [], expected ["dp"]}}
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [] zero 3
 
 // -----
 
 // expected-error@+1 {{has zero stage 4, expected 0 to 3}}
-dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 4
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 4
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{names 0 parameters for 0 values, expected one or more, and a value of each}}
   "dist.gather"() {bucket = @b0, parameters = [], axes = ["dp"]} : () -> ()
@@ -34,16 +56,17 @@ func.func @f(%x: tensor<64xf32>) {
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
-  // expected-error@+1 {{is over the axes ["pp"], expected ["dp"]}}
+  // expected-error@+1 {{is over the axes ["pp"], but the bucket is cut over ["dp"]}}
   %w = dist.gather @b0 [@w] over ["pp"] : tensor<64xf32>
   return
 }
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{names @b1, which is no bucket of this module}}
   %w = dist.gather @b1 [@w] over ["dp"] : tensor<64xf32>
@@ -53,7 +76,7 @@ func.func @f(%x: tensor<64xf32>) {
 // -----
 
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{gathers @v, which does not lie in the bucket}}
   %w = dist.gather @b0 [@v] over ["dp"] : tensor<64xf32>
@@ -63,7 +86,7 @@ func.func @f(%x: tensor<64xf32>) {
 // -----
 
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{yields @w as 'tensor<32xf32>', expected 64 elements of 'f32'}}
   %w = dist.gather @b0 [@w] over ["dp"] : tensor<32xf32>
@@ -72,7 +95,7 @@ func.func @f(%x: tensor<64xf32>) {
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{takes values that are not all those of one dist.gather, in their order}}
   dist.release %x : tensor<64xf32>
@@ -81,7 +104,7 @@ func.func @f(%x: tensor<64xf32>) {
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{names no gradients, expected those of the block}}
   dist.reduce @b0 use 0 of [] over ["dp"] as f32
@@ -90,16 +113,17 @@ func.func @f(%x: tensor<64xf32>) {
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
-  // expected-error@+1 {{is over the axes ["dp", "tp"], expected ["dp"]}}
+  // expected-error@+1 {{is over the axes ["dp", "tp"], but the bucket is cut over ["dp"]}}
   dist.reduce @b0 use 0 of [@w.grad.0] over ["dp", "tp"] as f32
   return
 }
 
 // -----
 
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{names @b1, which is no bucket of this module}}
   dist.reduce @b1 use 0 of [@w.grad.0] over ["dp"] as f32
@@ -109,7 +133,7 @@ func.func @f(%x: tensor<64xf32>) {
 // -----
 
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{reduces use 1, but the bucket has 1}}
   dist.reduce @b0 use 1 of [@w.grad.0] over ["dp"] as f32
@@ -119,9 +143,28 @@ func.func @f(%x: tensor<64xf32>) {
 // -----
 
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
-  // expected-error@+1 {{sends 'bf16', but the bucket's gradients are 'f32'}}
-  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as bf16
+  // expected-error@+1 {{sends 'f16', but the bucket's gradients are 'f32'}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f16
+  return
+}
+
+// -----
+
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3 gradient bf16
+func.func @f(%x: tensor<64xf32>) {
+  // expected-error@+1 {{sends 'f32', but the bucket's gradients are 'bf16'}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+  return
+}
+
+// -----
+
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
+func.func @f(%x: tensor<64xf32>) {
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'method' [reduce_scatter, all_to_all]}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32 by ring
   return
 }

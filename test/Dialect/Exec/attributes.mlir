@@ -86,7 +86,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
     // expected-error@below {{'exec.send' op is counted as all_gather, expected send_recv or tied}}
-    %0 = exec.send @a bytes 64 to 1 tag "a:0" all_gather over @pp on send
+    %0 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 all_gather over @pp on send
   }
 }
 
@@ -96,7 +96,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
     // expected-error@below {{'exec.recv' op is counted as reduce_scatter, expected send_recv or tied}}
-    %0 = exec.recv @a bytes 64 from 1 tag "a:0" reduce_scatter over @pp on recv
+    %0 = exec.recv @a bytes 64 from 1 tag "a" micro_batch 0 reduce_scatter over @pp on recv
   }
 }
 

@@ -39,6 +39,15 @@ func.func @inside() {
 
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
+    // expected-error @below {{'exec.reduce' op of 'f32' travels as 'f16', expected f32 as bf16}}
+    %0 = exec.reduce @x to @y elements 64 : f32 as f16 order 0 over @c on comm
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
     // expected-error @below {{'exec.all_to_all' op is from @x to itself, expected another buffer}}
     %0 = exec.all_to_all @x to @x[1] bytes 64 order 0 over @c on comm
   }

@@ -47,14 +47,18 @@ exec.program @step position 0 blocks [0, 2] {
     %6 = exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on comm
     // CHECK: exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
     %7 = exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on comm
+    %b = exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 order 2 over @dp on comm
+    %c = exec.reduce @g to @s elements 64 : f32 by reduce_scatter order 2 over @dp on comm
     // CHECK: exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
     %a = exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
     // CHECK: exec.add @g, @h elements 64 : f32 on compute
     %8 = exec.add @g, @h elements 64 : f32 on compute
-    // CHECK: exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
-    %9 = exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
-    // CHECK: exec.recv @x bytes 16 from 1 tag "y:0" tied over @pp on recv
-    %10 = exec.recv @x bytes 16 from 1 tag "y:0" tied over @pp on recv
+    // CHECK: exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
+    %9 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
+    // CHECK: exec.recv @x bytes 16 from 1 tag "y" tied over @pp on recv
+    %10 = exec.recv @x bytes 16 from 1 tag "y" tied over @pp on recv
     // CHECK: exec.norm @s of @b0 to @norms[1] on compute
     %11 = exec.norm @s of @b0 to @norms[1] on compute
     // CHECK: exec.agree norms [@norms[1]] losses [] order 3 over @world on comm
@@ -75,7 +79,7 @@ exec.program @step position 0 blocks [0, 2] {
     %16 = exec.gather @"b0 w" to @t bytes 256 all_gather order 4 over @dp on comm
     exec.wait %16 on compute
     %17 = exec.run @block0.B for <3 B> [@"b0 w"[1]+4+4] micro_batch 2 on compute
-    %18 = exec.send @x bytes 16 to 1 tag "x:0" send_recv over @pp on send
+    %18 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
   }
 }
 

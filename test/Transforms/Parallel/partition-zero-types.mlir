@@ -2,7 +2,7 @@
 
 // Trained parameters of one block, but of two types, or with gradients of two: a bucket each.
 // CHECK: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@z, 64, 64>] {{.*}} states [#dist.state<"m" : f32>]
-// CHECK: dist.bucket @b0.bf16 : bf16 of [0] [#dist.range<@v, 0, 128>] {{.*}} states [#dist.state<"master" : f32>, #dist.state<"m" : f32>]
+// CHECK: dist.bucket @b0.bf16 : bf16 of [0] [#dist.range<@v, 0, 128>] {{.*}} master f32 states [#dist.state<"m" : f32>]
 // CHECK: dist.bucket @b0.f32 : f32 of [0] [#dist.range<@g, 0, 64>] {{.*}} gradient bf16
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.parameter @v : tensor<128xbf16> from "m" at 256 bytes 256

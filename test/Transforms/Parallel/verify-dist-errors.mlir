@@ -1,10 +1,12 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -verify-dist
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 // expected-note@+1 {{the other is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 // expected-error@+1 {{holds @w, which lies in another too}}
-dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+}
 // -----
 
 // expected-error@+1 {{has no pipeline stage, expected the attribute dist.stage}}
@@ -40,33 +42,38 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather as an argument}}
   %w = graph.read @w : tensor<64xf32>
   return %w : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
 func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{is in block 0, which its bucket does not list}}
   %w = graph.read @w : tensor<64xf32>
   return %w : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -80,12 +87,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -102,13 +111,15 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -123,12 +134,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -144,12 +157,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -165,13 +180,15 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -186,12 +203,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -210,12 +229,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -228,12 +249,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -247,12 +270,14 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return %x : tensor<64xf32>
 }
+}
 
 // -----
 
+module attributes {dsopt.options = {dp = 2 : i64}} {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -267,6 +292,7 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{adds to @w.grad.0 behind its reduction}}
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return %x : tensor<64xf32>
+}
 }
 
 // -----

@@ -9,8 +9,8 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {graph.statistic}
   graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {graph.statistic}
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED ranks RANKS zero 0
-  dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 ranks RANKS zero 0 frozen
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED over ["dp"] zero 0
+  dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 over ["dp"] zero 0 frozen
   func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<3xf32> {exec.access = #exec.access<write>}, memref<1x2xf32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<3xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>} {

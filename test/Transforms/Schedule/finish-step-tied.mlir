@@ -20,7 +20,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @t.grad.0 : tensor<128xf32> gradient of @t block 0
   graph.state @t.grad.1 : tensor<128xf32> gradient of @t block 2
-  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 ranks 2 zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
 !WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !SLICED  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -63,9 +63,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-DAG: exec.buffer @tied.t.m
 // CHECK: exec.schedule
 // STAGE3: exec.gather @tied.t.param to @tied.t.full bytes 256 all_gather
-// CHECK: exec.send @block0.F.0 bytes 16 to 1 tag "block0.F.0:0" send_recv over @pp on send
-// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 1 tag "block2.B.0:0" send_recv over @pp on recv
-// CHECK-DAG: exec.recv @block1.B.0 bytes 16 from 1 tag "block1.B.0:0" send_recv over @pp on recv
+// CHECK: exec.send @block0.F.0 bytes 16 to 1 tag "block0.F.0" micro_batch 0 send_recv over @pp on send
+// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 1 tag "block2.B.0" micro_batch 0 send_recv over @pp on recv
+// CHECK-DAG: exec.recv @block1.B.0 bytes 16 from 1 tag "block1.B.0" micro_batch 0 send_recv over @pp on recv
 // CHECK: exec.reduce
 // CHECK: exec.recv @tied.t.tied.1 bytes 256 from 2 tag "tied.t.grad.1" tied over @pp on recv
 // STAGE1: exec.add @tied.t.grad.0+256*rank, @tied.t.tied.1 elements 64 : f32 on compute
@@ -81,12 +81,12 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-LABEL: exec.program @position1
 // CHECK-NOT: @tied.t.param
 // CHECK: exec.schedule
-// CHECK: exec.recv @block0.F.0 bytes 16 from 0 tag "block0.F.0:0"
-// CHECK: exec.send @block0.F.0 bytes 16 to 2 tag "block0.F.0:0"
+// CHECK: exec.recv @block0.F.0 bytes 16 from 0 tag "block0.F.0" micro_batch 0
+// CHECK: exec.send @block0.F.0 bytes 16 to 2 tag "block0.F.0" micro_batch 0
 // CHECK: exec.run @block1.F
-// CHECK: exec.send @block1.F.0 bytes 16 to 2 tag "block1.F.0:0"
-// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 2 tag "block2.B.0:0"
-// CHECK-DAG: exec.send @block2.B.0 bytes 16 to 0 tag "block2.B.0:0"
+// CHECK: exec.send @block1.F.0 bytes 16 to 2 tag "block1.F.0" micro_batch 0
+// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 2 tag "block2.B.0" micro_batch 0
+// CHECK-DAG: exec.send @block2.B.0 bytes 16 to 0 tag "block2.B.0" micro_batch 0
 // CHECK: exec.agree norms [] losses []
 
 // CHECK-LABEL: exec.program @position2

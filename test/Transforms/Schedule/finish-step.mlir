@@ -16,8 +16,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
   graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
   graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states [#dist.state<"m" : f32>]
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 ranks 2 zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
 !WHOLE  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !SLICED  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !WHOLE  func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}

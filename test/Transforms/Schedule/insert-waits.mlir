@@ -17,8 +17,8 @@
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   exec.communicator @dp [[0, 1], [2, 3]]
   exec.communicator @pp [[0, 2], [1, 3]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
-  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @w(memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 2] {
@@ -39,7 +39,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
       %f1 = exec.run @f [@h, @y, @b0.full] micro_batch 0 on compute
       %g1 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 1 over @dp on comm
       exec.wait %f0 on send
-      %s = exec.send @y bytes 64 to 1 tag "y:0" send_recv over @pp on send
+      %s = exec.send @y bytes 64 to 1 tag "y" micro_batch 0 send_recv over @pp on send
     }
   }
 }

@@ -2,7 +2,7 @@
 
 graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
 graph.state @w.grad.0 : tensor<4xbf16> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 ranks 1 zero 0 gradient bf16
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 over ["dp"] zero 0 gradient bf16
 func.func private @block0.W(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
 func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) {
   // expected-error @below {{segment @block0.W has a gradient of 'f32', expected 'bf16', as bucket @b0 has}}
@@ -27,7 +27,7 @@ module attributes {dsopt.options = {dp = 2 : i64, micro_batches = 2 : i64}} {
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -45,7 +45,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -64,7 +64,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -84,7 +84,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -102,7 +102,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -123,7 +123,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   // expected-note @below {{the bucket is here}}
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -140,7 +140,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -159,7 +159,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) -> tensor<f32> {
@@ -171,5 +171,35 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches 
     graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
     dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
     return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
+  // expected-error @below {{is kept in host memory, expected device: no action fetches it from there}}
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2 in host
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) {
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    return
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64}} {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
+  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) {
+    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
+    // expected-error @below {{asks for the order fast, which no engine has, expected canonical}}
+    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32 order fast
+    return
   }
 }

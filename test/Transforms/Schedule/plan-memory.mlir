@@ -33,7 +33,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
       %0 = exec.run @f [@k, @a] micro_batch 0 on compute
       %1 = exec.run @f [@a, @b] micro_batch 0 on compute
       exec.wait %1 on send
-      %2 = exec.send @b bytes 64 to 1 tag "b:0" send_recv over @pp on send
+      %2 = exec.send @b bytes 64 to 1 tag "b" micro_batch 0 send_recv over @pp on send
       %3 = exec.run @f [@k, @c] micro_batch 0 on compute
       %4 = exec.run @f [@c, @d] micro_batch 0 on compute
     }

@@ -37,7 +37,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
       exec.wait %a on compute
       exec.wait %a on send
       %run = exec.run @block0.E [@to] micro_batch 0 on compute
-      %s = exec.send @to bytes 64 to 1 tag "h:0" send_recv over @pp on send
+      %s = exec.send @to bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on send
       %agree0 = exec.agree norms [] losses [] order 1 over @world on comm
     }
   }
@@ -47,7 +47,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @h : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.schedule {
-      %r = exec.recv @h bytes 64 from 0 tag "h:0" send_recv over @pp on recv
+      %r = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on recv
       %in = exec.input "x" to @from micro_batch 0 on compute
       exec.wait %in on comm
       %b = exec.all_to_all @from to @to bytes 32 order 0 over @across on comm

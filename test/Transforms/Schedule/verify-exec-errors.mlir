@@ -17,7 +17,7 @@
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
 // SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
 // SEND: note: the buffer is here
-// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send @h bytes 64 to 1 tag "h:1" send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
 // MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
 // MATCH: note: the other position is here
 
@@ -59,10 +59,13 @@
 // BOUNDS: note: the buffer is here
 
 // Tags, bytes.
-// RUN: sed -e 's/from 0 tag "h:1"/from 0 tag "k:1"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TAG
+// RUN: sed -e 's/from 0 tag "h" micro_batch 1/from 0 tag "k" micro_batch 1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TAG
 // TAG: error: 'exec.recv' op is transfer 1 from position 0 and has tag "k:1", but "h:1" is sent
 // TAG: note: the send of "h:1" to position 1 is here
-// RUN: sed -e 's/bytes 64 to 1 tag "h:1"/bytes 32 to 1 tag "h:1"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: sed -e 's/from 0 tag "h" micro_batch 1/from 0 tag "h"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OTHER-BATCH
+// OTHER-BATCH: error: 'exec.recv' op is transfer 1 from position 0 and has tag "h", but "h:1" is sent
+
+// RUN: sed -e 's/bytes 64 to 1 tag "h" micro_batch 1/bytes 32 to 1 tag "h" micro_batch 1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BYTES
 // BYTES: error: 'exec.recv' op is transfer 1 from position 0 and has bytes 64, but 32 is sent
 // BYTES: note: the send of "h:1" to position 1 is here
 
@@ -93,7 +96,7 @@
 // RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h/bytes 32 \1 tag "h/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PART
 // PART: error: 'exec.run' op reads @h slot 0 at bytes 0 to 64, of which only a part is written
 // PART: note: the buffer is here
-// RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h:1/bytes 32 \1 tag "h:1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STALE
+// RUN: sed -e 's/bytes 64 \(to 1\|from 0\) tag "h" micro_batch 1/bytes 32 \1 tag "h" micro_batch 1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STALE
 // STALE: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
 // RUN: sed -e 's/recv @h bytes 64/recv @h+32*rank bytes 32/;s/send @h bytes 64/send @h bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
 // OWN: error: 'exec.run' op reads @h slot 0 on every rank, but each rank holds only its own slice of it
@@ -119,7 +122,7 @@
 // UPDATE: error: 'exec.program' op has 0 updates of trained bucket @b0, expected one
 // RUN: sed -e '/^ /s/exec.wait %%u0 on comm/%%u1 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
 // AGAIN: error: 'exec.program' op has 2 updates of trained bucket @b0, expected one
-// RUN: sed -e 's/ranks 2 zero 3/& frozen/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FROZEN
+// RUN: sed -e 's/ zero 3/& frozen/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FROZEN
 // FROZEN: error: 'exec.norm' op is of @b0, which is frozen
 // RUN: sed -e 's/f32 of \[0\]/f32 of [1]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWNER
 // OWNER: error: 'exec.norm' op is at position 0, but @b0 is owned by position 1, which has its first block
@@ -128,7 +131,7 @@
 // NOWHERE: error: 'dist.bucket' op is trained, but no position has its first block
 // RUN: sed -e 's/elements 64 sliced/elements 32 sliced/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ELEMENTS
 // ELEMENTS: error: 'exec.update' op updates 32 elements, expected 64, a slice of @b0
-// RUN: sed -e 's/ranks 2 zero 3/& states [#dist.state<"m" : f32>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
+// RUN: sed -e 's/ zero 3/& states [#dist.state<"m" : f32>]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STATES
 // STATES: error: 'exec.update' op has 2 buffers, expected 3: the parameter, its gradient and what @b0 names as states
 // RUN: sed -e '/%%u0 = /s/@kernel/@block0.F/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=KERNEL
 // KERNEL: error: 'exec.update' op runs @block0.F, which is no flat kernel of this module
@@ -163,7 +166,7 @@
 // RUN: sed -e 's/phase<F>/phase<X>/;s/phase<W>/phase<F>/;s/phase<X>/phase<W>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: 'exec.run' op comes before the run of @block0.W on micro-batch 0, expected F, B and W in this order
 // ORDER: note: the other is here
-// RUN: sed -e 's/tag "g:/tag "g/;/^ /s/@block0.W \[@x\(.*\)micro_batch 0/@block0.V [@x[1]\1micro_batch 1/;/^ /s/@block0.W \[@x\[1\]\(.*\)micro_batch 1/@block0.W [@x\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
+// RUN: sed -e 's/tag "g" micro_batch [01]/tag "g"/;/^ /s/@block0.W \[@x\(.*\)micro_batch 0/@block0.V [@x[1]\1micro_batch 1/;/^ /s/@block0.W \[@x\[1\]\(.*\)micro_batch 1/@block0.W [@x\1micro_batch 0/;s/@block0.V/@block0.W/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ASCENDING
 // ASCENDING: error: 'exec.run' op adds gradients of micro-batch 0 after those of micro-batch 1, expected them ascending
 // ASCENDING: note: the earlier run is here
 // RUN: sed -e 's/graph.block = 1/graph.block = 0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BLOCK
@@ -221,9 +224,9 @@
 // SIZES: error: 'exec.gather' op is over @dp, but rank 1 of its position is in a group of 3 ranks, the first one in one of 1
 // RUN: sed -e 's/communicator @world .*/communicator @world [[0, 1], [2, 3]]/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ALL
 // ALL: error: 'exec.agree' op is over 2 ranks, expected all 4
-// RUN: sed -e 's/\(from 0 tag "h:1".*\)@pp/\1@world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MEMBERS
+// RUN: sed -e 's/\(from 0 tag "h" micro_batch 1.*\)@pp/\1@world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MEMBERS
 // MEMBERS: error: 'exec.recv' op names member 0 of @world, expected one that is at the same other position for all ranks of this one
-// RUN: sed -e '/^  exec.communicator @world/s/.*/&\n exec.communicator @other [[0, 2], [1, 3]]/;s/\(from 0 tag "h:1".*\)@pp/\1@other/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=COMMUNICATOR
+// RUN: sed -e '/^  exec.communicator @world/s/.*/&\n exec.communicator @other [[0, 2], [1, 3]]/;s/\(from 0 tag "h" micro_batch 1.*\)@pp/\1@other/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=COMMUNICATOR
 // COMMUNICATOR: error: 'exec.recv' op is transfer 1 from position 0 and has communicator @other, but @pp is sent
 // RUN: sed -e '/%%rh1 = /s/send_recv/tied/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TRAFFIC
 // TRAFFIC: error: 'exec.recv' op is transfer 1 from position 0 and has traffic tied, but send_recv is sent
@@ -248,7 +251,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   exec.communicator @dp [[0, 1], [2, 3]]
   exec.communicator @pp [[0, 2], [1, 3]]
   exec.communicator @world [[0, 1, 2, 3]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 ranks 2 zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
   func.func private @kernel(tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, graph.in_place = array<i64: 0>}
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
@@ -264,23 +267,23 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @norms at 1280 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
       %gather = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on comm
-      %rg0 = exec.recv @g bytes 64 from 1 tag "g:0" send_recv over @pp on recv
+      %rg0 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 0 send_recv over @pp on recv
       %x0 = exec.input "x" to @x micro_batch 0 on compute
       exec.wait %gather on compute
       %f0 = exec.run @block0.F [@x, @h, @b0.full] micro_batch 0 on compute
       exec.wait %f0 on send
-      %sh0 = exec.send @h bytes 64 to 1 tag "h:0" send_recv over @pp on send
+      %sh0 = exec.send @h bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on send
       %x1 = exec.input "x" to @x[1] micro_batch 1 on compute
       exec.wait %sh0 on compute
       %f1 = exec.run @block0.F [@x[1], @h, @b0.full] micro_batch 1 on compute
       exec.wait %f1 on send
-      %sh1 = exec.send @h bytes 64 to 1 tag "h:1" send_recv over @pp on send
+      %sh1 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on send
       exec.wait %rg0 on compute
       %w0 = exec.run @block0.W [@x, @g, @b0.whole.0.0] micro_batch 0 on compute
       exec.wait %w0 on comm
       %reduce0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 1 over @dp on comm
       exec.wait %w0 on recv
-      %rg1 = exec.recv @g bytes 64 from 1 tag "g:1" send_recv over @pp on recv
+      %rg1 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 1 send_recv over @pp on recv
       exec.wait %reduce0 on compute
       exec.wait %rg1 on compute
       exec.wait %sh1 on compute
@@ -299,18 +302,18 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @g at 64 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss at 128 : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %rh0 = exec.recv @h bytes 64 from 0 tag "h:0" send_recv over @pp on recv
+      %rh0 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on recv
       exec.wait %rh0 on compute
       %k0 = exec.run @block1.F [@h, @loss, @g] micro_batch 0 on compute
       exec.wait %k0 on send
-      %sg0 = exec.send @g bytes 64 to 0 tag "g:0" send_recv over @pp on send
+      %sg0 = exec.send @g bytes 64 to 0 tag "g" micro_batch 0 send_recv over @pp on send
       exec.wait %k0 on recv
-      %rh1 = exec.recv @h bytes 64 from 0 tag "h:1" send_recv over @pp on recv
+      %rh1 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 1 send_recv over @pp on recv
       exec.wait %rh1 on compute
       exec.wait %sg0 on compute
       %k1 = exec.run @block1.F [@h, @loss[1], @g] micro_batch 1 on compute
       exec.wait %k1 on send
-      %sg1 = exec.send @g bytes 64 to 0 tag "g:1" send_recv over @pp on send
+      %sg1 = exec.send @g bytes 64 to 0 tag "g" micro_batch 1 send_recv over @pp on send
       exec.wait %k1 on comm
       %agree1 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on comm
     }

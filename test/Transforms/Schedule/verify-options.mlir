@@ -10,9 +10,9 @@
 // STAGES: error: dsopt.options says that pp is 2, but there are programs of 1 positions
 
 // RUN: sed -e 's/{dp = 1/{dp = 2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=RANKS
-// RANKS: error: 'dist.bucket' op is not what dsopt.options says: dp is 2, but it has 1 ranks
+// RANKS: error: 'dist.bucket' op is padded to 64 elements, expected 64 rounded up to a multiple of 128 (2 ranks x 64)
 
-// RUN: sed -e 's/{dp = 1/{dp = 2/;s/ranks 1/ranks 2/;s/padded 64/padded 128/;s/ frozen//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: sed -e 's/{dp = 1/{dp = 2/;s/padded 64/padded 128/;s/ frozen//' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ZERO
 // ZERO: error: 'dist.bucket' op is not what dsopt.options says: zero is 3, but it is cut by stage 0
 
 // RUN: sed -e 's/{dp = 1/{gradient_type = "fp32", dp = 1/;s/ frozen//;s/zero 0/zero 0 gradient bf16/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TYPE
@@ -21,7 +21,7 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 
                    exec.inputs = [{ignore_index = -100 : i64, label = false, name = "x", type = tensor<16xf32>}]} {
   exec.communicator @world [[0]]
   graph.parameter @w : tensor<16xf32> from "m" at 0 bytes 64 frozen
-  dist.bucket @b0.frozen : f32 of [0] [#dist.range<@w, 0, 16>] elements 64 padded 64 ranks 1 zero 0 frozen
+  dist.bucket @b0.frozen : f32 of [0] [#dist.range<@w, 0, 16>] elements 64 padded 64 over ["dp"] zero 0 frozen
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>})
     attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {

@@ -7,6 +7,8 @@
 #ifndef DSOPT_DIALECT_DIST_DIST_H
 #define DSOPT_DIALECT_DIST_DIST_H
 
+#include "dsopt/Interfaces/Reductions.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -23,9 +25,12 @@ inline constexpr llvm::StringLiteral kStageAttr = "dist.stage";
 /// Slices, parameter offsets and thread ranges are multiples of this many
 /// elements (DESIGN 2.1 rule 3).
 inline constexpr int64_t kGranule = 64;
+/// Ranks along an axis of the grid that `op` is compiled for: an option of its module.
+int64_t getAxisSize(mlir::Operation *op, llvm::StringRef axis);
 } // namespace dsopt::dist
 
 #include "dsopt/Dialect/Dist/DistDialect.h.inc"
+#include "dsopt/Dialect/Dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dsopt/Dialect/Dist/DistAttrs.h.inc"
 #define GET_OP_CLASSES

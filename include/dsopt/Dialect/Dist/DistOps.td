@@ -10,8 +10,11 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dsopt/Dialect/Dist/DistEnums.td"
+include "dsopt/Interfaces/Reductions.td"
 
 def Dist_Dialect : Dialect {
   let name = "dist";
@@ -19,9 +22,10 @@ def Dist_Dialect : Dialect {
   let summary = "where state lives and who talks";
   let description = [{
     State is kept in buckets: flat buffers that hold the parameters of one
-    block (or one shared parameter), cut into one slice for each data-parallel
-    rank. Operations here have effects on their bucket: they are never merged
-    or moved like pure values.
+    block (or one shared parameter), cut into one slice for each rank along the
+    axes that they name. The axes are those of the grid of ranks, whose sizes are
+    options of the module (`dp`). Operations here have effects on their bucket:
+    they are never merged or moved like pure values.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -47,32 +51,37 @@ def Dist_StateAttr : AttrDef<Dist_Dialect, "State"> {
 }
 def Dist_StateArrayAttr : TypedArrayAttrBase<Dist_StateAttr, "an array of states">;
 
-def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
+def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a flat buffer of parameters and its state, cut into one slice a rank";
   let description = [{
     `ranges` start at multiples of 64 elements, in the model's order; `elements`
-    is their end rounded up to 64, `padded` that rounded up to `ranks * 64`, so
-    that a rank's slice is `padded / ranks`. `blocks` lists the blocks that read
+    is their end rounded up to 64, `padded` that rounded up to 64 for each rank
+    along `axes`, the axes of the grid that it is cut over, so that a rank's slice
+    is an equal part of it. `blocks` lists the blocks that read
     it in order: one for an ordinary bucket, several for a shared (tied)
     parameter, which is a bucket of its own and has one gradient accumulator for
-    each. `zero` is the stage it is partitioned by. A `frozen` bucket has no
+    each. `zero` is the stage it is partitioned by, `tier` the memory that the
+    bucket and its state are kept in. A `frozen` bucket has no
     gradient and no optimizer state. `states` are what the optimizer keeps, in
-    the order in which updates take them.
-    `gradient` is the element type of accumulators and of gradients on the wire,
-    f32 where it is absent.
+    the order in which updates take them, behind a copy of the parameters of type
+    `master` where they are stored in a narrower one.
+    `gradient` is the element type of accumulators, f32 where it is absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
-      Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, I64Attr:$ranks,
-      I64Attr:$zero, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient, OptionalAttr<Dist_StateArrayAttr>:$states);
+      Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, StrArrayAttr:$axes,
+      I64Attr:$zero, DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$tier, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient,
+      OptionalAttr<TypeAttr>:$master, OptionalAttr<Dist_StateArrayAttr>:$states);
   let assemblyFormat = [{
-    $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `ranks` $ranks
-    `zero` $zero (`frozen` $frozen^)? (`gradient` $gradient^)? (`states` $states^)? attr-dict
+    $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `over` $axes
+    `zero` $zero (`in` $tier^)? (`frozen` $frozen^)? (`gradient` $gradient^)? (`master` $master^)? (`states` $states^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The ranks that it is cut for: those of the module's grid along its axes.
+    int64_t getRanks();
     /// Elements of one rank's slice.
     int64_t getSlice() { return getPadded() / getRanks(); }
-    /// What gradients are stored, sent and added as.
+    /// What gradients are stored and added as.
     ::mlir::Type getGradientType() {
       return getGradient().value_or(::mlir::Type(::mlir::Float32Type::get(getContext())));
     }
@@ -83,11 +92,11 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol]> {
   }];
 }
 
-/// `axes` are those of the grid whose ranks take part: `dp` so far.
+/// `axes` are those of the grid whose ranks take part: the axes of the bucket.
 class Dist_Collective<string mnemonic, list<Trait> traits = []>
     : Dist_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
 
-def Dist_GatherOp : Dist_Collective<"gather"> {
+def Dist_GatherOp : Dist_Collective<"gather", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "yields a bucket's parameters whole: an all-gather of the ranks' slices";
   let description = [{
     Stands among the runs of a micro-batch. `parameters` lie in the bucket; the values are
@@ -119,16 +128,25 @@ def Dist_ReduceOp : Dist_Collective<"reduce"> {
   let description = [{
     Stands among the runs of a micro-batch, behind the last one that adds to `gradients`, the
     states of one use of the bucket: `use` is the index of their block in the bucket's `blocks`.
-    `type` is what they travel as. The sums follow the canonical tree.
+    `type` is what they travel as, between ranks also what sums are rounded to: that of the
+    accumulators, or bf16 where those are f32. `method` is how they travel: in the engine's
+    reduction, or the parts of each slice to its owner, which adds them there. `order` is that of
+    the additions: the canonical tree, or whatever the engine finds fastest.
 
     ```mlir
     graph.run @block0.W(%dy, %x) : ...
     dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32
+    graph.run @block1.W(%dz, %y) : ...
+    dist.reduce @b1 use 0 of [@v.grad.0] over ["dp"] as bf16 by all_to_all
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, I64Attr:$use, FlatSymbolRefArrayAttr:$gradients,
-                       StrArrayAttr:$axes, TypeAttr:$type);
-  let assemblyFormat = "$bucket `use` $use `of` $gradients `over` $axes `as` $type attr-dict";
+                       StrArrayAttr:$axes, TypeAttr:$type,
+                       DefaultValuedAttr<Dsopt_ReductionMethod, "::dsopt::ReductionMethod::ReduceScatter">:$method,
+                       DefaultValuedAttr<Dist_ReductionOrder, "::dsopt::dist::ReductionOrder::Canonical">:$order);
+  let assemblyFormat = [{
+    $bucket `use` $use `of` $gradients `over` $axes `as` $type (`by` $method^)? (`order` $order^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 

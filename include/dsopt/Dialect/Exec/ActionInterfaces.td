@@ -33,7 +33,18 @@ def Exec_TransferOpInterface : OpInterface<"TransferOpInterface", [Exec_Communic
   let cppNamespace = "::dsopt::exec";
   let description = [{ An action with one member of its communicator: a send, or a receive. }];
   let methods = [
-    InterfaceMethod<"the member's place in the communicator", "uint64_t", "getPeer">];
+    InterfaceMethod<"the member's place in the communicator", "uint64_t", "getPeer">,
+    InterfaceMethod<"the name of what is sent", "::llvm::StringRef", "getTag">,
+    InterfaceMethod<"the micro-batch that it is of, if it is of one", "std::optional<uint64_t>", "getMicroBatch">];
+  let extraSharedClassDeclaration = [{
+    /// The tag of one transfer: with the micro-batch.
+    std::string getLabel() {
+      std::string label = $_op.getTag().str();
+      if (auto number = $_op.getMicroBatch())
+        label += ":" + std::to_string(*number);
+      return label;
+    }
+  }];
 }
 
 def Exec_CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [Exec_CommunicationOpInterface]> {

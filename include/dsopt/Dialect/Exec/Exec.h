@@ -9,6 +9,7 @@
 
 #include "dsopt/Dialect/Exec/ActionContext.h"
 #include "dsopt/Interfaces/Enums.h"
+#include "dsopt/Interfaces/Reductions.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -12,6 +12,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "dsopt/Dialect/Exec/ExecEnums.td"
 include "dsopt/Interfaces/Enums.td"
+include "dsopt/Interfaces/Reductions.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -211,13 +212,23 @@ def Exec_ReduceOp : Exec_Collective<"reduce"> {
   let summary = "reduce-scatter along the canonical tree";
   let description = [{
     `whole` holds `elements` values for each member, of which this rank's are
-    stored to (or, with `accumulate`, added to) `target`.
+    stored to (or, with `accumulate`, added to) `target`. What travels is of
+    their own `type`, in the engine's reduction. With another type on the `wire`,
+    or another `method`, it is no action yet: `expand-reductions` writes those
+    that it is made of.
   }];
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
+                       OptionalAttr<TypeAttr>:$wire,
+                       DefaultValuedAttr<Dsopt_ReductionMethod, "::dsopt::ReductionMethod::ReduceScatter">:$method,
                        UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    custom<Ref>($whole) `to` custom<Ref>($target) `elements` $elements `:` $type (`accumulate` $accumulate^)? `order` $order
-    `over` $communicator `on` $stream attr-dict
+    custom<Ref>($whole) `to` custom<Ref>($target) `elements` $elements `:` $type (`as` $wire^)? (`by` $method^)?
+    (`accumulate` $accumulate^)? `order` $order `over` $communicator `on` $stream attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether it stands for several actions.
+    bool isComposite() { return getWire() || getMethod() != ::dsopt::ReductionMethod::ReduceScatter; }
   }];
 }
 def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
@@ -242,21 +253,23 @@ def Exec_SendOp : Exec_Transfer<"send"> {
   let summary = "sends bytes to a member of the communicator (rendezvous)";
   let description = [{
     `peer` is the receiver's place among the members, that of its position. `tag` names
-    the value and micro-batch; the receiver's is the same. `traffic` is send_recv or tied.
+    the value, `micro_batch` is which of its; the receiver's are the same. `traffic` is send_recv or tied.
   }];
-  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
+  let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag,
+                       OptionalAttr<I64Attr>:$micro_batch, Exec_Traffic:$traffic,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    custom<Ref>($source) `bytes` $bytes `to` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+    custom<Ref>($source) `bytes` $bytes `to` $peer `tag` $tag (`micro_batch` $micro_batch^)? $traffic `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
 def Exec_RecvOp : Exec_Transfer<"recv"> {
   let summary = "receives what the peer sends under the same tag";
-  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag, Exec_Traffic:$traffic,
+  let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag,
+                       OptionalAttr<I64Attr>:$micro_batch, Exec_Traffic:$traffic,
                        FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
   let assemblyFormat = [{
-    custom<Ref>($target) `bytes` $bytes `from` $peer `tag` $tag $traffic `over` $communicator `on` $stream attr-dict
+    custom<Ref>($target) `bytes` $bytes `from` $peer `tag` $tag (`micro_batch` $micro_batch^)? $traffic `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -39,7 +39,7 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
     ```mlir
     graph.parameter @w : tensor<10x10xf32> from "model.onnx" at 0 bytes 400
     // becomes, with stage=3 ranks=2
-    dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>] elements 128 padded 128 ranks 2 zero 3
+    dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>] elements 128 padded 128 over ["dp"] zero 3
     ```
   }];
   let options = [

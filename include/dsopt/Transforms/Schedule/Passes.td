@@ -32,7 +32,7 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     %2 = exec.gather @b0.param to @b0.full bytes 16384 all_gather order 0 on comm
     %3 = exec.run @block0.F [@input.x, @b0.full, @block0.F.0] micro_batch 0 on compute
     exec.release %2
-    %4 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
+    %4 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on send
     ```
   }];
   let options = [
@@ -113,6 +113,28 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def ExpandReductions : Pass<"expand-reductions", "::mlir::ModuleOp"> {
+  let summary = "write the actions that a reduction in another type or by another method is made of";
+  let description = [{
+    Input: programs with reductions. Output: the same where all of them are the engine's, in the
+    gradients' own type. A reduction `as` a narrower type is one of rounded gradients, whose sum is
+    widened in front of the first action that needs it. One `by all_to_all` sends the parts of each
+    slice to its owner, which adds them along the canonical tree: the same bits, in one hop. Kernels of
+    these conversions are new functions of the module.
+
+    ```mlir
+    %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 as bf16 order 0 over @dp on comm
+    %1 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on compute
+    // becomes
+    %0 = exec.map @reduce.narrow.f32 [@b0.grad.0, @b0.grad.0.wire] elements 128 on compute
+    %1 = exec.reduce @b0.grad.0.wire to @b0.grad.0.sum elements 64 : bf16 order 0 over @dp on comm
+    %2 = exec.map @reduce.widen.bf16 [@b0.grad.0.sum, @b0.grad.0+256*rank] elements 64 on compute
+    %3 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
+}
+
 def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
   let summary = "start gathers some runs ahead of the run that needs them";
   let description = [{
@@ -164,7 +186,7 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
     ```mlir
     %0 = exec.run @block0.F [@input.x, @block0.F.0] micro_batch 0 on compute
     exec.wait %0 on send                           // new
-    %1 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0:0" send_recv on send
+    %1 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on send
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
