@@ -32,6 +32,7 @@ std::set<std::string> dsopt::registeredOptimizers(mlir::MLIRContext &context) {
 #include "dsopt/Interfaces/DecomposableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/DifferentiableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/Enums.cpp.inc"
+#include "dsopt/Interfaces/FloatSumOpInterface.cpp.inc"
 #include "dsopt/Interfaces/LowerableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/OptimizerOpInterface.cpp.inc"
 #include "dsopt/Interfaces/ProductOpInterface.cpp.inc"

@@ -76,6 +76,12 @@ with tempfile.TemporaryDirectory() as folder:
     check(hashes[0] == hashes[1], f"another rule for gathers gives another result: {hashes}")
     print(f"gathers ahead: arenas of {arenas} bytes, one hash {hashes[0][:16]}")
 
+    # Plugins may have optimizers of their own: the pass that takes one says which there are.
+    for options, words in (([], "dsopt: error: option -optimizer: expected one of adam|adamw|sgd, got 'adamv'; did you mean adam?"),
+                           ([late[0]], "optimizer 'adamv' is not available, expected one of adam, adamw, sgd")):
+        said = execute([dsopt, path, "-plan", f"-data={data}", "-optimizer=adamv", *options], status=1).stderr
+        check(words in said, f"{options}: {said}")
+
     # A replaced reduction: half the bytes between ranks, and the losses of before but for rounding.
     layout = ["-dp=2", "-zero=2", "-micro-batches=2", "-steps=30", f"-data={data}"]
     narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-insert-pass=after:place-collectives:narrow-reductions",

@@ -8,7 +8,7 @@ def CostedOpInterface : OpInterface<"CostedOpInterface"> {
   let description = [{
     What the parallel and memory stages ask of an operation. Bytes follow from
     the types. Attached by external models (lib/Dialect/Graph/GraphCosts.cpp);
-    an operation without it costs one flop for each element of its results.
+    an operation without it cannot be counted.
   }];
   let methods = [InterfaceMethod<"Floating-point operations of one execution.", "int64_t", "getFlops">];
 }

@@ -36,6 +36,7 @@ enum class FusionKind {
 #include "dsopt/Interfaces/CostedOpInterface.h.inc"
 #include "dsopt/Interfaces/DecomposableOpInterface.h.inc"
 #include "dsopt/Interfaces/DifferentiableOpInterface.h.inc"
+#include "dsopt/Interfaces/FloatSumOpInterface.h.inc"
 #include "dsopt/Interfaces/LowerableOpInterface.h.inc"
 #include "dsopt/Interfaces/OptimizerOpInterface.h.inc"
 #include "dsopt/Interfaces/ProductOpInterface.h.inc"

@@ -55,6 +55,7 @@ template <typename Op> struct ResultCost : CostedOpInterface::ExternalModel<Resu
   int64_t getFlops(Operation *op) const { return numElements(op->getResult(0).getType()); }
 };
 
+template <typename Op> struct FloatSum : FloatSumOpInterface::ExternalModel<FloatSum<Op>, Op> {};
 template <typename Op> struct Product : ProductOpInterface::ExternalModel<Product<Op>, Op> {};
 
 /// Nothing is computed.
@@ -62,6 +63,9 @@ template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<O
   int64_t getFlops(Operation *) const { return 0; }
 };
 
+template <typename... Ops> void attachFloatSum(MLIRContext *context) {
+  (Ops::template attachInterface<FloatSum<Ops>>(*context), ...);
+}
 template <typename... Ops> void attachNoCost(MLIRContext *context) {
   (Ops::template attachInterface<NoCost<Ops>>(*context), ...);
 }
@@ -103,6 +107,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     MatMulOp::attachInterface<Product<MatMulOp>>(*context);
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
+    attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, CtcOp, ReduceSumOp, ReduceMeanOp, ReduceProdOp,
+                   CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
     attachResultCost<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
                      SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp,
                      ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp,

@@ -1,16 +1,11 @@
 //===- Origins.cpp - what a value is made from ----------------------------===//
 
 #include "Origins.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace dsopt;
-
-/// Whether an operation adds floats, in an order that may differ between kernels.
-static bool addsFloats(Operation *op) {
-  return isa<graph::ReduceSumOp, graph::ReduceMeanOp, graph::ReduceProdOp, graph::CumSumOp, graph::MatMulOp,
-             graph::SoftmaxOp, graph::LayerNormOp, graph::RmsNormOp, graph::NllOp>(op);
-}
 
 bool Origins::decidesBySum(Operation *op) const {
   return llvm::none_of(op->getResultTypes(),
@@ -36,7 +31,8 @@ Origins::Origins(func::FuncOp function) {
       origin = Origin::Parameter;
     for (Value result : op.getResults())
       origins[result] = origin;
-    if (addsFloats(&op) || llvm::any_of(op.getOperands(), [&](Value operand) { return isSum(operand); }))
+    if (isa<FloatSumOpInterface>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) { return isSum(operand); }))
       for (Value result : op.getResults())
         if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
           sums.insert(result);

@@ -104,7 +104,8 @@ static std::map<StringRef, int64_t> countTraffic(ProgramOp program, AccessAnalys
       collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
                  bytesOf(reduce.getElements(), reduce.getType()));
     else if (auto exchange = dyn_cast<AllToAllOp>(op))
-      collective(exchange, Traffic::AllToAll, exchange.getSource(), exchange.getBytes());
+      traffic[stringifyTraffic(Traffic::AllToAll)] +=
+          (membersOf(exchange) - 1) * (int64_t)exchange.getBytes();
     else if (auto send = dyn_cast<SendOp>(op))
       traffic[stringifyTraffic(send.getTraffic())] += send.getBytes();
   }

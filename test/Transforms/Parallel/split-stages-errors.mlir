@@ -33,3 +33,14 @@ func.func private @b(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block
 func.func private @a(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.block = 0 : i64} {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+func.func private @block0.F(%x: tensor<f32>) -> tensor<f32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
+  // expected-error@+1 {{'arith.addf' op says nothing of its flops, expected CostedOpInterface}}
+  %y = arith.addf %x, %x : tensor<f32>
+  return %y : tensor<f32>
+}
+func.func private @block1.F(%x: tensor<f32>) -> tensor<f32> attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>} {
+  return %x : tensor<f32>
+}

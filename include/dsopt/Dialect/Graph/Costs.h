@@ -11,7 +11,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 
 namespace dsopt::graph {
-/// Attaches CostedOpInterface and ProductOpInterface.
+/// Attaches CostedOpInterface, ProductOpInterface and FloatSumOpInterface.
 void registerCosts(mlir::DialectRegistry &registry);
 
 /// Flops of operations and functions; each kernel is counted once. Emits an error and fails where an
