@@ -72,8 +72,8 @@ static LogicalResult verifyTransfers(ArrayRef<ProgramOp> programs, const Communi
         diag.attachNote(send.getLoc()) << "the " << describe(send) << " is here";
         return diag;
       };
-      if (std::string sent = send.getLabel(), got = recv.getLabel(); sent != got)
-        return differ("tag", "\"" + got + "\"", "\"" + sent + "\"");
+      if (send.getTag() != recv.getTag() || send.getMicroBatch() != recv.getMicroBatch())
+        return differ("tag", "\"" + recv.getLabel() + "\"", "\"" + send.getLabel() + "\"");
       if (send.getBytes() != recv.getBytes())
         return differ("bytes", recv.getBytes(), send.getBytes());
       if (send.getTraffic() != recv.getTraffic())
