@@ -34,8 +34,15 @@ struct Plan {
 };
 } // namespace
 
+/// A program's memory at that place, null if it has none.
+static MemoryOp memoryAt(ProgramOp program, size_t index) {
+  SmallVector<MemoryOp> memories = getMemories(program);
+  return index < memories.size() ? memories[index] : MemoryOp();
+}
+
+/// What a dictionary on the operation says, 0 where there is none of either.
 static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
-  auto entries = op->getAttrOfType<DictionaryAttr>(dictionary);
+  auto entries = op ? op->getAttrOfType<DictionaryAttr>(dictionary) : DictionaryAttr();
   auto value = entries ? entries.getAs<IntegerAttr>(name) : IntegerAttr();
   return value ? value.getInt() : 0;
 }
@@ -93,9 +100,19 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
             });
             json.attributeObject("memory", [&] {
               for (StringRef name : kMemoryClasses)
-                json.attribute(name, entryOf(program, kMemoryAttr, name));
+                json.attribute(name, entryOf(memoryAt(program, 0), kLiveAttr, name));
             });
-            json.attribute("live_bytes", (int64_t)program.getBound().value_or(0));
+            MemoryOp memory = memoryAt(program, 0);
+            json.attribute("live_bytes", memory ? (int64_t)memory.getBound().value_or(0) : 0);
+            json.attributeArray("memories", [&] {
+              for (MemoryOp memory : getMemories(program))
+                json.object([&] {
+                  json.attribute("name", memory.getSymName());
+                  json.attribute("kind", stringifyMemoryKind(memory.getKind()));
+                  json.attribute("bytes", (int64_t)memory.getBytes().value_or(0));
+                  json.attribute("live_bytes", (int64_t)memory.getBound().value_or(0));
+                });
+            });
             json.attributeObject("traffic", [&] {
               for (StringRef name : kTrafficClasses)
                 json.attribute(name, entryOf(program, kTrafficAttr, name));
@@ -175,9 +192,16 @@ private:
   static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
     return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();
   }
-  bool appears(StringRef dictionary, StringRef name) const {
-    return llvm::any_of(plan.programs, [&](ProgramOp program) { return entryOf(program, dictionary, name); });
+  /// What a dictionary is on, of a program: itself, or one of its memories.
+  using Holder = llvm::function_ref<Operation *(ProgramOp)>;
+  bool appears(Holder holder, StringRef dictionary, StringRef name) const {
+    return llvm::any_of(plan.programs,
+                        [&](ProgramOp program) { return entryOf(holder(program), dictionary, name); });
   }
+  bool sends() const {
+    return llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
+  }
+  static Operation *itself(ProgramOp program) { return program; }
   void row(StringRef label, size_t cells, llvm::function_ref<std::string(size_t)> cell) {
     out << llvm::left_justify(label, kLabel);
     for (size_t i = 0; i < cells; ++i)
@@ -196,29 +220,35 @@ private:
       ProgramOp program = programs[i];
       return range(program.getBlocks()[0], program.getBlocks()[1] - program.getBlocks()[0]);
     });
-    auto rows = [&](StringRef title, StringRef dictionary, ArrayRef<StringLiteral> classes) {
+    auto rows = [&](StringRef title, Holder holder, StringRef dictionary, ArrayRef<StringLiteral> classes) {
       out << title << "\n";
       for (StringRef name : classes)
-        if (name == "total" || appears(dictionary, name))
+        if (name == "total" || appears(holder, dictionary, name))
           row(("  " + name).str(), count,
-              [&](size_t i) { return humanBytes(entryOf(programs[i], dictionary, name)); });
+              [&](size_t i) { return humanBytes(entryOf(holder(programs[i]), dictionary, name)); });
     };
-    rows("bytes of a rank at its peak", kMemoryAttr, kMemoryClasses);
-    if (llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(kTrafficAttr, name); }))
-      rows("bytes that a rank sends in a step", kTrafficAttr, kTrafficClasses);
+    for (auto [index, memory] : llvm::enumerate(getMemories(programs.front())))
+      rows(
+          index
+              ? ("bytes of a rank at its peak in " + stringifyMemoryKind(memory.getKind()) + " memory").str()
+              : "bytes of a rank at its peak",
+          [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, kMemoryClasses);
+    if (sends())
+      rows("bytes that a rank sends in a step", itself, kTrafficAttr, kTrafficClasses);
     out << "\n";
   }
 
   void printSums() {
-    // The position whose arena is furthest above what no packing can beat.
+    // The memory that is furthest above what no packing can beat.
     double most = 0;
     int64_t live = 0;
     for (ProgramOp program : plan.programs)
-      if (int64_t bound = program.getBound().value_or(0); bound > 0) {
-        double above = double(entryOf(program, kMemoryAttr, "total")) / bound - 1;
-        if (above >= most)
-          most = above, live = bound;
-      }
+      for (MemoryOp memory : getMemories(program))
+        if (int64_t bound = memory.getBound().value_or(0); bound > 0) {
+          double above = double(entryOf(memory, kLiveAttr, "total")) / bound - 1;
+          if (above >= most)
+            most = above, live = bound;
+        }
     out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n",
                          most * 100, humanBytes(live));
     out << llvm::formatv(
@@ -228,18 +258,23 @@ private:
   }
 
   void printWords() {
-    auto words = [&](StringRef dictionary, ArrayRef<Word> meanings) {
+    auto words = [&](ArrayRef<Word> meanings, llvm::function_ref<bool(StringRef)> appears) {
       for (const Word &word : meanings)
-        if (appears(dictionary, word.name))
+        if (appears(word.name))
           out << llvm::left_justify(("  " + word.name).str(), kLabel) << word.meaning << "\n";
     };
     out << llvm::left_justify("blocks", kLabel)
         << "the model's parts in order, cut where the fewest values live\n"
         << "in memory\n";
-    words(kMemoryAttr, kMemoryWords);
-    if (llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(kTrafficAttr, name); }))
+    words(kMemoryWords, [&](StringRef name) {
+      return llvm::any_of(plan.programs, [&](ProgramOp program) {
+        return llvm::any_of(getMemories(program),
+                            [&](MemoryOp memory) { return entryOf(memory, kLiveAttr, name); });
+      });
+    });
+    if (sends())
       out << "sent\n";
-    words(kTrafficAttr, kTrafficWords);
+    words(kTrafficWords, [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
   }
 
   const Plan &plan;

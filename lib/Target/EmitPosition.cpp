@@ -6,7 +6,6 @@
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <array>
 #include <set>
 
 using namespace mlir;
@@ -49,6 +48,7 @@ static StringRef nameInTable(exec::BufferOp buffer) {
 LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   bufferIndex.clear();
   bucketOfBuffer.clear();
+  SmallVector<exec::MemoryOp> memories = exec::getMemories(program);
   LogicalResult result = success();
   json.attributeArray("buffers", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
@@ -62,6 +62,8 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
       json.object([&] {
         string("name", nameInTable(buffer));
         string("kind", stringifyBufferKind(buffer.getKind()));
+        if (size_t memory = exec::memoryOf(buffer, memories))
+          json.attribute("memory", int64_t(memory));
         if (auto offset = buffer.getOffset())
           json.attribute("offset", int64_t(*offset));
         json.attribute("bytes", graph::numBytes(buffer.getType()));
@@ -119,7 +121,6 @@ LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
   string("name", describe(part));
   string("phase", stringifyPhase(part.getPhase()));
   string("kind", "run");
-  stream(run.getStream());
   string("symbol", run.getSegment());
   refs(llvm::to_vector(run.getBuffers().getAsRange<exec::RefAttr>()));
   if (auto temp = run.getTemp()) {
@@ -145,9 +146,8 @@ LogicalResult ProgramWriter::communicator(Operation &action) {
 }
 
 LogicalResult ProgramWriter::writeAction(Operation &op) {
-  auto head = [&](StringRef kind, exec::Stream on, const Twine &name) {
+  auto head = [&](StringRef kind, const Twine &name) {
     string("kind", kind);
-    stream(on);
     string("name", name.str());
   };
   auto transfer = [&](auto transfer, exec::RefAttr value) {
@@ -167,7 +167,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         if (it == inputIndex.end() && !isContext)
           return op.emitOpError("reads '")
                  << input.getInput() << "', which exec.inputs of the module does not name";
-        head("input", input.getStream(), "input " + input.getInput());
+        head("input", "input " + input.getInput());
         refs({input.getTarget()});
         json.attribute("input", isContext ? -1 : it->second);
         json.attribute("micro_batch", int64_t(input.getMicroBatch()));
@@ -176,7 +176,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       .Case<exec::RunOp>([&](exec::RunOp run) { return writeRun(run); })
       .Case<exec::GatherOp>([&](exec::GatherOp gather) {
         int64_t bucket = bucketOf(gather.getTarget());
-        head("gather", gather.getStream(), "gather " + nameOf(bucket, gather.getTarget()));
+        head("gather", "gather " + nameOf(bucket, gather.getTarget()));
         refs({gather.getSlice(), gather.getTarget()});
         json.attribute("bytes", int64_t(gather.getBytes()));
         string("traffic", stringifyTraffic(gather.getTraffic()));
@@ -185,7 +185,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
       })
       .Case<exec::ReduceOp>([&](exec::ReduceOp reduce) {
         int64_t bucket = bucketOf(reduce.getTarget());
-        head("reduce", reduce.getStream(), "reduce " + nameOf(bucket, reduce.getTarget()));
+        head("reduce", "reduce " + nameOf(bucket, reduce.getTarget()));
         refs({reduce.getWhole(), reduce.getTarget()});
         json.attribute("elements", int64_t(reduce.getElements()));
         string("type", typeName(reduce.getType()));
@@ -195,31 +195,30 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::AllToAllOp>([&](exec::AllToAllOp exchange) {
-        head("all_to_all", exchange.getStream(),
-             "all-to-all into " + exchange.getTarget().getBuffer().getValue());
+        head("all_to_all", "all-to-all into " + exchange.getTarget().getBuffer().getValue());
         refs({exchange.getSource(), exchange.getTarget()});
         json.attribute("bytes", int64_t(exchange.getBytes()));
         return success();
       })
       .Case<exec::AddOp>([&](exec::AddOp add) {
-        head("add", add.getStream(), "add to " + add.getTarget().getBuffer().getValue());
+        head("add", "add to " + add.getTarget().getBuffer().getValue());
         refs({add.getTarget(), add.getSource()});
         json.attribute("elements", int64_t(add.getElements()));
         string("type", typeName(add.getType()));
         return success();
       })
       .Case<exec::SendOp>([&](exec::SendOp send) {
-        head("send", send.getStream(), "send " + send.getLabel());
+        head("send", "send " + send.getLabel());
         transfer(send, send.getSource());
         return success();
       })
       .Case<exec::RecvOp>([&](exec::RecvOp recv) {
-        head("recv", recv.getStream(), "receive " + recv.getLabel());
+        head("recv", "receive " + recv.getLabel());
         transfer(recv, recv.getTarget());
         return success();
       })
       .Case<exec::NormOp>([&](exec::NormOp norm) {
-        head("norm", norm.getStream(), "norm " + norm.getBucket());
+        head("norm", "norm " + norm.getBucket());
         refs({norm.getGradient(), norm.getRecord()});
         int64_t bucket = indexOfBucket(norm.getBucketAttr());
         json.attribute("bucket", bucket);
@@ -227,7 +226,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {
-        head("agree", agree.getStream(), "agree");
+        head("agree", "agree");
         auto list = llvm::to_vector(agree.getNorms().getAsRange<exec::RefAttr>());
         json.attribute("norms", int64_t(list.size()));
         llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
@@ -235,7 +234,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::UpdateOp>([&](exec::UpdateOp update) {
-        head("update", update.getStream(), "update " + update.getBucket());
+        head("update", "update " + update.getBucket());
         string("symbol", update.getKernel().getLeafReference());
         refs(llvm::to_vector(update.getBuffers().getAsRange<exec::RefAttr>()));
         json.attribute("elements", int64_t(update.getElements()));
@@ -245,14 +244,14 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::MapOp>([&](exec::MapOp map) {
-        head("map", map.getStream(), "map by " + map.getKernel().getLeafReference().getValue());
+        head("map", "map by " + map.getKernel().getLeafReference().getValue());
         string("symbol", map.getKernel().getLeafReference());
         refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
         json.attribute("elements", int64_t(map.getElements()));
         return success();
       })
       .Case<exec::FoldOp>([&](exec::FoldOp fold) {
-        head("fold", fold.getStream(), "fold statistics");
+        head("fold", "fold statistics");
         SmallVector<exec::RefAttr> list{fold.getStatistics()};
         llvm::append_range(list, fold.getTargets().getAsRange<exec::RefAttr>());
         refs(list);
@@ -276,28 +275,29 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
 LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
   LogicalResult result = success();
   json.attributeArray("actions", [&] {
-    DenseMap<Value, std::pair<int64_t, exec::Stream>> events;
-    std::array<std::set<int64_t>, exec::getMaxEnumValForStream() + 1> pending;
+    DenseMap<Value, std::pair<int64_t, int>> events;
+    std::vector<std::set<int64_t>> pending(streams.size());
     for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
       for (Operation &op : schedule.getBody().front()) {
         // An action waits for what its stream was told to wait for since the stream's last.
         if (auto wait = dyn_cast<exec::WaitOp>(op)) {
           auto [index, from] = events.at(wait.getEvent());
-          if (from != wait.getStream())
-            pending[size_t(wait.getStream())].insert(index);
+          if (int on = streams.of(wait); from != on)
+            pending[on].insert(index);
           continue;
         }
-        auto on = op.getAttrOfType<exec::StreamAttr>("stream");
-        if (!on) {
+        if (!exec::isAction(&op)) {
           result = op.emitOpError("is in a schedule, expected actions and waits");
           return;
         }
-        events.try_emplace(op.getResult(0), int64_t(events.size()), on.getValue());
+        int on = streams.of(&op);
+        events.try_emplace(op.getResult(0), int64_t(events.size()), on);
         json.object([&] {
+          json.attribute("queue", int64_t(on));
           result = writeAction(op);
           if (succeeded(result))
             result = communicator(op);
-          auto &waits = pending[size_t(on.getValue())];
+          auto &waits = pending[on];
           if (!waits.empty())
             json.attributeArray("waits", [&] {
               for (int64_t index : waits)
@@ -314,33 +314,41 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
 
 void ProgramWriter::writeQueues() {
   json.attributeArray("queues", [&] {
-    for (int64_t index = 0; index <= exec::getMaxEnumValForStream(); ++index)
+    for (int index = 0; index < streams.size(); ++index)
       json.object([&] {
-        auto stream = static_cast<exec::Stream>(index);
-        string("name", exec::stringifyStream(stream));
-        string("kind", stream == exec::Stream::Compute ? "compute" : "communication");
+        exec::StreamOp stream = streams[index];
+        string("name", stream.getSymName());
+        string("kind", exec::stringifyStreamKind(stream.getKind()));
+      });
+  });
+}
+
+void ProgramWriter::writeMemories(exec::ProgramOp program) {
+  json.attributeArray("memories", [&] {
+    for (exec::MemoryOp memory : exec::getMemories(program))
+      json.object([&] {
+        string("kind", exec::stringifyMemoryKind(memory.getKind()));
+        json.attribute("bytes", int64_t(*memory.getBytes()));
+        json.attribute("alignment", int64_t(memory.getAlignment()));
       });
   });
 }
 
 LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
-  if (!program.getArena())
-    return program.emitOpError("has no arena, expected memory to be planned");
+  SmallVector<exec::MemoryOp> memories = exec::getMemories(program);
+  for (exec::MemoryOp memory : memories)
+    if (!memory.getBytes())
+      return memory.emitOpError("has no bytes, expected memory to be planned");
   LogicalResult result = success();
   json.object([&] {
-    json.attributeArray("memories", [&] {
-      json.object([&] {
-        string("kind", "device");
-        json.attribute("bytes", int64_t(*program.getArena()));
-        json.attribute("alignment", exec::kAlignment);
-      });
-    });
+    writeMemories(program);
     writeQueues();
     json.attributeArray("blocks", [&] {
       for (int64_t block : program.getBlocks())
         json.value(block);
     });
-    integers("memory", program->getAttrOfType<DictionaryAttr>("exec.memory"));
+    if (!memories.empty())
+      integers("memory", memories.front()->getAttrOfType<DictionaryAttr>(exec::kLiveAttr));
     integers("traffic", program->getAttrOfType<DictionaryAttr>("exec.traffic"));
     result = writeBuffers(program);
     if (succeeded(result))

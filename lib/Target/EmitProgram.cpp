@@ -24,7 +24,7 @@ using namespace dsopt;
 //===----------------------------------------------------------------------===//
 
 ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
-    : module(module), symbols(module), json(os) {
+    : module(module), symbols(module), streams(module), json(os) {
   for (auto bucket : module.getOps<dist::BucketOp>()) {
     bucketIndex[bucket.getSymName()] = buckets.size();
     buckets.push_back(bucket);

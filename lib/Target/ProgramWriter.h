@@ -9,7 +9,7 @@
 #define DSOPT_LIB_TARGET_PROGRAMWRITER_H
 
 #include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Exec/Streams.h"
 #include "dsopt/Target/Target.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -57,8 +57,7 @@ private:
   void refs(llvm::ArrayRef<exec::RefAttr> list);
   /// The communicator of an action; an error if the module has none of that name.
   llvm::LogicalResult communicator(mlir::Operation &action);
-  /// The table lists the streams in the order of their kinds.
-  void stream(exec::Stream stream) { json.attribute("queue", int64_t(stream)); }
+  void writeMemories(exec::ProgramOp program);
   void writeQueues();
   int64_t indexOfBucket(mlir::Attribute symbol) const {
     return bucketIndex.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
@@ -69,6 +68,7 @@ private:
   };
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
+  exec::Streams streams;
   llvm::json::OStream json;
   llvm::SmallVector<exec::ProgramOp> programs; ///< of a step
   llvm::SmallVector<dist::BucketOp> buckets;

@@ -23,7 +23,7 @@ def rewrite(text):
             indent, event, whole, elements = reduce.groups()
             sizes[whole] = 4 * int(elements)
             for i, (source, target) in enumerate([(whole, whole + ".there"), (whole + ".there", whole)]):
-                lines.append(f"{indent}%back{event}_{i} = exec.all_to_all {source} to {target} bytes {sizes[whole]} order 0 over @dp on comm")
+                lines.append(f"{indent}%back{event}_{i} = exec.all_to_all {source} to {target} bytes {sizes[whole]} order 0 over @dp on @comm")
         lines.append(line)
     for i, line in enumerate(lines):
         if "exec.program" in line:

@@ -19,7 +19,7 @@ LAYOUTS = [["-dp=1", "-micro-batches=4"], ["-zero=3", "-dp=2", "-pp=2", "-micro-
 BASE = ["-reduction-shards=2", "-steps=3", "-lr=1e-2", "-optimizer=adamw", "-grad-clip=1", "-quiet"]
 # What functions, programs, segments, kernels, buffers and their parts are called, at one stage or another.
 COMPILERS = ["update", "evaluate", "micro_batch", "forward", "b0", "b0.param", "b1", "b0.full", "b0.grad.0", "block0.F", "block0.B",
-             "block1.W", "block0.E", "position0", "position1", "evaluate0", "kernel0", "kernel1", "const_0", "constant0", "update.adam",
+             "block1.W", "block0.E", "position0", "position1", "evaluate0", "compute", "comm", "send", "device", "dp", "kernel0", "kernel1", "const_0", "constant0", "update.adam",
              "update.adamw", "convert", "scalars", "norms", "temp", "staging", "seed", "context", "loss", "step", "main", "dsopt_main",
              "block0.F.0", "b0.m", "b0.v", "b0.master", "input.seed", "b0.frozen", "tied.update", "malloc", "dsopt_rt_gemm"]
 OTHERS = ["a b", "a/b", "a.b", "a\\b", "%0", "@update", "~update", "update~", '"', "'", "ü", "重み", "\t", "0", "-", "*", "[a-z]", "{", "$x", "a=b", "a,b"]

@@ -23,7 +23,13 @@
 // JSON-NEXT: "parameters": 512,
 // JSON: "total": 640
 // JSON: "live_bytes": 640,
-// JSON-NEXT: "traffic": {
+// JSON-NEXT: "memories": [
+// JSON-NEXT: {
+// JSON-NEXT: "name": "device",
+// JSON-NEXT: "kind": "device",
+// JSON-NEXT: "bytes": 640,
+// JSON-NEXT: "live_bytes": 640
+// JSON: "traffic": {
 // JSON-NEXT: "all_gather": 256,
 // JSON-NEXT: "reduce_scatter": 0,
 // JSON-NEXT: "all_reduce": 0,
@@ -61,31 +67,36 @@
 // NONE: error: {{.*}}: module has no dsopt.target, expected what attach-target says
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = []>
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}, dsopt.target = #target} {
+  exec.stream @compute compute
+  exec.stream @send communication
+  exec.stream @recv communication
   exec.communicator @pp [[0, 2], [1, 3]]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.flops = 1000 : i64}
   func.func private @g(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, exec.flops = 2000 : i64}
-  exec.program @position0 position 0 blocks [0, 3] arena 640 bound 640 attributes {exec.memory = {parameters = 512 : i64, activations = 64 : i64, padding = 64 : i64, total = 640 : i64}, exec.traffic = {all_gather = 256 : i64, send_recv = 64 : i64}} {
+  exec.program @position0 position 0 blocks [0, 3] attributes {exec.traffic = {all_gather = 256 : i64, send_recv = 64 : i64}} {
+    exec.memory @device device bytes 640 bound 640 {exec.live = {parameters = 512 : i64, activations = 64 : i64, padding = 64 : i64, total = 640 : i64}}
     exec.buffer @a at 0 : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %0 = exec.run @f [@a] micro_batch 0 on compute
-      exec.wait %0 on send
-      %1 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 send_recv over @pp on send
-      exec.wait %1 on recv
-      %2 = exec.recv @a bytes 64 from 1 tag "b" micro_batch 0 send_recv over @pp on recv
-      exec.wait %2 on compute
-      %3 = exec.run @g [@a] micro_batch 0 on compute
+      %0 = exec.run @f [@a] micro_batch 0 on @compute
+      exec.wait %0 on @send
+      %1 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 send_recv over @pp on @send
+      exec.wait %1 on @recv
+      %2 = exec.recv @a bytes 64 from 1 tag "b" micro_batch 0 send_recv over @pp on @recv
+      exec.wait %2 on @compute
+      %3 = exec.run @g [@a] micro_batch 0 on @compute
     }
   }
-  exec.program @position1 position 1 blocks [3, 4] arena 64 bound 64 {
+  exec.program @position1 position 1 blocks [3, 4] {
+    exec.memory @device device bytes 64 bound 64
     exec.buffer @a at 0 : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %0 = exec.recv @a bytes 64 from 0 tag "a" micro_batch 0 send_recv over @pp on recv
-      exec.wait %0 on compute
-      %1 = exec.run @g [@a] micro_batch 0 on compute
-      %2 = exec.run @f [@a] micro_batch 0 on compute
-      exec.wait %2 on send
-      %3 = exec.send @a bytes 64 to 0 tag "b" micro_batch 0 send_recv over @pp on send
+      %0 = exec.recv @a bytes 64 from 0 tag "a" micro_batch 0 send_recv over @pp on @recv
+      exec.wait %0 on @compute
+      %1 = exec.run @g [@a] micro_batch 0 on @compute
+      %2 = exec.run @f [@a] micro_batch 0 on @compute
+      exec.wait %2 on @send
+      %3 = exec.send @a bytes 64 to 0 tag "b" micro_batch 0 send_recv over @pp on @send
     }
   }
 }

@@ -115,7 +115,7 @@ print(show(function(dist, "block1.F")))
 print(show(function(dist, "micro_batch"), r"func\.func", rf"dist\.gather @{BUCKET} ", r"@block1\.", rf"dist\.reduce @{BUCKET} "))
 print("""## Exec: when it runs
 
-Stages 5 and 6 write a program for each pipeline position: buffers at places of the arena, and actions on streams.
+Stages 5 and 6 write a program for each pipeline position: memories, buffers at places in them, and actions on streams.
 `order-pipeline` runs the function once for each micro-batch, in the order of the schedule. Here is how the block's
 weight gradient leaves it on two micro-batches; each gather still serves one.
 """)
@@ -126,13 +126,13 @@ every layout has, `finish-step` takes norms and updates, `prefetch-gathers` star
 `insert-waits` writes what each action has to wait for. A run of a block's phase is given addresses; a gather fills `full` from every rank's `param`, a reduction leaves
 this rank's slice of the sum in `grad.0`, and after its norm and the agreement of all ranks the update changes
 the slice of the parameter with those of the optimizer's state. Which ranks talk among themselves is declared beside
-the programs; each takes part in the group that it is in.
+the programs, and what runs their actions; each rank has all streams, and takes part in the group that it is in.
 """)
-print(show(exec_.splitlines(), r"exec\.communicator").replace("...\n", ""))
+print(show(exec_.splitlines(), r"exec\.communicator", r"exec\.stream").replace("...\n", ""))
 print("""What it is compiled for stands on the module, and on the one that has its kernels: machine, features, and the threads
 that routines have scratch for. Segments and updates name kernels there.
 """)
 print(show(exec_.splitlines(), r"^#target", r"^  module @kernels", r"func\.func nested @update\."))
 program = re.search(r"^  exec\.program @position1 .*?^  }$", exec_, re.S | re.M)[0].splitlines()
-print(show(program, r"exec\.program", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather @{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
+print(show(program, r"exec\.program", r"exec\.memory", rf"exec\.buffer @{BUCKET}\.", r"exec\.schedule", rf"exec\.gather @{BUCKET}\.", rf"exec\.run .*@{BUCKET}\.",
            rf"exec\.reduce @{BUCKET}\.", rf"exec\.norm @{BUCKET}\.", r"exec\.agree", rf"exec\.update .* of @{BUCKET} ").rstrip("\n"))

@@ -115,8 +115,10 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.gemm %x, %d -> %g {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x2xf32> -> memref<4x2xf32>
     return
   }
-  exec.program @position0 position 0 blocks [0, 1] arena 4096 bound 4000 attributes {
-      exec.memory = {parameters = 512, total = 4096}, exec.traffic = {all_gather = 512}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.program @position0 position 0 blocks [0, 1] attributes {exec.traffic = {all_gather = 512}} {
+    exec.memory @device device bytes 4096 bound 4000 {exec.live = {parameters = 512, total = 4096}}
     exec.buffer @b0.param at 0 : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
     exec.buffer @b0.full at 512 : memref<256xf32> buffers slots 1 stride 1024 gathered of @b0
     exec.buffer @b0.grad.0 at 1536 : memref<128xf32> gradients slots 1 stride 512 persistent accumulator of @b0 use 0
@@ -126,18 +128,18 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.buffer @norms at 2496 : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @const_0 : memref<8x2xf32> constants slots 1 stride 64 symbol "const_0"
     exec.schedule {
-      %0 = exec.gather @b0.param to @b0.full bytes 512 all_gather order 0 over @dp on comm
-      %1 = exec.input "x" to @input.x[1] micro_batch 1 on compute
-      exec.wait %0 on compute
-      exec.wait %1 on compute
-      %2 = exec.run @block0.F [@input.x[1], @out, @b0.full, @const_0] temp @temp micro_batch 1 accumulate on compute
-      %n = exec.norm @b0.grad.0 of @b0 to @norms on compute
-      exec.wait %n on comm
-      %3 = exec.agree norms [@norms] losses [] order 1 over @world on comm
-      exec.wait %3 on compute
-      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on compute
-      %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on compute
-      %6 = exec.input "context" to @out micro_batch 1 on compute context
+      %0 = exec.gather @b0.param to @b0.full bytes 512 all_gather order 0 over @dp on @comm
+      %1 = exec.input "x" to @input.x[1] micro_batch 1 on @compute
+      exec.wait %0 on @compute
+      exec.wait %1 on @compute
+      %2 = exec.run @block0.F [@input.x[1], @out, @b0.full, @const_0] temp @temp micro_batch 1 accumulate on @compute
+      %n = exec.norm @b0.grad.0 of @b0 to @norms on @compute
+      exec.wait %n on @comm
+      %3 = exec.agree norms [@norms] losses [] order 1 over @world on @comm
+      exec.wait %3 on @compute
+      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on @compute
+      %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on @compute
+      %6 = exec.input "context" to @out micro_batch 1 on @compute context
     }
   }
 })mlir";
@@ -251,6 +253,9 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   const runtime::Position &position = program.positions[0];
   EXPECT_EQ(arenaOf(position), 4096);
   EXPECT_EQ(position.memory.at("total"), 4096);
+  ASSERT_EQ(position.queues.size(), 2u);
+  EXPECT_EQ(position.queues[1].name, "comm");
+  EXPECT_EQ(position.queues[1].kind, runtime::QueueKind::Communication);
   EXPECT_EQ(position.traffic.all_gather, 512);
   EXPECT_EQ(position.buffers[7].symbol, "const_0");
   ASSERT_EQ(position.loads.size(), 1u);
@@ -318,13 +323,43 @@ TEST_F(Target, RefusesTargetsThatLLVMDoesNotKnow) {
   EXPECT_NE(message.find("unknown feature 'avx22'"), std::string::npos) << message;
 }
 
+TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
+  auto module = lower("native", "    exec.buffer @norms at 2496 :", R"mlir(
+    exec.memory @pinned host bytes 4096 bound 192 alignment 4096
+    exec.buffer @norms in @pinned at 0 :)mlir");
+  ASSERT_TRUE(module) << message;
+  OpBuilder builder(module->getBody(), module->getBody()->begin());
+  exec::StreamOp::create(builder, loc(), "offload", exec::StreamKind::Copy);
+  auto text = emitProgram(*module);
+  ASSERT_TRUE(succeeded(text)) << message;
+  EXPECT_NE(
+      text->find(
+          R"("memories":[{"kind":"device","bytes":4096,"alignment":64},)"
+          R"({"kind":"host","bytes":4096,"alignment":4096}],"queues":[{"name":"offload","kind":"copy"},)"
+          R"({"name":"compute","kind":"compute"},{"name":"comm","kind":"communication"}])"),
+      std::string::npos)
+      << *text;
+  EXPECT_NE(text->find(R"("name":"norms","kind":"buffers","memory":1,"offset":0)"), std::string::npos)
+      << *text;
+  // Actions are on the queues of their streams, wherever these are listed.
+  EXPECT_NE(text->find(R"({"queue":2,"kind":"gather")"), std::string::npos) << *text;
+  EXPECT_NE(text->find(R"({"queue":1,"kind":"input")"), std::string::npos) << *text;
+  // What the runtime has no memory for, and no queue, it does not run.
+  try {
+    runtime::parseProgram(text->data(), text->size());
+    FAIL() << "a program with a memory of the host runs";
+  } catch (const runtime::Error &error) {
+    EXPECT_STREQ(error.what(),
+                 "program table: memory 1 is of kind host: this runtime has one memory, of kind device");
+  }
+}
+
 TEST_F(Target, RefusesProgramsWithoutMemory) {
   auto module = lower("native");
   ASSERT_TRUE(module) << message;
-  for (auto program : module->getOps<exec::ProgramOp>())
-    program.removeArenaAttr();
+  module->walk([](exec::MemoryOp memory) { memory.removeBytesAttr(); });
   EXPECT_TRUE(failed(emitProgram(*module)));
-  EXPECT_NE(message.find("has no arena"), std::string::npos) << message;
+  EXPECT_NE(message.find("has no bytes"), std::string::npos) << message;
 }
 
 TEST_F(Target, PrintsLLVM) {

@@ -14,10 +14,13 @@ int64_t dsopt::exec::bytesOf(Type type) {
 
 bool dsopt::exec::isAction(Operation *op) { return isa<ActionOpInterface>(op); }
 
-Stream dsopt::exec::getStream(Operation *op) {
+FlatSymbolRefAttr dsopt::exec::getStream(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op))
-    return wait.getStream();
-  return cast<ActionOpInterface>(op).getStream();
+    return wait.getStreamAttr();
+  // Most are: no interface has to be found for it.
+  if (auto run = dyn_cast<RunOp>(op))
+    return run.getStreamAttr();
+  return cast<ActionOpInterface>(op).getStreamAttr();
 }
 
 FlatSymbolRefAttr dsopt::exec::getCommunicator(Operation *op) {
@@ -70,6 +73,39 @@ int64_t dsopt::exec::getMicroBatches(ArrayRef<ProgramOp> programs) {
       for (auto run : schedule.getBody().front().getOps<RunOp>())
         count = std::max<int64_t>(count, run.getMicroBatch() + 1);
   return count;
+}
+
+SmallVector<MemoryOp> dsopt::exec::getMemories(ProgramOp program) {
+  return llvm::to_vector(program.getBody().front().getOps<MemoryOp>());
+}
+
+size_t dsopt::exec::memoryOf(BufferOp buffer, ArrayRef<MemoryOp> memories) {
+  if (!buffer.getMemory())
+    return 0;
+  return llvm::find_if(
+             memories,
+             [&](MemoryOp memory) { return memory.getSymNameAttr() == buffer.getMemoryAttr().getAttr(); }) -
+         memories.begin();
+}
+
+LogicalResult dsopt::exec::verifySameMemories(ProgramOp first, ProgramOp other) {
+  SmallVector<MemoryOp> own = getMemories(first), memories = getMemories(other);
+  size_t same = 0;
+  while (same < own.size() && same < memories.size() &&
+         own[same].getSymName() == memories[same].getSymName() &&
+         own[same].getKind() == memories[same].getKind() &&
+         own[same].getAlignment() == memories[same].getAlignment() &&
+         own[same].getBytes() == memories[same].getBytes())
+    ++same;
+  if (same == own.size() && same == memories.size())
+    return success();
+  InFlightDiagnostic diag =
+      (same < memories.size() ? memories[same].getOperation() : other.getOperation())->emitOpError();
+  diag << (same < memories.size() ? "is memory " : "has no memory ") << same << " of @" << other.getSymName()
+       << ", expected the same memories in all programs of position " << first.getPosition();
+  diag.attachNote(same < own.size() ? own[same].getLoc() : first.getLoc())
+      << "the step's " << (same < own.size() ? "memory" : "program") << " is here";
+  return diag;
 }
 
 static int64_t variantOf(ProgramOp program) {

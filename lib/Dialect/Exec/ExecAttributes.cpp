@@ -42,6 +42,7 @@ static const AttributeKind kDimensionKind = {"a dictionary of name and size", is
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
 static constexpr llvm::StringLiteral kProgram[] = {"exec.program"};
+static constexpr llvm::StringLiteral kMemory[] = {"exec.memory"};
 static constexpr llvm::StringLiteral kBuffer[] = {"exec.buffer"};
 
 using On = AttributePlace;
@@ -60,7 +61,7 @@ static const AttributeRow kAttributes[] = {
     {kVariantAttr, On::Function, kCountKind},
     {kVariantAttr, On::Operation, kCountKind, kProgram},
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
-    {kMemoryAttr, On::Operation, kCountsKind, kProgram},
+    {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},
     {kAccessAttr, On::Argument, kAccessKind},

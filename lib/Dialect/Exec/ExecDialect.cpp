@@ -141,12 +141,21 @@ LogicalResult CommunicatorOp::verify() {
 LogicalResult ProgramOp::verify() {
   int64_t schedules = 0;
   for (Operation &op : getBody().front()) {
-    if (!isa<BufferOp, ScheduleOp>(op))
-      return op.emitOpError("in a program, expected a buffer or the schedule");
+    if (!isa<MemoryOp, BufferOp, ScheduleOp>(op))
+      return op.emitOpError("in a program, expected a memory, a buffer or the schedule");
     schedules += isa<ScheduleOp>(op);
   }
   if (schedules > 1)
     return emitOpError("has ") << schedules << " schedules, expected one";
+  SmallVector<MemoryOp> memories = getMemories(*this);
+  for (auto buffer : getBody().front().getOps<BufferOp>()) {
+    if (buffer.getKind() == BufferKind::Constants)
+      continue;
+    if (buffer.getMemory() && memoryOf(buffer, memories) == memories.size())
+      return buffer.emitOpError("is in ") << buffer.getMemoryAttr() << ", which is no memory of its program";
+    if (memories.empty())
+      return buffer.emitOpError("is in no memory: expected its program to have one");
+  }
   llvm::DenseMap<std::tuple<int, Attribute, int64_t>, BufferOp> roles;
   for (auto buffer : getBody().front().getOps<BufferOp>()) {
     if (!buffer.getRole())
@@ -232,6 +241,15 @@ static LogicalResult verifyRole(BufferOp buffer, MemRefType type) {
   return success();
 }
 
+LogicalResult MemoryOp::verify() {
+  if (int64_t alignment = getAlignment(); alignment < kAlignment || !llvm::isPowerOf2_64(alignment))
+    return emitOpError("has an alignment of ")
+           << alignment << ", expected a power of two of at least " << kAlignment;
+  if (getBytes() && ((int64_t)*getBytes() < 0 || *getBytes() % getAlignment()))
+    return emitOpError("has ") << (int64_t)*getBytes() << " bytes, expected a multiple of " << getAlignment();
+  return success();
+}
+
 LogicalResult BufferOp::verify() {
   auto type = dyn_cast<MemRefType>(getType());
   if (!type || !type.hasStaticShape())
@@ -244,6 +262,8 @@ LogicalResult BufferOp::verify() {
            << bytesOf(type) << ", the bytes of " << type;
   if (getOffset() && ((int64_t)*getOffset() < 0 || *getOffset() % kAlignment))
     return emitOpError("is at offset ") << (int64_t)*getOffset() << ", expected a multiple of " << kAlignment;
+  if (getMemory() && getKind() == BufferKind::Constants)
+    return emitOpError("is in ") << getMemoryAttr() << ", expected constants in the program's image";
   return verifyRole(*this, type);
 }
 

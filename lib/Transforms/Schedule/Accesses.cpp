@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module), module(module) {
+AccessAnalysis::AccessAnalysis(ModuleOp module) : members(module), streams(module), module(module) {
   for (Operation &op : *module.getBody())
     if (isa<func::FuncOp, dist::BucketOp>(op))
       symbols[SymbolTable::getSymbolName(&op)] = &op;

@@ -10,6 +10,7 @@
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Members.h"
+#include "dsopt/Dialect/Exec/Streams.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 
 #include "llvm/Support/Allocator.h"
@@ -45,6 +46,7 @@ public:
   size_t places() const { return slots.size(); }
 
   exec::Members members;
+  exec::Streams streams;
 
 private:
   std::optional<int64_t> slotBytes(mlir::Operation *action, mlir::StringAttr buffer) override;

@@ -34,3 +34,20 @@ void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positio
   declare(kPipeline, groupsOf(builder, ranks, 1, positions, ranks));
   declare(kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
 }
+
+void dsopt::declareStreams(ModuleOp module, int64_t positions) {
+  SymbolTable symbols(module);
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto declare = [&](StringRef name, StreamKind kind) {
+    if (symbols.lookup<StreamOp>(name))
+      return;
+    graph::makeWay(symbols, name);
+    StreamOp::create(builder, module.getLoc(), name, kind);
+  };
+  declare(kComputeStream, StreamKind::Compute);
+  declare(kCommStream, StreamKind::Communication);
+  if (positions == 1)
+    return;
+  declare(kSendStream, StreamKind::Communication);
+  declare(kRecvStream, StreamKind::Communication);
+}

@@ -1,4 +1,8 @@
 //===- Communicators.h - who talks to whom on a grid of ranks ---*- C++ -*-===//
+//
+// And the streams that it is done on.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMMUNICATORS_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMMUNICATORS_H
@@ -10,6 +14,9 @@ namespace dsopt {
 /// Declares the communicators of `positions` of `ranks` data-parallel ranks each, where the module has them
 /// not yet: @dp, @pp and @world.
 void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t positions);
+/// Declares the streams of programs of so many positions, where the module has them not yet: @compute, @comm
+/// and, where one sends to another, @send and @recv.
+void declareStreams(mlir::ModuleOp module, int64_t positions);
 
 } // namespace dsopt
 

@@ -65,7 +65,7 @@ private:
   LogicalResult start(ReduceOp reduce);
   void finish(const Sum &sum);
   void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements) {
-    out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, Stream::Compute);
+    out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, kComputeStream);
   }
   RefAttr declare(RefAttr whole, StringRef suffix, int64_t elements, Type type, int64_t payload = -1) {
     ProgramBuilder::BufferTraits traits;
@@ -167,7 +167,7 @@ void Expander::finish(const Sum &sum) {
     return out.ref(sum.source.getBuffer(), 0, index * bytesOf(sum.elements, sum.wire));
   };
   auto add = [&](RefAttr target, RefAttr source) {
-    out.emit<AddOp>(target, source, sum.elements, sum.wire, Stream::Compute);
+    out.emit<AddOp>(target, source, sum.elements, sum.wire, kComputeStream);
   };
   // Neighbours level by level, an odd one carried up (DESIGN 2.1 rule 4); the last edge may be the target's.
   int64_t step = 1;

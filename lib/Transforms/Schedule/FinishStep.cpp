@@ -128,7 +128,7 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
     if (from != bucket.owner && from == stage)
       out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
-                       IntegerAttr(), Traffic::Tied, kPipeline, Stream::Send);
+                       IntegerAttr(), Traffic::Tied, kPipeline, kSendStream);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
@@ -137,10 +137,10 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
     } else {
       source = out.ref(buffers.tiedGradient(bucket, use));
       out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, IntegerAttr(), Traffic::Tied,
-                       kPipeline, Stream::Recv);
+                       kPipeline, kRecvStream);
     }
     out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
-                    Stream::Compute);
+                    kComputeStream);
   }
 }
 
@@ -148,7 +148,7 @@ void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
                        bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), bucket.group(),
-                       Stream::Comm);
+                       kCommStream);
 }
 
 void StepFinisher::writeNorm(const PlacedBucket &bucket) {
@@ -157,7 +157,7 @@ void StepFinisher::writeNorm(const PlacedBucket &bucket) {
   auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
   RefAttr record = out.ref(out.buffer("norms", type, BufferKind::Buffers, {owned, false}), norms.size());
   norms.push_back(record);
-  out.emit<NormOp>(buffers.gradientSlice(bucket, 0), bucket.name(), record, Stream::Compute);
+  out.emit<NormOp>(buffers.gradientSlice(bucket, 0), bucket.name(), record, kComputeStream);
 }
 
 void StepFinisher::completeBucket(const PlacedBucket &bucket) {
@@ -208,7 +208,7 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
       refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
   out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()), bucket.name(),
                      ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
-                     Stream::Compute);
+                     kComputeStream);
 }
 
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
@@ -218,19 +218,19 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](Traffic traffic) {
     out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), bucket.group(),
-                       Stream::Comm);
+                       kCommStream);
   };
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
         out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                         Stream::Send);
+                         kSendStream);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
       gather(Traffic::AllGather);
     return;
   }
   out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                   Stream::Recv);
+                   kRecvStream);
   if (bucket.ranks > 1 && bucket.wholeParameters())
     gather(Traffic::Tied);
 }

@@ -17,7 +17,9 @@ namespace {
 /// Goes through a schedule once and writes in front of each action the waits that it needs.
 class WaitInserter {
 public:
-  explicit WaitInserter(AccessAnalysis &analysis) : analysis(analysis) {}
+  explicit WaitInserter(AccessAnalysis &analysis)
+      : analysis(analysis), timeline(analysis.streams), hazards(analysis.streams.size()),
+        needed(analysis.streams.size()) {}
 
   LogicalResult run(ScheduleOp schedule) {
     for (Operation &op : llvm::make_early_inc_range(schedule.getBody().front()))
@@ -30,13 +32,13 @@ public:
 
 private:
   /// Whether an entry is surely complete when the next action of a stream starts.
-  bool isOver(const Timeline::Entry &entry, Stream stream) {
-    return timeline.now((int)stream)[entry.stream] >= entry.sequence;
+  bool isOver(const Timeline::Entry &entry, int stream) {
+    return timeline.now(stream)[entry.stream] >= entry.sequence;
   }
   /// A wait that somebody asked for stays where it says something new.
   void keep(WaitOp wait) {
     Operation *action = wait.getEvent().getDefiningOp();
-    if (isOver(timeline.entries()[timeline.indexOf(action)], wait.getStream()))
+    if (isOver(timeline.entries()[timeline.indexOf(action)], analysis.streams.of(wait)))
       wait.erase();
     else
       timeline.append(wait);
@@ -46,6 +48,8 @@ private:
   AccessAnalysis &analysis;
   Timeline timeline;
   HazardTracker hazards;
+  /// The last conflicting action of each stream, -1 for none.
+  SmallVector<int64_t> needed;
 };
 } // namespace
 
@@ -53,32 +57,30 @@ LogicalResult WaitInserter::order(Operation *action) {
   FailureOr<ArrayRef<Access>> accesses = analysis.of(action);
   if (failed(accesses))
     return failure();
-  Stream stream = getStream(action);
-  // The last conflicting action of each stream; what its completion implies
-  // needs no wait of its own.
-  std::array<int64_t, kStreams> needed;
-  needed.fill(-1);
+  int stream = analysis.streams.of(action);
+  llvm::fill(needed, -1);
   for (const Access &access : *accesses)
     hazards.conflicts(access, [&](int64_t entry, bool) {
       int64_t &last = needed[timeline.entries()[entry].stream];
       last = std::max(last, entry);
     });
   OpBuilder before(action);
-  for (int s = 0; s < kStreams; ++s) {
+  for (int s = 0, count = needed.size(); s < count; ++s) {
     if (needed[s] < 0)
       continue;
+    // What another's completion implies needs no wait of its own.
     const Timeline::Entry &entry = timeline.entries()[needed[s]];
     bool implied = isOver(entry, stream);
-    for (int other = 0; other < kStreams && !implied; ++other)
+    for (int other = 0; other < count && !implied; ++other)
       implied =
           other != s && needed[other] >= 0 && timeline.entries()[needed[other]].start[s] >= entry.sequence;
     if (!implied)
-      timeline.append(WaitOp::create(before, action->getLoc(), entry.op->getResult(0), stream));
+      timeline.append(WaitOp::create(before, action->getLoc(), entry.op->getResult(0), getStream(action)));
   }
   int64_t index = timeline.entries().size();
   timeline.append(action);
   for (const Access &access : *accesses)
-    hazards.record(access, index, (int)stream);
+    hazards.record(access, index, stream);
   return success();
 }
 

@@ -102,6 +102,7 @@ static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, cons
 
 FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &analysis) {
   ProgramLife life;
+  life.timeline = Timeline(analysis.streams);
   ScheduleOp schedule = getSchedule(program);
   if (!schedule)
     return program.emitOpError("has no schedule"), failure();
@@ -145,12 +146,15 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
       place.persistent = place.buffer.getPersistent();
     }
   }
+  SmallVector<MemoryOp> memories = getMemories(program);
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getKind() == BufferKind::Constants)
       continue;
     BufferLife entry;
     entry.buffer = buffer;
-    entry.bytes = (int64_t)buffer.getSlots() * (int64_t)buffer.getStride();
+    entry.memory = memoryOf(buffer, memories);
+    entry.bytes =
+        llvm::alignTo(buffer.getSlots() * buffer.getStride(), memories[entry.memory].getAlignment());
     entry.persistent = buffer.getPersistent();
     if (auto used = slots.find(buffer.getSymNameAttr()); used != slots.end() && !entry.persistent) {
       llvm::sort(used->second);

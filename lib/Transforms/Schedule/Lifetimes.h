@@ -39,7 +39,8 @@ struct Episode {
 
 struct BufferLife {
   exec::BufferOp buffer;
-  int64_t bytes = 0;             ///< of all slots
+  size_t memory = 0;             ///< of its program's
+  int64_t bytes = 0;             ///< of all slots, up to where another buffer may start
   std::vector<Episode> episodes; ///< by first entry
   /// Lives through the step: shares with nobody.
   bool persistent = false;
@@ -63,7 +64,7 @@ public:
   Timeline timeline;
   std::vector<llvm::ArrayRef<Access>> accesses; ///< by entry, of the analysis
   std::vector<Place> places;                    ///< that accesses name
-  /// Buffers that take bytes of the arena, in their order.
+  /// Buffers that take bytes of a memory, in their order.
   std::vector<BufferLife> lives;
 };
 

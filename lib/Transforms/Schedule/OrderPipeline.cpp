@@ -95,6 +95,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
   if (failed(orders))
     return failure();
   declareCommunicators(module, ranks, graph->stages);
+  declareStreams(module, graph->stages);
   for (auto [s, slots] : llvm::enumerate(*orders))
     StageWriter(module, *graph, ranks, microBatches, s).write(slots);
   keepInputs(module, *graph);

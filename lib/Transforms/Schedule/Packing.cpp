@@ -4,7 +4,6 @@
 
 #include "llvm/ADT/BitVector.h"
 
-#include <array>
 #include <functional>
 #include <queue>
 
@@ -12,20 +11,23 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// For each buffer the others that it may not share bytes with, as findClash says of each pair. One pass over
-/// all episodes in order of their first entries: a buffer clashes with those that have an episode open, and
-/// with those whose earlier ones are not complete when it starts. Of the latter the ones touched last by each
-/// stream are enough, up to the first that is complete.
-static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives) {
+/// For each buffer of a memory the others that it may not share bytes with, as findClash says of each pair.
+/// One pass over all episodes in order of their first entries: a buffer clashes with those that have an
+/// episode open, and with those whose earlier ones are not complete when it starts. Of the latter the ones
+/// touched last by each stream are enough, up to the first that is complete.
+static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives, size_t memory) {
   struct Span {
     int64_t first, buffer;
     const Episode *episode;
   };
   std::vector<Span> spans;
+  int streams = 0;
   for (auto [id, life] : llvm::enumerate(lives))
-    if (!life.persistent)
-      for (const Episode &episode : life.episodes)
+    if (!life.persistent && life.memory == memory)
+      for (const Episode &episode : life.episodes) {
         spans.push_back({episode.first, (int64_t)id, &episode});
+        streams = std::max(streams, episode.end.size());
+      }
   llvm::sort(spans, [](const Span &a, const Span &b) {
     if (a.first != b.first || a.buffer != b.buffer)
       return std::tie(a.first, a.buffer) < std::tie(b.first, b.buffer);
@@ -35,7 +37,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
   // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
   // something: the one in `ends`.
-  std::array<std::vector<std::pair<int64_t, int64_t>>, kStreams> ended;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> ended(streams);
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
@@ -45,7 +47,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
       auto [first, id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
-      for (int s = 0; s < kStreams; ++s)
+      for (int s = 0; s < episode->end.size(); ++s)
         if (episode->end[s] > ends[id][s]) {
           std::pair<int64_t, int64_t> last(ends[id][s] = episode->end[s], id);
           // They come nearly in order.
@@ -57,7 +59,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
     }
     llvm::BitVector &row = clashes[span.buffer];
     row |= open;
-    for (int s = 0; s < kStreams; ++s)
+    for (int s = 0; s < streams; ++s)
       for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;
@@ -112,7 +114,8 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
 
 void PersistentPlaces::place(const std::vector<BufferLife> &lives) {
   for (const BufferLife &life : lives)
-    if (life.persistent && offsets.try_emplace(BufferOp(life.buffer).getSymName(), end).second)
+    if (life.persistent && life.memory == memory &&
+        offsets.try_emplace(BufferOp(life.buffer).getSymName(), end).second)
       end += life.bytes;
 }
 
@@ -120,9 +123,9 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
                            int64_t enough) {
   SmallVector<int64_t> shared;
   for (auto [id, life] : llvm::enumerate(lives))
-    if (!life.persistent)
+    if (!life.persistent && life.memory == persistent.memory)
       shared.push_back(id);
-  std::vector<llvm::BitVector> clashes = findClashes(lives);
+  std::vector<llvm::BitVector> clashes = findClashes(lives, persistent.memory);
   // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
   // plan does not depend on which pass has declared it.
   struct Traits {
@@ -165,7 +168,7 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
     attempt();
   }
   for (auto [id, life] : llvm::enumerate(lives))
-    if (life.persistent)
+    if (life.persistent && life.memory == persistent.memory)
       best.offsets[id] = persistent.offsets.lookup(BufferOp(life.buffer).getSymName());
   best.arena = aligned(best.arena);
   return best;
@@ -174,23 +177,37 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
 FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis,
                                             int64_t enough) {
   PositionPlan plan;
-  PersistentPlaces persistent;
   for (ProgramOp program : programs) {
+    if (failed(verifySameMemories(programs.front(), program)))
+      return failure();
     FailureOr<const ProgramLife *> life = analysis.of(program);
     if (failed(life))
       return failure();
-    persistent.place((*life)->lives);
     plan.lives.push_back(*life);
   }
-  // A rank has one arena for all its programs.
-  for (auto [index, life] : llvm::enumerate(plan.lives)) {
-    plan.packings.push_back(packBuffers(life->lives, persistent, std::max(plan.arena, enough)));
-    if (plan.packings.back().arena > plan.arena) {
-      plan.arena = plan.packings.back().arena;
-      plan.largest = index;
+  // A rank has one arena in each memory for all its programs.
+  for (auto [index, memory] : llvm::enumerate(getMemories(programs.front()))) {
+    PersistentPlaces persistent{index};
+    for (const ProgramLife *life : plan.lives)
+      persistent.place(life->lives);
+    MemoryPlan &own = plan.memories.emplace_back(MemoryPlan{memory});
+    for (auto [program, life] : llvm::enumerate(plan.lives)) {
+      own.packings.push_back(packBuffers(life->lives, persistent, std::max(own.arena, enough)));
+      if (own.packings.back().arena > own.arena) {
+        own.arena = own.packings.back().arena;
+        own.largest = program;
+      }
     }
   }
   return plan;
+}
+
+int64_t PositionPlan::deviceBytes() const {
+  int64_t bytes = 0;
+  for (const MemoryPlan &plan : memories)
+    if (MemoryOp(plan.memory).getKind() == MemoryKind::Device)
+      bytes += plan.arena;
+  return bytes;
 }
 
 std::map<int64_t, SmallVector<ProgramOp>> dsopt::programsByPosition(ModuleOp module) {

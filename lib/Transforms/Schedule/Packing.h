@@ -10,33 +10,43 @@
 
 namespace dsopt {
 
-/// Where persistent buffers lie, by name: a rank's programs share them.
+/// Where persistent buffers lie in a memory, by name: a rank's programs share them.
 struct PersistentPlaces {
-  llvm::StringMap<int64_t> offsets;
+  size_t memory = 0;
+  llvm::StringMap<int64_t> offsets = {};
   int64_t end = 0;
   /// Places a program's persistent buffers behind what is there already.
   void place(const std::vector<BufferLife> &lives);
 };
 
 struct Packing {
-  std::vector<int64_t> offsets; ///< by buffer
+  std::vector<int64_t> offsets; ///< by buffer, -1: in another memory
   int64_t arena = 0;
 };
 
-/// Places the buffers that are not persistent behind all that are, each at the lowest
-/// offset that is free of those it clashes with, in several orders; the smallest
+/// Places the buffers of a memory that are not persistent behind all that are, each at the
+/// lowest offset that is free of those it clashes with, in several orders; the smallest
 /// arena is kept, or the first of `enough` bytes.
 Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent, int64_t enough);
 
-/// The arena of one position's ranks.
-struct PositionPlan {
-  std::vector<const ProgramLife *> lives; ///< of its programs
-  std::vector<Packing> packings;
+/// A memory of one position's ranks.
+struct MemoryPlan {
+  exec::MemoryOp memory;         ///< of the first program
+  std::vector<Packing> packings; ///< of the programs
   int64_t arena = 0;
   size_t largest = 0; ///< the program that needs it
 };
 
-/// Plans the programs of a position, that of a step first: it says where what is persistent lies. An arena of
+/// What the programs of one position's ranks need.
+struct PositionPlan {
+  std::vector<const ProgramLife *> lives; ///< of its programs
+  std::vector<MemoryPlan> memories;       ///< as they declare them
+
+  /// Bytes of the device's memories.
+  int64_t deviceBytes() const;
+};
+
+/// Plans the programs of a position, that of a step first: it says where what is persistent lies. A memory of
 /// `enough` bytes need not be smaller.
 mlir::FailureOr<PositionPlan> planPosition(llvm::ArrayRef<exec::ProgramOp> programs, LifeAnalysis &analysis,
                                            int64_t enough = 0);

@@ -173,7 +173,7 @@ void ReductionPlacer::finish(Gradient &gradient, int64_t p, ReduceOp reduce) {
     int64_t depth = levels.size();
     out.emit<AddOp>(out.ref(wholeGradient(gradient, depth - 1, index)),
                     out.ref(wholeGradient(gradient, depth, index)), bucket.padded, bucket.gradientType(),
-                    Stream::Compute);
+                    kComputeStream);
     ++levels.back();
   };
   levels.push_back(0);
@@ -191,7 +191,7 @@ void ReductionPlacer::finish(Gradient &gradient, int64_t p, ReduceOp reduce) {
     reduce.setAccumulate(adds);
   } else if (adds) {
     out.emit<AddOp>(out.ref(buffers.gradient(bucket, gradient.use)), out.ref(sum), bucket.padded,
-                    bucket.gradientType(), Stream::Compute);
+                    bucket.gradientType(), kComputeStream);
   }
 }
 

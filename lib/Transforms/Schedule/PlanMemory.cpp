@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - every buffer's place in the arena -----------------===//
+//===- PlanMemory.cpp - every buffer's place in its memory ----------------===//
 
 #include "Packing.h"
 #include "dsopt/Interfaces/Options.h"
@@ -33,12 +33,13 @@ public:
 private:
   /// The programs of one position.
   LogicalResult plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis);
-  void describeUse(ProgramOp program, int64_t arena, const Peak &peak, AccessAnalysis &analysis);
+  void describeUse(MemoryOp memory, int64_t arena, const Peak &peak);
+  void describeTraffic(ProgramOp program, AccessAnalysis &analysis);
   void refuse(ProgramOp program, int64_t arena, const Peak &peak);
 };
 } // namespace
 
-/// What lies in the arena: constants are in the program's image.
+/// What lies in memories: constants are in the program's image.
 static constexpr BufferKind kClasses[] = {
     BufferKind::Parameters, BufferKind::Gradients, BufferKind::Optimizer, BufferKind::Activations,
     BufferKind::Buffers,    BufferKind::Reduction, BufferKind::Tied};
@@ -48,14 +49,16 @@ static int64_t payloadOf(BufferOp buffer) {
   return payload ? payload.getInt() : bytesOf(buffer.getType());
 }
 
-/// The moment with the most live bytes, in order of issue.
-static Peak findPeak(const ProgramLife &life) {
+/// The moment with the most live bytes of a memory, in order of issue.
+static Peak findPeak(const ProgramLife &life, size_t memory) {
   std::vector<int64_t> changes(life.timeline.entries().size() + 1, 0); ///< of live bytes, by entry
   Peak peak;
   for (const BufferLife &buffer : life.lives) {
-    if (buffer.persistent)
-      peak.bytes += buffer.bytes;
+    if (buffer.memory != memory)
+      continue;
     int64_t stride = BufferOp(buffer.buffer).getStride();
+    if (buffer.persistent)
+      peak.bytes += stride * BufferOp(buffer.buffer).getSlots();
     for (const Episode &episode : buffer.episodes) {
       changes[episode.first] += stride;
       changes[episode.last + 1] -= stride;
@@ -70,6 +73,8 @@ static Peak findPeak(const ProgramLife &life) {
   if (worst >= 0)
     peak.action = life.timeline.entries()[worst].op;
   for (const BufferLife &buffer : life.lives) {
+    if (buffer.memory != memory)
+      continue;
     BufferOp op = buffer.buffer;
     int64_t slots = buffer.persistent ? (int64_t)op.getSlots()
                                       : llvm::count_if(buffer.episodes, [&](const Episode &episode) {
@@ -169,23 +174,30 @@ LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analy
   FailureOr<PositionPlan> plan = planPosition(programs, analysis);
   if (failed(plan))
     return failure();
-  Builder builder(&getContext());
-  for (auto [life, packing] : llvm::zip(plan->lives, plan->packings))
-    for (auto [buffer, offset] : llvm::zip(life->lives, packing.offsets))
-      BufferOp(buffer.buffer).setOffsetAttr(builder.getI64IntegerAttr(offset));
   int64_t limit = takeOption(getOperation(), "device_memory", budget, /*unset=*/0, 0);
-  if (limit > 0 && plan->arena > limit)
-    return refuse(programs[plan->largest], plan->arena, findPeak(*plan->lives[plan->largest])), failure();
-  for (auto [program, life] : llvm::zip(programs, plan->lives))
-    describeUse(program, plan->arena, findPeak(*life), analysis.accesses);
+  Builder builder(&getContext());
+  for (auto [index, memory] : llvm::enumerate(plan->memories)) {
+    for (auto [life, packing] : llvm::zip(plan->lives, memory.packings))
+      for (auto [buffer, offset] : llvm::zip(life->lives, packing.offsets))
+        if (buffer.memory == index)
+          BufferOp(buffer.buffer).setOffsetAttr(builder.getI64IntegerAttr(offset));
+    if (limit > 0 && memory.memory.getKind() == MemoryKind::Device && plan->deviceBytes() > limit)
+      return refuse(programs[memory.largest], plan->deviceBytes(),
+                    findPeak(*plan->lives[memory.largest], index)),
+             failure();
+    for (auto [program, life] : llvm::zip(programs, plan->lives))
+      describeUse(getMemories(program)[index], memory.arena, findPeak(*life, index));
+  }
+  for (ProgramOp program : programs)
+    describeTraffic(program, analysis.accesses);
   return success();
 }
 
-/// Puts what the plan says of a program on it.
-void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak, AccessAnalysis &analysis) {
+/// Puts what the plan says of a program's memory on it.
+void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
   Builder builder(&getContext());
-  program.setArenaAttr(builder.getI64IntegerAttr(arena));
-  program.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
+  op.setBytesAttr(builder.getI64IntegerAttr(arena));
+  op.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
   std::map<StringRef, int64_t> memory;
   int64_t sum = 0;
   for (BufferKind kind : kClasses) {
@@ -196,7 +208,10 @@ void PlanMemory::describeUse(ProgramOp program, int64_t arena, const Peak &peak,
   }
   memory["padding"] = arena - sum;
   memory["total"] = arena;
-  program->setAttr(kMemoryAttr, toDictionary(&getContext(), memory));
+  op->setAttr(kLiveAttr, toDictionary(&getContext(), memory));
+}
+
+void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
   std::map<StringRef, int64_t> traffic = countTraffic(program, analysis);
   traffic.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})

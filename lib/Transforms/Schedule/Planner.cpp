@@ -41,7 +41,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
         plan = failure();
         break;
       }
-      plan->bytes = std::max(plan->bytes, placed->arena);
+      plan->bytes = std::max(plan->bytes, placed->deviceBytes());
     }
     if (succeeded(plan))
       plan->cost = estimateStep(copy);

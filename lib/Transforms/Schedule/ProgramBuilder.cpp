@@ -43,14 +43,15 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
     SymbolTable symbols(module);
     graph::makeWay(symbols, name);
   }
-  program = ProgramOp::create(builder, location, name, position,
-                              ArrayRef<int64_t>{blocks.first, blocks.second}, IntegerAttr(), IntegerAttr());
+  program =
+      ProgramOp::create(builder, location, name, position, ArrayRef<int64_t>{blocks.first, blocks.second});
   if (evaluates)
     program->setAttr(kEvaluatesAttr, builder.getUnitAttr());
   if (variant)
     program->setAttr(kVariantAttr, variant);
   Block *body = &program.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(body);
+  MemoryOp::create(builder, location, kDeviceMemory, MemoryKind::Device, IntegerAttr(), IntegerAttr());
   auto schedule = ScheduleOp::create(builder, location);
   actions.setInsertionPointToEnd(&schedule.getBody().emplaceBlock());
   buffers.setInsertionPoint(schedule);
@@ -67,7 +68,8 @@ FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKin
         traits.persistent, traits.symbol.empty() ? StringAttr() : StringAttr::get(context, traits.symbol),
         traits.role ? BufferRoleAttr::get(context, *traits.role) : BufferRoleAttr(),
         traits.of.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.of),
-        traits.use < 0 ? IntegerAttr() : buffers.getI64IntegerAttr(traits.use));
+        traits.use < 0 ? IntegerAttr() : buffers.getI64IntegerAttr(traits.use),
+        /*memory=*/FlatSymbolRefAttr());
     if (traits.payload >= 0 && traits.payload != bytesOf(type))
       op->setAttr(kPayloadAttr, buffers.getI64IntegerAttr(traits.payload));
     keep(op);

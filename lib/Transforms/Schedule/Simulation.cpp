@@ -9,17 +9,21 @@ using namespace dsopt::exec;
 /// Before an action ends.
 static constexpr double kNever = -1;
 
+static ModuleOp moduleOf(ArrayRef<ProgramOp> programs) {
+  return programs.empty() ? ModuleOp() : programs.front()->getParentOfType<ModuleOp>();
+}
+
 /// Whether an action waits for other positions.
 static bool isRendezvous(Operation *op, exec::Members &members) {
   return getCommunicator(op) && (isa<TransferOpInterface>(op) || members.positions(op).size() > 1);
 }
 
 Simulation::Simulation(ArrayRef<ProgramOp> programs, llvm::function_ref<double(Operation *)> cost)
-    : members(programs.empty() ? ModuleOp() : programs.front()->getParentOfType<ModuleOp>()),
-      lanes(programs.size() * kStreams), work(programs.size(), 0) {
+    : members(moduleOf(programs)), streams(moduleOf(programs)), lanes(programs.size() * streams.size()),
+      work(programs.size(), 0) {
   for (auto [position, program] : llvm::enumerate(programs)) {
-    for (int s = 0; s < kStreams; ++s)
-      lanes[position * kStreams + s].position = position;
+    for (int s = 0; s < streams.size(); ++s)
+      lanes[position * streams.size() + s].position = position;
     llvm::DenseMap<Operation *, int64_t> numbers;
     for (Operation &op : getSchedule(ProgramOp(program)).getBody().front()) {
       Item item{&op, (int64_t)ends.size(), false, false};
@@ -31,7 +35,7 @@ Simulation::Simulation(ArrayRef<ProgramOp> programs, llvm::function_ref<double(O
         numbers[&op] = item.action;
         ends.push_back(kNever);
       }
-      lanes[lane(position, getStream(&op))].items.push_back(item);
+      lanes[position * streams.size() + streams.of(&op)].items.push_back(item);
     }
   }
   for (int64_t id = lanes.size(); id-- > 0;)
@@ -64,7 +68,12 @@ static bool doMeet(Operation *op, Operation *other, exec::Members &members) {
   auto position = [](Operation *action) { return action->getParentOfType<ProgramOp>().getPosition(); };
   if (!isa<TransferOpInterface>(op) || !isa<TransferOpInterface>(other))
     return isa<TransferOpInterface>(op) == isa<TransferOpInterface>(other);
-  return isa<SendOp>(op) != isa<SendOp>(other) && members.peer(other) == (int64_t)position(op);
+  auto send = dyn_cast<SendOp>(op), sent = dyn_cast<SendOp>(other);
+  if ((bool)send == (bool)sent)
+    return false;
+  auto recv = cast<RecvOp>(send ? other : op);
+  return (send ? send : sent).getTagAttr() == recv.getTagAttr() &&
+         members.peer(other) == (int64_t)position(op);
 }
 
 SmallVector<int64_t> Simulation::partners(int64_t id) {
@@ -79,7 +88,8 @@ SmallVector<int64_t> Simulation::partners(int64_t id) {
     if (position < 0 || position >= (int64_t)work.size())
       return {};
     int64_t found = -1;
-    for (int64_t other = position * kStreams; other < (position + 1) * kStreams && found < 0; ++other) {
+    for (int64_t other = position * streams.size(); other < (position + 1) * streams.size() && found < 0;
+         ++other) {
       if (lanes[other].arrived &&
           (other == id || (position != lanes[id].position && doMeet(op, head(other), members))))
         found = other;
@@ -127,7 +137,7 @@ void Simulation::advance(int64_t id, llvm::function_ref<double(Operation *)> cos
       continue;
     }
     double spent = cost(item.op);
-    if (id == this->lane(lane.position, Stream::Compute))
+    if (streams[id % streams.size()].getKind() == StreamKind::Compute)
       work[lane.position] += spent;
     finish(id, lane.time + spent);
   }
@@ -139,7 +149,7 @@ int64_t Simulation::blocker(int64_t id) {
     return -1;
   Operation *op = head(id);
   if (auto wait = dyn_cast<WaitOp>(op))
-    return lane(own.position, getStream(wait.getEvent().getDefiningOp()));
+    return own.position * streams.size() + streams.of(wait.getEvent().getDefiningOp());
   SmallVector<int64_t> positions;
   if (isa<TransferOpInterface>(op))
     positions = {members.peer(op)};
@@ -147,8 +157,8 @@ int64_t Simulation::blocker(int64_t id) {
     llvm::append_range(positions, members.positions(op));
   // The lane of another position that has the partner still before it.
   for (int64_t position : positions)
-    for (int64_t s = 0; s < kStreams && position >= 0 && position != own.position; ++s) {
-      int64_t other = position * kStreams + s;
+    for (int64_t s = 0; s < streams.size() && position >= 0 && position != own.position; ++s) {
+      int64_t other = position * streams.size() + s;
       if (other >= (int64_t)lanes.size())
         continue;
       ArrayRef<Item> left = ArrayRef(lanes[other].items).drop_front(lanes[other].next);

@@ -78,10 +78,10 @@ void StageWriter::writeTransfer(const Step &step) {
   RefAttr ref = valueRef(step.id, step.microBatch);
   if (step.kind == Step::Send)
     out.emit<SendOp>(ref, bytes, step.peer, value.name, microBatch, Traffic::SendRecv, kPipeline,
-                     Stream::Send);
+                     kSendStream);
   else
     out.emit<RecvOp>(ref, bytes, step.peer, value.name, microBatch, Traffic::SendRecv, kPipeline,
-                     Stream::Recv);
+                     kRecvStream);
 }
 
 void StageWriter::writeGathers(const Step &step) {
@@ -92,7 +92,7 @@ void StageWriter::writeGathers(const Step &step) {
     const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
     gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
                                          out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                         Traffic::AllGather, out.nextOrder(), bucket.group(), Stream::Comm),
+                                         Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream),
                       usersOf[id]};
   }
 }
@@ -172,7 +172,7 @@ void StageWriter::writeReductions(const RunInfo &run, int64_t microBatch) {
     TypeAttr wire = reduce.getType() == bucket.gradientType() ? TypeAttr() : reduce.getTypeAttr();
     out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
                        bucket.slice, bucket.gradientType(), wire, reduce.getMethod(),
-                       /*accumulate=*/microBatch > 0, out.nextOrder(), bucket.group(), Stream::Comm);
+                       /*accumulate=*/microBatch > 0, out.nextOrder(), bucket.group(), kCommStream);
   }
 }
 
@@ -182,8 +182,7 @@ void StageWriter::writeRun(const Step &step) {
   writeGathers(step);
   func::FuncOp segment = run.segment;
   out.emit<RunOp>(segment.getSymName(), buffers, runs[step.id].temp, step.microBatch,
-                  /*accumulate=*/!run.gradients.empty() && ranks == 1 && step.microBatch > 0,
-                  Stream::Compute);
+                  /*accumulate=*/!run.gradients.empty() && ranks == 1 && step.microBatch > 0, kComputeStream);
   writeReleases(step);
   writeReductions(run, step.microBatch);
 }
@@ -202,13 +201,13 @@ void StageWriter::writeReturn() {
     auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
     all = out.ref(out.buffer("statistics.all", type, BufferKind::Activations));
     out.emit<GatherOp>(statistics(), all, microBatches * bytes, Traffic::AllGather, out.nextOrder(),
-                       kDataParallel, Stream::Comm);
+                       kDataParallel, kCommStream);
   }
   SmallVector<Attribute> losses;
   for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)
     losses.push_back(valueRef(graph.loss, m));
   out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), out.nextOrder(),
-                    kWorld, Stream::Comm);
+                    kWorld, kCommStream);
   if (!bytes)
     return;
   SmallVector<Attribute> targets;
@@ -224,7 +223,7 @@ void StageWriter::writeReturn() {
     momenta.push_back(statistic.momentum);
   }
   out.emit<FoldOp>(all, ArrayAttr::get(out.context, targets), places, elements,
-                   Builder(out.context).getF64ArrayAttr(momenta), bytes, Stream::Compute);
+                   Builder(out.context).getF64ArrayAttr(momenta), bytes, kComputeStream);
 }
 
 void StageWriter::write(ArrayRef<PipelineSlot> order) {
@@ -235,7 +234,7 @@ void StageWriter::write(ArrayRef<PipelineSlot> order) {
     switch (step.kind) {
     case Step::Input:
       out.emit<InputOp>(graph.values[step.id].input, valueRef(step.id, step.microBatch), step.microBatch,
-                        Stream::Compute, graph.values[step.id].context);
+                        kComputeStream, graph.values[step.id].context);
       break;
     case Step::Send:
     case Step::Recv:

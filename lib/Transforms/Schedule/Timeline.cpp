@@ -7,12 +7,12 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 void Timeline::append(Operation *op) {
+  int stream = streams->of(op);
   if (auto wait = dyn_cast<WaitOp>(op)) {
     if (Operation *action = wait.getEvent().getDefiningOp())
-      clocks[(int)wait.getStream()].join(actions[indexOf(action)].completion());
+      clocks[stream].join(actions[indexOf(action)].completion());
     return;
   }
-  int stream = (int)getStream(op);
   Clock &clock = clocks[stream];
   indices[op] = actions.size();
   actions.push_back({op, op->getName().getTypeID(), stream, clock[stream] + 1, clock});
@@ -29,12 +29,12 @@ void HazardTracker::conflicts(const Access &access,
        range != slot.ranges.end() && range->begin < access.end; ++range) {
     if (range->end <= access.begin)
       continue;
-    const Touched &touched = range->touched;
-    for (int stream = 0; stream < kStreams; ++stream) {
-      if (touched.written[stream] >= 0)
-        conflict(touched.written[stream], true);
-      if (access.writes && touched.read[stream] >= 0)
-        conflict(touched.read[stream], false);
+    const Touched *touched = &slot.touched[(range - slot.ranges.begin()) * streams];
+    for (int stream = 0; stream < streams; ++stream) {
+      if (touched[stream].written >= 0)
+        conflict(touched[stream].written, true);
+      if (access.writes && touched[stream].read >= 0)
+        conflict(touched[stream].read, false);
     }
   }
 }
@@ -43,15 +43,16 @@ void HazardTracker::record(const Access &access, int64_t entry, int stream) {
   if ((size_t)access.place >= slots.size())
     slots.resize(std::max<size_t>(access.place + 1, 2 * slots.size()));
   Slot &slot = slots[access.place];
-  auto range = slot.ranges.begin() + (slot.find(access.begin, access.end) - slot.ranges.cbegin());
+  size_t index = slot.find(access.begin, access.end) - slot.ranges.cbegin();
+  auto range = slot.ranges.begin() + index;
   if (range == slot.ranges.end() || range->begin != access.begin || range->end != access.end) {
-    range = slot.ranges.insert(range, {access.begin, access.end, {}});
-    range->touched.written.fill(-1);
-    range->touched.read.fill(-1);
+    slot.ranges.insert(range, {access.begin, access.end});
+    slot.touched.insert(slot.touched.begin() + index * streams, streams, Touched());
     slot.longest = std::max(slot.longest, access.end - access.begin);
   }
+  Touched &touched = slot.touched[index * streams + stream];
   if (access.writes)
-    range->touched.written[stream] = entry;
+    touched.written = entry;
   if (access.reads)
-    range->touched.read[stream] = entry;
+    touched.read = entry;
 }

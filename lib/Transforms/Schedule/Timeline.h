@@ -11,31 +11,42 @@
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_TIMELINE_H
 
 #include "Accesses.h"
+#include "dsopt/Dialect/Exec/Streams.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include <array>
-#include <map>
 
 namespace dsopt {
 
-/// A number of actions for each stream.
-struct Clock : std::array<int64_t, exec::kStreams> {
-  Clock() { fill(0); }
+/// A number of actions for each stream, 0 for those behind its last.
+class Clock {
+public:
+  int size() const { return counts.size(); }
+  int64_t operator[](int stream) const { return stream < size() ? counts[stream] : 0; }
+  int64_t &operator[](int stream) {
+    if (stream >= size())
+      counts.resize(stream + 1, 0);
+    return counts[stream];
+  }
   void join(const Clock &other) {
-    for (int s = 0; s < exec::kStreams; ++s)
-      (*this)[s] = std::max((*this)[s], other[s]);
+    if (size() < other.size())
+      counts.resize(other.size(), 0);
+    for (int s = 0; s < other.size(); ++s)
+      counts[s] = std::max(counts[s], other.counts[s]);
   }
   void meet(const Clock &other) {
-    for (int s = 0; s < exec::kStreams; ++s)
-      (*this)[s] = std::min((*this)[s], other[s]);
+    for (int s = 0; s < size(); ++s)
+      counts[s] = std::min(counts[s], other[s]);
   }
   /// Whether everything counted here is counted there too.
   bool within(const Clock &other) const {
-    for (int s = 0; s < exec::kStreams; ++s)
-      if ((*this)[s] > other[s])
+    for (int s = 0; s < size(); ++s)
+      if (counts[s] > other[s])
         return false;
     return true;
   }
+
+private:
+  llvm::SmallVector<int64_t, 4> counts;
 };
 
 class Timeline {
@@ -48,10 +59,7 @@ public:
     int64_t sequence;
     /// What is complete when it starts.
     Clock start;
-    template <typename Op>
-    bool is() const {
-      return kind == mlir::TypeID::get<Op>();
-    }
+    template <typename Op> bool is() const { return kind == mlir::TypeID::get<Op>(); }
     /// What is complete when it is.
     Clock completion() const {
       Clock clock = start;
@@ -59,6 +67,11 @@ public:
       return clock;
     }
   };
+
+  /// Of no stream.
+  Timeline() = default;
+  /// Of streams that outlive it, without actions.
+  explicit Timeline(const exec::Streams &streams) : streams(&streams), clocks(streams.size()) {}
 
   /// The next operation (action or wait) of the schedule.
   void append(mlir::Operation *op);
@@ -74,15 +87,17 @@ public:
   }
 
 private:
+  const exec::Streams *streams = nullptr;
   std::vector<Entry> actions;
   llvm::DenseMap<mlir::Operation *, int64_t> indices;
-  std::array<Clock, exec::kStreams> clocks;
+  llvm::SmallVector<Clock> clocks;
 };
 
 /// Remembers who touched which bytes last, stream by stream, and finds the
 /// earlier actions that an access has to come after.
 class HazardTracker {
 public:
+  explicit HazardTracker(int streams) : streams(streams) {}
   /// Calls `conflict` with the entry of the last action of each stream that
   /// conflicts with the access (one of the two writes, bytes in common).
   void conflicts(const Access &access, llvm::function_ref<void(int64_t entry, bool wrote)> conflict) const;
@@ -91,15 +106,15 @@ public:
 
 private:
   struct Touched {
-    std::array<int64_t, exec::kStreams> written, read; ///< entries, -1 for none
+    int64_t written = -1, read = -1; ///< entries, -1 for none
   };
   struct Range {
     int64_t begin, end;
-    Touched touched;
   };
   struct Slot {
-    std::vector<Range> ranges; ///< by first byte and end
-    int64_t longest = 0;       ///< of the ranges
+    std::vector<Range> ranges;    ///< by first byte and end
+    std::vector<Touched> touched; ///< of each range by stream
+    int64_t longest = 0;          ///< of the ranges
     /// The first range that starts at `begin` and ends at `end`, or behind that.
     std::vector<Range>::const_iterator find(int64_t begin, int64_t end) const {
       return llvm::partition_point(ranges, [&](const Range &range) {
@@ -107,6 +122,7 @@ private:
       });
     }
   };
+  int streams;
   std::vector<Slot> slots; ///< by place
 };
 

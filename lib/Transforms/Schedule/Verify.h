@@ -13,7 +13,7 @@ llvm::LogicalResult verifyProgram(exec::ProgramOp program, LifeAnalysis &lives);
 /// Checks that what one program reads was wholly written, and that what it writes is read.
 llvm::LogicalResult verifyValues(exec::ProgramOp program, const ProgramLife &life, AccessAnalysis &analysis);
 
-/// Checks that buffers lie in the arena of a planned program, those alive together apart.
+/// Checks that buffers lie in the planned memories of a program, those alive together apart.
 llvm::LogicalResult verifyArena(exec::ProgramOp program, const ProgramLife &life);
 
 /// Checks the programs of a step or an evaluation together: each phase of each block once on each

@@ -9,12 +9,17 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-/// Goes through all uses of the arena in their order and remembers which buffer used each byte last. Earlier
+/// Goes through all uses of a memory in their order and remembers which buffer used each byte last. Earlier
 /// ones need no second look: they were complete before that buffer's uses started, and so before whatever
 /// starts after those.
 class ArenaVerifier {
 public:
-  ArenaVerifier(ProgramOp program, const ProgramLife &life) : program(program), life(life) {}
+  ArenaVerifier(MemoryOp memory, size_t index, const ProgramLife &life)
+      : memory(memory), life(life), begins(life.lives.size()) {
+    for (const BufferLife &buffer : life.lives)
+      if (buffer.memory == index)
+        lives.push_back(&buffer);
+  }
   LogicalResult verify();
 
 private:
@@ -37,25 +42,31 @@ private:
   }
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
-  ProgramOp program;
+  MemoryOp memory;
   const ProgramLife &life;
-  std::vector<int64_t> begins;   ///< of buffers
-  std::map<int64_t, Use> uses; ///< by first byte, disjoint
+  std::vector<const BufferLife *> lives; ///< of the memory
+  std::vector<int64_t> begins;           ///< of the program's buffers
+  std::map<int64_t, Use> uses;           ///< by first byte, disjoint
 };
 } // namespace
 
 LogicalResult ArenaVerifier::verifyPlaces() {
-  int64_t arena = *program.getArena();
-  for (const BufferLife &buffer : life.lives) {
-    BufferOp op = buffer.buffer;
+  int64_t bytes = *memory.getBytes(), alignment = memory.getAlignment();
+  for (const BufferLife *buffer : lives) {
+    BufferOp op = buffer->buffer;
     if (!op.getOffset())
-      return op.emitOpError("has no offset, but its program is planned");
-    begins.push_back(*op.getOffset());
-    if (int64_t end = placeOf(buffer).second; end > arena) {
-      InFlightDiagnostic diag = op.emitOpError("ends at byte ") << end << ", beyond the arena of " << arena;
-      diag.attachNote(program.getLoc()) << "the arena is here";
+      return op.emitOpError("has no offset, but @") << memory.getSymName() << " is planned";
+    begins[buffer - life.lives.data()] = *op.getOffset();
+    auto refuse = [&](auto &&diag) -> LogicalResult {
+      diag.attachNote(memory.getLoc()) << "the memory is here";
       return diag;
-    }
+    };
+    if (*op.getOffset() % alignment)
+      return refuse(op.emitOpError("is at offset ")
+                    << (int64_t)*op.getOffset() << ", expected a multiple of " << alignment);
+    if (int64_t end = placeOf(*buffer).second; end > bytes)
+      return refuse(op.emitOpError("ends at byte ")
+                    << end << ", beyond the " << bytes << " of @" << memory.getSymName());
   }
   return success();
 }
@@ -81,9 +92,9 @@ LogicalResult ArenaVerifier::report(const BufferLife *a, const BufferLife *b) {
 /// What lives from step to step shares its bytes with nothing.
 LogicalResult ArenaVerifier::verifyPersistent() {
   std::vector<const BufferLife *> placed;
-  for (const BufferLife &buffer : life.lives)
-    if (buffer.bytes)
-      placed.push_back(&buffer);
+  for (const BufferLife *buffer : lives)
+    if (buffer->bytes)
+      placed.push_back(buffer);
   llvm::sort(placed, [&](const BufferLife *a, const BufferLife *b) {
     return std::make_pair(placeOf(*a).first, a) < std::make_pair(placeOf(*b).first, b);
   });
@@ -135,10 +146,10 @@ LogicalResult ArenaVerifier::verifyShared() {
     const Episode *episode;
   };
   std::vector<Span> episodes;
-  for (const BufferLife &buffer : life.lives)
-    if (!buffer.persistent && buffer.bytes)
-      for (const Episode &episode : buffer.episodes)
-        episodes.push_back({episode.first, &buffer, &episode});
+  for (const BufferLife *buffer : lives)
+    if (!buffer->persistent && buffer->bytes)
+      for (const Episode &episode : buffer->episodes)
+        episodes.push_back({episode.first, buffer, &episode});
   llvm::sort(episodes, [](const Span &a, const Span &b) {
     return std::tie(a.first, a.buffer, a.episode) < std::tie(b.first, b.buffer, b.episode);
   });
@@ -146,10 +157,10 @@ LogicalResult ArenaVerifier::verifyShared() {
     if (take(*buffer, *episode))
       continue;
     auto [begin, end] = placeOf(*buffer);
-    for (const BufferLife &other : life.lives) {
-      auto [first, last] = placeOf(other);
-      if (&other != buffer && !other.persistent && first < end && begin < last && findClash(other, *buffer))
-        return report(&other, buffer);
+    for (const BufferLife *other : lives) {
+      auto [first, last] = placeOf(*other);
+      if (other != buffer && !other->persistent && first < end && begin < last && findClash(*other, *buffer))
+        return report(other, buffer);
     }
     return failure();
   }
@@ -157,11 +168,14 @@ LogicalResult ArenaVerifier::verifyShared() {
 }
 
 LogicalResult ArenaVerifier::verify() {
-  if (!program.getArena())
+  if (!memory.getBytes())
     return success();
   return failure(failed(verifyPlaces()) || failed(verifyPersistent()) || failed(verifyShared()));
 }
 
 LogicalResult dsopt::verifyArena(ProgramOp program, const ProgramLife &life) {
-  return ArenaVerifier(program, life).verify();
+  for (auto [index, memory] : llvm::enumerate(getMemories(program)))
+    if (failed(ArenaVerifier(memory, index, life).verify()))
+      return failure();
+  return success();
 }

@@ -22,9 +22,9 @@ static LogicalResult verifyNumbers(ArrayRef<exec::ProgramOp> programs) {
   return success();
 }
 
-/// What a position's programs share lies at one place, and the other writes nothing else that lives from
-/// step to step.
-static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
+/// What a position's programs share lies at one place of a memory, and the other writes nothing else that
+/// lives from step to step.
+static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program, size_t memory) {
   struct Kept {
     int64_t end;
     exec::BufferOp buffer;
@@ -33,16 +33,20 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
     int64_t begin = *buffer.getOffset();
     return std::make_pair(begin, begin + (int64_t)buffer.getSlots() * (int64_t)buffer.getStride());
   };
+  SmallVector<exec::MemoryOp> memories = exec::getMemories(own);
+  auto isPlaced = [&](exec::BufferOp buffer) {
+    return buffer.getOffset() && exec::memoryOf(buffer, memories) == memory;
+  };
   llvm::DenseMap<StringAttr, exec::BufferOp> named;
   std::map<int64_t, Kept> kept; ///< by first byte; none overlaps another
   for (auto buffer : own.getBody().front().getOps<exec::BufferOp>())
-    if (buffer.getPersistent() && buffer.getOffset() && (int64_t)buffer.getStride() > 0) {
+    if (buffer.getPersistent() && isPlaced(buffer) && (int64_t)buffer.getStride() > 0) {
       auto [begin, end] = placeOf(buffer);
       named[buffer.getSymNameAttr()] = buffer;
       kept[begin] = {end, buffer};
     }
   for (auto other : program.getBody().front().getOps<exec::BufferOp>()) {
-    if (!other.getOffset())
+    if (!isPlaced(other))
       continue;
     auto [first, last] = placeOf(other);
     exec::BufferOp clash = named.lookup(other.getSymNameAttr());
@@ -65,6 +69,15 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
     diag.attachNote(clash.getLoc()) << "its buffer is here";
     return diag;
   }
+  return success();
+}
+
+static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
+  if (failed(exec::verifySameMemories(own, program)))
+    return failure();
+  for (size_t memory = 0, count = exec::getMemories(own).size(); memory < count; ++memory)
+    if (failed(verifyShared(own, program, memory)))
+      return failure();
   return success();
 }
 

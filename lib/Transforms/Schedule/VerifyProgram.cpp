@@ -55,15 +55,14 @@ LogicalResult ProgramVerifier::verifyAddresses() {
         return note(op->emitOpError("uses slot ")
                     << access.slot << " of @" << buffer.getSymName() << ", which has "
                     << (int64_t)buffer.getSlots() << " slots");
-      return note(op->emitOpError("touches bytes ")
-                  << access.begin << " to " << access.end << " of @" << buffer.getSymName()
-                  << ", which has " << place.bytes);
+      return note(op->emitOpError("touches bytes ") << access.begin << " to " << access.end << " of @"
+                                                    << buffer.getSymName() << ", which has " << place.bytes);
     }
   return success();
 }
 
 LogicalResult ProgramVerifier::verifyHazards() {
-  HazardTracker hazards;
+  HazardTracker hazards(analysis.streams.size());
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     for (const Access &access : list) {
       int64_t clash = -1;
@@ -199,20 +198,32 @@ LogicalResult ProgramVerifier::verifyUpdates() {
 
 LogicalResult ProgramVerifier::verifyCollectives() {
   Operation *last = nullptr;
+  llvm::DenseMap<Attribute, Operation *> first; ///< of a communicator
+  Operation *reduction = nullptr;
   for (const Timeline::Entry &entry : life.timeline.entries()) {
-    if (entry.is<RunOp>() && entry.stream == (int)Stream::Compute)
+    if (entry.is<RunOp>())
       continue;
     std::optional<int64_t> order = getOrder(entry.op);
-    bool onStream = isa<SendOp>(entry.op)   ? entry.stream == (int)Stream::Send
-                    : isa<RecvOp>(entry.op) ? entry.stream == (int)Stream::Recv
-                    : order                 ? entry.stream == (int)Stream::Comm
-                                            : entry.stream == (int)Stream::Compute;
-    if (!onStream)
-      return entry.op->emitOpError("is on stream ")
-             << stringifyStream((Stream)entry.stream)
-             << ", expected collectives on comm, transfers on send and recv, everything else on compute";
     if (!order)
       continue;
+    auto expectStream = [&](Operation *other, const Twine &what) -> LogicalResult {
+      if (getStream(other) == getStream(entry.op))
+        return success();
+      InFlightDiagnostic diag = entry.op->emitOpError("is on ")
+                                << getStream(entry.op) << ", expected all " << what << " on one stream";
+      diag.attachNote(other->getLoc()) << "the " << describe(other) << " is on " << getStream(other);
+      return diag;
+    };
+    FlatSymbolRefAttr over = getCommunicator(entry.op);
+    if (failed(expectStream(first.try_emplace(over, entry.op).first->second,
+                            "collectives over @" + over.getValue())))
+      return failure();
+    // They share what an engine that reads no other rank's memory stages them in.
+    if (isa<ReduceOp>(entry.op)) {
+      reduction = reduction ? reduction : entry.op;
+      if (failed(expectStream(reduction, "reductions")))
+        return failure();
+    }
     if (last && *getOrder(last) >= *order) {
       InFlightDiagnostic diag = entry.op->emitOpError("is collective ")
                                 << *order << " of the position, but comes after collective "

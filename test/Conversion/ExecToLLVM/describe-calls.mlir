@@ -41,10 +41,12 @@ func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor
   %r = graph.sgd %p, %g, %s : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
+exec.stream @compute compute
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent
   exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
   exec.schedule {
-    %0 = exec.update @update.sgd of @b0 [@b0.param, @b0.grad.0] elements 64 on compute
+    %0 = exec.update @update.sgd of @b0 [@b0.param, @b0.grad.0] elements 64 on @compute
   }
 }

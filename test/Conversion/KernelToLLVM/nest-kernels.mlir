@@ -29,11 +29,13 @@ func.func @update(%x: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<20xf32>) {
   %0 = graph.sgd %x, %g, %s {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<20xf32>) -> tensor<64xf32>
   return
 }
+exec.stream @compute compute
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @x : memref<64xf32> buffers slots 1 stride 256
   exec.schedule {
-    %0 = exec.update @update.sgd of @b0 [@x] elements 64 on compute
-    %1 = exec.map @update.sgd [@x] elements 64 on compute
+    %0 = exec.update @update.sgd of @b0 [@x] elements 64 on @compute
+    %1 = exec.map @update.sgd [@x] elements 64 on @compute
   }
 }
 

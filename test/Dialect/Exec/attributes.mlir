@@ -9,7 +9,8 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
                               memref<16xf32> {exec.access = #exec.access<write>}, memref<4xi64> {exec.access = #exec.access<read>, exec.constant = @c})
     attributes {exec.calls = array<i64: 0>, exec.flops = 10 : i64, exec.segment, exec.temp_bytes = 0 : i64, exec.variant = 4 : i64}
   exec.program @position0 position 0 blocks [0, 1]
-      attributes {exec.evaluates, exec.memory = {buffers = 64 : i64}, exec.traffic = {tied = 0 : i64}, exec.variant = 4 : i64} {
+      attributes {exec.evaluates, exec.traffic = {tied = 0 : i64}, exec.variant = 4 : i64} {
+    exec.memory @device device {exec.live = {buffers = 64 : i64}}
     exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60 : i64}
   }
 }
@@ -52,13 +53,15 @@ exec.program @position0 position 0 blocks [0, 1] attributes {exec.flops = 0 : i6
 
 // -----
 
-// expected-error@below {{attribute 'exec.memory' is {buffers = "64"}, expected a dictionary of i64s of 0 or more}}
-exec.program @position0 position 0 blocks [0, 1] attributes {exec.memory = {buffers = "64"}} {
+exec.program @position0 position 0 blocks [0, 1] {
+  // expected-error@below {{attribute 'exec.live' is {buffers = "64"}, expected a dictionary of i64s of 0 or more}}
+  exec.memory @device device {exec.live = {buffers = "64"}}
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error@below {{attribute 'exec.payload' is 6.000000e+01 : f64, expected an i64 of 0 or more}}
   exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60.0 : f64}
 }
@@ -66,37 +69,44 @@ exec.program @position0 position 0 blocks [0, 1] {
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants]}}
   exec.buffer @a : memref<16xf32> activation slots 1 stride 64
 }
 
 // -----
 
+exec.stream @comm communication
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
     // expected-error@below {{'exec.gather' op is counted as send_recv, expected all_gather or tied}}
-    %0 = exec.gather @a to @a[1] bytes 32 send_recv order 0 over @dp on comm
+    %0 = exec.gather @a to @a[1] bytes 32 send_recv order 0 over @dp on @comm
   }
 }
 
 // -----
 
+exec.stream @send communication
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
     // expected-error@below {{'exec.send' op is counted as all_gather, expected send_recv or tied}}
-    %0 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 all_gather over @pp on send
+    %0 = exec.send @a bytes 64 to 1 tag "a" micro_batch 0 all_gather over @pp on @send
   }
 }
 
 // -----
 
+exec.stream @recv communication
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
     // expected-error@below {{'exec.recv' op is counted as reduce_scatter, expected send_recv or tied}}
-    %0 = exec.recv @a bytes 64 from 1 tag "a" micro_batch 0 reduce_scatter over @pp on recv
+    %0 = exec.recv @a bytes 64 from 1 tag "a" micro_batch 0 reduce_scatter over @pp on @recv
   }
 }
 

@@ -3,7 +3,7 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics
 
 exec.program @p position 0 blocks [0, 1] {
-  // expected-error @below {{'func.func' op in a program, expected a buffer or the schedule}}
+  // expected-error @below {{'func.func' op in a program, expected a memory, a buffer or the schedule}}
   func.func private @f()
 }
 
@@ -30,6 +30,110 @@ exec.communicator @c [0, 1]
 // -----
 
 func.func @inside() {
+  // expected-error @below {{'exec.stream' op expects parent op 'builtin.module'}}
+  exec.stream @s compute
+  return
+}
+
+// -----
+
+// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'kind' [compute, communication, copy, disk]}}
+exec.stream @s network
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.run' op is on @compute, which is no stream of this module}}
+    %0 = exec.run @f [] micro_batch 0 on @compute
+  }
+}
+
+// -----
+
+exec.stream @compute compute
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    %0 = exec.run @f [] micro_batch 0 on @compute
+    // expected-error @below {{'exec.wait' op is on @comm, which is no stream of this module}}
+    exec.wait %0 on @comm
+  }
+}
+
+// -----
+
+// expected-note @below {{the stream is here, of kind communication}}
+exec.stream @comm communication
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.run' op is on @comm, expected a stream of kind compute}}
+    %0 = exec.run @f [] micro_batch 0 on @comm
+  }
+}
+
+// -----
+
+// expected-note @below {{the stream is here, of kind copy}}
+exec.stream @offload copy
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.gather' op is on @offload, expected a stream of kind communication}}
+    %0 = exec.gather @x to @y bytes 64 all_gather order 0 over @dp on @offload
+  }
+}
+
+// -----
+
+// expected-error @below {{'exec.memory' op expects parent op 'exec.program'}}
+exec.memory @device device
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.memory' op has an alignment of 96, expected a power of two of at least 64}}
+  exec.memory @device device alignment 96
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.memory' op has an alignment of 32, expected a power of two of at least 64}}
+  exec.memory @device device alignment 32
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.memory' op has 100 bytes, expected a multiple of 64}}
+  exec.memory @device device bytes 100 bound 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
+  // expected-error @below {{'exec.buffer' op is in @host, which is no memory of its program}}
+  exec.buffer @x in @host : memref<4xf32> activations slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  // expected-error @below {{'exec.buffer' op is in no memory: expected its program to have one}}
+  exec.buffer @x : memref<4xf32> activations slots 1 stride 64
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
+  // expected-error @below {{'exec.buffer' op is in @device, expected constants in the program's image}}
+  exec.buffer @x in @device : memref<4xf32> constants slots 1 stride 64 persistent symbol "x"
+}
+
+// -----
+
+func.func @inside() {
   // expected-error @below {{'exec.communicator' op expects parent op 'builtin.module'}}
   exec.communicator @c [[0, 1]]
   return
@@ -37,10 +141,11 @@ func.func @inside() {
 
 // -----
 
+exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.reduce' op of 'f32' travels as 'f16', expected f32 as bf16}}
-    %0 = exec.reduce @x to @y elements 64 : f32 as f16 order 0 over @c on comm
+    %0 = exec.reduce @x to @y elements 64 : f32 as f16 order 0 over @c on @comm
   }
 }
 
@@ -49,16 +154,17 @@ exec.program @p position 0 blocks [0, 1] {
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.all_to_all' op is from @x to itself, expected another buffer}}
-    %0 = exec.all_to_all @x to @x[1] bytes 64 order 0 over @c on comm
+    %0 = exec.all_to_all @x to @x[1] bytes 64 order 0 over @c on @comm
   }
 }
 
 // -----
 
+exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.all_to_all' op has 0 bytes for each member, expected at least 1}}
-    %0 = exec.all_to_all @x to @y bytes 0 order 0 over @c on comm
+    %0 = exec.all_to_all @x to @y bytes 0 order 0 over @c on @comm
   }
 }
 
@@ -91,13 +197,14 @@ exec.schedule {
 
 func.func @outside() {
   // expected-error @below {{'exec.input' op expects parent op 'exec.schedule'}}
-  %0 = exec.input "x" to @x micro_batch 0 on compute
+  %0 = exec.input "x" to @x micro_batch 0 on @compute
   return
 }
 
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has type 'tensor<4xf32>', expected a memref of static shape}}
   exec.buffer @x : tensor<4xf32> activations slots 1 stride 64
 }
@@ -105,6 +212,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has type 'memref<?xf32>', expected a memref of static shape}}
   exec.buffer @x : memref<?xf32> activations slots 1 stride 64
 }
@@ -112,6 +220,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has 0 slots, expected at least 1}}
   exec.buffer @x : memref<4xf32> activations slots 0 stride 64
 }
@@ -119,6 +228,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has a stride of 96 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
   exec.buffer @x : memref<20xf32> activations slots 1 stride 96
 }
@@ -126,6 +236,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has a stride of 64 bytes, expected a multiple of 64 of at least 80, the bytes of 'memref<20xf32>'}}
   exec.buffer @x : memref<20xf32> activations slots 1 stride 64
 }
@@ -133,6 +244,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op is at offset 32, expected a multiple of 64}}
   exec.buffer @x at 32 : memref<4xf32> activations slots 1 stride 64
 }
@@ -140,6 +252,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op is at offset -64, expected a multiple of 64}}
   exec.buffer @x at -64 : memref<4xf32> activations slots 1 stride 64
 }
@@ -147,6 +260,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has the role seed, expected one of no bucket}}
   exec.buffer @a : memref<f32> buffers slots 1 stride 64 persistent seed of @b0
 }
@@ -154,6 +268,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has the role stored, expected one of a bucket}}
   exec.buffer @a : memref<16xf32> parameters slots 1 stride 64 persistent stored
 }
@@ -161,6 +276,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has the role stored, expected it persistent}}
   exec.buffer @a : memref<16xf32> parameters slots 1 stride 64 stored of @b0
 }
@@ -168,6 +284,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op is an accumulator of no use, expected the use of an accumulator}}
   exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0
 }
@@ -175,6 +292,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op is of a use, expected the use of an accumulator}}
   exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 of @b0 use 0
 }
@@ -182,6 +300,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-error @below {{'exec.buffer' op has the role scalars and type 'memref<16xi32>', expected floats in one dimension}}
   exec.buffer @a : memref<16xi32> buffers slots 1 stride 64 persistent scalars
 }
@@ -189,6 +308,7 @@ exec.program @p position 0 blocks [0, 1] {
 // -----
 
 exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
   // expected-note @below {{the other is here}}
   exec.buffer @a : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0 use 1
   exec.buffer @b : memref<16xf32> gradients slots 1 stride 64 accumulator of @b0 use 0
@@ -198,10 +318,11 @@ exec.program @p position 0 blocks [0, 1] {
 
 // -----
 
+exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{expected 'rank'}}
-    %0 = exec.gather @a+64*ranks to @b bytes 64 all_gather order 0 on comm
+    %0 = exec.gather @a+64*ranks to @b bytes 64 all_gather order 0 on @comm
   }
 }
 

@@ -4,17 +4,34 @@
 // RUN: dsopt-opt %s -mlir-print-op-generic | dsopt-opt | diff %t.mlir -
 // RUN: dsopt-opt %s -emit-bytecode | dsopt-opt | diff %t.mlir -
 
+// CHECK: exec.stream @offload copy
+exec.stream @offload copy
+// CHECK: exec.stream @checkpoints disk
+exec.stream @checkpoints disk
 // CHECK: exec.communicator @dp {{\[\[}}0, 1], [2, 3]]
+exec.stream @compute compute
+exec.stream @comm communication
+exec.stream @send communication
+exec.stream @recv communication
 exec.communicator @dp [[0, 1], [2, 3]]
 
-// CHECK: exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
-exec.program @planned position 1 blocks [2, 4] arena 128 bound 64 attributes {exec.evaluates} {
+// CHECK: exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
+exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
+  // CHECK: exec.memory @device device bytes 128 bound 64{{$}}
+  exec.memory @device device bytes 128 bound 64
   // CHECK: exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64{{$}}
   exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64
+  // CHECK: exec.memory @host host bytes 8192 bound 8192 alignment 4096 {exec.live = {activations = 64 : i64}}
+  exec.memory @host host bytes 8192 bound 8192 alignment 4096 {exec.live = {activations = 64 : i64}}
+  // CHECK: exec.memory @spool disk{{$}}
+  exec.memory @spool disk
+  // CHECK: exec.buffer @y in @host at 4096 : memref<4xf32> activations slots 1 stride 64
+  exec.buffer @y in @host at 4096 : memref<4xf32> activations slots 1 stride 64
 }
 
 // CHECK: exec.program @step position 0 blocks [0, 2] {
 exec.program @step position 0 blocks [0, 2] {
+  exec.memory @device device
   // CHECK: exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
   exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
   // CHECK: exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
@@ -29,57 +46,57 @@ exec.program @step position 0 blocks [0, 2] {
   exec.buffer @t : memref<64xf32> tied slots 1 stride 256 of @b0
   // CHECK: exec.schedule {
   exec.schedule {
-    // CHECK: %[[X:.*]] = exec.input "x" to @x micro_batch 0 on compute{{$}}
-    %0 = exec.input "x" to @x micro_batch 0 on compute
-    // CHECK: exec.input "context" to @x[1] micro_batch 0 on compute context
-    %1 = exec.input "context" to @x[1] micro_batch 0 on compute context
-    // CHECK: exec.wait %[[X]] on comm
-    exec.wait %0 on comm
-    // CHECK: exec.run @block0.F [@x, @w+128] micro_batch 0 on compute{{$}}
-    %2 = exec.run @block0.F [@x, @w+128] micro_batch 0 on compute
-    // CHECK: exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on compute
-    %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on compute
-    // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on compute
-    %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on compute
-    // CHECK: exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on comm
-    %5 = exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on comm
-    // CHECK: exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on comm
-    %6 = exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on comm
-    // CHECK: exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
-    %7 = exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on comm
-    // CHECK: exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on comm
-    %b = exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on comm
-    // CHECK: exec.reduce @g to @s elements 64 : f32 order 2 over @dp on comm
-    %c = exec.reduce @g to @s elements 64 : f32 by reduce_scatter order 2 over @dp on comm
-    // CHECK: exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
-    %a = exec.all_to_all @g to @h bytes 64 order 3 over @dp on comm
-    // CHECK: exec.add @g, @h elements 64 : f32 on compute
-    %8 = exec.add @g, @h elements 64 : f32 on compute
-    // CHECK: exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
-    %9 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
-    // CHECK: exec.recv @x bytes 16 from 1 tag "y" tied over @pp on recv
-    %10 = exec.recv @x bytes 16 from 1 tag "y" tied over @pp on recv
-    // CHECK: exec.norm @s of @b0 to @norms[1] on compute
-    %11 = exec.norm @s of @b0 to @norms[1] on compute
-    // CHECK: exec.agree norms [@norms[1]] losses [] order 3 over @world on comm
-    %12 = exec.agree norms [@norms[1]] losses [] order 3 over @world on comm
-    // CHECK: exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
-    %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on compute
-    // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on compute
-    %14 = exec.update @adam of @b0 [@w, @s] elements 128 on compute
-    // CHECK: exec.map @kernels::@narrow [@g, @s] elements 64 on compute
-    %map = exec.map @kernels::@narrow [@g, @s] elements 64 on compute
-    // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on compute
-    %15 = exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [0.1] on compute
+    // CHECK: %[[X:.*]] = exec.input "x" to @x micro_batch 0 on @compute{{$}}
+    %0 = exec.input "x" to @x micro_batch 0 on @compute
+    // CHECK: exec.input "context" to @x[1] micro_batch 0 on @compute context
+    %1 = exec.input "context" to @x[1] micro_batch 0 on @compute context
+    // CHECK: exec.wait %[[X]] on @comm
+    exec.wait %0 on @comm
+    // CHECK: exec.run @block0.F [@x, @w+128] micro_batch 0 on @compute{{$}}
+    %2 = exec.run @block0.F [@x, @w+128] micro_batch 0 on @compute
+    // CHECK: exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on @compute
+    %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on @compute
+    // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
+    %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
+    // CHECK: exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on @comm
+    %5 = exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on @comm
+    // CHECK: exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on @comm
+    %6 = exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on @comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on @comm
+    %7 = exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on @comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on @comm
+    %b = exec.reduce @g to @s elements 64 : f32 as bf16 by all_to_all accumulate order 2 over @dp on @comm
+    // CHECK: exec.reduce @g to @s elements 64 : f32 order 2 over @dp on @comm
+    %c = exec.reduce @g to @s elements 64 : f32 by reduce_scatter order 2 over @dp on @comm
+    // CHECK: exec.all_to_all @g to @h bytes 64 order 3 over @dp on @comm
+    %a = exec.all_to_all @g to @h bytes 64 order 3 over @dp on @comm
+    // CHECK: exec.add @g, @h elements 64 : f32 on @compute
+    %8 = exec.add @g, @h elements 64 : f32 on @compute
+    // CHECK: exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on @send
+    %9 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on @send
+    // CHECK: exec.recv @x bytes 16 from 1 tag "y" tied over @pp on @recv
+    %10 = exec.recv @x bytes 16 from 1 tag "y" tied over @pp on @recv
+    // CHECK: exec.norm @s of @b0 to @norms[1] on @compute
+    %11 = exec.norm @s of @b0 to @norms[1] on @compute
+    // CHECK: exec.agree norms [@norms[1]] losses [] order 3 over @world on @comm
+    %12 = exec.agree norms [@norms[1]] losses [] order 3 over @world on @comm
+    // CHECK: exec.update @adam of @b0 [@w, @s] elements 64 sliced on @compute
+    %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on @compute
+    // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on @compute
+    %14 = exec.update @adam of @b0 [@w, @s] elements 128 on @compute
+    // CHECK: exec.map @kernels::@narrow [@g, @s] elements 64 on @compute
+    %map = exec.map @kernels::@narrow [@g, @s] elements 64 on @compute
+    // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on @compute
+    %15 = exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [0.1] on @compute
     // Events are called after what happened; what adds up is one number.
     // CHECK: %gather.t = exec.gather @"b0 w" to @t
-    // CHECK: exec.wait %gather.t on compute
-    // CHECK: %block3.B.m2 = exec.run @block0.B for <3 B> [@"b0 w"[1]+8] micro_batch 2 on compute
+    // CHECK: exec.wait %gather.t on @compute
+    // CHECK: %block3.B.m2 = exec.run @block0.B for <3 B> [@"b0 w"[1]+8] micro_batch 2 on @compute
     // CHECK: %send.x.m0_{{[0-9]+}} = exec.send
-    %16 = exec.gather @"b0 w" to @t bytes 256 all_gather order 4 over @dp on comm
-    exec.wait %16 on compute
-    %17 = exec.run @block0.B for <3 B> [@"b0 w"[1]+4+4] micro_batch 2 on compute
-    %18 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on send
+    %16 = exec.gather @"b0 w" to @t bytes 256 all_gather order 4 over @dp on @comm
+    exec.wait %16 on @compute
+    %17 = exec.run @block0.B for <3 B> [@"b0 w"[1]+4+4] micro_batch 2 on @compute
+    %18 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on @send
   }
 }
 

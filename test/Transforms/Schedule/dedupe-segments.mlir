@@ -29,16 +29,18 @@ module {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }
+  exec.stream @compute compute
   exec.program @position0 position 0 blocks [0, 4] {
+    exec.memory @device device
     exec.buffer @x : memref<4xf32> activations slots 1 stride 64
     exec.buffer @y : memref<4xf32> activations slots 1 stride 64
     exec.buffer @t : memref<32xi8> buffers slots 1 stride 64
     exec.schedule {
-      %0 = exec.run @block0.F [@x, @y] temp @t micro_batch 0 on compute
-      %1 = exec.run @block1.F [@x, @y] temp @t micro_batch 1 on compute
-      %7 = exec.run @block1.F for <7 F> [@x, @y] temp @t micro_batch 2 on compute
-      %2 = exec.run @block2.F [@x, @y] temp @t micro_batch 0 on compute
-      %3 = exec.run @block3.F [@x, @y] temp @t micro_batch 0 on compute
+      %0 = exec.run @block0.F [@x, @y] temp @t micro_batch 0 on @compute
+      %1 = exec.run @block1.F [@x, @y] temp @t micro_batch 1 on @compute
+      %7 = exec.run @block1.F for <7 F> [@x, @y] temp @t micro_batch 2 on @compute
+      %2 = exec.run @block2.F [@x, @y] temp @t micro_batch 0 on @compute
+      %3 = exec.run @block3.F [@x, @y] temp @t micro_batch 0 on @compute
     }
   }
 }

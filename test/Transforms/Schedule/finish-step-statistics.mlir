@@ -40,6 +40,6 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
 // CHECK: exec.gather @statistics to @statistics.all bytes 40 all_gather
 // CHECK: exec.agree
 // CHECK: exec.fold @statistics.all bytes 20 into [@b0.statistics.param, @b0.statistics.param+256]
-// CHECK-SAME: places [0, 12] elements [3, 2] momenta [9.000000e-01, 5.000000e-01] on compute
+// CHECK-SAME: places [0, 12] elements [3, 2] momenta [9.000000e-01, 5.000000e-01] on @compute
 // ONE-NOT: statistics.all
 // ONE: exec.fold @statistics bytes 20

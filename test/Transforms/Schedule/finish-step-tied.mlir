@@ -12,8 +12,8 @@
 // BF16-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xbf16> tied
 // BF16-DAG: exec.buffer @tied.t.m {{.*}} memref<64xf32>
 // BF16: exec.reduce @tied.t.grad.0 to @tied.t.grad.0+128*rank elements 64 : bf16
-// BF16: exec.recv @tied.t.tied.1 bytes 128 from 2 tag "tied.t.grad.1" tied over @pp on recv
-// BF16: exec.add @tied.t.grad.0+128*rank, @tied.t.tied.1 elements 64 : bf16 on compute
+// BF16: exec.recv @tied.t.tied.1 bytes 128 from 2 tag "tied.t.grad.1" tied over @pp on @recv
+// BF16: exec.add @tied.t.grad.0+128*rank, @tied.t.tied.1 elements 64 : bf16 on @compute
 // BF16: exec.norm @tied.t.grad.0+128*rank
 // BF16: exec.update @update.momentum of @tied.t [@tied.t.param+256*rank, @tied.t.grad.0+128*rank, @tied.t.m] elements 64 sliced
 module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i64, micro_batches = 1 : i64, schedule = "1f1b"}} {
@@ -63,19 +63,19 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-DAG: exec.buffer @tied.t.m
 // CHECK: exec.schedule
 // STAGE3: exec.gather @tied.t.param to @tied.t.full bytes 256 all_gather
-// CHECK: exec.send @block0.F.0 bytes 16 to 1 tag "block0.F.0" micro_batch 0 send_recv over @pp on send
-// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 1 tag "block2.B.0" micro_batch 0 send_recv over @pp on recv
-// CHECK-DAG: exec.recv @block1.B.0 bytes 16 from 1 tag "block1.B.0" micro_batch 0 send_recv over @pp on recv
+// CHECK: exec.send @block0.F.0 bytes 16 to 1 tag "block0.F.0" micro_batch 0 send_recv over @pp on @send
+// CHECK-DAG: exec.recv @block2.B.0 bytes 16 from 1 tag "block2.B.0" micro_batch 0 send_recv over @pp on @recv
+// CHECK-DAG: exec.recv @block1.B.0 bytes 16 from 1 tag "block1.B.0" micro_batch 0 send_recv over @pp on @recv
 // CHECK: exec.reduce
-// CHECK: exec.recv @tied.t.tied.1 bytes 256 from 2 tag "tied.t.grad.1" tied over @pp on recv
-// STAGE1: exec.add @tied.t.grad.0+256*rank, @tied.t.tied.1 elements 64 : f32 on compute
-// STAGE3: exec.add @tied.t.grad.0, @tied.t.tied.1 elements 64 : f32 on compute
-// CHECK: exec.norm @tied.t.grad.0{{.*}} of @tied.t to @norms on compute
+// CHECK: exec.recv @tied.t.tied.1 bytes 256 from 2 tag "tied.t.grad.1" tied over @pp on @recv
+// STAGE1: exec.add @tied.t.grad.0+256*rank, @tied.t.tied.1 elements 64 : f32 on @compute
+// STAGE3: exec.add @tied.t.grad.0, @tied.t.tied.1 elements 64 : f32 on @compute
+// CHECK: exec.norm @tied.t.grad.0{{.*}} of @tied.t to @norms on @compute
 // CHECK: exec.agree norms [@norms]
 // CHECK: exec.update
-// STAGE1: exec.send @tied.t.param+256*rank bytes 256 to 2 tag "tied.t.param" tied over @pp on send
+// STAGE1: exec.send @tied.t.param+256*rank bytes 256 to 2 tag "tied.t.param" tied over @pp on @send
 // STAGE1: exec.gather @tied.t.param+256*rank to @tied.t.param bytes 256 all_gather
-// STAGE3: exec.send @tied.t.param bytes 256 to 2 tag "tied.t.param" tied over @pp on send
+// STAGE3: exec.send @tied.t.param bytes 256 to 2 tag "tied.t.param" tied over @pp on @send
 
 // A value that another stage needs is handed on before it computes its own.
 // CHECK-LABEL: exec.program @position1
@@ -95,10 +95,10 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-NOT: @tied.t.m
 // CHECK: exec.schedule
 // CHECK: exec.reduce
-// STAGE1: exec.send @tied.t.grad.1+256*rank bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on send
-// STAGE3: exec.send @tied.t.grad.1 bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on send
+// STAGE1: exec.send @tied.t.grad.1+256*rank bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on @send
+// STAGE3: exec.send @tied.t.grad.1 bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on @send
 // CHECK: exec.agree norms []
 // CHECK-NOT: exec.update
-// CHECK: exec.recv @tied.t.param{{.*}} bytes 256 from 0 tag "tied.t.param" tied over @pp on recv
+// CHECK: exec.recv @tied.t.param{{.*}} bytes 256 from 0 tag "tied.t.param" tied over @pp on @recv
 // STAGE1: exec.gather @tied.t.param+256*rank to @tied.t.param bytes 256 tied
 // STAGE3-NOT: exec.gather

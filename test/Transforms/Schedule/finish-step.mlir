@@ -72,29 +72,29 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // and backward of the last micro-batch's last block are one window. A reduction
 // follows every W: the first is stored, the second added.
 // STAGE3: exec.schedule
-// STAGE3: exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on comm
-// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 1 over @dp on comm
+// STAGE3: exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 1 over @dp on @comm
 // STAGE3: %[[F00:.*]] = exec.run @block0.F {{.*}}@b0.full, {{.*}} micro_batch 0
-// STAGE3: exec.wait %[[F00]] on comm
-// STAGE3: exec.gather @b0.param to @b0.full bytes 256 all_gather order 2 over @dp on comm
+// STAGE3: exec.wait %[[F00]] on @comm
+// STAGE3: exec.gather @b0.param to @b0.full bytes 256 all_gather order 2 over @dp on @comm
 // STAGE3: exec.run @block1.F {{.*}} micro_batch 0
-// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 3 over @dp on comm
+// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 3 over @dp on @comm
 // STAGE3: exec.run @block0.F {{.*}} micro_batch 1
 // STAGE3: exec.run @block1.F {{.*}} micro_batch 1
 // STAGE3: exec.run @block1.B {{.*}} micro_batch 0
-// STAGE3: %[[W10:.*]] = exec.run @block1.W {{.*}}@b1.whole.0.0] micro_batch 0 on compute
-// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 4 over @dp on comm
-// STAGE3: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 order 5 over @dp on comm
+// STAGE3: %[[W10:.*]] = exec.run @block1.W {{.*}}@b1.whole.0.0] micro_batch 0 on @compute
+// STAGE3: exec.gather @b1.param to @b1.full bytes 256 all_gather order 4 over @dp on @comm
+// STAGE3: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 order 5 over @dp on @comm
 // STAGE3: exec.run @block0.W {{.*}} micro_batch 0
-// STAGE3: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 6 over @dp on comm
+// STAGE3: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 6 over @dp on @comm
 // STAGE3: exec.run @block1.B {{.*}} micro_batch 1
-// STAGE3: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 accumulate order 7 over @dp on comm
-// STAGE3: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 8 over @dp on comm
-// STAGE3: exec.norm @b1.grad.0 of @b1 to @norms on compute
+// STAGE3: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 accumulate order 7 over @dp on @comm
+// STAGE3: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 8 over @dp on @comm
+// STAGE3: exec.norm @b1.grad.0 of @b1 to @norms on @compute
 // STAGE3: exec.update @update.momentum of @b1
-// STAGE3: exec.norm @b0.grad.0 of @b0 to @norms[1] on compute
-// STAGE3: exec.update @update.momentum of @b0 [@b0.param, @b0.grad.0, @b0.m] elements 64 sliced on compute
-// STAGE3: exec.agree norms [@norms, @norms[1]] losses [@loss, @loss[1]] order 9 over @world on comm
+// STAGE3: exec.norm @b0.grad.0 of @b0 to @norms[1] on @compute
+// STAGE3: exec.update @update.momentum of @b0 [@b0.param, @b0.grad.0, @b0.m] elements 64 sliced on @compute
+// STAGE3: exec.agree norms [@norms, @norms[1]] losses [@loss, @loss[1]] order 9 over @world on @comm
 // STAGE3-NOT: exec.gather
 
 // WINDOW: dsopt.options = {{.*}}gather_window = 2 : i64{{.*}}exec.built_with = {{.*}}gather_window = 2 : i64
@@ -106,27 +106,27 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE2-DAG: exec.buffer @b0.grad.0 : memref<64xf32> gradients
 // STAGE2: exec.schedule
 // STAGE2-NOT: exec.gather
-// STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 order 0 over @dp on comm
-// STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 accumulate order 2 over @dp on comm
-// STAGE2: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0, @b0.m] elements 64 sliced on compute
+// STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 order 0 over @dp on @comm
+// STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 accumulate order 2 over @dp on @comm
+// STAGE2: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0, @b0.m] elements 64 sliced on @compute
 // STAGE2: exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather
 
 // Whole gradients: accumulated in place, reduced once, in place.
 // STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512
 // STAGE1-DAG: exec.buffer @b0.m : memref<64xf32> optimizer
 // STAGE1: exec.schedule
-// STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 0 on compute
-// STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 1 accumulate on compute
-// STAGE1: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on comm
+// STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 0 on @compute
+// STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 1 accumulate on @compute
+// STAGE1: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
 // STAGE1: exec.norm @b0.grad.0+256*rank of @b0
-// STAGE1: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m] elements 64 sliced on compute
+// STAGE1: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m] elements 64 sliced on @compute
 // STAGE1: exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather
 
 // STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> optimizer
-// STAGE0: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on comm
+// STAGE0: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
 // STAGE0: exec.gather @b0.grad.0+256*rank to @b0.grad.0 bytes 256 all_gather
 // STAGE0: exec.norm @b0.grad.0+256*rank of @b0
-// STAGE0: exec.update @update.momentum of @b0 [@b0.param, @b0.grad.0, @b0.m] elements 128 on compute
+// STAGE0: exec.update @update.momentum of @b0 [@b0.param, @b0.grad.0, @b0.m] elements 128 on @compute
 // STAGE0-NOT: exec.gather
 
 // With clipping norms are early, updates wait for the agreement.

@@ -5,7 +5,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @w(memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment}
+  exec.stream @compute compute
   exec.program @position0 position 0 blocks [0, 2] {
+    exec.memory @device device
     exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
     exec.buffer @b1.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b1
     exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
@@ -17,7 +19,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
       // expected-error @below {{runs @nothing, which is no segment of this module}}
-      %f0 = exec.run @nothing [@x] micro_batch 0 on compute
+      %f0 = exec.run @nothing [@x] micro_batch 0 on @compute
     }
   }
 }
@@ -28,12 +30,14 @@ func.func private @rows(%x: tensor<64xf32>) -> tensor<64xbf16> {
   %0 = graph.cast %x : (tensor<64xf32>) -> tensor<64xbf16>
   return %0 : tensor<64xbf16>
 }
+exec.stream @compute compute
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @x : memref<64xf32> buffers slots 1 stride 256
   exec.buffer @y : memref<64xbf16> buffers slots 1 stride 128
   exec.schedule {
     // expected-error @below {{runs @rows, which is no flat kernel of this module}}
-    %0 = exec.map @rows [@x, @y] elements 64 on compute
+    %0 = exec.map @rows [@x, @y] elements 64 on @compute
   }
 }
 
@@ -43,22 +47,26 @@ func.func private @narrow(%x: tensor<64xf32>) -> tensor<64xbf16> attributes {gra
   %0 = graph.cast %x : (tensor<64xf32>) -> tensor<64xbf16>
   return %0 : tensor<64xbf16>
 }
+exec.stream @compute compute
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @x : memref<64xf32> buffers slots 1 stride 256
   exec.schedule {
     // expected-error @below {{has 1 buffers, expected 2, as @narrow takes}}
-    %0 = exec.map @narrow [@x] elements 64 on compute
+    %0 = exec.map @narrow [@x] elements 64 on @compute
   }
 }
 
 // -----
 
+exec.stream @comm communication
 exec.communicator @dp [[0]]
 exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
   exec.buffer @p.param : memref<64xf32> parameters slots 1 stride 256 persistent
   exec.buffer @p.full : memref<64xf32> buffers slots 1 stride 256
   exec.schedule {
-    %g = exec.gather @p.param to @p.full bytes 256 all_gather order 0 over @dp on comm
+    %g = exec.gather @p.param to @p.full bytes 256 all_gather order 0 over @dp on @comm
     // expected-error @below {{is no action: nothing can be ordered behind it}}
     exec.release %g
   }

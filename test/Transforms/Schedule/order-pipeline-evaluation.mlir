@@ -1,19 +1,21 @@
 // RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s
 // RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory | sed -e "/exec.evaluates/,$ s/loss at 640/loss at 320/;/exec.evaluates/,$ s/input.x at 384/input.x at 640/" | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MOVED
 
-// Training and evaluation are programs of their own in one arena; what is persistent lies at one place
+// Training and evaluation are programs of their own in one memory; what is persistent lies at one place
 // in both. Evaluation runs all micro-batches forward, gathers nothing that is whole, updates nothing.
 
-// CHECK: exec.program @position0 position 0 blocks [0, 1] arena [[ARENA:[0-9]+]]
+// CHECK: exec.program @position0 position 0 blocks [0, 1]
+// CHECK: exec.memory @device device bytes [[BYTES:[0-9]+]]
 // CHECK:         exec.buffer @b0.param at [[AT:[0-9]+]]
 // CHECK:         exec.update
-// CHECK: exec.program @evaluate0 position 0 blocks [0, 1] arena [[ARENA]]
+// CHECK: exec.program @evaluate0 position 0 blocks [0, 1]
 // CHECK-SAME:    exec.evaluates
+// CHECK: exec.memory @device device bytes [[BYTES]]
 // CHECK-NOT:     exec.buffer @seed
 // CHECK:         exec.buffer @b0.param at [[AT]]
 // CHECK-NOT:     exec.buffer @b0.grad
-// CHECK:         exec.run @block0.E {{.*}} micro_batch 0 on compute
-// CHECK:         exec.run @block0.E {{.*}} micro_batch 1 on compute
+// CHECK:         exec.run @block0.E {{.*}} micro_batch 0 on @compute
+// CHECK:         exec.run @block0.E {{.*}} micro_batch 1 on @compute
 // CHECK-NOT:     exec.update
 // CHECK:         exec.agree norms [] losses [@loss, @loss[1]]
 // MOVED: error: 'exec.buffer' op of @evaluate0 lies at bytes

@@ -10,42 +10,42 @@
 
 //--- s2m4.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on @compute
 // CHECK-LABEL: exec.program @position1
-// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on @compute
 // GPIPE: dsopt.options = {{.*}}schedule = "gpipe"
 // GPIPE-LABEL: exec.program @position0
-// GPIPE: exec.run @block0.F {{.*}} micro_batch 0 on compute
-// GPIPE: exec.run @block0.F {{.*}} micro_batch 1 on compute
-// GPIPE: exec.run @block0.F {{.*}} micro_batch 2 on compute
-// GPIPE: exec.run @block0.F {{.*}} micro_batch 3 on compute
-// GPIPE: exec.run @block0.B {{.*}} micro_batch 0 on compute
-// GPIPE: exec.run @block0.B {{.*}} micro_batch 1 on compute
-// GPIPE: exec.run @block0.B {{.*}} micro_batch 2 on compute
-// GPIPE: exec.run @block0.B {{.*}} micro_batch 3 on compute
+// GPIPE: exec.run @block0.F {{.*}} micro_batch 0 on @compute
+// GPIPE: exec.run @block0.F {{.*}} micro_batch 1 on @compute
+// GPIPE: exec.run @block0.F {{.*}} micro_batch 2 on @compute
+// GPIPE: exec.run @block0.F {{.*}} micro_batch 3 on @compute
+// GPIPE: exec.run @block0.B {{.*}} micro_batch 0 on @compute
+// GPIPE: exec.run @block0.B {{.*}} micro_batch 1 on @compute
+// GPIPE: exec.run @block0.B {{.*}} micro_batch 2 on @compute
+// GPIPE: exec.run @block0.B {{.*}} micro_batch 3 on @compute
 // GPIPE-LABEL: exec.program @position1
-// GPIPE: exec.run @block1.F {{.*}} micro_batch 0 on compute
-// GPIPE: exec.run @block1.F {{.*}} micro_batch 1 on compute
-// GPIPE: exec.run @block1.F {{.*}} micro_batch 2 on compute
-// GPIPE: exec.run @block1.F {{.*}} micro_batch 3 on compute
-// GPIPE: exec.run @block1.B {{.*}} micro_batch 0 on compute
-// GPIPE: exec.run @block1.B {{.*}} micro_batch 1 on compute
-// GPIPE: exec.run @block1.B {{.*}} micro_batch 2 on compute
-// GPIPE: exec.run @block1.B {{.*}} micro_batch 3 on compute
+// GPIPE: exec.run @block1.F {{.*}} micro_batch 0 on @compute
+// GPIPE: exec.run @block1.F {{.*}} micro_batch 1 on @compute
+// GPIPE: exec.run @block1.F {{.*}} micro_batch 2 on @compute
+// GPIPE: exec.run @block1.F {{.*}} micro_batch 3 on @compute
+// GPIPE: exec.run @block1.B {{.*}} micro_batch 0 on @compute
+// GPIPE: exec.run @block1.B {{.*}} micro_batch 1 on @compute
+// GPIPE: exec.run @block1.B {{.*}} micro_batch 2 on @compute
+// GPIPE: exec.run @block1.B {{.*}} micro_batch 3 on @compute
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
@@ -62,73 +62,73 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 
 //--- s4m8.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 7 on compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 7 on @compute
 // CHECK-LABEL: exec.program @position1
-// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 7 on compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 7 on @compute
 // CHECK-LABEL: exec.program @position2
-// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 7 on compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 7 on @compute
 // CHECK-LABEL: exec.program @position3
-// CHECK: exec.run @block3.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 7 on compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 7 on @compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
@@ -153,33 +153,33 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 
 //--- s4m3.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on @compute
 // CHECK-LABEL: exec.program @position1
-// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on @compute
 // CHECK-LABEL: exec.program @position2
-// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on @compute
 // CHECK-LABEL: exec.program @position3
-// CHECK: exec.run @block3.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block3.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block3.B {{.*}} micro_batch 2 on compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block3.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block3.B {{.*}} micro_batch 2 on @compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
@@ -204,68 +204,68 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 
 //--- s3m10.mlir
 // CHECK-LABEL: exec.program @position0
-// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block0.F {{.*}} micro_batch 9 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block0.B {{.*}} micro_batch 9 on compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block0.F {{.*}} micro_batch 9 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block0.B {{.*}} micro_batch 9 on @compute
 // CHECK-LABEL: exec.program @position1
-// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block1.F {{.*}} micro_batch 9 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block1.B {{.*}} micro_batch 9 on compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block1.F {{.*}} micro_batch 9 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block1.B {{.*}} micro_batch 9 on @compute
 // CHECK-LABEL: exec.program @position2
-// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 3 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 4 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 5 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 6 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 7 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 8 on compute
-// CHECK: exec.run @block2.F {{.*}} micro_batch 9 on compute
-// CHECK: exec.run @block2.B {{.*}} micro_batch 9 on compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 0 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 1 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 2 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 3 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 4 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 5 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 6 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 7 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 8 on @compute
+// CHECK: exec.run @block2.F {{.*}} micro_batch 9 on @compute
+// CHECK: exec.run @block2.B {{.*}} micro_batch 9 on @compute
 module attributes {dsopt.options = {pp = 3 : i64, micro_batches = 10 : i64}} {
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}

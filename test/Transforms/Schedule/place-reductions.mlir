@@ -30,40 +30,40 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
 }
 
 // ((0 + 1) + (2 + 3)) + 4
-// ODD: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on compute
-// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 1 on compute
-// ODD: exec.add @b0.grad.0, @b0.whole.0.1 elements 128 : f32 on compute
-// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on compute
-// ODD: exec.run @block0.W {{.*}}@b0.whole.0.2] micro_batch 3 on compute
+// ODD: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on @compute
+// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 1 on @compute
+// ODD: exec.add @b0.grad.0, @b0.whole.0.1 elements 128 : f32 on @compute
+// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on @compute
+// ODD: exec.run @block0.W {{.*}}@b0.whole.0.2] micro_batch 3 on @compute
 // ODD-NEXT: exec.add @b0.whole.0.1, @b0.whole.0.2
 // ODD-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
-// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on compute
+// ODD: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on @compute
 // ODD-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
-// ODD-NEXT: exec.norm @b0.grad.0 of @b0 to @norms on compute
+// ODD-NEXT: exec.norm @b0.grad.0 of @b0 to @norms on @compute
 // ODD-NEXT: exec.update @update.sgd of @b0
 // ODD-NEXT: exec.wait
 // ODD-NEXT: exec.agree
 
 // ((0 then 1) + (2 then 3)) + (4 then 5)
-// LOCAL: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on compute
-// LOCAL: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 1 accumulate on compute
-// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on compute
-// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 3 accumulate on compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on @compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 1 accumulate on @compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on @compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 3 accumulate on @compute
 // LOCAL-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
-// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on compute
-// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 5 accumulate on compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on @compute
+// LOCAL: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 5 accumulate on @compute
 // LOCAL-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
 
 // Positions 0, 1, 2 are index 0 of the three shards, 3, 4, 5 index 1.
-// SHARDED: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on compute
-// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 1 on compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.grad.0] micro_batch 0 on @compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 1 on @compute
 // SHARDED-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
-// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 2 on @compute
 // SHARDED-NEXT: exec.add @b0.grad.0, @b0.whole.0.1
-// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.0] micro_batch 3 on compute
-// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.0] micro_batch 3 on @compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 4 on @compute
 // SHARDED-NEXT: exec.add @b0.whole.0.0, @b0.whole.0.1
-// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 5 on compute
+// SHARDED: exec.run @block0.W {{.*}}@b0.whole.0.1] micro_batch 5 on @compute
 // SHARDED-NEXT: exec.add @b0.whole.0.0, @b0.whole.0.1
 // SHARDED-NEXT: exec.add @b0.grad.0, @b0.whole.0.0
 
@@ -75,7 +75,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
 // RANKS: exec.add @b0.whole.0.0, @b0.whole.0.1
 // RANKS: exec.add @b0.whole.0.1, @b0.whole.0.2
 // RANKS: exec.add @b0.whole.0.0, @b0.whole.0.1
-// RANKS: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 over @dp on comm
+// RANKS: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 over @dp on @comm
 // RANKS-NOT: exec.reduce
 
 // ERROR: error: reduction-shards is 6, expected 2 (dp) times a power of two

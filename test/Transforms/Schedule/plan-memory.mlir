@@ -4,15 +4,17 @@
 
 // BUDGET: module attributes {dsopt.options = {device_memory = 400 : i64, dp = 2 : i64, zero = 1 : i64}}
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
+  exec.stream @compute compute
+  exec.stream @send communication
   exec.communicator @pp [[0, 2], [1, 3]]
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
 
   // @a is dead before @c is written, and @c is computed on the stream that read
   // @a: they share. @b is read by a send that nothing waits for: it shares with
   // nobody after it. Constants take no bytes.
-  // CHECK: exec.program @position0 position 0 blocks [0, 1] arena 320 bound 256
-  // CHECK-SAME: exec.memory = {activations = 128 : i64, buffers = 0 : i64, gradients = 0 : i64, optimizer = 0 : i64, padding = 92 : i64, parameters = 100 : i64, reduction = 0 : i64, tied = 0 : i64, total = 320 : i64}
-  // CHECK-SAME: exec.traffic = {all_gather = 0 : i64, padding = 0 : i64, reduce_scatter = 0 : i64, send_recv = 64 : i64, tied = 0 : i64}
+  // CHECK: exec.program @position0 position 0 blocks [0, 1] attributes {exec.traffic = {all_gather = 0 : i64, padding = 0 : i64, reduce_scatter = 0 : i64, send_recv = 64 : i64, tied = 0 : i64}}
+  // CHECK: exec.memory @device device bytes 320 bound 256
+  // CHECK-SAME: exec.live = {activations = 128 : i64, buffers = 0 : i64, gradients = 0 : i64, optimizer = 0 : i64, padding = 92 : i64, parameters = 100 : i64, reduction = 0 : i64, tied = 0 : i64, total = 320 : i64}
   // CHECK: exec.buffer @w at 0
   // CHECK: exec.buffer @a at [[A:[0-9]+]]
   // CHECK: exec.buffer @b at
@@ -23,6 +25,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // ERROR: note: live there: parameters 100, activations 128
   // ERROR: note: -zero=3 may fit (about 270 bytes)
   exec.program @position0 position 0 blocks [0, 1] {
+    exec.memory @device device
     exec.buffer @w : memref<32xf32> parameters slots 1 stride 128 persistent {exec.payload = 100 : i64}
     exec.buffer @a : memref<16xf32> activations slots 1 stride 64
     exec.buffer @b : memref<16xf32> activations slots 1 stride 64
@@ -30,12 +33,12 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
     exec.buffer @d : memref<16xf32> activations slots 1 stride 64
     exec.buffer @k : memref<16xf32> constants slots 1 stride 64 persistent symbol "const_0"
     exec.schedule {
-      %0 = exec.run @f [@k, @a] micro_batch 0 on compute
-      %1 = exec.run @f [@a, @b] micro_batch 0 on compute
-      exec.wait %1 on send
-      %2 = exec.send @b bytes 64 to 1 tag "b" micro_batch 0 send_recv over @pp on send
-      %3 = exec.run @f [@k, @c] micro_batch 0 on compute
-      %4 = exec.run @f [@c, @d] micro_batch 0 on compute
+      %0 = exec.run @f [@k, @a] micro_batch 0 on @compute
+      %1 = exec.run @f [@a, @b] micro_batch 0 on @compute
+      exec.wait %1 on @send
+      %2 = exec.send @b bytes 64 to 1 tag "b" micro_batch 0 send_recv over @pp on @send
+      %3 = exec.run @f [@k, @c] micro_batch 0 on @compute
+      %4 = exec.run @f [@c, @d] micro_batch 0 on @compute
     }
   }
 }

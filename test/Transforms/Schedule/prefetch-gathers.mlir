@@ -11,7 +11,7 @@
 // ONE-NEXT: exec.input
 // ONE-NEXT: exec.run
 // ONE-NEXT: %[[F1:.*]] = exec.run {{.*}}@b1.full
-// ONE-NEXT: exec.wait %[[F1]] on comm
+// ONE-NEXT: exec.wait %[[F1]] on @comm
 // ONE-NEXT: exec.gather @b0.param{{.*}} order 2
 // ONE-NEXT: exec.run {{.*}}@b1.full
 // ONE-NEXT: exec.run {{.*}}@b0.full
@@ -19,11 +19,11 @@
 // ZERO-NEXT: exec.gather @b0.param{{.*}} order 0
 // ZERO-NEXT: exec.input
 // ZERO-NEXT: %[[F0:.*]] = exec.run
-// ZERO-NEXT: exec.wait %[[F0]] on comm
+// ZERO-NEXT: exec.wait %[[F0]] on @comm
 // ZERO-NEXT: exec.gather @b1.param{{.*}} order 1
 // ZERO-NEXT: exec.run
 // ZERO-NEXT: %[[F2:.*]] = exec.run
-// ZERO-NEXT: exec.wait %[[F2]] on comm
+// ZERO-NEXT: exec.wait %[[F2]] on @comm
 // ZERO-NEXT: exec.gather @b0.param{{.*}} order 2
 // ZERO-NEXT: exec.run
 
@@ -31,16 +31,19 @@
 // FAR-NEXT: exec.gather @b1.param{{.*}} order 1
 // FAR-NEXT: exec.input
 // FAR-NEXT: %[[F0:.*]] = exec.run
-// FAR-NEXT: exec.wait %[[F0]] on comm
+// FAR-NEXT: exec.wait %[[F0]] on @comm
 // FAR-NEXT: exec.gather @b0.param{{.*}} order 2
 // FAR-NEXT: exec.run
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
   exec.communicator @dp [[0, 1]]
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
   dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @w(memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 2] {
+    exec.memory @device device
     exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
     exec.buffer @b1.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b1
     exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
@@ -51,14 +54,14 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.buffer @h : memref<16xf32> activations slots 1 stride 64
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %x0 = exec.input "x" to @x micro_batch 0 on compute
-      %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on comm
-      %f0 = exec.run @f [@x, @h, @b0.full] micro_batch 0 on compute
-      %g1 = exec.gather @b1.param to @b1.full bytes 256 all_gather order 1 over @dp on comm
-      %f1 = exec.run @f [@h, @y, @b1.full] micro_batch 0 on compute
-      %f2 = exec.run @f [@y, @h, @b1.full] micro_batch 0 on compute
-      %g2 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 2 over @dp on comm
-      %f3 = exec.run @f [@h, @y, @b0.full] micro_batch 0 on compute
+      %x0 = exec.input "x" to @x micro_batch 0 on @compute
+      %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+      %f0 = exec.run @f [@x, @h, @b0.full] micro_batch 0 on @compute
+      %g1 = exec.gather @b1.param to @b1.full bytes 256 all_gather order 1 over @dp on @comm
+      %f1 = exec.run @f [@h, @y, @b1.full] micro_batch 0 on @compute
+      %f2 = exec.run @f [@y, @h, @b1.full] micro_batch 0 on @compute
+      %g2 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 2 over @dp on @comm
+      %f3 = exec.run @f [@h, @y, @b0.full] micro_batch 0 on @compute
     }
   }
 }

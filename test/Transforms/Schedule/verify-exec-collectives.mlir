@@ -16,46 +16,52 @@
 // BEYOND: note: the buffer is here
 
 // A position takes part only after what the other sends after it.
-// RUN: sed -e '/^ *%%b = /s/.*/exec.wait %%r on comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CIRCLE
+// RUN: sed -e '/^ *%%b = /s/.*/exec.wait %%r on @comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CIRCLE
 // CIRCLE: error: 'exec.{{wait|all_to_all|send|recv}}' op never ends: this {{.*}} waits in a circle
 // CIRCLE-DAG: note: for this {{.*}}all-to-all into @to at position 0, which waits
 // CIRCLE-DAG: note: for this wait for the recv of "h:0" from position 0 at position 1, which waits
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.stream @send communication
+  exec.stream @recv communication
   exec.communicator @across [[2, 0], [1, 3]]
   exec.communicator @pp [[0, 2], [1, 3]]
   exec.communicator @world [[0, 1, 2, 3]]
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   func.func private @block1.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<E>}
   exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+    exec.memory @device device
     exec.buffer @from : memref<16xf32> activations slots 1 stride 64
     exec.buffer @to : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
-      %in = exec.input "x" to @from micro_batch 0 on compute
-      exec.wait %in on comm
-      %a = exec.all_to_all @from to @to bytes 32 order 0 over @across on comm
-      exec.wait %a on compute
-      exec.wait %a on send
-      %run = exec.run @block0.E [@to] micro_batch 0 on compute
-      %s = exec.send @to bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on send
-      %agree0 = exec.agree norms [] losses [] order 1 over @world on comm
+      %in = exec.input "x" to @from micro_batch 0 on @compute
+      exec.wait %in on @comm
+      %a = exec.all_to_all @from to @to bytes 32 order 0 over @across on @comm
+      exec.wait %a on @compute
+      exec.wait %a on @send
+      %run = exec.run @block0.E [@to] micro_batch 0 on @compute
+      %s = exec.send @to bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on @send
+      %agree0 = exec.agree norms [] losses [] order 1 over @world on @comm
     }
   }
   exec.program @evaluate1 position 1 blocks [1, 2] attributes {exec.evaluates} {
+    exec.memory @device device
     exec.buffer @from : memref<16xf32> activations slots 1 stride 64
     exec.buffer @to : memref<16xf32> activations slots 1 stride 64
     exec.buffer @h : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.schedule {
-      %r = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on recv
-      %in = exec.input "x" to @from micro_batch 0 on compute
-      exec.wait %in on comm
-      %b = exec.all_to_all @from to @to bytes 32 order 0 over @across on comm
-      exec.wait %b on compute
-      exec.wait %r on compute
-      %run = exec.run @block1.E [@to, @h, @loss] micro_batch 0 on compute
-      exec.wait %run on comm
-      %agree1 = exec.agree norms [] losses [@loss] order 1 over @world on comm
+      %r = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on @recv
+      %in = exec.input "x" to @from micro_batch 0 on @compute
+      exec.wait %in on @comm
+      %b = exec.all_to_all @from to @to bytes 32 order 0 over @across on @comm
+      exec.wait %b on @compute
+      exec.wait %r on @compute
+      %run = exec.run @block1.E [@to, @h, @loss] micro_batch 0 on @compute
+      exec.wait %run on @comm
+      %agree1 = exec.agree norms [] losses [@loss] order 1 over @world on @comm
     }
   }
 }

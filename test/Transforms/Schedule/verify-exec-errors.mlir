@@ -17,15 +17,15 @@
 // RUN: sed -e '/%%sg1/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEND
 // SEND: error: 'exec.run' op writes @g slot 0, which nothing reads
 // SEND: note: the buffer is here
-// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
+// RUN: sed -e '/^ /s/%%sh1 = .*/&\n %%sh2 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on @send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MATCH
 // MATCH: error: 'exec.send' op has no match: position 0 sends 3 values to position 1, which receives 2
 // MATCH: note: the other position is here
 
 // A wait removed: read before it is there, overwritten while it is read.
-// RUN: sed -e '/wait %%gather on compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=WAIT
+// RUN: sed -e '/wait %%gather on @compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=WAIT
 // WAIT: error: 'exec.run' op reads @b0.full slot 0 without waiting for the gather into @b0.full, which writes it
 // WAIT: note: the earlier action is here
-// RUN: sed -e '/wait %%sh0 on compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REUSE
+// RUN: sed -e '/wait %%sh0 on @compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REUSE
 // REUSE: error: 'exec.run' op writes @h slot 0 without waiting for the send of "h:0" to position 1, which reads it
 // REUSE: note: the earlier action is here
 
@@ -37,13 +37,13 @@
 // OVERLAP: note: @x is in use from the input "x" of micro-batch 0 to the run of @block0.W on micro-batch 0
 
 // Buffers that share bytes, one of them needed again.
-// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send @b0.full bytes 64 to 1 tag "late" send_recv over @pp on send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
+// RUN: sed -e '/^ /s/%%w1 = exec.run @block0.W/%%late = exec.send @b0.full bytes 64 to 1 tag "late" send_recv over @pp on @send\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'exec.buffer' op shares bytes with @b0.full, which is alive at the same time
 
-// Beyond the arena.
-// RUN: sed -e 's/arena 1472/arena 1408/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARENA
-// ARENA: error: 'exec.buffer' op ends at byte 1472, beyond the arena of 1408
-// ARENA: note: the arena is here
+// Beyond the memory.
+// RUN: sed -e 's/bytes 1472/bytes 1408/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=ARENA
+// ARENA: error: 'exec.buffer' op ends at byte 1472, beyond the 1408 of @device
+// ARENA: note: the memory is here
 
 // A slot that is not there, and one that is another micro-batch's.
 // RUN: sed -e 's/@x\[1\], @g/@x[2], @g/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SLOT
@@ -83,12 +83,12 @@
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
 // New parameters are the next step's, and with clipping they wait.
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/&\n %%again = exec.gather @b0.param to @b0.full bytes 256 all_gather order 5 over @dp on comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
+// RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/&\n %%again = exec.gather @b0.param to @b0.full bytes 256 all_gather order 5 over @dp on @comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
 // CLIP: error: 'exec.update' op comes before the agreement, but gradients are clipped
-// RUN: sed -e '/^ /s/exec.wait %%reduce1 on compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on compute\n %%n0 = exec.norm @b0.grad.0 of @b0 to @norms on compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
+// RUN: sed -e '/^ /s/exec.wait %%reduce1 on @compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on @compute\n %%n0 = exec.norm @b0.grad.0 of @b0 to @norms on @compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on @comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY: error: 'exec.reduce' op writes gradient @b0.grad.0 after the norm of @b0.grad.0
 // EARLY: note: it is used here
 
@@ -100,7 +100,7 @@
 // STALE: error: 'exec.run' op on micro-batch 1 reads @h slot 0, which holds micro-batch 0
 // RUN: sed -e 's/recv @h bytes 64/recv @h+32*rank bytes 32/;s/send @h bytes 64/send @h bytes 32/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OWN
 // OWN: error: 'exec.run' op reads @h slot 0 on every rank, but each rank holds only its own slice of it
-// RUN: sed -e 's/memref<64xf32> parameters slots 1 stride 256/memref<128xf32> parameters slots 1 stride 512/;s/ arena 1472 bound 1472//;s/\[@b0.param/[@b0.param+256*rank/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
+// RUN: sed -e 's/memref<64xf32> parameters slots 1 stride 256/memref<128xf32> parameters slots 1 stride 512/;s/ bytes 1472 bound 1472//;s/\[@b0.param/[@b0.param+256*rank/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEXT
 // NEXT: error: 'exec.update' op writes @b0.param slot 0, each rank its own slice, but nothing gathers them for the next step
 
 // A gradient that is lost, added twice, or that nothing computes.
@@ -120,7 +120,7 @@
 // NORM: note: the bucket is here
 // RUN: sed -e '/%%u0 = /d;s/wait %%u0/wait %%n0/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATE
 // UPDATE: error: 'exec.program' op has 0 updates of trained bucket @b0, expected one
-// RUN: sed -e '/^ /s/exec.wait %%u0 on comm/%%u1 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/%%u1 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on @compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=AGAIN
 // AGAIN: error: 'exec.program' op has 2 updates of trained bucket @b0, expected one
 // RUN: sed -e 's/ zero 3/& frozen/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FROZEN
 // FROZEN: error: 'exec.norm' op is of @b0, which is frozen
@@ -138,7 +138,7 @@
 // RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0
 // GRADIENT: note: the norm is here
-// RUN: sed -e 's/bound [0-9]* {/attributes {exec.evaluates} {/;s/ arena [0-9]*//;s/graph.phase<.>/graph.phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
+// RUN: sed -e 's/\(exec.program.*\]\) {/\1 attributes {exec.evaluates} {/;s/graph.phase<.>/graph.phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
 // EVALUATES: error: 'exec.norm' op is of @b0, which a program that evaluates leaves as it is
 
 // Positions agree once, on a loss for each micro-batch.
@@ -155,7 +155,7 @@
 // POSITIONS: note: the other agreement is here
 
 // Each phase of each block runs once on each micro-batch, in the order that gradients need.
-// RUN: sed -e '/^ /s/%%w0 = \(.*\) on compute/%%first = \1 on compute\n %%w0 = \1 accumulate on compute/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REPEATS
+// RUN: sed -e '/^ /s/%%w0 = \(.*\) on @compute/%%first = \1 on @compute\n %%w0 = \1 accumulate on @compute/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REPEATS
 // REPEATS: error: 'exec.run' op repeats the run of @block0.W on micro-batch 0
 // REPEATS: note: the other is here
 // RUN: sed -e '/func private @block0.W/{p;s/@block0.W/@block0.V/;s/phase<W>/phase<B>/};/%%w1 = /s/block0.W/block0.V/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=NEVER
@@ -195,16 +195,28 @@
 // NBUCKET: error: 'exec.norm' op names @b7, which is no bucket of this module
 // RUN: sed -e 's/@kernel of @b0/@kernel of @b7/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UBUCKET
 // UBUCKET: error: 'exec.update' op names @b7, which is no bucket of this module
-// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @nothing bytes 8 into [] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @nothing bytes 8 into [] places [] elements [] momenta [] on @compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=FOLD
 // FOLD: error: 'exec.fold' op names @nothing, which is no buffer of its program
-// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @norms bytes 8 into [@b0.param] places [] elements [] momenta [] on compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
+// RUN: sed -e '/^ /s/%%agree0/%%fold = exec.fold @norms bytes 8 into [@b0.param] places [] elements [] momenta [] on @compute\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TARGETS
 // TARGETS: error: 'exec.fold' op has 1 targets, expected as many places, elements and momenta
 // RUN: sed -e 's/@norms at 1280/@norms/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=OFFSET
-// OFFSET: error: 'exec.buffer' op has no offset, but its program is planned
-// RUN: sed -e "s/pp = 2/pp = 3/" -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.buffer @x : memref<4xf32> activations slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// OFFSET: error: 'exec.buffer' op has no offset, but @device is planned
+// RUN: sed -e "s/pp = 2/pp = 3/" -e '/^ /s/exec.program @position1/exec.program @position2 position 2 blocks [2, 3] {\n exec.memory @device device\n exec.buffer @x : memref<4xf32> activations slots 1 stride 64\n}\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SCHEDULE: error: 'exec.program' op has no schedule
-// RUN: sed -e '/%%x1 = /s/on compute/on comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
-// STREAM: error: 'exec.input' op is on stream comm, expected collectives on comm, transfers on send and recv, everything else on compute
+// RUN: sed -e '/%%x1 = /s/on @compute/on @comm/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STREAM
+// STREAM: error: 'exec.input' op is on @comm, expected a stream of kind compute
+// STREAM: note: the stream is here, of kind communication
+// RUN: sed -e 's/^  exec.stream @comm .*/&\n exec.stream @comm2 communication/;/%%reduce1 = /s/on @comm/on @comm2/;/%%w1 on @comm/s/@comm/@comm2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TWO
+// TWO: error: 'exec.reduce' op is on @comm2, expected all collectives over @dp on one stream
+// TWO: note: the gather into @b0.full is on @comm
+// RUN: sed -e 's/^  exec.stream @comm .*/&\n exec.stream @comm2 communication\n exec.communicator @dp2 [[0, 1], [2, 3]]/;/%%reduce1 = /s/@dp on @comm/@dp2 on @comm2/;/%%w1 on @comm/s/@comm/@comm2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=STAGED
+// STAGED: error: 'exec.reduce' op is on @comm2, expected all reductions on one stream
+// STAGED: note: the reduce into @b0.grad.0 is on @comm
+
+// The gather may be on a stream of its own, over a communicator of its own; nothing else changes.
+// RUN: sed -e 's/^  exec.stream @comm .*/&\n exec.stream @comm2 communication\n exec.communicator @dp2 [[0, 1], [2, 3]]/;/%%gather = /s/@dp on @comm/@dp2 on @comm2/' %s | dsopt-opt -verify-exec -o /dev/null
+// It reads what another stream has made: without a wait it is refused.
+// RUN: sed -e 's/^  exec.stream @comm .*/&\n exec.stream @comm2 communication\n exec.communicator @dp2 [[0, 1], [2, 3]]/;/%%gather = /s/@dp on @comm/@dp2 on @comm2/;/wait %%gather on @compute/d' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=WAIT
 // RUN: sed -e 's/@position1 position 1/@position1 position 2/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=POSITION
 // POSITION: error: 'exec.program' op is position 2, expected position 1
 // RUN: sed -e 's/ to 1 tag/ to 2 tag/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=PEER
@@ -234,7 +246,7 @@
 // UNREDUCED: error: 'exec.norm' op uses gradient @b0.grad.0, which is not reduced over the ranks before
 
 // Position 0 sends only after it received what position 1 makes of it.
-// RUN: sed -e '/^ /s/exec.wait %%f0 on send/&\n exec.wait %%rg0 on send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
+// RUN: sed -e '/^ /s/exec.wait %%f0 on @send/&\n exec.wait %%rg0 on @send/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=DEADLOCK
 // DEADLOCK: error: 'exec.wait' op never ends: this wait for the recv of "g:0" from position 1 at position 0 waits in a circle
 // DEADLOCK: note: for this recv of "g:0" from position 1 at position 0, which waits
 // DEADLOCK: note: for this wait for the run of @block1.F on micro-batch 0 at position 1, which waits
@@ -248,6 +260,10 @@
 // SLICE: error: 'exec.buffer' op has 32 elements, expected the 128 of @b0 or a slice's 64
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.stream @send communication
+  exec.stream @recv communication
   exec.communicator @dp [[0, 1], [2, 3]]
   exec.communicator @pp [[0, 2], [1, 3]]
   exec.communicator @world [[0, 1, 2, 3]]
@@ -256,7 +272,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @block1.F(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
-  exec.program @position0 position 0 blocks [0, 1] arena 1472 bound 1472 {
+  exec.program @position0 position 0 blocks [0, 1] {
+    exec.memory @device device bytes 1472 bound 1472
     exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
     exec.buffer @b0.grad.0 at 256 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
     exec.buffer @b0.full at 512 : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
@@ -266,56 +283,57 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
     exec.buffer @g at 1216 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @norms at 1280 : memref<21xi64> buffers slots 1 stride 192
     exec.schedule {
-      %gather = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on comm
-      %rg0 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 0 send_recv over @pp on recv
-      %x0 = exec.input "x" to @x micro_batch 0 on compute
-      exec.wait %gather on compute
-      %f0 = exec.run @block0.F [@x, @h, @b0.full] micro_batch 0 on compute
-      exec.wait %f0 on send
-      %sh0 = exec.send @h bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on send
-      %x1 = exec.input "x" to @x[1] micro_batch 1 on compute
-      exec.wait %sh0 on compute
-      %f1 = exec.run @block0.F [@x[1], @h, @b0.full] micro_batch 1 on compute
-      exec.wait %f1 on send
-      %sh1 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on send
-      exec.wait %rg0 on compute
-      %w0 = exec.run @block0.W [@x, @g, @b0.whole.0.0] micro_batch 0 on compute
-      exec.wait %w0 on comm
-      %reduce0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 1 over @dp on comm
-      exec.wait %w0 on recv
-      %rg1 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 1 send_recv over @pp on recv
-      exec.wait %reduce0 on compute
-      exec.wait %rg1 on compute
-      exec.wait %sh1 on compute
-      %w1 = exec.run @block0.W [@x[1], @g, @b0.whole.0.0] micro_batch 1 on compute
-      exec.wait %w1 on comm
-      %reduce1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 2 over @dp on comm
-      exec.wait %reduce1 on compute
-      %n0 = exec.norm @b0.grad.0 of @b0 to @norms on compute
-      %u0 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on compute
-      exec.wait %u0 on comm
-      %agree0 = exec.agree norms [@norms] losses [] order 3 over @world on comm
+      %gather = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+      %rg0 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 0 send_recv over @pp on @recv
+      %x0 = exec.input "x" to @x micro_batch 0 on @compute
+      exec.wait %gather on @compute
+      %f0 = exec.run @block0.F [@x, @h, @b0.full] micro_batch 0 on @compute
+      exec.wait %f0 on @send
+      %sh0 = exec.send @h bytes 64 to 1 tag "h" micro_batch 0 send_recv over @pp on @send
+      %x1 = exec.input "x" to @x[1] micro_batch 1 on @compute
+      exec.wait %sh0 on @compute
+      %f1 = exec.run @block0.F [@x[1], @h, @b0.full] micro_batch 1 on @compute
+      exec.wait %f1 on @send
+      %sh1 = exec.send @h bytes 64 to 1 tag "h" micro_batch 1 send_recv over @pp on @send
+      exec.wait %rg0 on @compute
+      %w0 = exec.run @block0.W [@x, @g, @b0.whole.0.0] micro_batch 0 on @compute
+      exec.wait %w0 on @comm
+      %reduce0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 1 over @dp on @comm
+      exec.wait %w0 on @recv
+      %rg1 = exec.recv @g bytes 64 from 1 tag "g" micro_batch 1 send_recv over @pp on @recv
+      exec.wait %reduce0 on @compute
+      exec.wait %rg1 on @compute
+      exec.wait %sh1 on @compute
+      %w1 = exec.run @block0.W [@x[1], @g, @b0.whole.0.0] micro_batch 1 on @compute
+      exec.wait %w1 on @comm
+      %reduce1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 2 over @dp on @comm
+      exec.wait %reduce1 on @compute
+      %n0 = exec.norm @b0.grad.0 of @b0 to @norms on @compute
+      %u0 = exec.update @kernel of @b0 [@b0.param, @b0.grad.0] elements 64 sliced on @compute
+      exec.wait %u0 on @comm
+      %agree0 = exec.agree norms [@norms] losses [] order 3 over @world on @comm
     }
   }
-  exec.program @position1 position 1 blocks [1, 2] arena 256 bound 256 {
+  exec.program @position1 position 1 blocks [1, 2] {
+    exec.memory @device device bytes 256 bound 256
     exec.buffer @h at 0 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @g at 64 : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss at 128 : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %rh0 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on recv
-      exec.wait %rh0 on compute
-      %k0 = exec.run @block1.F [@h, @loss, @g] micro_batch 0 on compute
-      exec.wait %k0 on send
-      %sg0 = exec.send @g bytes 64 to 0 tag "g" micro_batch 0 send_recv over @pp on send
-      exec.wait %k0 on recv
-      %rh1 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 1 send_recv over @pp on recv
-      exec.wait %rh1 on compute
-      exec.wait %sg0 on compute
-      %k1 = exec.run @block1.F [@h, @loss[1], @g] micro_batch 1 on compute
-      exec.wait %k1 on send
-      %sg1 = exec.send @g bytes 64 to 0 tag "g" micro_batch 1 send_recv over @pp on send
-      exec.wait %k1 on comm
-      %agree1 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on comm
+      %rh0 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 0 send_recv over @pp on @recv
+      exec.wait %rh0 on @compute
+      %k0 = exec.run @block1.F [@h, @loss, @g] micro_batch 0 on @compute
+      exec.wait %k0 on @send
+      %sg0 = exec.send @g bytes 64 to 0 tag "g" micro_batch 0 send_recv over @pp on @send
+      exec.wait %k0 on @recv
+      %rh1 = exec.recv @h bytes 64 from 0 tag "h" micro_batch 1 send_recv over @pp on @recv
+      exec.wait %rh1 on @compute
+      exec.wait %sg0 on @compute
+      %k1 = exec.run @block1.F [@h, @loss[1], @g] micro_batch 1 on @compute
+      exec.wait %k1 on @send
+      %sg1 = exec.send @g bytes 64 to 0 tag "g" micro_batch 1 send_recv over @pp on @send
+      exec.wait %k1 on @comm
+      %agree1 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on @comm
     }
   }
 }

@@ -19,21 +19,24 @@
 // TYPE: error: 'dist.bucket' op is not what dsopt.options says: gradient_type is fp32, but it has gradients of 'bf16'
 module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 1 : i64, zero = 3 : i64},
                    exec.inputs = [{ignore_index = -100 : i64, label = false, name = "x", type = tensor<16xf32>}]} {
+  exec.stream @compute compute
+  exec.stream @comm communication
   exec.communicator @world [[0]]
   graph.parameter @w : tensor<16xf32> from "m" at 0 bytes 64 frozen
   dist.bucket @b0.frozen : f32 of [0] [#dist.range<@w, 0, 16>] elements 64 padded 64 over ["dp"] zero 0 frozen
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>})
     attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+    exec.memory @device device
     exec.buffer @x : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 2 stride 64
     exec.schedule {
-      %0 = exec.input "x" to @x micro_batch 0 on compute
-      %1 = exec.run @block0.E [@x, @loss] micro_batch 0 on compute
-      %2 = exec.input "x" to @x micro_batch 1 on compute
-      %3 = exec.run @block0.E [@x, @loss[1]] micro_batch 1 on compute
-      exec.wait %3 on comm
-      %4 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on comm
+      %0 = exec.input "x" to @x micro_batch 0 on @compute
+      %1 = exec.run @block0.E [@x, @loss] micro_batch 0 on @compute
+      %2 = exec.input "x" to @x micro_batch 1 on @compute
+      %3 = exec.run @block0.E [@x, @loss[1]] micro_batch 1 on @compute
+      exec.wait %3 on @comm
+      %4 = exec.agree norms [] losses [@loss, @loss[1]] order 0 over @world on @comm
     }
   }
 }

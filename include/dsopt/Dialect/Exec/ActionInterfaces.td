@@ -14,7 +14,8 @@ def Exec_ActionOpInterface : OpInterface<"ActionOpInterface"> {
   let cppNamespace = "::dsopt::exec";
   let description = [{ One thing that a rank does in a step, on a stream. }];
   let methods = [
-    InterfaceMethod<"the stream that it is on", "::dsopt::exec::Stream", "getStream">,
+    InterfaceMethod<"the stream that it is on", "::mlir::FlatSymbolRefAttr", "getStreamAttr">,
+    InterfaceMethod<"the kind of stream that can run it", "::dsopt::exec::StreamKind", "getStreamKind">,
     InterfaceMethod<[{appends the bytes that it reads and writes on any rank; emits an error and fails where it
       names what is not there, or what does not fit}], "::llvm::LogicalResult", "collectAccesses",
       (ins "::dsopt::exec::ActionContext &":$context)>,

@@ -1,7 +1,7 @@
 //===- Actions.h - what passes ask of actions and buffers -------*- C++ -*-===//
 //
 // Small helpers over the operations of a schedule: their stream, the bytes of a
-// buffer, a program's parts, addresses.
+// buffer, a program's parts and memories, addresses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,16 +11,19 @@
 #include "dsopt/Dialect/Exec/Exec.h"
 
 namespace dsopt::exec {
-/// Buffers, slots and the arena are multiples of this many bytes.
+/// Buffers, slots and memories are multiples of this many bytes.
 inline constexpr int64_t kAlignment = 64;
-/// Streams of a rank.
-inline constexpr int kStreams = 4;
 
 /// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
 inline constexpr int64_t kNormWords = 21;
 
 /// The communicators of a grid: the data-parallel ranks of a position, those of one data-parallel index, all.
 inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";
+/// The streams that programs are written for: what is computed, collectives, transfers.
+inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "comm", kSendStream = "send",
+                                     kRecvStream = "recv";
+/// The memory that programs are written for.
+inline constexpr llvm::StringLiteral kDeviceMemory = "device";
 
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
@@ -31,8 +34,8 @@ inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
 /// On a module with variants: the dimension's `name` and the `size` of what is no variant.
 inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
-/// On a program: live bytes at the peak by class (a dictionary of i64).
-inline constexpr llvm::StringLiteral kMemoryAttr = "exec.memory";
+/// On a memory: live bytes at the peak by class (a dictionary of i64).
+inline constexpr llvm::StringLiteral kLiveAttr = "exec.live";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
@@ -59,7 +62,7 @@ inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlign
 /// Whether the operation is an action (not a wait) of a schedule.
 bool isAction(mlir::Operation *op);
 /// The stream of an action or a wait.
-Stream getStream(mlir::Operation *op);
+mlir::FlatSymbolRefAttr getStream(mlir::Operation *op);
 /// The communicator of an action, null where it has none.
 mlir::FlatSymbolRefAttr getCommunicator(mlir::Operation *op);
 /// The place of a collective among the program's, none for other actions.
@@ -81,6 +84,12 @@ void keepOptions(mlir::ModuleOp module);
 int64_t getMicroBatches(llvm::ArrayRef<ProgramOp> programs);
 /// The schedule of a program, null if it has none.
 ScheduleOp getSchedule(ProgramOp program);
+/// The memories of a program, in their order.
+llvm::SmallVector<MemoryOp> getMemories(ProgramOp program);
+/// Which of them a buffer lies in.
+size_t memoryOf(BufferOp buffer, llvm::ArrayRef<MemoryOp> memories);
+/// Emits an error where the memories of a position's programs differ.
+llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 /// The sizes of the module's variants, ascending.
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
 /// The module's programs in order of position: those that train, or with `evaluate` those that evaluate;

@@ -5,9 +5,14 @@
 
 include "mlir/IR/EnumAttr.td"
 
-def Exec_Stream : I32EnumAttr<"Stream", "what runs actions in order", [
-    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Comm", 1, "comm">,
-    I32EnumAttrCase<"Send", 2, "send">, I32EnumAttrCase<"Recv", 3, "recv">]> {
+def Exec_StreamKind : I32EnumAttr<"StreamKind", "what a stream's actions do: the runtime has queues of these kinds", [
+    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Communication", 1, "communication">,
+    I32EnumAttrCase<"Copy", 2, "copy">, I32EnumAttrCase<"Disk", 3, "disk">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
+def Exec_MemoryKind : I32EnumAttr<"MemoryKind", "where a memory is", [
+    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">, I32EnumAttrCase<"Disk", 2, "disk">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

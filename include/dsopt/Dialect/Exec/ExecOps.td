@@ -1,7 +1,7 @@
 //===- ExecOps.td - the exec dialect: when it runs --------------*- tablegen -*-===//
 //
-// Programs (buffers with slots at arena offsets, a schedule of actions on
-// streams) and the operations inside segments, which become machine code.
+// Programs (memories, buffers with slots at places in them, a schedule of actions
+// on streams) and the operations inside segments, which become machine code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,10 @@ def Exec_Dialect : Dialect {
   let summary = "when it runs: actions on streams, every byte placed";
   let description = [{
     One `exec.program` for each pipeline position: all its data-parallel ranks
-    run the same list of actions. A stream runs its actions in order, one at a
-    time; order across streams exists only through `exec.wait`. Segments are
-    functions with the attribute `exec.segment`; their arguments are buffers.
+    run the same list of actions. Streams are declared in the module, beside the
+    communicators; each runs its actions in order, one at a time. Order across
+    streams exists only through `exec.wait`. Segments are functions with the
+    attribute `exec.segment`; their arguments are buffers.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -68,8 +69,19 @@ def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
 def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
 
 //===----------------------------------------------------------------------===//
-// Who talks to whom
+// What runs actions, and who talks to whom
 //===----------------------------------------------------------------------===//
+
+def Exec_StreamOp : Exec_Op<"stream", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "what runs actions of a kind in the order of their issue";
+  let description = [{
+    Each rank has all streams of its module, which are counted in their order. Actions are on
+    streams of the kind that they need, and everything else follows: waits, places of buffers,
+    the runtime's queues.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_StreamKind:$kind);
+  let assemblyFormat = "$sym_name $kind attr-dict";
+}
 
 def Exec_RankGroupsAttr : TypedArrayAttrBase<TypedArrayAttrBase<I64Attr, "ranks">, "lists of ranks">;
 
@@ -79,7 +91,7 @@ def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::Mo
     `groups` lists the members of each group in the order in which their parts lie.
     Rank r is data-parallel rank r mod dp of position r div dp. A rank is in one of the
     groups at most: an action over the communicator is its group's. All of a program's
-    are on one stream, in the same order on all members.
+    collectives over it are on one stream, in the same order on all members.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_RankGroupsAttr:$groups);
   let assemblyFormat = "$sym_name $groups attr-dict";
@@ -97,21 +109,34 @@ def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::Mo
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, SingleBlock, NoRegionArguments]> {
   let summary = "what the ranks of one pipeline position do in a step";
   let description = [{
-    `arena` is the bytes of a rank's arena (absent until memory is planned),
-    `bound` the largest sum of live bytes. Blocks `[first, last)` live here.
+    Memories, buffers in them and the schedule. Blocks `[first, last)` live here.
+    All programs of a position have the same memories.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$position, DenseI64ArrayAttr:$blocks,
-                       OptionalAttr<I64Attr>:$arena, OptionalAttr<I64Attr>:$bound);
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$position, DenseI64ArrayAttr:$blocks);
   let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `position` $position `blocks` $blocks attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def Exec_MemoryOp : Exec_Op<"memory", [Symbol, HasParent<"ProgramOp">]> {
+  let summary = "an arena of each of the position's ranks";
+  let description = [{
+    `bytes` is its size and `bound` the largest sum of live bytes, which no plan can go
+    below; both are absent until memory is planned. Buffers start at multiples of
+    `alignment`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_MemoryKind:$kind, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<I64Attr>:$bound, DefaultValuedAttr<I64Attr, "64">:$alignment);
   let assemblyFormat = [{
-    $sym_name `position` $position `blocks` $blocks (`arena` $arena^ `bound` $bound)? attr-dict-with-keyword $body
+    $sym_name $kind (`bytes` $bytes^ `bound` $bound)? (`alignment` $alignment^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 
 def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
-  let summary = "bytes in the arena: `slots` copies of a type, `stride` bytes apart";
+  let summary = "bytes in a memory: `slots` copies of a type, `stride` bytes apart";
   let description = [{
+    It lies in the program's first memory, or in the one that `in` names.
     `kind` is the plan's. A `role` is what passes and the runtime look for, whatever the
     name: the gradient's `seed`, the step's `scalars`, `staging` for engines that need
     it; and `of` a bucket, its parameters as they are `stored` between steps, their
@@ -122,38 +147,42 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Exec_BufferKind:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
       I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol,
-      OptionalAttr<Exec_BufferRole>:$role, OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<I64Attr>:$use);
+      OptionalAttr<Exec_BufferRole>:$role, OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<I64Attr>:$use,
+      OptionalAttr<FlatSymbolRefAttr>:$memory);
   let assemblyFormat = [{
-    $sym_name (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
+    $sym_name (`in` $memory^)? (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
     ($role^)? (`of` $of^ (`use` $use^)?)? (`symbol` $symbol^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 
-def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionArguments, HasParent<"ProgramOp">]> {
+def Exec_ScheduleOp : Exec_Op<"schedule", [NoTerminator, SingleBlock, NoRegionArguments, HasParent<"ProgramOp">,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the actions of a step in the order of their issue";
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 
-class Exec_Action<string mnemonic, list<Trait> traits = []>
+class Exec_Action<string mnemonic, list<Trait> traits = [], string kind = "Compute">
     : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">,
           DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
-          DeclareOpInterfaceMethods<Exec_ActionOpInterface, ["collectAccesses", "describeAction", "getEventName"]>], traits)> {
+          DeclareOpInterfaceMethods<Exec_ActionOpInterface,
+                                    ["getStreamKind", "collectAccesses", "describeAction", "getEventName"]>], traits)> {
   let results = (outs Exec_Event:$event);
   let extraClassDefinition = [{
     void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) { setName(getEvent(), getEventName()); }
+    StreamKind $cppClass::getStreamKind() { return StreamKind::}] # kind # [{; }
   }];
 }
-class Exec_Transfer<string mnemonic, list<Trait> traits = []>
-    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface, Exec_TransferOpInterface], traits)>;
-class Exec_Collective<string mnemonic, list<Trait> traits = []>
-    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface, Exec_CollectiveOpInterface], traits)>;
+class Exec_Communication<string mnemonic, list<Trait> traits>
+    : Exec_Action<mnemonic, !listconcat([Exec_CommunicationOpInterface], traits), "Communication">;
+class Exec_Transfer<string mnemonic> : Exec_Communication<mnemonic, [Exec_TransferOpInterface]>;
+class Exec_Collective<string mnemonic> : Exec_Communication<mnemonic, [Exec_CollectiveOpInterface]>;
 
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"ScheduleOp">]> {
   let summary = "later actions of `stream` start after `event`";
-  let arguments = (ins Exec_Event:$event, Exec_Stream:$stream);
+  let arguments = (ins Exec_Event:$event, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "$event `on` $stream attr-dict";
 }
 def Exec_InputOp : Exec_Action<"input"> {
@@ -162,7 +191,7 @@ def Exec_InputOp : Exec_Action<"input"> {
     `micro_batch` is the position in this rank's run order, here and below. The
     `context` is what the micro-batch's random numbers follow from; no data gives it.
   }];
-  let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, Exec_Stream:$stream,
+  let arguments = (ins StrAttr:$input, Exec_RefAttr:$target, I64Attr:$micro_batch, FlatSymbolRefAttr:$stream,
                        UnitAttr:$is_context);
   let assemblyFormat = [{
     $input `to` custom<Ref>($target) `micro_batch` $micro_batch `on` $stream (`context` $is_context^)? attr-dict
@@ -176,9 +205,9 @@ def Exec_RunOp : Exec_Action<"run"> {
     computes, where that is not the segment's own: equal blocks share segments.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Exec_RefArrayAttr:$buffers, OptionalAttr<Exec_RefAttr>:$temp,
-      I64Attr:$micro_batch, UnitAttr:$accumulate, Exec_Stream:$stream, OptionalAttr<Exec_PartAttr>:$part);
+      I64Attr:$micro_batch, UnitAttr:$accumulate, FlatSymbolRefAttr:$stream, OptionalAttr<Exec_PartAttr>:$part);
   let builders = [OpBuilder<(ins "::mlir::Type":$event, "::llvm::StringRef":$segment, "::mlir::ArrayAttr":$buffers,
-      "RefAttr":$temp, "int64_t":$micro_batch, "bool":$accumulate, "Stream":$stream), [{
+      "RefAttr":$temp, "int64_t":$micro_batch, "bool":$accumulate, "::llvm::StringRef":$stream), [{
     build($_builder, $_state, event, segment, buffers, temp, micro_batch, accumulate, stream, PartAttr());
   }]>];
   let assemblyFormat = [{
@@ -192,7 +221,7 @@ def Exec_GatherOp : Exec_Collective<"gather"> {
     collectives of a program; `traffic` names the traffic (all_gather or tied).
   }];
   let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
-                       I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
   }];
@@ -220,7 +249,7 @@ def Exec_ReduceOp : Exec_Collective<"reduce"> {
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
                        OptionalAttr<TypeAttr>:$wire,
                        DefaultValuedAttr<Dsopt_ReductionMethod, "::dsopt::ReductionMethod::ReduceScatter">:$method,
-                       UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($whole) `to` custom<Ref>($target) `elements` $elements `:` $type (`as` $wire^)? (`by` $method^)?
     (`accumulate` $accumulate^)? `order` $order `over` $communicator `on` $stream attr-dict
@@ -238,7 +267,7 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
     of them has for this rank. The two are of different buffers.
   }];
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$order,
-                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes `order` $order `over` $communicator `on` $stream attr-dict
   }];
@@ -246,7 +275,7 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
 }
 def Exec_AddOp : Exec_Action<"add"> {
   let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
-  let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, Exec_Stream:$stream);
+  let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "custom<Ref>($target) `,` custom<Ref>($source) `elements` $elements `:` $type `on` $stream attr-dict";
 }
 def Exec_SendOp : Exec_Transfer<"send"> {
@@ -257,7 +286,7 @@ def Exec_SendOp : Exec_Transfer<"send"> {
   }];
   let arguments = (ins Exec_RefAttr:$source, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag,
                        OptionalAttr<I64Attr>:$micro_batch, Exec_Traffic:$traffic,
-                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($source) `bytes` $bytes `to` $peer `tag` $tag (`micro_batch` $micro_batch^)? $traffic `over` $communicator `on` $stream attr-dict
   }];
@@ -267,7 +296,7 @@ def Exec_RecvOp : Exec_Transfer<"recv"> {
   let summary = "receives what the peer sends under the same tag";
   let arguments = (ins Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$peer, StrAttr:$tag,
                        OptionalAttr<I64Attr>:$micro_batch, Exec_Traffic:$traffic,
-                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($target) `bytes` $bytes `from` $peer `tag` $tag (`micro_batch` $micro_batch^)? $traffic `over` $communicator `on` $stream attr-dict
   }];
@@ -280,7 +309,7 @@ def Exec_NormOp : Exec_Action<"norm"> {
     and the first parameter with an element that is not finite. Runs as soon as
     the gradient is complete, so that nothing else keeps its bytes.
   }];
-  let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, Exec_Stream:$stream);
+  let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "custom<Ref>($gradient) `of` $bucket `to` custom<Ref>($record) `on` $stream attr-dict";
 }
 def Exec_AgreeOp : Exec_Collective<"agree"> {
@@ -291,7 +320,7 @@ def Exec_AgreeOp : Exec_Collective<"agree"> {
     empty on positions without the loss), and writes the step's scalars.
   }];
   let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order,
-                       FlatSymbolRefAttr:$communicator, Exec_Stream:$stream);
+                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "`norms` custom<Refs>($norms) `losses` custom<Refs>($losses) `order` $order `over` $communicator `on` $stream attr-dict";
 }
 def Exec_UpdateOp : Exec_Action<"update"> {
@@ -302,7 +331,7 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     first. `elements` is how many there are.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
-                       I64Attr:$elements, UnitAttr:$sliced, Exec_Stream:$stream);
+                       I64Attr:$elements, UnitAttr:$sliced, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
   }];
@@ -319,10 +348,10 @@ def Exec_MapOp : Exec_Action<"map"> {
     module @kernels attributes {dsopt.target = #target} {
       func.func nested @narrow(%x: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} { ... }
     }
-    %0 = exec.map @kernels::@narrow [@b0.whole.0.0, @b0.wire] elements 4096 on compute
+    %0 = exec.map @kernels::@narrow [@b0.whole.0.0, @b0.wire] elements 4096 on @compute
     ```
   }];
-  let arguments = (ins SymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, Exec_Stream:$stream);
+  let arguments = (ins SymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "$kernel custom<Refs>($buffers) `elements` $elements `on` $stream attr-dict";
 }
 
@@ -335,7 +364,7 @@ def Exec_FoldOp : Exec_Action<"fold"> {
     among all ranks' (DESIGN 2.1 rule 9), and not at all if the step is not applied.
   }];
   let arguments = (ins Exec_RefAttr:$statistics, Exec_RefArrayAttr:$targets, DenseI64ArrayAttr:$places,
-                       DenseI64ArrayAttr:$elements, F64ArrayAttr:$momenta, I64Attr:$bytes, Exec_Stream:$stream);
+                       DenseI64ArrayAttr:$elements, F64ArrayAttr:$momenta, I64Attr:$bytes, FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($statistics) `bytes` $bytes `into` custom<Refs>($targets) `places` $places `elements` $elements `momenta` $momenta
     `on` $stream attr-dict

@@ -28,11 +28,11 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     %0 = graph.run @block0.F(%x, %p) : (tensor<8x64xf32>, tensor<64x128xf32>) -> tensor<8x128xf32>
     dist.release %p : tensor<64x128xf32>
     // becomes, for each micro-batch at position 0
-    %1 = exec.input "x" to @input.x micro_batch 0 on compute
-    %2 = exec.gather @b0.param to @b0.full bytes 16384 all_gather order 0 on comm
-    %3 = exec.run @block0.F [@input.x, @b0.full, @block0.F.0] micro_batch 0 on compute
+    %1 = exec.input "x" to @input.x micro_batch 0 on @compute
+    %2 = exec.gather @b0.param to @b0.full bytes 16384 all_gather order 0 on @comm
+    %3 = exec.run @block0.F [@input.x, @b0.full, @block0.F.0] micro_batch 0 on @compute
     exec.release %2
-    %4 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on send
+    %4 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on @send
     ```
   }];
   let options = [
@@ -52,15 +52,15 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
 
     ```mlir
     %0 = exec.gather @b0.param to @b0.full ...
-    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on compute
+    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on @compute
     exec.release %0
     %2 = exec.gather @b0.param to @b0.full ...
-    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on compute
+    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on @compute
     exec.release %2
     // becomes, with gather-window=2
     %0 = exec.gather @b0.param to @b0.full ...
-    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on compute
-    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on compute
+    %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on @compute
+    %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on @compute
     ```
   }];
   let options = [Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">];
@@ -79,14 +79,14 @@ def PlaceReductions : Pass<"place-reductions", "::mlir::ModuleOp"> {
     before the next is an error.
 
     ```mlir
-    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on compute
-    %1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
-    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 on compute
-    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 1 on comm
+    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on @compute
+    %1 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on @comm
+    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 on @compute
+    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 accumulate order 1 on @comm
     // becomes, with one shard a rank and accumulate = "local"
-    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on compute
-    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 accumulate on compute
-    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
+    %0 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 0 on @compute
+    %2 = exec.run @block0.W [... @b0.whole.0.0] micro_batch 1 accumulate on @compute
+    %3 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on @comm
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -103,11 +103,11 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     shared. `@update` is gone.
 
     ```mlir
-    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
+    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on @comm
     // becomes
-    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on comm
-    %1 = exec.norm @b0.grad.0 of @b0 to @norms on compute
-    %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced on compute
+    %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on @comm
+    %1 = exec.norm @b0.grad.0 of @b0 to @norms on @compute
+    %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced on @compute
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -123,13 +123,13 @@ def ExpandReductions : Pass<"expand-reductions", "::mlir::ModuleOp"> {
     these conversions are new functions of the module.
 
     ```mlir
-    %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 as bf16 order 0 over @dp on comm
-    %1 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on compute
+    %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 as bf16 order 0 over @dp on @comm
+    %1 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
     // becomes
-    %0 = exec.map @reduce.narrow.f32 [@b0.grad.0, @b0.grad.0.wire] elements 128 on compute
-    %1 = exec.reduce @b0.grad.0.wire to @b0.grad.0.sum elements 64 : bf16 order 0 over @dp on comm
-    %2 = exec.map @reduce.widen.bf16 [@b0.grad.0.sum, @b0.grad.0+256*rank] elements 64 on compute
-    %3 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on compute
+    %0 = exec.map @reduce.narrow.f32 [@b0.grad.0, @b0.grad.0.wire] elements 128 on @compute
+    %1 = exec.reduce @b0.grad.0.wire to @b0.grad.0.sum elements 64 : bf16 order 0 over @dp on @comm
+    %2 = exec.map @reduce.widen.bf16 [@b0.grad.0.sum, @b0.grad.0+256*rank] elements 64 on @compute
+    %3 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
@@ -150,7 +150,7 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     %3 = exec.run @block2.F [... @b2.full] ...
     // becomes, with distance=1
     %0 = exec.run @block0.F ...
-    exec.wait %0 on comm
+    exec.wait %0 on @comm
     %2 = exec.gather @b2.param to @b2.full ...
     %1 = exec.run @block1.F ...
     %3 = exec.run @block2.F [... @b2.full] ...
@@ -167,7 +167,7 @@ def ThrottleReductions : Pass<"throttle-reductions", "::mlir::ModuleOp"> {
     `in-flight`-last reduction before it, so that the bytes of the one before that are free.
 
     ```mlir
-    exec.wait %r0 on compute                       // new, with in-flight=2 and reductions %r0, %r1
+    exec.wait %r0 on @compute                       // new, with in-flight=2 and reductions %r0, %r1
     %3 = exec.run @block0.W [... @b0.whole.0.0] ...
     ```
   }];
@@ -184,9 +184,9 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
     are there stay if they say something new.
 
     ```mlir
-    %0 = exec.run @block0.F [@input.x, @block0.F.0] micro_batch 0 on compute
-    exec.wait %0 on send                           // new
-    %1 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on send
+    %0 = exec.run @block0.F [@input.x, @block0.F.0] micro_batch 0 on @compute
+    exec.wait %0 on @send                           // new
+    %1 = exec.send @block0.F.0 bytes 4096 to 1 tag "block0.F.0" micro_batch 0 send_recv on @send
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -201,22 +201,23 @@ def DedupeSegments : Pass<"dedupe-segments", "::mlir::ModuleOp"> {
     Blocks of equal structure are so compiled once; runs say which they are for.
 
     ```mlir
-    exec.run @block3.F [...] micro_batch 0 on compute
+    exec.run @block3.F [...] micro_batch 0 on @compute
     // becomes, where block 1 is equal
-    exec.run @block1.F for <3 F> [...] micro_batch 0 on compute
+    exec.run @block1.F for <3 F> [...] micro_batch 0 on @compute
     ```
   }];
 }
 
 def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
-  let summary = "give every buffer its place in the arena";
+  let summary = "give every buffer its place in its memory";
   let description = [{
-    Input: programs whose buffers have no offsets. Output: offsets, the arena's
-    size, the bound no plan can beat, `exec.memory` (live bytes by class at the
-    peak) and `exec.traffic` (bytes one rank sends in a step). Two buffers share
-    bytes only where each use of one is complete before the next of the other
-    starts, by streams and waits. Several packing orders are tried, the smallest
-    arena is kept. An arena above the budget is an error that says what may fit, by estimate.
+    Input: programs whose buffers have no offsets. Output, for each memory by itself:
+    offsets, its size, the bound no plan can beat and `exec.live` (live bytes by class at
+    the peak); for each program `exec.traffic` (bytes one rank sends in a step). Two
+    buffers share bytes only where each use of one is complete before the next of the
+    other starts, by streams and waits. Several packing orders are tried, the smallest
+    memory is kept. More of the device's memory than the budget is an error that says what
+    may fit, by estimate.
 
     ```mlir
     exec.buffer @b0.full : memref<8320xf32> buffers slots 1 stride 33280 gathered of @b0
@@ -232,12 +233,12 @@ def VerifyExec : Pass<"verify-exec", "::mlir::ModuleOp"> {
   let summary = "refuse programs that race, overlap, mismatch, deadlock or leave something out";
   let description = [{
     What holds after stage 6, recomputed from the programs alone. In each
-    program: addresses lie in their buffers and buffers in the arena; conflicting
+    program: addresses lie in their buffers and buffers in their memories; conflicting
     accesses of different streams are ordered by waits; what is read was wholly
     written, on every rank that reads it, and what is written is read; no gradient
     is lost or added twice; buffers that share bytes are never alive together;
-    collectives ascend in order on one stream; every gradient is reduced before
-    the agreement. Between programs: sends and receives match in order, tag, bytes
+    collectives ascend in order, those of a communicator and all reductions on one
+    stream; every gradient is reduced before the agreement. Between programs: sends and receives match in order, tag, bytes
     and traffic; all agree once; and with rendezvous transfers that buffer nothing
     no position waits for ever. In all of them together: each phase of each block
     runs once on each micro-batch whose loss is agreed on, W after B after F and

@@ -11,6 +11,7 @@
 #define DSOPT_TRANSFORMS_SCHEDULE_SIMULATION_H
 
 #include "dsopt/Dialect/Exec/Members.h"
+#include "dsopt/Dialect/Exec/Streams.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -24,7 +25,7 @@ public:
 
   /// When the last action ends.
   double end() const { return latest; }
-  /// The sum of the costs of a position's compute stream.
+  /// The sum of the costs of what a position computes.
   double busy(int64_t position) const { return work[position]; }
   /// Actions and waits that wait for each other in a circle, each for the next;
   /// empty if all ends.
@@ -43,9 +44,6 @@ private:
     double time = 0;
     bool arrived = false; ///< at a rendezvous: the head waits for its partner
   };
-  int64_t lane(int64_t position, exec::Stream stream) const {
-    return position * exec::kStreams + (int)stream;
-  }
   /// The lanes at the same rendezvous as the head of this one, itself included; those of all positions that
   /// take part, or none yet.
   llvm::SmallVector<int64_t> partners(int64_t id);
@@ -57,7 +55,8 @@ private:
   int64_t blocker(int64_t id);
 
   exec::Members members;
-  std::vector<Lane> lanes;
+  exec::Streams streams;
+  std::vector<Lane> lanes; ///< by position, then by stream
   llvm::SmallVector<double> work;
   std::vector<double> ends; ///< of actions, by number; before that none
   llvm::DenseMap<int64_t, llvm::SmallVector<int64_t, 2>> waiting;
