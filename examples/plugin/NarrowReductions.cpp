@@ -63,7 +63,7 @@ struct FeedErrorsBack : PassWrapper<FeedErrorsBack, OperationPass<ModuleOp>> {
     if (!SymbolTable::lookupSymbolIn(program, name))
       BufferOp::create(buffers, reduce.getLoc(), name, memref, BufferKind::Optimizer, 1,
                        aligned(bytesOf(memref)),
-                       /*offset=*/{}, /*persistent=*/true, {}, {}, {}, {});
+                       /*offset=*/{}, /*persistent=*/true, {}, {}, {}, {}, {});
     RefAttr error = RefAttr::get(context, FlatSymbolRefAttr::get(name), 0, 0, 0);
     map("errors.add", {error, reduce.getWhole()});
     actions.setInsertionPointAfter(reduce);

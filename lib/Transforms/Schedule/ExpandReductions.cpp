@@ -119,7 +119,7 @@ SymbolRefAttr Kernels::get(StringRef name, ArrayRef<Type> operands, Type result,
   symbols.insert(function);
   known = FlatSymbolRefAttr::get(function);
   if (nested)
-    known = SymbolRefAttr::get(nested.getSymNameAttr(), cast<FlatSymbolRefAttr>(known));
+    known = SymbolRefAttr::get(nested.getSymNameAttr(), FlatSymbolRefAttr::get(function));
   return known;
 }
 
