@@ -15,7 +15,7 @@ using namespace dsopt;
 static llvm::SmallVector<PipelineSlot> zeroBubble(const StageShape &shape) {
   llvm::SmallVector<PipelineSlot> slots;
   auto append = [&](Phase phase, int64_t microBatch) {
-    for (int64_t block = shape.lastBlock; block-- > shape.firstBlock;)
+    for (int64_t block = shape.chunks[0].last; block-- > shape.chunks[0].first;)
       slots.push_back({block, phase, microBatch});
   };
   int64_t trail = shape.options[0] < 0 ? shape.stage : shape.options[0];

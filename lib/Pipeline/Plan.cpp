@@ -93,10 +93,11 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
             json.attribute("rank", (int64_t)stage * plan.dp + d);
             json.attribute("stage", (int64_t)stage);
             json.attributeArray("blocks", [&] {
-              json.array([&] {
-                for (int64_t bound : program.getBlocks())
-                  json.value(bound);
-              });
+              for (auto [first, last] : program.getChunks())
+                json.array([&, first = first, last = last] {
+                  json.value(first);
+                  json.value(last);
+                });
             });
             json.attributeObject("memory", [&] {
               for (StringRef name : kMemoryClasses)
@@ -216,10 +217,15 @@ private:
     size_t count = programs.size();
     row("stage", count, [&](size_t i) { return std::to_string(first + i); });
     row("ranks", count, [&](size_t i) { return range((first + i) * plan.dp, plan.dp); });
-    row("blocks", count, [&](size_t i) {
-      ProgramOp program = programs[i];
-      return range(program.getBlocks()[0], program.getBlocks()[1] - program.getBlocks()[0]);
-    });
+    size_t most = 0;
+    for (ProgramOp program : programs)
+      most = std::max(most, program.getChunks().size());
+    for (size_t chunk = 0; chunk < most; ++chunk)
+      row(chunk ? "" : "blocks", count, [&](size_t i) {
+        auto chunks = ProgramOp(programs[i]).getChunks();
+        return chunk < chunks.size() ? range(chunks[chunk].first, chunks[chunk].second - chunks[chunk].first)
+                                     : "";
+      });
     auto rows = [&](StringRef title, Holder holder, StringRef dictionary, ArrayRef<StringLiteral> classes) {
       out << title << "\n";
       for (StringRef name : classes)

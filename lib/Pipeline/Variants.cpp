@@ -22,10 +22,9 @@ DictionaryAttr setDimension(ModuleOp module, llvm::StringRef name, int64_t size)
   auto blocks = graph::collectBlocks(module);
   if (succeeded(blocks))
     for (auto [number, block] : llvm::enumerate(*blocks))
-      if (auto stage = block.functions().front()->getAttrOfType<IntegerAttr>(dist::kStageAttr);
-          stage && stage.getInt() != last) {
+      if (std::optional<int64_t> chunk = dist::getChunk(block.functions().front()); chunk && *chunk != last) {
         starts.push_back(number);
-        last = stage.getInt();
+        last = *chunk;
       }
   NamedAttrList options(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
   options.set("stage_starts", builder.getDenseI64ArrayAttr(starts));

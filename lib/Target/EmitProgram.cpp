@@ -174,8 +174,7 @@ void ProgramWriter::writeBuckets() {
         json.attribute("trainable", !bucket.getFrozen());
         json.attribute("tied", bucket.isTied());
         for (exec::ProgramOp program : programs)
-          if (!bucket.getBlocks().empty() && program.getBlocks()[0] <= bucket.getBlocks().front() &&
-              bucket.getBlocks().front() < program.getBlocks()[1])
+          if (!bucket.getBlocks().empty() && program.hasBlock(bucket.getBlocks().front()))
             json.attribute("owner", int64_t(program.getPosition()));
         if (!bucket.getFrozen())
           writeGroups(bucket);

@@ -8,7 +8,11 @@ import os
 import sys
 import tempfile
 
+import numpy as np
+
+import small
 from runs import Run, check, execute, model
+from small import initializer, node, value
 
 build, source = sys.argv[1:]
 path, data = model("gpt2-tiny")
@@ -56,11 +60,26 @@ with tempfile.TemporaryDirectory() as folder:
                            ([late[0], "-schedule=zb-h1{trail=few}"], "option -schedule: zb-h1 got trail='few', expected a whole number"),
                            (["-schedule=1f1b{trail=1}"], "option -schedule: 1f1b has no option 'trail', expected none"),
                            (["-schedule=1f1b{"], "option -schedule: is \"1f1b{\", expected NAME{option=N,...}"),
-                           (["-schedule=zb-h1"], "option -schedule: expected one of 1f1b|gpipe, got 'zb-h1'"),
-                           ([*late, "-schedule=zb-h2"], "option -schedule: expected one of 1f1b|gpipe|zb-h1, got 'zb-h2'; did you mean zb-h1?"),
+                           (["-schedule=zb-h1"], "option -schedule: expected one of 1f1b|gpipe|interleaved, got 'zb-h1'"),
+                           ([*late, "-schedule=zb-h2"], "option -schedule: expected one of 1f1b|gpipe|interleaved|zb-h1, got 'zb-h2'; did you mean zb-h1?"),
                            (["-schedule=zero-bubble"], "option -schedule=zero-bubble is not available yet")):
         said = execute([dsopt, path, "-plan", *layout, *options], status=1).stderr
         check(said == f"dsopt: error: {words}\n", f"{options}: {said}")
+
+    # Another place for blocks: the first and the last on one stage, which share the embedding and send it nowhere.
+    plugged = [f"-load-pass-plugin={plugin}/v-shape.so", "-schedule=v"]
+    sent, hashes = [], []
+    for options in ([], plugged):
+        plan = json.loads(execute([dsopt, path, "-plan=json", "-dp=2", "-pp=2", "-micro-batches=4", "-zero=1", f"-data={data}", *options]).stdout)
+        sent.append(sum(rank["traffic"]["tied"] for rank in plan["ranks"]))
+        for layout in (["-dp=2", "-pp=2", "-micro-batches=4", "-zero=1"], ["-dp=1", "-pp=3", "-micro-batches=8"]):
+            log = os.path.join(folder, "log.jsonl")
+            execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout, "-steps=2", "-reduction-shards=2", f"-data={data}", *options])
+            hashes.append(Run(log).hash)
+    check([len(rank["blocks"]) for rank in plan["ranks"]] == [2] * 4 and plan["ranks"][0]["blocks"][1][1] == 9, f"blocks {plan['ranks']}")
+    check(sent[0] > 0 and sent[1] == 0, f"shared weights send {sent} bytes")
+    check(len(set(hashes)) == 1, f"another place for blocks gives another result: {hashes}")
+    print(f"v: shared weights send {sent} bytes, one hash {hashes[0][:16]}")
 
     # Another rule for gathers: by bytes. More of them are ahead, in a larger arena, and the bits are the same.
     layout = ["-dp=2", "-zero=3", "-prefetch=0", "-micro-batches=2", "-steps=2", f"-data={data}"]
@@ -97,3 +116,34 @@ with tempfile.TemporaryDirectory() as folder:
     apart = max(abs(b / a - 1) for a, b in zip(*losses))
     check(len(losses[1]) == 30 and 0 < apart < 0.02, f"losses are {apart:.2%} apart")
     print(f"reductions in bf16 with error feedback: {bytes_sent} bytes, losses at most {apart:.4%} apart")
+
+    # Forward of blocks again in backward: they keep less, B hands on to W what it made anew, and the bits are the same.
+    rng = np.random.default_rng(5)
+    nodes, last = [], "x"
+    for i in range(4):
+        nodes += [node("MatMul", f"{last} a{i}", f"m{i}"), node("Add", f"m{i} c{i}", f"p{i}"), node("Gelu", f"p{i}", f"u{i}"),
+                  node("MatMul", f"u{i} b{i}", f"v{i}"), node("Add", f"{last} v{i}", f"h{i}")]
+        last = f"h{i}"
+    nodes += [node("Sub", f"{last} t", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)]
+    weights = [initializer(f"{letter}{i}", rng.normal(0, 0.2, shape).astype(np.float32))
+               for i in range(4) for letter, shape in (("a", (16, 64)), ("b", (64, 16)), ("c", (64,)))]
+    wide = small.write(os.path.join(folder, "wide.onnx"), nodes, [value("x", (32, 16)), value("t", (32, 16))], weights)
+    batches = {name: rng.normal(0, 1, (512, 16)).astype(np.float32) for name in ("x", "t")}
+    np.savez(os.path.join(folder, "wide.npz"), **batches)
+    again = [f"-load-pass-plugin={plugin}/recompute-blocks.so", "-insert-pass=before:form-blocks:recompute-blocks"]
+    late = [f"-load-pass-plugin={plugin}/zero-bubble.so", "-schedule=zb-h1{trail=2}"]
+    kept, hashes = [], set()
+    for options in ([], again):
+        for layout in (["-dp=1", "-pp=1"], ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=4"], ["-dp=1", "-pp=2", *late]):
+            layout = ["-micro-batches=8", "-reduction-shards=2", "-accumulate=local", *layout, *options]
+            plan = json.loads(execute([dsopt, wide, "-plan=json", f"-data={os.path.join(folder, 'wide.npz')}", *layout]).stdout)
+            kept.append([rank["memory"]["activations"] for rank in plan["ranks"]])
+            hashes.add(small.train(dsopt, wide, batches, "-steps=2", "-quiet", *layout)[0].hash)
+    check(len(hashes) == 1, f"blocks run again give another result: {hashes}")
+    # What B made anew is held until a late W.
+    for most, before, after in zip((0.75, 0.75, 0.9), kept[:3], kept[3:]):
+        check(all(b < most * a for a, b in zip(before, after)), f"activations of {before} bytes before, {after} after")
+    dist = os.path.join(folder, "dist.mlir")
+    execute([dsopt, wide, "-emit=dist", "-o", dist, f"-data={os.path.join(folder, 'wide.npz')}", "-micro-batches=8", "-reduction-shards=2", *again])
+    check(small.train(dsopt, dist, batches, "-steps=2", "-quiet")[0].hash in hashes, "its dist form gives another result")
+    print(f"blocks again: activations of {kept[:3]} bytes before, {kept[3:]} after, one hash {hashes.pop()[:16]}")

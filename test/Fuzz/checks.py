@@ -37,7 +37,9 @@ class Layout:
         options = case.options
         words = [f"-dp={self.dp}", f"-pp={self.pp}", f"-zero={self.zero}", f"-micro-batches={options.micro_batches // self.dp}",
                  f"-reduction-shards={options.shards}", f"-accumulate={options.accumulate}", f"-threads={self.threads}"]
-        words += [f"-schedule={self.schedule}"] if self.pp > 1 else []
+        # As many micro-batches as there are stages go through a chunk of blocks together.
+        chunks = self.schedule == "interleaved" and options.micro_batches // self.dp % self.pp == 0
+        words += [f"-schedule={self.schedule if chunks or self.schedule != 'interleaved' else '1f1b'}"] if self.pp > 1 else []
         words += [f"-gather-window={self.window}"] if self.window else []
         return words
 
@@ -65,7 +67,7 @@ def draw_layout(case: Case, rng: np.random.Generator) -> Layout:
     layout = Layout(int(rng.choice([1, *degrees(case.options.shards) * 2])))
     layout.pp = int(rng.integers(1, 6 // layout.dp + 1))
     layout.zero = int(rng.integers(4))
-    layout.schedule = str(rng.choice(["1f1b", "gpipe"]))
+    layout.schedule = str(rng.choice(["1f1b", "gpipe", "interleaved"]))
     layout.threads = int(rng.integers(1, 4))
     layout.window = int(rng.integers(1, 4)) if layout.zero == 3 and rng.random() < 0.3 else 0
     return layout
@@ -116,16 +118,19 @@ class Checker:
             getattr(self, chosen.name)(self.train(Layout(), norms=True, weights=True) if chosen.extra else run, chosen)
 
     def in_layout(self, layout: Layout, work):
-        """A pipeline that the model is too small for gets as many stages as there are blocks."""
-        layout = dataclasses.replace(layout, pp=min(layout.pp, self.blocks))
+        """A pipeline that the model is too small for gets as many stages as there are blocks, and one chunk each."""
+        def fitting() -> Layout:
+            pp = min(layout.pp, self.blocks)
+            return dataclasses.replace(layout, pp=pp, schedule="1f1b" if 2 * pp > self.blocks and layout.schedule == "interleaved" else layout.schedule)
+
         try:
-            return work(layout)
+            return work(fitting())
         except Refused as refusal:
             found = re.search(r"cannot cut (\d+) blocks?", str(refusal))
             if not found or layout.pp == 1:
                 raise
             self.blocks = int(found.group(1))
-            return work(dataclasses.replace(layout, pp=self.blocks))
+            return work(fitting())
 
     def arguments(self, layout: Layout) -> list[str]:
         return [*layout.arguments(self.case), *self.case.arguments(), *self.extra]

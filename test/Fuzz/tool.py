@@ -14,7 +14,7 @@ import numpy as np
 
 #: Refusals that the documentation has: what a random layout may meet.
 REFUSALS = [
-    r"cannot cut \d+ blocks? into \d+ pipeline stages",
+    r"cannot cut \d+ blocks? into (the \d+ chunks that schedule \S+ has on )?\d+ pipeline stages",
 ]
 #: What a message never says: names of passes, operations and types of the compiler, and of nothing.
 INTERNAL = [

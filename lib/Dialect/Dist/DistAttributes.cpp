@@ -9,7 +9,15 @@ using namespace dsopt::dist;
 
 static const AttributeRow kAttributes[] = {
     {kStageAttr, AttributePlace::Function, kCountKind},
+    {kChunkAttr, AttributePlace::Function, kCountKind},
 };
+
+std::optional<int64_t> dist::getChunk(Operation *function) {
+  for (StringRef name : {kChunkAttr, kStageAttr})
+    if (auto number = function->getAttrOfType<IntegerAttr>(name))
+      return number.getInt();
+  return std::nullopt;
+}
 
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   return verifyAttribute(kAttributes, op, attribute);

@@ -138,7 +138,25 @@ LogicalResult CommunicatorOp::verify() {
   return success();
 }
 
+SmallVector<std::pair<int64_t, int64_t>, 1> ProgramOp::getChunks() {
+  SmallVector<std::pair<int64_t, int64_t>, 1> chunks;
+  for (ArrayRef<int64_t> bounds = getBlocks(); bounds.size() > 1; bounds = bounds.drop_front(2))
+    chunks.push_back({bounds[0], bounds[1]});
+  return chunks;
+}
+
+bool ProgramOp::hasBlock(int64_t block) {
+  return llvm::any_of(getChunks(), [&](auto chunk) { return chunk.first <= block && block < chunk.second; });
+}
+
 LogicalResult ProgramOp::verify() {
+  ArrayRef<int64_t> bounds = getBlocks();
+  bool ascending = !bounds.empty() && bounds.size() % 2 == 0 && bounds.front() >= 0;
+  for (size_t i = 1; i < bounds.size(); ++i)
+    ascending &= i % 2 ? bounds[i - 1] < bounds[i] : bounds[i - 1] <= bounds[i];
+  if (!ascending)
+    return emitOpError("has blocks ")
+           << getBlocksAttr() << ", expected the first and the end of one chunk or more, ascending";
   int64_t schedules = 0;
   for (Operation &op : getBody().front()) {
     if (!isa<MemoryOp, BufferOp, ScheduleOp>(op))

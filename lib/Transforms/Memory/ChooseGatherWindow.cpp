@@ -3,8 +3,8 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
-#include "mlir/IR/Builders.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -29,9 +29,16 @@ public:
     int64_t dp = getOption(module, "dp", 1);
     if (getOption(module, "reduction_shards", dp) != dp)
       settled = microBatches;
+    // Stages that have several chunks of blocks begin with more, and go by rounds of them.
+    if (llvm::any_of(module.getOps<func::FuncOp>(),
+                     [](func::FuncOp function) { return function->hasAttr(dist::kChunkAttr); })) {
+      round = getOption(module, "pp", 1);
+      settled = std::max(settled, 2 * round + 1);
+    }
   }
 
-  /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none does.
+  /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none
+  /// does.
   int64_t largest() {
     if (microBatches == 1 || !fits(2))
       return 1;
@@ -49,7 +56,8 @@ private:
   /// Two windows at least, each of no more micro-batches than it takes to settle.
   std::pair<int64_t, int64_t> few(int64_t window) const {
     window = std::min(window, settled);
-    return {std::min<int64_t>(llvm::alignTo(settled, window) + window, microBatches), window};
+    int64_t count = llvm::alignTo(llvm::alignTo(settled, window) + window, round);
+    return {std::min(count, microBatches), window};
   }
   int64_t bytes(int64_t count, int64_t window) {
     auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
@@ -64,7 +72,7 @@ private:
     auto [count, window] = few(2);
     if (count == microBatches)
       return 0;
-    int64_t more = std::min(count + window, microBatches);
+    int64_t more = std::min<int64_t>(count + llvm::alignTo(window, round), microBatches);
     return std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
   }
   bool fits(int64_t window) {
@@ -79,7 +87,8 @@ private:
 
   Planner planner;
   int64_t microBatches, budget;
-  int64_t settled;                                       ///< micro-batches until a step repeats itself
+  int64_t settled;                                        ///< micro-batches until a step repeats itself
+  int64_t round = 1;                                      ///< micro-batches that a schedule takes together
   std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
 };
 } // namespace

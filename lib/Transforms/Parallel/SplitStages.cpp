@@ -4,6 +4,7 @@
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
+#include "dsopt/Transforms/Schedule/PipelineOrder.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_SPLITSTAGES
@@ -20,7 +21,7 @@ struct SplitStagesPass : dsopt::impl::SplitStagesBase<SplitStagesPass> {
 };
 } // namespace
 
-/// The first block of each stage such that the largest sum of costs of a stage
+/// The first block of each chunk such that the largest sum of costs of a chunk
 /// is minimal (linear partition by dynamic programming, O(blocks^2 stages)).
 static SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
   int64_t n = costs.size();
@@ -45,6 +46,30 @@ static SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
   return first;
 }
 
+/// The stage of each chunk of `total` blocks, as the schedule has it.
+static FailureOr<SmallVector<int64_t>> chunkMap(ModuleOp module, StringRef name, int64_t stages,
+                                                int64_t total) {
+  std::string problem;
+  PipelineSchedule schedule = getPipelineSchedule(name, &problem);
+  if (!schedule.order)
+    return module.emitError("schedule ") << problem;
+  if (problem = schedule.refuse(stages, getOption(module, "micro_batches", 0), {}); !problem.empty())
+    return module.emitError("schedule ") << name << " " << problem;
+  SmallVector<int64_t> map = schedule.chunks(stages, {});
+  for (int64_t stage : map)
+    if (stage < 0 || stage >= stages)
+      return module.emitError("schedule ")
+             << name << " has a chunk at stage " << stage << ", expected stages 0 to " << stages - 1;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    if (!llvm::is_contained(map, stage))
+      return module.emitError("schedule ") << name << " has no chunk at stage " << stage << " of " << stages;
+  if ((int64_t)map.size() > total)
+    return module.emitError("cannot cut ")
+           << total << " blocks into the " << map.size() << " chunks that schedule " << name << " has on "
+           << stages << " pipeline stages: fewer chunks or stages (-pp) are needed";
+  return map;
+}
+
 void SplitStagesPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto blocks = graph::collectBlocks(module);
@@ -57,6 +82,10 @@ void SplitStagesPass::runOnOperation() {
                                     << " pipeline stages: -pp is at most " << total << " for this model";
     return signalPassFailure();
   }
+  FailureOr<SmallVector<int64_t>> chunks =
+      chunkMap(module, takeOption(module, "schedule", StringRef(schedule), "1f1b"), count, total);
+  if (failed(chunks))
+    return signalPassFailure();
 
   SymbolTable symbols(module);
   graph::FlopCounter counter(module);
@@ -82,17 +111,23 @@ void SplitStagesPass::runOnOperation() {
     costs.push_back(flops[i] / std::max(allFlops, 1.0) + bytes[i] / std::max(allBytes, 1.0));
 
   Builder builder(module.getContext());
-  SmallVector<int64_t> first = balance(costs, count);
+  SmallVector<int64_t> first = balance(costs, chunks->size());
   // A variant of a program is cut where the program is.
   if (auto given = dyn_cast_or_null<DenseI64ArrayAttr>(getOption(module, "stage_starts")))
     first.assign(given.asArrayRef().begin(), given.asArrayRef().end());
-  if ((int64_t)first.size() != count || first.front() != 0 || !llvm::is_sorted(first) ||
+  bool apart = (int64_t)chunks->size() > count;
+  if (first.size() != chunks->size() || first.front() != 0 || !llvm::is_sorted(first) ||
       first.back() >= total) {
-    module.emitError("option stage_starts does not cut ") << total << " blocks into " << count << " stages";
+    module.emitError("option stage_starts does not cut ")
+        << total << " blocks into " << chunks->size() << (apart ? " chunks" : " stages");
     return signalPassFailure();
   }
-  for (int64_t stage = 0; stage < count; ++stage)
-    for (int64_t i = first[stage], end = stage + 1 < count ? first[stage + 1] : total; i < end; ++i)
-      for (func::FuncOp function : (*blocks)[i].functions())
+  first.push_back(total);
+  for (auto [chunk, stage] : llvm::enumerate(*chunks))
+    for (int64_t i = first[chunk]; i < first[chunk + 1]; ++i)
+      for (func::FuncOp function : (*blocks)[i].functions()) {
         function->setAttr(dist::kStageAttr, builder.getI64IntegerAttr(stage));
+        if (apart)
+          function->setAttr(dist::kChunkAttr, builder.getI64IntegerAttr(chunk));
+      }
 }

@@ -49,8 +49,9 @@ static InFlightDiagnostic noted(InFlightDiagnostic &&diag, dist::BucketOp bucket
 
 LogicalResult DistVerifier::verifyStages(MutableArrayRef<graph::Block> blocks) {
   int64_t last = 0;
+  DenseMap<int64_t, int64_t> stages; ///< of chunks
   for (graph::Block &block : blocks) {
-    int64_t here = -1;
+    int64_t here = -1, chunk = -1;
     for (func::FuncOp function : block.functions()) {
       auto stage = function->getAttrOfType<IntegerAttr>(dist::kStageAttr);
       if (!stage)
@@ -62,12 +63,22 @@ LogicalResult DistVerifier::verifyStages(MutableArrayRef<graph::Block> blocks) {
         diag.attachNote(block.functions().front().getLoc()) << "the other phase is here";
         return diag;
       }
+      int64_t own = *dist::getChunk(function);
+      if (here >= 0 && chunk != own)
+        return function.emitError("is of chunk ")
+               << own << ", expected the chunk of its block's other phases, " << chunk;
       here = stage.getInt();
+      chunk = own;
     }
-    if (here != last && here != last + 1)
-      return block.functions().front().emitError("is on stage ")
-             << here << ", expected " << last << " or " << last + 1 << ": stages are runs of blocks";
-    last = here;
+    func::FuncOp first = block.functions().front();
+    StringRef what = first->hasAttr(dist::kChunkAttr) ? "chunk" : "stage";
+    if (chunk != last && chunk != last + 1)
+      return first.emitError("is on ") << what << " " << chunk << ", expected " << last << " or " << last + 1
+                                       << ": " << what << "s are runs of blocks";
+    if (int64_t stage = stages.try_emplace(chunk, here).first->second; stage != here)
+      return first.emitError("is on stage ")
+             << here << ", but its chunk " << chunk << " is on stage " << stage << ", expected one";
+    last = chunk;
   }
   return success();
 }

@@ -348,10 +348,9 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
     for (auto [index, bucket] : llvm::enumerate(step.buckets))
       if (BufferOp buffer = out.find(BufferRole::Stored, bucket.name()))
         holders[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = index;
-    ArrayRef<int64_t> range = program.getBlocks();
     for (PlacedBucket &bucket : step.buckets)
       for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
-        if (range[0] <= block && block < range[1] && buffers.holds(bucket)) {
+        if (program.hasBlock(block) && buffers.holds(bucket)) {
           bucket.useStages[use] = program.getPosition();
           bucket.accumulated[use] = buffers.accumulates(bucket, use);
         }

@@ -33,8 +33,10 @@ private:
   LogicalResult placeGathers();
   LogicalResult placeReductions();
   LogicalResult readArguments(RunInfo &run, unsigned first, Location loc);
+  LogicalResult readChunks();
   LogicalResult readValues();
-  LogicalResult readStages();
+  LogicalResult findCrossings();
+  LogicalResult placeBuckets();
   void placeStatistics();
   std::optional<BucketArgument> findParameter(FlatSymbolRefAttr parameter, int64_t block);
 
@@ -186,6 +188,7 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   };
   run.block = integer(graph::kBlockAttr);
   run.stage = integer(dist::kStageAttr);
+  run.chunk = dist::getChunk(run.segment).value_or(run.stage);
   run.temp = integer(exec::kTempAttr);
   std::optional<Phase> phase = graph::getPhase(run.segment);
   if (!phase || (*phase == Phase::E) != result.evaluates)
@@ -207,6 +210,7 @@ LogicalResult Reader::readRun(graph::RunOp op) {
     value.name = (run.segment.getSymName() + "." + Twine(i)).str();
     value.run = result.runs.size();
     value.stage = run.stage;
+    value.chunk = run.chunk;
     valueIds[output] = result.values.size();
     run.results.push_back(result.values.size());
     result.values.push_back(std::move(value));
@@ -338,20 +342,45 @@ LogicalResult Reader::readValues() {
     info.target = {place->second.first, 0, place->second.second * (int64_t)sizeof(float)};
     result.statistics.push_back(info);
   }
-  for (ValueInfo &value : result.values)
-    value.lowest = value.highest = value.stage;
+  return findCrossings();
+}
+
+/// From chunk to chunk values hop to where they are used: to the first chunk of that stage on the way.
+LogicalResult Reader::findCrossings() {
+  struct Reach {
+    int64_t lowest, highest;
+  };
+  auto stageOf = [&](int64_t chunk) { return result.chunks[chunk].stage; };
+  std::vector<Reach> reaches;
+  for (const ValueInfo &value : result.values)
+    reaches.push_back({value.chunk, value.chunk});
   for (RunInfo &run : result.runs)
     for (int64_t id : run.inputs) {
-      ValueInfo &value = result.values[id];
-      if (value.stage < 0)
+      const ValueInfo &value = result.values[id];
+      if (value.chunk < 0)
         continue;
-      if (run.stage > value.stage && result.runs[value.run].phase != Phase::F)
+      if (run.chunk > value.chunk && result.runs[value.run].phase != Phase::F)
         return run.segment.emitError()
                << "stage " << run.stage << " uses value " << value.name << ", which stage " << value.stage
                << " computes in backward, expected backward values to go down";
-      value.lowest = std::min(value.lowest, run.stage);
-      value.highest = std::max(value.highest, run.stage);
+      auto &[lowest, highest] = reaches[id];
+      int64_t chunk = value.chunk, step = run.chunk < chunk ? -1 : 1;
+      while (stageOf(chunk) != run.stage)
+        chunk += step;
+      lowest = std::min(lowest, chunk);
+      highest = std::max(highest, chunk);
     }
+  for (auto [value, reach] : llvm::zip(result.values, reaches)) {
+    if (reach.lowest == reach.highest)
+      continue;
+    llvm::SmallDenseSet<int64_t> holders = {value.stage};
+    for (int64_t chunk = value.chunk; chunk < reach.highest; ++chunk)
+      if (holders.insert(stageOf(chunk + 1)).second)
+        value.up.push_back(chunk);
+    for (int64_t chunk = value.chunk; chunk > reach.lowest; --chunk)
+      if (holders.insert(stageOf(chunk - 1)).second)
+        value.down.push_back(chunk);
+  }
   return success();
 }
 
@@ -363,9 +392,8 @@ void Reader::placeStatistics() {
     PlacedBucket &bucket = result.buckets[statistic.target.bucket];
     // Evaluation reads it in every block that uses it.
     for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
-      for (auto [stage, blocks] : llvm::enumerate(result.stageBlocks))
-        if (blocks.first <= block && block < blocks.second)
-          bucket.useStages[use] = stage;
+      if (int64_t chunk = result.chunkOf(block); chunk >= 0)
+        bucket.useStages[use] = result.chunks[chunk].stage;
     // One value may be the mean of two normalizations.
     if (value.statistic >= 0)
       continue;
@@ -374,27 +402,44 @@ void Reader::placeStatistics() {
   }
 }
 
-LogicalResult Reader::readStages() {
-  int64_t last = getOption(module, "pp", 1) - 1;
-  for (const RunInfo &run : result.runs)
-    last = std::max(last, run.stage);
-  result.stages = last + 1;
-  result.stageBlocks.assign(result.stages, {INT64_MAX, 0});
+LogicalResult Reader::readChunks() {
+  int64_t last = getOption(module, "pp", 1) - 1, lastChunk = 0;
+  bool apart = false; // chunks have numbers of their own
   for (const RunInfo &run : result.runs) {
-    auto &[first, end] = result.stageBlocks[run.stage];
-    first = std::min(first, run.block);
-    end = std::max(end, run.block + 1);
+    last = std::max(last, run.stage);
+    lastChunk = std::max(lastChunk, run.chunk);
+    apart |= run.chunk != run.stage;
   }
-  for (auto [s, range] : llvm::enumerate(result.stageBlocks)) {
-    if (range.first >= range.second)
-      return module.emitError() << "stage " << s
+  result.stages = last + 1;
+  result.chunks.resize((apart ? lastChunk : last) + 1);
+  for (RunInfo &run : result.runs) {
+    ChunkInfo &chunk = result.chunks[run.chunk];
+    if (chunk.stage >= 0 && chunk.stage != run.stage)
+      return run.segment.emitError() << "chunk " << run.chunk << " is on stages " << chunk.stage << " and "
+                                     << run.stage << ", expected one";
+    chunk.stage = run.stage;
+    chunk.blocks.first = std::min(chunk.blocks.first, run.block);
+    chunk.blocks.last = std::max(chunk.blocks.last, run.block + 1);
+  }
+  StringRef what = apart ? "chunk " : "stage ";
+  for (auto [c, chunk] : llvm::enumerate(result.chunks)) {
+    if (chunk.stage < 0)
+      return module.emitError() << what << c
                                 << " has no blocks, expected at least one of the model's in each of "
-                                << result.stages << " stages";
-    if (s && range.first < result.stageBlocks[s - 1].second)
-      return module.emitError() << "stage " << s << " starts with block " << range.first
-                                << ", expected block " << result.stageBlocks[s - 1].second
-                                << ", behind those of stage " << s - 1;
+                                << result.chunks.size() << " " << what.drop_back() << "s";
+    if (c && chunk.blocks.first < result.chunks[c - 1].blocks.last)
+      return module.emitError() << what << c << " starts with block " << chunk.blocks.first
+                                << ", expected block " << result.chunks[c - 1].blocks.last
+                                << ", behind those of " << what << c - 1;
   }
+  for (int64_t stage = 0; stage < result.stages; ++stage)
+    if (result.chunksAt(stage).empty())
+      return module.emitError() << "stage " << stage << " has none of the " << result.chunks.size()
+                                << " chunks, expected at least one in each of " << result.stages << " stages";
+  return success();
+}
+
+LogicalResult Reader::placeBuckets() {
   placeStatistics();
   for (PlacedBucket &bucket : result.buckets) {
     bucket.place();
@@ -408,10 +453,25 @@ LogicalResult Reader::readStages() {
 }
 
 FailureOr<MicroBatch> Reader::read() {
-  if (failed(readBuckets()) || failed(readInputs()) || failed(readBody()) || failed(readValues()) ||
-      failed(readStages()))
+  if (failed(readBuckets()) || failed(readInputs()) || failed(readBody()) || failed(readChunks()) ||
+      failed(readValues()) || failed(placeBuckets()))
     return failure();
   return std::move(result);
+}
+
+int64_t MicroBatch::chunkOf(int64_t block) const {
+  for (auto [c, chunk] : llvm::enumerate(chunks))
+    if (chunk.blocks.first <= block && block < chunk.blocks.last)
+      return c;
+  return -1;
+}
+
+SmallVector<Chunk, 1> MicroBatch::chunksAt(int64_t stage) const {
+  SmallVector<Chunk, 1> ranges;
+  for (const ChunkInfo &chunk : chunks)
+    if (chunk.stage == stage)
+      ranges.push_back(chunk.blocks);
+  return ranges;
 }
 
 FailureOr<MicroBatch> dsopt::readMicroBatch(func::FuncOp function) { return Reader(function).read(); }

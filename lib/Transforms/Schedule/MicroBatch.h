@@ -1,7 +1,7 @@
 //===- MicroBatch.h - one micro-batch as runs, values and buckets -*- C++ -*-===//
 //
 // What order-pipeline reads from the module: the runs of @micro_batch or @evaluate with
-// the buckets their segments touch, the values between them with the stages they
+// the buckets their segments touch, the values between them with the chunks they
 // cross, the buckets with their stages and their gradient accumulators.
 //
 //===----------------------------------------------------------------------===//
@@ -20,13 +20,13 @@ struct ValueInfo {
   mlir::MemRefType type;
   int64_t run = -1;   ///< that defines it, -1 for the function's arguments
   int64_t stage = -1; ///< that defines it, -1 for the function's arguments
+  int64_t chunk = -1; ///< that defines it, -1 for the function's arguments
   std::string input;  ///< the graph input's name
   bool seed = false, context = false, loss = false;
-  int64_t statistic = -1;            ///< bytes before it among its stage's statistics; -1: it is none
-  int64_t lowest = -1, highest = -1; ///< stages that hold it
-  /// Whether it is sent from stage `s` to the next one up, or down.
-  bool crossesUp(int64_t s) const { return stage >= 0 && s >= stage && s < highest; }
-  bool crossesDown(int64_t s) const { return stage >= 0 && s <= stage && s > lowest; }
+  int64_t statistic = -1; ///< bytes before it among its stage's statistics; -1: it is none
+  /// The chunks from which it is sent to the next one up, or down.
+  llvm::SmallVector<int64_t, 1> up, down;
+  bool crosses(int64_t chunk, bool goesUp) const { return llvm::is_contained(goesUp ? up : down, chunk); }
 };
 
 /// A parameter's or gradient's place: a bucket, its use, bytes from the start.
@@ -48,7 +48,7 @@ struct Completion {
 
 struct RunInfo {
   mlir::func::FuncOp segment;
-  int64_t block = 0, stage = 0;
+  int64_t block = 0, stage = 0, chunk = 0;
   Phase phase = Phase::F;
   llvm::SmallVector<RunOperand> operands;
   llvm::SmallVector<int64_t> inputs, results; ///< values; `inputs` are those of `operands`
@@ -63,6 +63,12 @@ struct RunInfo {
 /// A dist.gather: its bucket is whole from the `first` to the `last` run, of one stage.
 struct GatherInfo {
   int64_t bucket = 0, stage = -1, first = -1, last = -1;
+};
+
+/// Neighbouring blocks of one stage.
+struct ChunkInfo {
+  int64_t stage = -1;
+  Chunk blocks{INT64_MAX, 0};
 };
 
 /// What a micro-batch contributes to a running statistic.
@@ -82,10 +88,14 @@ struct MicroBatch {
   std::vector<PlacedBucket> buckets;
   std::vector<GatherInfo> gathers;
   int64_t stages = 1;
-  llvm::SmallVector<std::pair<int64_t, int64_t>> stageBlocks; ///< half-open ranges
-  int64_t loss = -1;                                          ///< value
-  std::vector<StatisticInfo> statistics;                      ///< in order of results
-  llvm::SmallVector<int64_t> statisticBytes;                  ///< of one micro-batch, by stage
+  std::vector<ChunkInfo> chunks;             ///< in the order of blocks
+  int64_t loss = -1;                         ///< value
+  std::vector<StatisticInfo> statistics;     ///< in order of results
+  llvm::SmallVector<int64_t> statisticBytes; ///< of one micro-batch, by stage
+
+  /// The chunk that has a block; -1: none.
+  int64_t chunkOf(int64_t block) const;
+  llvm::SmallVector<Chunk, 1> chunksAt(int64_t stage) const;
 };
 
 /// Reads `function`, @micro_batch or @evaluate. Emits an error and fails where it is not what

@@ -46,26 +46,56 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
 }
 
+namespace {
 /// The order in which each stage runs a step.
-static FailureOr<SmallVector<SmallVector<PipelineSlot>>>
-orderStages(ModuleOp module, StringRef schedule, const MicroBatch &graph, int64_t microBatches) {
+struct StageOrders {
+  SmallVector<SmallVector<PipelineSlot>> slots;
+  std::optional<ChunkEntries> entries; ///< where a stage has several chunks
+};
+} // namespace
+
+/// The blocks are cut as the schedule has it.
+static LogicalResult checkChunks(ModuleOp module, StringRef name, const PipelineSchedule &schedule,
+                                 const MicroBatch &graph) {
+  auto stages = llvm::map_to_vector(graph.chunks, [](const ChunkInfo &chunk) { return chunk.stage; });
+  SmallVector<int64_t> wanted = schedule.chunks(graph.stages, {});
+  if (stages == wanted)
+    return success();
+  InFlightDiagnostic diag = module.emitError("schedule ")
+                            << name << " has a chunk of blocks at each of stages ";
+  llvm::interleaveComma(wanted, diag);
+  diag << ", but the blocks are cut into chunks at stages ";
+  llvm::interleaveComma(stages, diag);
+  diag << ": -schedule is what it was when they were cut";
+  return diag;
+}
+
+static FailureOr<StageOrders> orderStages(ModuleOp module, StringRef name, const MicroBatch &graph,
+                                          int64_t microBatches) {
   std::string problem;
-  PipelineOrder order = getPipelineOrder(schedule, &problem);
-  if (!order)
+  PipelineSchedule schedule = getPipelineSchedule(name, &problem);
+  if (!schedule.order)
     return module.emitError("schedule ") << problem;
-  SmallVector<SmallVector<PipelineSlot>> orders;
-  for (auto [s, blocks] : llvm::enumerate(graph.stageBlocks)) {
-    StageShape shape{(int64_t)s, graph.stages, microBatches, blocks.first, blocks.second};
-    if (!graph.evaluates) {
-      orders.push_back(order(shape));
-      if (std::string problem = checkOrder(shape, orders.back()); !problem.empty())
-        return module.emitError("schedule ") << schedule << ", stage " << s << ": " << problem;
-      continue;
-    }
-    orders.emplace_back();
-    for (int64_t m = 0; m < microBatches; ++m)
-      appendForward(shape, m, orders.back());
+  if (problem = schedule.refuse(graph.stages, microBatches, {}); !problem.empty())
+    return module.emitError("schedule ") << name << " " << problem;
+  if (failed(checkChunks(module, name, schedule, graph)))
+    return failure();
+  StageOrders orders;
+  SmallVector<StageShape> shapes;
+  for (int64_t stage = 0; stage < graph.stages; ++stage) {
+    shapes.push_back({stage, graph.stages, microBatches, graph.chunksAt(stage)});
+    orders.slots.push_back(schedule.order(shapes.back()));
+    if (problem = checkOrder(shapes.back(), orders.slots.back()); !problem.empty())
+      return module.emitError("schedule ") << name << ", stage " << stage << ": " << problem;
+    // What is evaluated goes the way of forward.
+    if (graph.evaluates)
+      llvm::erase_if(orders.slots.back(), [](const PipelineSlot &slot) { return slot.phase != Phase::F; });
   }
+  auto starts = startTimes(shapes, orders.slots, problem);
+  if (!problem.empty())
+    return module.emitError("schedule ") << name << ": " << problem;
+  if (graph.chunks.size() > shapes.size())
+    orders.entries.emplace(graph, orders.slots, starts);
   return orders;
 }
 
@@ -96,8 +126,9 @@ static LogicalResult orderFunction(func::FuncOp function) {
     return failure();
   declareCommunicators(module, ranks, graph->stages);
   declareStreams(module, graph->stages);
-  for (auto [s, slots] : llvm::enumerate(*orders))
-    StageWriter(module, *graph, ranks, microBatches, s).write(slots);
+  for (auto [s, slots] : llvm::enumerate(orders->slots))
+    StageWriter(module, *graph, ranks, microBatches, s)
+        .write(slots, orders->entries ? &*orders->entries : nullptr);
   keepInputs(module, *graph);
   return success();
 }

@@ -32,8 +32,8 @@ BufferOp ProgramBuilder::find(BufferRole role, StringRef of, int64_t use) {
   return roles.lookup({(int)role, bucket, use});
 }
 
-ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks,
-                               bool evaluates, IntegerAttr variant)
+ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64_t> blocks, bool evaluates,
+                               IntegerAttr variant)
     : context(module.getContext()), location(module.getLoc()), buffers(context), actions(context) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   std::string name = ((evaluates ? "evaluate" : "position") + Twine(position)).str();
@@ -43,8 +43,7 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, std::pair<int6
     SymbolTable symbols(module);
     graph::makeWay(symbols, name);
   }
-  program =
-      ProgramOp::create(builder, location, name, position, ArrayRef<int64_t>{blocks.first, blocks.second});
+  program = ProgramOp::create(builder, location, name, position, blocks);
   if (evaluates)
     program->setAttr(kEvaluatesAttr, builder.getUnitAttr());
   if (variant)

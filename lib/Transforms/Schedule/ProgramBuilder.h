@@ -19,7 +19,7 @@ public:
   /// Continues a program: actions are appended to its schedule until `insertBefore` or `insertAfter` says
   /// otherwise. Its collectives have to be numbered anew at the end.
   explicit ProgramBuilder(exec::ProgramOp program);
-  ProgramBuilder(mlir::ModuleOp module, int64_t position, std::pair<int64_t, int64_t> blocks, bool evaluates,
+  ProgramBuilder(mlir::ModuleOp module, int64_t position, llvm::ArrayRef<int64_t> blocks, bool evaluates,
                  mlir::IntegerAttr variant);
 
   struct BufferTraits {

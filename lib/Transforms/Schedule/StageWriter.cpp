@@ -14,10 +14,18 @@ static constexpr int64_t kStagingBytes = 256 * 1024;
 /// Lists of buffers are kept for runs whose buffers come again after this many micro-batches.
 static constexpr int64_t kLongestPeriod = 64;
 
+/// As exec.program has them.
+static SmallVector<int64_t> boundsOf(ArrayRef<Chunk> chunks) {
+  SmallVector<int64_t> bounds;
+  for (const Chunk &chunk : chunks)
+    bounds.append({chunk.first, chunk.last});
+  return bounds;
+}
+
 StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks, int64_t microBatches,
                          int64_t stage)
     : graph(graph), ranks(ranks), microBatches(microBatches), stage(stage),
-      out(module, stage, graph.stageBlocks[stage], graph.evaluates, graph.variant), buckets(out),
+      out(module, stage, boundsOf(graph.chunksAt(stage)), graph.evaluates, graph.variant), buckets(out),
       values(graph.values.size()), runs(graph.runs.size()), gathersOf(graph.runs.size()),
       usersOf(graph.gathers.size(), 0) {
   for (auto [id, gather] : llvm::enumerate(graph.gathers))
@@ -226,8 +234,8 @@ void StageWriter::writeReturn() {
                    Builder(out.context).getF64ArrayAttr(momenta), bytes, kComputeStream);
 }
 
-void StageWriter::write(ArrayRef<PipelineSlot> order) {
-  SmallVector<Step> steps = listSteps(graph, stage, order);
+void StageWriter::write(ArrayRef<PipelineSlot> order, const ChunkEntries *entries) {
+  SmallVector<Step> steps = listSteps(graph, stage, order, entries);
   slots = countSlots(graph, steps);
   declareState();
   for (const Step &step : steps) {

@@ -17,8 +17,8 @@ public:
   StageWriter(mlir::ModuleOp module, const MicroBatch &graph, int64_t ranks, int64_t microBatches,
               int64_t stage);
 
-  /// Writes the whole program.
-  void write(llvm::ArrayRef<PipelineSlot> order);
+  /// Writes the whole program. `entries` as for `listSteps`.
+  void write(llvm::ArrayRef<PipelineSlot> order, const ChunkEntries *entries);
 
 private:
   /// What lives at the stage between steps.

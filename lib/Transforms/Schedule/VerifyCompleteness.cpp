@@ -41,10 +41,6 @@ private:
 };
 } // namespace
 
-static bool holds(ProgramOp program, int64_t block) {
-  return program.getBlocks()[0] <= block && block < program.getBlocks()[1];
-}
-
 /// An agreement's records or losses, each of its own.
 static LogicalResult verifyDistinct(AgreeOp agree, ArrayAttr refs, StringRef what) {
   llvm::SmallDenseSet<Attribute> known;
@@ -89,10 +85,14 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
     if (!part)
       return run.emitOpError("runs ")
              << run.getSegmentAttr() << ", which is of no block and phase (graph.block, graph.phase)";
-    if (!holds(program, part.getBlock()))
-      return run.emitOpError("runs block ")
-             << part.getBlock() << " at position " << program.getPosition() << ", which has blocks "
-             << program.getBlocks()[0] << " to " << program.getBlocks()[1] - 1;
+    if (!program.hasBlock(part.getBlock())) {
+      InFlightDiagnostic diag = run.emitOpError("runs block ")
+                                << part.getBlock() << " at position " << program.getPosition()
+                                << ", which has blocks ";
+      llvm::interleaveComma(program.getChunks(), diag,
+                            [&](auto chunk) { diag << chunk.first << " to " << chunk.second - 1; });
+      return diag;
+    }
     if ((part.getPhase() == Phase::E) != evaluates())
       return run.emitOpError("runs phase ")
              << stringifyPhase(part.getPhase()) << " of block " << part.getBlock() << " in a program that "
@@ -135,9 +135,10 @@ LogicalResult Completeness::verifyOnce(ProgramOp program) {
     }
   }
   if (!evaluates())
-    for (int64_t block = program.getBlocks()[0]; block < program.getBlocks()[1]; ++block)
-      if (!forward.contains(block))
-        return program.emitOpError("never runs block ") << block << " F";
+    for (auto [first, last] : program.getChunks())
+      for (int64_t block = first; block < last; ++block)
+        if (!forward.contains(block))
+          return program.emitOpError("never runs block ") << block << " F";
   return success();
 }
 
@@ -216,7 +217,7 @@ LogicalResult Completeness::verifyBuckets() {
     bool trained = !bucket.getFrozen() && !evaluates();
     ProgramOp owner;
     for (ProgramOp program : programs)
-      if (!bucket.getBlocks().empty() && holds(program, bucket.getBlocks().front()))
+      if (!bucket.getBlocks().empty() && program.hasBlock(bucket.getBlocks().front()))
         owner = program;
     if (trained && !owner)
       return bucket.emitOpError("is trained, but no position has its first block");

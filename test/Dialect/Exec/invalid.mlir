@@ -391,3 +391,43 @@ func.func @launch(%x: memref<4xf32>) {
   exec.launch @kernels::@kernel0 range 4 grain 1 (%x) -> (%x) : memref<4xf32> -> memref<4xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{has blocks array<i64>, expected the first and the end of one chunk or more, ascending}}
+exec.program @p position 0 blocks [] {
+  exec.schedule {
+  }
+}
+
+// -----
+
+// expected-error @below {{has blocks array<i64: 0, 1, 2>, expected the first and the end of one chunk or more, ascending}}
+exec.program @p position 0 blocks [0, 1, 2] {
+  exec.schedule {
+  }
+}
+
+// -----
+
+// expected-error @below {{has blocks array<i64: 0, 0>, expected the first and the end of one chunk or more, ascending}}
+exec.program @p position 0 blocks [0, 0] {
+  exec.schedule {
+  }
+}
+
+// -----
+
+// expected-error @below {{has blocks array<i64: 2, 3, 1, 2>, expected the first and the end of one chunk or more, ascending}}
+exec.program @p position 0 blocks [2, 3, 1, 2] {
+  exec.schedule {
+  }
+}
+
+// -----
+
+// expected-error @below {{has blocks array<i64: -1, 1>, expected the first and the end of one chunk or more, ascending}}
+exec.program @p position 0 blocks [-1, 1] {
+  exec.schedule {
+  }
+}

@@ -24,6 +24,7 @@ for place, (room, dialects) in enumerate(STAGES.items()):
 
 # What is asked as a library, before its own stage runs.
 LIBRARIES = {
+    "Transforms/Parallel": ["Transforms/Schedule/PipelineOrder.h"],
     "Transforms/Memory": ["Transforms/Schedule/Planner.h"],
     "Transforms/Schedule": ["Conversion/Passes.h"],
 }

@@ -89,9 +89,9 @@ TEST(Options, PluginsAddChoices) {
   EXPECT_EQ(problem("mine", {"1f1b", "gpipe"}), "option -schedule: expected one of 1f1b|gpipe, got 'mine'");
   EXPECT_EQ(problem("gpipes", {"1f1b", "gpipe", "mine"}),
             "option -schedule: expected one of 1f1b|gpipe|mine, got 'gpipes'; did you mean gpipe?");
-  EXPECT_EQ(problem("interleaved", {"1f1b", "gpipe"}), "option -schedule=interleaved is not available yet");
-  EXPECT_EQ(problem("interleaved", {"1f1b", "gpipe", "interleaved"}), "no error");
-  EXPECT_EQ(message({"-schedule="}), "option -schedule: expected gpipe|1f1b, got ''");
+  EXPECT_EQ(problem("zero-bubble", {"1f1b", "gpipe"}), "option -schedule=zero-bubble is not available yet");
+  EXPECT_EQ(problem("zero-bubble", {"1f1b", "gpipe", "zero-bubble"}), "no error");
+  EXPECT_EQ(message({"-schedule="}), "option -schedule: expected gpipe|1f1b|interleaved, got ''");
 }
 
 TEST(Options, WhatIsNotThereYetSaysSo) {

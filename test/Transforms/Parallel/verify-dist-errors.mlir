@@ -311,3 +311,33 @@ func.func @micro_batch(%x: tensor<64xf32>) {
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return
 }
+
+// -----
+
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64, dist.chunk = 0 : i64} {
+  return
+}
+// expected-error@+1 {{is on chunk 2, expected 0 or 1: chunks are runs of blocks}}
+func.func private @block1.F() attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64, dist.chunk = 2 : i64} {
+  return
+}
+
+// -----
+
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64, dist.chunk = 0 : i64} {
+  return
+}
+// expected-error@+1 {{is on stage 1, but its chunk 0 is on stage 0, expected one}}
+func.func private @block1.F() attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>, dist.stage = 1 : i64, dist.chunk = 0 : i64} {
+  return
+}
+
+// -----
+
+func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64, dist.chunk = 0 : i64} {
+  return
+}
+// expected-error@+1 {{is of chunk 1, expected the chunk of its block's other phases, 0}}
+func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64, dist.chunk = 1 : i64} {
+  return
+}

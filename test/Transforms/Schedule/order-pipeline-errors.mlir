@@ -203,3 +203,94 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
     return
   }
 }
+
+// -----
+
+// expected-error @below {{schedule 1f1b has a chunk of blocks at each of stages 0, but the blocks are cut into chunks at stages 0, 0: -schedule is what it was when they were cut}}
+module attributes {dsopt.options = {pp = 1 : i64}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 1 : i64, dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{schedule interleaved has a chunk of blocks at each of stages 0, 1, 0, 1, but the blocks are cut into chunks at stages 0, 1}}
+module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micro_batches = 2 : i64}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{schedule interleaved got 3 micro-batches a rank for 2 stages, expected a multiple of 2}}
+module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micro_batches = 3 : i64}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{chunk 1 has no blocks, expected at least one of the model's in each of 3 chunks}}
+module attributes {dsopt.options = {pp = 1 : i64, schedule = "interleaved"}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 2 : i64, dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{chunk 1 starts with block 0, expected block 2, behind those of chunk 0}}
+module attributes {dsopt.options = {pp = 1 : i64, schedule = "interleaved"}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 1 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{stage 1 has none of the 2 chunks, expected at least one in each of 2 stages}}
+module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micro_batches = 2 : i64}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 1 : i64, dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micro_batches = 2 : i64}} {
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  // expected-error @below {{chunk 0 is on stages 0 and 1, expected one}}
+  func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %h1 : tensor<4xf32>
+  }
+}

@@ -22,6 +22,10 @@
 namespace dsopt::dist {
 /// On a block's functions: the pipeline stage (i64) that runs the block.
 inline constexpr llvm::StringLiteral kStageAttr = "dist.stage";
+/// The chunk of its block among those of the model, where stages have several; else a stage is a chunk.
+inline constexpr llvm::StringLiteral kChunkAttr = "dist.chunk";
+/// The chunk of a block function, or of its segment; none where it has no stage.
+std::optional<int64_t> getChunk(mlir::Operation *function);
 /// Slices, parameter offsets and thread ranges are multiples of this many
 /// elements (DESIGN 2.1 rule 3).
 inline constexpr int64_t kGranule = 64;

@@ -109,12 +109,18 @@ def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::Mo
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, SingleBlock, NoRegionArguments]> {
   let summary = "what the ranks of one pipeline position do in a step";
   let description = [{
-    Memories, buffers in them and the schedule. Blocks `[first, last)` live here.
+    Memories, buffers in them and the schedule. The chunks of `blocks`, a first and a
+    last one for each, half-open and ascending, live here.
     All programs of a position have the same memories.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$position, DenseI64ArrayAttr:$blocks);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `position` $position `blocks` $blocks attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    /// The first block and the end of each chunk.
+    llvm::SmallVector<std::pair<int64_t, int64_t>, 1> getChunks();
+    bool hasBlock(int64_t block);
+  }];
   let hasVerifier = 1;
 }
 

@@ -14,13 +14,18 @@ def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
     parameter bytes. An equal cost is cut as early as possible. The number of
     stages is the option, else `pp` of `dsopt.options`.
 
+    A schedule may have several such runs, chunks, at a stage (see PipelineOrder.h):
+    then chunks are what is balanced, and `dist.chunk` says which one a block is of.
+
     ```mlir
     func.func private @block1.F(...) attributes {graph.block = 1, graph.phase = #graph.phase<F>}
     // becomes, with two stages of three blocks
     func.func private @block1.F(...) attributes {dist.stage = 0, graph.block = 1, graph.phase = #graph.phase<F>}
     ```
   }];
-  let options = [Option<"stages", "stages", "int64_t", "0", "number of stages (0: as dsopt.options says)">];
+  let options = [
+    Option<"stages", "stages", "int64_t", "0", "number of stages (0: as dsopt.options says)">,
+    Option<"schedule", "schedule", "std::string", "\"\"", "whose chunks blocks are cut into (empty: as dsopt.options says, else 1f1b)">];
   let dependentDialects = ["::dsopt::dist::DistDialect"];
 }
 
@@ -74,7 +79,7 @@ def PlaceCollectives : Pass<"place-collectives", "::mlir::ModuleOp"> {
 def VerifyDist : Pass<"verify-dist", "::mlir::ModuleOp"> {
   let summary = "what holds after stage 4";
   let description = [{
-    Every block function has a stage, stages ascend with blocks; every parameter that a block
+    Every block function has a stage, stages (or chunks, each at one stage) ascend with blocks; every parameter that a block
     reads or is given lies in exactly one bucket, which lists the block; what ranks hold slices of
     comes from a gather, which serves runs of one stage up to its one release; every gradient that
     several ranks add up is reduced once, behind the last run that adds to it.

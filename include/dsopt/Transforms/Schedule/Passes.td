@@ -20,7 +20,8 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     inputs; the function is gone.
 
     The order of block phases is that of the named schedule (see PipelineOrder.h: GPipe, Huang et
-    al. 2019; 1F1B, Narayanan et al. 2019). Values hop between neighbouring stages. With one rank
+    al. 2019; 1F1B, Narayanan et al. 2019; interleaved, Narayanan et al. 2021). Values hop between
+    the stages of neighbouring chunks, unless the stage has them already. With one rank
     a run adds to the accumulators themselves. What an action has to wait for is not said yet.
 
     ```mlir
@@ -36,7 +37,7 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b or one that a plugin registers (empty: as dsopt.options says)">,
+    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or one that a plugin registers (empty: as dsopt.options says)">,
     Option<"microBatches", "micro-batches", "int64_t", "0", "micro-batches a rank (0: as dsopt.options says)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::dist::DistDialect"];
 }
