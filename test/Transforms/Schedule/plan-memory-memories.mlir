@@ -60,7 +60,8 @@
 // RUN: sed -e 's/@f in @pinned at [0-9]*/@f in @pinned at 12288/' %t.mlir | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=BEYOND
 // BEYOND: error: 'exec.buffer' op ends at byte 16384, beyond the 12288 of @pinned
 // BEYOND: note: the memory is here
-module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64}} {
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = []>
+module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64}, dsopt.target = #target} {
   exec.stream @compute compute
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   exec.program @position0 position 0 blocks [0, 1] {
