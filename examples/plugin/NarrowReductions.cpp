@@ -55,8 +55,8 @@ struct FeedErrorsBack : PassWrapper<FeedErrorsBack, OperationPass<ModuleOp>> {
     int64_t whole = reduce.getElements() * ranks;
     auto map = [&](StringRef kernel, ArrayRef<Attribute> refs) {
       auto name = SymbolRefAttr::get(context, kKernelsModule, FlatSymbolRefAttr::get(context, kernel));
-      MapOp::create(actions, reduce.getLoc(), EventType::get(context), name, ArrayAttr::get(context, refs), whole,
-                    kComputeStream);
+      MapOp::create(actions, reduce.getLoc(), EventType::get(context), name, ArrayAttr::get(context, refs),
+                    whole, kComputeStream);
     };
     auto name = StringAttr::get(context, reduce.getWhole().getBuffer().getValue() + ".error");
     auto memref = MemRefType::get({whole}, actions.getF32Type());

@@ -35,9 +35,9 @@ static const char *const kToExec[] = {
     // stage 5: memory, of all sizes of a dimension
     "merge-variants", "choose-gather-window",
     // stage 6: schedule
-    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions", "finish-step",
-    "expand-reductions", "prefetch-gathers", "throttle-reductions", "insert-waits", "dedupe-segments",
-    "plan-memory", "verify-exec"};
+    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
+    "finish-step", "expand-reductions", "prefetch-gathers", "throttle-reductions", "insert-waits",
+    "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {

@@ -49,8 +49,10 @@ with tempfile.TemporaryDirectory() as folder:
               f"{layout}: evaluation changes training")
         seen.add(tuple(evaluations(log)))
     check(len(seen) == 1 and len(next(iter(seen))) == 2, f"evaluations differ: {seen}")
-    steps = [json.loads(line)["step"] for line in open(log) if "eval_loss" in line]
+    lines = [json.loads(line) for line in open(log) if "eval_loss" in line]
+    steps = [line["step"] for line in lines]
     check(steps == [2, 3], f"evaluated after steps {steps}, expected 2 and 3")
+    check(all(line["eval_ms"] > 0 for line in lines), f"evaluations take no time: {lines}")
     print(f"beside training: {len(layouts)} layouts, losses {next(iter(seen))}")
 
     # Alone: from the model's weights, from a checkpoint, from an executable.

@@ -87,6 +87,7 @@ int main(int argc, char **argv) {
   dsopt::registerAllDialects(registry);
   dsopt::registerAllPasses();
   MLIRContext context(registry);
+  context.loadAllAvailableDialects();
   auto target = dsopt::resolveTarget(UnknownLoc::get(&context), "native", /*threads=*/1);
   if (failed(target))
     return 1;

@@ -346,7 +346,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
     bool open = stage == Stage::Dist;
     if (open && name == "schedule")
       setOption(module, "schedule", builder.getStringAttr(values.back()));
-    else if (open && llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
+    else if (open &&
+             llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else
       throw Error(

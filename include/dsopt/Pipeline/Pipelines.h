@@ -50,8 +50,8 @@ std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::s
 std::string pipelineText(llvm::ArrayRef<std::string> passes);
 
 /// Runs a pipeline text on a module; messages go to the module's context. The module is verified at the end
-/// (but for programs, whose actions verify-exec has seen), with `verifyEach` behind each pass: for pipelines with
-/// passes of others.
+/// (but for programs, whose actions verify-exec has seen), with `verifyEach` behind each pass: for pipelines
+/// with passes of others.
 llvm::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef text, bool verifyEach = false);
 
 } // namespace dsopt

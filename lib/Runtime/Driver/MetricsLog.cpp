@@ -126,7 +126,8 @@ void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
     facts.comparison->evaluation(step, result.loss);
   if (file)
     write("{\"step\":" + std::to_string(step) + ",\"eval_loss\":" + jsonNumber(result.loss) +
-          ",\"eval_batches\":" + std::to_string(result.microBatches) + "}");
+          ",\"eval_batches\":" + std::to_string(result.microBatches) +
+          ",\"eval_ms\":" + jsonNumber(result.times.ms, 6) + "}");
 }
 
 void MetricsLog::compared() {

@@ -174,10 +174,11 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
   int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
   if (!result.stop && log) {
     log->evaluation(step, result);
-    char loss[32];
-    std::snprintf(loss, sizeof loss, "%.9g", result.loss);
+    char text[96];
+    std::snprintf(text, sizeof text, "%.9g  (%lld micro-batches, %.1f ms)", result.loss,
+                  (long long)result.microBatches, result.times.ms);
     progress.line((settings.evaluates ? "eval loss " : "step " + std::to_string(step) + "  eval loss ") +
-                  loss + "  (" + std::to_string(result.microBatches) + " micro-batches)");
+                  text);
   }
   return result.stop;
 }

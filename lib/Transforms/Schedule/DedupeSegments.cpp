@@ -40,7 +40,8 @@ static std::string fingerprint(func::FuncOp segment) {
   }
   std::string text;
   llvm::raw_string_ostream os(text);
-  copy->getOperation()->print(os, OpPrintingFlags().useLocalScope().assumeVerified().elideLargeElementsAttrs(INT64_MAX));
+  copy->getOperation()->print(
+      os, OpPrintingFlags().useLocalScope().assumeVerified().elideLargeElementsAttrs(INT64_MAX));
   return text;
 }
 

@@ -24,14 +24,17 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-/// The flat kernels of conversions, made where one is first needed: beside the target's others where these are
-/// in a module of their own (nest-kernels).
+/// The flat kernels of conversions, made where one is first needed: beside the target's others where these
+/// are in a module of their own (nest-kernels).
 class Kernels {
 public:
   explicit Kernels(ModuleOp module)
-      : nested(module.lookupSymbol<ModuleOp>(kKernelsModule)), home(nested ? nested : module), symbols(home) {}
+      : nested(module.lookupSymbol<ModuleOp>(kKernelsModule)), home(nested ? nested : module), symbols(home) {
+  }
   /// The first operand's values as those of another type.
-  SymbolRefAttr convert(StringRef name, Type from, Type to) { return get(name, {from}, to, /*inPlace=*/false); }
+  SymbolRefAttr convert(StringRef name, Type from, Type to) {
+    return get(name, {from}, to, /*inPlace=*/false);
+  }
   /// target += source.
   SymbolRefAttr accumulate(Type target, Type source) {
     return get("accumulate", {target, source}, target, /*inPlace=*/true);

@@ -12,7 +12,8 @@ using namespace dsopt::exec;
 namespace {
 /// What the positions' ranks do with others, in order.
 struct Communication {
-  explicit Communication(ArrayRef<ProgramOp> programs) : transfers(programs.size()), collectives(programs.size()) {
+  explicit Communication(ArrayRef<ProgramOp> programs)
+      : transfers(programs.size()), collectives(programs.size()) {
     for (auto [i, program] : llvm::enumerate(programs))
       for (Operation &op : getSchedule(program).getBody().front())
         if (isa<RunOp, WaitOp>(op))
@@ -174,5 +175,6 @@ LogicalResult dsopt::verifyPositions(ArrayRef<ProgramOp> programs, Members &memb
   Communication communication(programs);
   return failure(failed(verifyPeers(communication, members)) ||
                  failed(verifyTransfers(programs, communication, members)) ||
-                 failed(verifyCollectives(programs, communication, members)) || failed(verifyProgress(programs)));
+                 failed(verifyCollectives(programs, communication, members)) ||
+                 failed(verifyProgress(programs)));
 }
