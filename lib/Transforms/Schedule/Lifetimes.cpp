@@ -162,7 +162,10 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
         if (slot >= 0 && slot < (int64_t)buffer.getSlots())
           appendEpisodes(touches[place], slot, life.timeline, entry.episodes);
     }
-    llvm::sort(entry.episodes, [](const Episode &a, const Episode &b) { return a.first < b.first; });
+    // Those of a slot are found last first.
+    std::reverse(entry.episodes.begin(), entry.episodes.end());
+    if (buffer.getSlots() > 1)
+      llvm::sort(entry.episodes, [](const Episode &a, const Episode &b) { return a.first < b.first; });
     life.lives.push_back(std::move(entry));
   }
   return life;

@@ -27,7 +27,7 @@ StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks
     : graph(graph), ranks(ranks), microBatches(microBatches), stage(stage),
       out(module, stage, boundsOf(graph.chunksAt(stage)), graph.evaluates, graph.variant), buckets(out),
       values(graph.values.size()), runs(graph.runs.size()), gathersOf(graph.runs.size()),
-      usersOf(graph.gathers.size(), 0) {
+      usersOf(graph.gathers.size(), 0), gathers(graph.gathers.size()) {
   for (auto [id, gather] : llvm::enumerate(graph.gathers))
     for (int64_t run = gather.first; gather.stage == stage && run <= gather.last; ++run)
       if (graph.runs[run].stage == stage) {
@@ -98,10 +98,16 @@ void StageWriter::writeGathers(const Step &step) {
     if (!isNew)
       continue;
     const PlacedBucket &bucket = graph.buckets[graph.gathers[id].bucket];
-    gather->second = {out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
-                                         out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                         Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream),
-                      usersOf[id]};
+    GatherOp op = gathers[id];
+    if (op) {
+      op = out.repeat(op);
+      op.setOrder(out.nextOrder());
+    } else {
+      op = gathers[id] = out.emit<GatherOp>(
+          out.ref(buckets.parameters(bucket, isOwned(bucket))), out.ref(buckets.wholeParameters(bucket)),
+          bucket.sliceBytes(), Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream);
+    }
+    gather->second = {op, usersOf[id]};
   }
 }
 
@@ -171,16 +177,26 @@ ArrayAttr StageWriter::buffersOf(const Step &step) {
   return kept = ArrayAttr::get(out.context, refs);
 }
 
-void StageWriter::writeReductions(const RunInfo &run, int64_t microBatch) {
-  for (auto [id, use, op] : run.completes) {
+void StageWriter::writeReductions(const Step &step) {
+  bool accumulate = step.microBatch > 0;
+  SmallVector<ReduceOp, 1> &written = runs[step.id].reductions;
+  if (!written.empty()) {
+    for (ReduceOp first : written) {
+      ReduceOp reduce = out.repeat(first);
+      reduce.setAccumulate(accumulate);
+      reduce.setOrder(out.nextOrder());
+    }
+    return;
+  }
+  for (auto [id, use, op] : graph.runs[step.id].completes) {
     const PlacedBucket &bucket = graph.buckets[id];
     if (bucket.ranks == 1)
       continue;
     dist::ReduceOp reduce = op;
     TypeAttr wire = reduce.getType() == bucket.gradientType() ? TypeAttr() : reduce.getTypeAttr();
-    out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use),
-                       bucket.slice, bucket.gradientType(), wire, reduce.getMethod(),
-                       /*accumulate=*/microBatch > 0, out.nextOrder(), bucket.group(), kCommStream);
+    written.push_back(out.emit<ReduceOp>(
+        out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use), bucket.slice,
+        bucket.gradientType(), wire, reduce.getMethod(), accumulate, out.nextOrder(), bucket.group(), kCommStream));
   }
 }
 
@@ -188,11 +204,18 @@ void StageWriter::writeRun(const Step &step) {
   const RunInfo &run = graph.runs[step.id];
   ArrayAttr buffers = buffersOf(step);
   writeGathers(step);
-  func::FuncOp segment = run.segment;
-  out.emit<RunOp>(segment.getSymName(), buffers, runs[step.id].temp, step.microBatch,
-                  /*accumulate=*/!run.gradients.empty() && ranks == 1 && step.microBatch > 0, kComputeStream);
+  bool accumulate = !run.gradients.empty() && ranks == 1 && step.microBatch > 0;
+  if (RunOp &first = runs[step.id].first) {
+    RunOp again = out.repeat(first);
+    again.setBuffersAttr(buffers);
+    again.setMicroBatch(step.microBatch);
+    again.setAccumulate(accumulate);
+  } else {
+    first = out.emit<RunOp>(func::FuncOp(run.segment).getSymName(), buffers, runs[step.id].temp, step.microBatch,
+                            accumulate, kComputeStream);
+  }
   writeReleases(step);
-  writeReductions(run, step.microBatch);
+  writeReductions(step);
 }
 
 RefAttr StageWriter::statistics() {

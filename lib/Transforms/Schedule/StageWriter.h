@@ -28,7 +28,7 @@ private:
   /// The gathers that a run is the first to need, and the ends of those that it is the last to need.
   void writeGathers(const Step &step);
   void writeReleases(const Step &step);
-  void writeReductions(const RunInfo &run, int64_t microBatch);
+  void writeReductions(const Step &step);
   /// What the function returns: the losses, which all agree on, and contributions to statistics.
   void writeReturn();
 
@@ -52,12 +52,15 @@ private:
     int64_t period = 0;                       ///< after which the same buffers come again; 0: not made yet
     llvm::SmallVector<mlir::ArrayAttr> lists; ///< by micro-batch modulo `period`
     exec::RefAttr temp;
+    exec::RunOp first;                              ///< null: not written yet
+    llvm::SmallVector<exec::ReduceOp, 1> reductions; ///< the first ones, of what it completes
   };
   RunBuffers &buffersOf(int64_t run);
   std::vector<RunBuffers> runs;
   /// The gathers that a run needs, by run; of each the runs that need it on each micro-batch and are to come.
   std::vector<llvm::SmallVector<int64_t>> gathersOf;
   std::vector<int64_t> usersOf;
+  std::vector<exec::GatherOp> gathers; ///< the first of each; null: not written yet
   struct OpenGather {
     exec::GatherOp op;
     int64_t users;
