@@ -17,6 +17,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -189,6 +191,15 @@ std::unique_ptr<llvm::MemoryBuffer> generate(llvm::Module &module, llvm::TargetM
 std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::TargetMachine &machine,
                                             unsigned optLevel, std::string &error) {
   llvm::LLVMContext context;
+  // What its passes warn of are loops of ours: nothing that a user could act upon.
+  auto keepErrors = [](const llvm::DiagnosticInfo *info, void *kept) {
+    if (info->getSeverity() != llvm::DS_Error)
+      return;
+    llvm::raw_string_ostream os(*static_cast<std::string *>(kept));
+    llvm::DiagnosticPrinterRawOStream printer(os);
+    info->print(printer);
+  };
+  context.setDiagnosticHandlerCallBack(keepErrors, &error);
   auto module = llvm::parseBitcodeFile(
       llvm::MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "dsopt"), context);
   if (!module) {
@@ -199,7 +210,7 @@ std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::Target
   auto object = generate(**module, machine);
   if (!object)
     error = "the target writes no object files";
-  return object;
+  return error.empty() ? std::move(object) : nullptr;
 }
 
 /// `NAME` and `NAME_bytes`, the length, as read-only data.
