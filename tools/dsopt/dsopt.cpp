@@ -243,7 +243,8 @@ static void writeText(const ParsedOptions &options, llvm::function_ref<void(llvm
 static Error withOrigin(const Error &error, const std::vector<ConfiguredOption> &configured) {
   std::string text = error.what();
   for (const ConfiguredOption &one : configured)
-    if (llvm::StringRef(text).contains("-" + one.option + "=" + one.value))
+    if (llvm::StringRef(text).contains("-" + one.option + "=" + one.value) ||
+        llvm::StringRef(error.what()).starts_with("option -" + one.option + ":"))
       text += "\n  note: -" + one.option + "=" + one.value + " comes from " + one.place;
   return Error(error.status, text, error.quiet);
 }

@@ -155,8 +155,9 @@ void checkChoice(const OptionRow &row, const std::string &value,
         notAvailable(std::string(row.name) + "=" + value);
       return;
     }
-    if (ready)
-      all += (all.empty() ? "" : "|") + name;
+    if (!ready)
+      continue;
+    all += (all.empty() ? "" : "|") + name;
     if (int distance = editDistance(name, value); distance < best && name.size() > 2) {
       best = distance;
       nearest = name;

@@ -89,7 +89,7 @@ static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, cons
     episode.first = own.front().entry;
     episode.start.meet(entry.start);
     // Only the entry's own end: what it waited for may be any other buffer's.
-    episode.end[entry.stream] = std::max(episode.end[entry.stream], entry.sequence);
+    episode.end[entry.stream] = std::max<int64_t>(episode.end[entry.stream], entry.sequence);
     for (const Touch &touch : own)
       if (touch.access->writes && !touch.access->reads && touch.access->exact)
         live.subtract(touch.access->begin, touch.access->end);

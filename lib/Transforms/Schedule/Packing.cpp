@@ -21,13 +21,10 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
     const Episode *episode;
   };
   std::vector<Span> spans;
-  int streams = 0;
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent && life.memory == memory)
-      for (const Episode &episode : life.episodes) {
+      for (const Episode &episode : life.episodes)
         spans.push_back({episode.first, (int64_t)id, &episode});
-        streams = std::max(streams, episode.end.size());
-      }
   llvm::sort(spans, [](const Span &a, const Span &b) {
     if (a.first != b.first || a.buffer != b.buffer)
       return std::tie(a.first, a.buffer) < std::tie(b.first, b.buffer);
@@ -37,7 +34,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
   // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
   // something: the one in `ends`.
-  std::vector<std::vector<std::pair<int64_t, int64_t>>> ended(streams);
+  std::array<std::vector<std::pair<int64_t, int64_t>>, kMostStreams> ended;
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
@@ -47,7 +44,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
       auto [first, id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
-      for (int s = 0; s < episode->end.size(); ++s)
+      for (int s = 0; s < kMostStreams; ++s)
         if (episode->end[s] > ends[id][s]) {
           std::pair<int64_t, int64_t> last(ends[id][s] = episode->end[s], id);
           // They come nearly in order.
@@ -59,7 +56,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
     }
     llvm::BitVector &row = clashes[span.buffer];
     row |= open;
-    for (int s = 0; s < streams; ++s)
+    for (int s = 0; s < kMostStreams; ++s)
       for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;

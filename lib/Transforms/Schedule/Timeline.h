@@ -17,36 +17,29 @@
 
 namespace dsopt {
 
-/// A number of actions for each stream, 0 for those behind its last.
+/// A number of actions for each stream.
 class Clock {
 public:
-  int size() const { return counts.size(); }
-  int64_t operator[](int stream) const { return stream < size() ? counts[stream] : 0; }
-  int64_t &operator[](int stream) {
-    if (stream >= size())
-      counts.resize(stream + 1, 0);
-    return counts[stream];
-  }
+  int64_t operator[](int stream) const { return counts[stream]; }
+  int32_t &operator[](int stream) { return counts[stream]; }
   void join(const Clock &other) {
-    if (size() < other.size())
-      counts.resize(other.size(), 0);
-    for (int s = 0; s < other.size(); ++s)
+    for (int s = 0; s < exec::kMostStreams; ++s)
       counts[s] = std::max(counts[s], other.counts[s]);
   }
   void meet(const Clock &other) {
-    for (int s = 0; s < size(); ++s)
-      counts[s] = std::min(counts[s], other[s]);
+    for (int s = 0; s < exec::kMostStreams; ++s)
+      counts[s] = std::min(counts[s], other.counts[s]);
   }
   /// Whether everything counted here is counted there too.
   bool within(const Clock &other) const {
-    for (int s = 0; s < size(); ++s)
-      if (counts[s] > other[s])
-        return false;
-    return true;
+    bool all = true;
+    for (int s = 0; s < exec::kMostStreams; ++s)
+      all &= counts[s] <= other.counts[s];
+    return all;
   }
 
 private:
-  llvm::SmallVector<int64_t, 4> counts;
+  std::array<int32_t, exec::kMostStreams> counts{};
 };
 
 class Timeline {
@@ -106,7 +99,7 @@ public:
 
 private:
   struct Touched {
-    int64_t written = -1, read = -1; ///< entries, -1 for none
+    int32_t written = -1, read = -1; ///< entries, -1 for none
   };
   struct Range {
     int64_t begin, end;

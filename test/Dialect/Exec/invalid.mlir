@@ -431,3 +431,20 @@ exec.program @p position 0 blocks [-1, 1] {
   exec.schedule {
   }
 }
+
+// -----
+
+exec.stream @s0 compute
+exec.stream @s1 compute
+exec.stream @s2 compute
+exec.stream @s3 compute
+exec.stream @s4 compute
+exec.stream @s5 compute
+exec.stream @s6 compute
+exec.stream @s7 compute
+// expected-error @below {{is one of 9 streams, expected at most 8}}
+exec.stream @s8 compute
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+  }
+}

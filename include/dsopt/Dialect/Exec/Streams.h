@@ -6,6 +6,9 @@
 
 namespace dsopt::exec {
 
+/// Streams that a module may have.
+inline constexpr int kMostStreams = 8;
+
 /// Programs name streams, passes count them: by their place in the module.
 class Streams {
 public:
