@@ -47,7 +47,7 @@ private:
 
   ModuleOp nested, home; ///< null where kernels are in the module itself
   SymbolTable symbols;
-  llvm::StringMap<SymbolRefAttr> kernels;
+  llvm::DenseMap<std::pair<StringAttr, Type>, SymbolRefAttr> kernels; ///< by name and function type
 };
 
 /// Expands the reductions of one program.
@@ -88,18 +88,15 @@ private:
 SymbolRefAttr Kernels::get(StringRef name, ArrayRef<Type> operands, Type result, bool inPlace) {
   std::string full = ("reduce." + name).str();
   llvm::raw_string_ostream(full) << '.' << operands.back();
-  SymbolRefAttr &known = kernels[full];
-  if (known)
-    return known;
   MLIRContext *context = home.getContext();
   OpBuilder builder = OpBuilder::atBlockEnd(home.getBody());
+  auto tensor = [](Type element) -> Type { return RankedTensorType::get({dist::kGranule}, element); };
+  FunctionType type = builder.getFunctionType(llvm::map_to_vector(operands, tensor), tensor(result));
+  SymbolRefAttr &known = kernels[{builder.getStringAttr(full), type}];
+  if (known)
+    return known;
   Location loc = home.getLoc();
-  auto tensor = [](Type element) { return RankedTensorType::get({dist::kGranule}, element); };
-  SmallVector<Type> types;
-  for (Type operand : operands)
-    types.push_back(tensor(operand));
-  auto function = func::FuncOp::create(builder, loc, graph::freeSymbol(symbols, full),
-                                       builder.getFunctionType(types, tensor(result)));
+  auto function = func::FuncOp::create(builder, loc, graph::freeSymbol(symbols, full), type);
   nested ? function.setNested() : function.setPrivate();
   function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Flat));
   function->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr({dist::kGranule}));
