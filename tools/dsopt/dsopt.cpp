@@ -202,8 +202,10 @@ static void checkSchedule(const ParsedOptions &options) {
 /// append-optimizer asks for those.
 static void checkOptimizer(const ParsedOptions &options, MLIRContext &context) {
   const char *name = "optimizer";
+  if (!options.has(name))
+    return;
   std::set<std::string> known = registeredOptimizers(context);
-  if (!options.has(name) || (!options.list("load-pass-plugin").empty() && !known.count(options.text(name))))
+  if (!options.list("load-pass-plugin").empty() && !known.count(options.text(name)))
     return;
   runtime::checkRegistered(*runtime::findOption(name), options.text(name), {known.begin(), known.end()});
 }

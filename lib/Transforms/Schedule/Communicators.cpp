@@ -21,33 +21,31 @@ static ArrayAttr groupsOf(Builder &builder, int64_t count, int64_t between, int6
   return builder.getArrayAttr(groups);
 }
 
+/// Declares `name` where the module has none of its kind: what else is called so makes way.
+template <typename OpTy, typename Value>
+static void declare(SymbolTable &symbols, StringRef name, Value value) {
+  if (symbols.lookup<OpTy>(name))
+    return;
+  graph::makeWay(symbols, name);
+  auto module = cast<ModuleOp>(symbols.getOp());
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  OpTy::create(builder, module.getLoc(), name, value);
+}
+
 void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positions) {
   SymbolTable symbols(module);
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto declare = [&](StringRef name, ArrayAttr groups) {
-    if (symbols.lookup<CommunicatorOp>(name))
-      return;
-    graph::makeWay(symbols, name);
-    CommunicatorOp::create(builder, module.getLoc(), name, groups);
-  };
-  declare(kDataParallel, groupsOf(builder, positions, ranks, ranks, 1));
-  declare(kPipeline, groupsOf(builder, ranks, 1, positions, ranks));
-  declare(kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
+  Builder builder(module.getContext());
+  declare<CommunicatorOp>(symbols, kDataParallel, groupsOf(builder, positions, ranks, ranks, 1));
+  declare<CommunicatorOp>(symbols, kPipeline, groupsOf(builder, ranks, 1, positions, ranks));
+  declare<CommunicatorOp>(symbols, kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
 }
 
 void dsopt::declareStreams(ModuleOp module, int64_t positions) {
   SymbolTable symbols(module);
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto declare = [&](StringRef name, StreamKind kind) {
-    if (symbols.lookup<StreamOp>(name))
-      return;
-    graph::makeWay(symbols, name);
-    StreamOp::create(builder, module.getLoc(), name, kind);
-  };
-  declare(kComputeStream, StreamKind::Compute);
-  declare(kCommStream, StreamKind::Communication);
+  declare<StreamOp>(symbols, kComputeStream, StreamKind::Compute);
+  declare<StreamOp>(symbols, kCommStream, StreamKind::Communication);
   if (positions == 1)
     return;
-  declare(kSendStream, StreamKind::Communication);
-  declare(kRecvStream, StreamKind::Communication);
+  declare<StreamOp>(symbols, kSendStream, StreamKind::Communication);
+  declare<StreamOp>(symbols, kRecvStream, StreamKind::Communication);
 }

@@ -128,9 +128,6 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
     for (const Access &access : *list)
       touches[access.place].push_back({(int64_t)index, &access});
   }
-  llvm::DenseMap<StringAttr, BufferOp> buffers;
-  for (auto buffer : program.getBody().front().getOps<BufferOp>())
-    buffers[buffer.getSymNameAttr()] = buffer;
   llvm::DenseMap<StringAttr, SmallVector<std::pair<int64_t, int64_t>, 1>> slots; ///< of buffers, and places
   life.places.resize(touches.size());
   for (auto [number, list] : llvm::enumerate(touches)) {
@@ -140,7 +137,7 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
     StringAttr name = list.front().access->buffer;
     place.slot = list.front().access->slot;
     slots[name].push_back({place.slot, number});
-    if ((place.buffer = buffers.lookup(name))) {
+    if ((place.buffer = analysis.buffer(program, name))) {
       place.bytes = bytesOf(place.buffer.getType());
       place.kind = place.buffer.getKind();
       place.persistent = place.buffer.getPersistent();

@@ -50,9 +50,7 @@ public:
     return OpTy::create(actions, location, exec::EventType::get(context), std::forward<Args>(args)...);
   }
   /// Writes an action that differs from another one in what is set afterwards.
-  template <typename OpTy> OpTy repeat(OpTy op) {
-    return mlir::cast<OpTy>(actions.clone(*op));
-  }
+  template <typename OpTy> OpTy repeat(OpTy op) { return mlir::cast<OpTy>(actions.clone(*op)); }
   /// Writes what is no action.
   template <typename OpTy, typename... Args> OpTy write(Args &&...args) {
     return OpTy::create(actions, location, std::forward<Args>(args)...);

@@ -103,9 +103,9 @@ void StageWriter::writeGathers(const Step &step) {
       op = out.repeat(op);
       op.setOrder(out.nextOrder());
     } else {
-      op = gathers[id] = out.emit<GatherOp>(
-          out.ref(buckets.parameters(bucket, isOwned(bucket))), out.ref(buckets.wholeParameters(bucket)),
-          bucket.sliceBytes(), Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream);
+      op = gathers[id] = out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
+                                            out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
+                                            Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream);
     }
     gather->second = {op, usersOf[id]};
   }
@@ -194,9 +194,10 @@ void StageWriter::writeReductions(const Step &step) {
       continue;
     dist::ReduceOp reduce = op;
     TypeAttr wire = reduce.getType() == bucket.gradientType() ? TypeAttr() : reduce.getTypeAttr();
-    written.push_back(out.emit<ReduceOp>(
-        out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use), bucket.slice,
-        bucket.gradientType(), wire, reduce.getMethod(), accumulate, out.nextOrder(), bucket.group(), kCommStream));
+    written.push_back(out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)),
+                                         buckets.gradientSlice(bucket, use), bucket.slice,
+                                         bucket.gradientType(), wire, reduce.getMethod(), accumulate,
+                                         out.nextOrder(), bucket.group(), kCommStream));
   }
 }
 
@@ -211,8 +212,8 @@ void StageWriter::writeRun(const Step &step) {
     again.setMicroBatch(step.microBatch);
     again.setAccumulate(accumulate);
   } else {
-    first = out.emit<RunOp>(func::FuncOp(run.segment).getSymName(), buffers, runs[step.id].temp, step.microBatch,
-                            accumulate, kComputeStream);
+    first = out.emit<RunOp>(func::FuncOp(run.segment).getSymName(), buffers, runs[step.id].temp,
+                            step.microBatch, accumulate, kComputeStream);
   }
   writeReleases(step);
   writeReductions(step);

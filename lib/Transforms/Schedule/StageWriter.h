@@ -52,7 +52,7 @@ private:
     int64_t period = 0;                       ///< after which the same buffers come again; 0: not made yet
     llvm::SmallVector<mlir::ArrayAttr> lists; ///< by micro-batch modulo `period`
     exec::RefAttr temp;
-    exec::RunOp first;                              ///< null: not written yet
+    exec::RunOp first;                               ///< null: not written yet
     llvm::SmallVector<exec::ReduceOp, 1> reductions; ///< the first ones, of what it completes
   };
   RunBuffers &buffersOf(int64_t run);

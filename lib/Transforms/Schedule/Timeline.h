@@ -15,6 +15,8 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <array>
+
 namespace dsopt {
 
 /// A number of actions for each stream.
