@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/System.h"
 
 #include <cerrno>
+#include <cstdio>
 
 #include <fcntl.h>
 #include <linux/fs.h>
