@@ -36,7 +36,7 @@ static const char *const kToExec[] = {
     "merge-variants", "choose-gather-window",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
-    "finish-step", "expand-reductions", "prefetch-gathers", "throttle-reductions", "insert-waits",
+    "finish-step", "prefetch-gathers", "throttle-reductions", "expand-collectives", "insert-waits",
     "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.

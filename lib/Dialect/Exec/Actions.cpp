@@ -14,6 +14,13 @@ int64_t dsopt::exec::bytesOf(Type type) {
 
 bool dsopt::exec::isAction(Operation *op) { return isa<ActionOpInterface>(op); }
 
+bool dsopt::exec::isComposite(Operation *op) {
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return gather.getWire().has_value();
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce && (reduce.getWire() || reduce.getMethod() != ReductionMethod::ReduceScatter);
+}
+
 FlatSymbolRefAttr dsopt::exec::getStream(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op))
     return wait.getStreamAttr();

@@ -211,7 +211,14 @@ static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind)
          << stringifyTraffic(traffic) << ", expected " << stringifyTraffic(kind) << " or tied";
 }
 
-LogicalResult GatherOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::AllGather); }
+LogicalResult GatherOp::verify() {
+  if (auto wire = getWire(); wire && !wire->isBF16())
+    return emitOpError("travels as ") << *wire << ", expected bf16";
+  if (getWire() && getSlice().getBuffer() == getTarget().getBuffer())
+    return emitOpError("of a part of its own target travels as ")
+           << *getWire() << ", expected the slice in another buffer";
+  return verifyTraffic(*this, getTraffic(), Traffic::AllGather);
+}
 LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 

@@ -81,8 +81,9 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     for (auto &[bucket, parameters] : gathered[callee.getSymNameAttr()]) {
       auto types = callee.getArgumentTypes().slice(run.getInputs().size(), parameters.size());
       builder.setInsertionPoint(run);
-      auto gather = dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
-                                           builder.getArrayAttr(parameters), bucket.getAxes());
+      auto gather =
+          dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
+                                 builder.getArrayAttr(parameters), bucket.getAxes(), /*wire=*/TypeAttr());
       run.getInputsMutable().append(gather.getValues());
       builder.setInsertionPointAfter(run);
       dist::ReleaseOp::create(builder, run.getLoc(), gather.getValues());

@@ -147,8 +147,8 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
 void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
   if (bucket.wholeStates() && bucket.ranks > 1)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
-                       bucket.gradientSliceBytes(), Traffic::AllGather, out.nextOrder(), bucket.group(),
-                       kCommStream);
+                       bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather, out.nextOrder(),
+                       bucket.group(), kCommStream);
 }
 
 void StepFinisher::writeNorm(const PlacedBucket &bucket) {
@@ -217,8 +217,8 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](Traffic traffic) {
-    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), traffic, out.nextOrder(), bucket.group(),
-                       kCommStream);
+    out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), TypeAttr(), traffic, out.nextOrder(),
+                       bucket.group(), kCommStream);
   };
   if (from == stage) {
     for (int64_t other : bucket.stages)

@@ -111,8 +111,8 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
       return op.emitOpError("is left in a schedule whose gathers should be shared: expected share-gathers "
                             "before this pass"),
              failure();
-    else if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.isComposite())
-      return reduce.emitOpError("stands for several actions: expected expand-reductions before this pass"),
+    else if (isComposite(&op))
+      return op.emitOpError("stands for several actions: expected expand-collectives before this pass"),
              failure();
     else
       life.timeline.append(&op);

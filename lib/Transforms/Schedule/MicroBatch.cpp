@@ -225,6 +225,7 @@ LogicalResult Reader::readRun(graph::RunOp op) {
 LogicalResult Reader::readGather(dist::GatherOp op) {
   GatherInfo gather;
   gather.bucket = bucketIds.lookup(op.getBucketAttr().getAttr());
+  gather.wire = op.getWireAttr();
   for (auto [parameter, value] :
        llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getValues()))
     gathered[value] = {(int64_t)result.gathers.size(), parameter};

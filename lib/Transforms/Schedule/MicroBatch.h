@@ -63,6 +63,7 @@ struct RunInfo {
 /// A dist.gather: its bucket is whole from the `first` to the `last` run, of one stage.
 struct GatherInfo {
   int64_t bucket = 0, stage = -1, first = -1, last = -1;
+  mlir::TypeAttr wire; ///< null: the bucket's type
 };
 
 /// Neighbouring blocks of one stage.

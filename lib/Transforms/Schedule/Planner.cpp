@@ -26,10 +26,11 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
   auto write = [&] {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
-        failed(finishStep(copy)) || failed(expandReductions(copy)))
+        failed(finishStep(copy)))
       return failure();
     prefetchGathers(copy);
-    return failure(failed(throttleReductions(copy)) || failed(insertWaits(copy)));
+    return failure(failed(throttleReductions(copy)) || failed(expandCollectives(copy)) ||
+                   failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

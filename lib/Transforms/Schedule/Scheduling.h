@@ -21,7 +21,7 @@ llvm::LogicalResult shareGathers(mlir::ModuleOp module);
 llvm::LogicalResult placeReductions(mlir::ModuleOp module);
 /// Takes update kernels from @update, which stays.
 llvm::LogicalResult finishStep(mlir::ModuleOp module);
-llvm::LogicalResult expandReductions(mlir::ModuleOp module);
+llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
 void prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult insertWaits(mlir::ModuleOp module);

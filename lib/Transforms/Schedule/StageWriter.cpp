@@ -105,7 +105,8 @@ void StageWriter::writeGathers(const Step &step) {
     } else {
       op = gathers[id] = out.emit<GatherOp>(out.ref(buckets.parameters(bucket, isOwned(bucket))),
                                             out.ref(buckets.wholeParameters(bucket)), bucket.sliceBytes(),
-                                            Traffic::AllGather, out.nextOrder(), bucket.group(), kCommStream);
+                                            graph.gathers[id].wire, Traffic::AllGather, out.nextOrder(),
+                                            bucket.group(), kCommStream);
     }
     gather->second = {op, usersOf[id]};
   }
@@ -232,8 +233,8 @@ void StageWriter::writeReturn() {
   if (bytes && ranks > 1) {
     auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
     all = out.ref(out.buffer("statistics.all", type, BufferKind::Activations));
-    out.emit<GatherOp>(statistics(), all, microBatches * bytes, Traffic::AllGather, out.nextOrder(),
-                       kDataParallel, kCommStream);
+    out.emit<GatherOp>(statistics(), all, microBatches * bytes, TypeAttr(), Traffic::AllGather,
+                       out.nextOrder(), kDataParallel, kCommStream);
   }
   SmallVector<Attribute> losses;
   for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)

@@ -183,7 +183,12 @@ LogicalResult ProgramVerifier::verifyUpdates() {
       continue;
     }
     auto gather = dyn_cast<GatherOp>(op);
-    if (!isa<RunOp>(op) && !(gather && gather.getSlice().getBuffer() != gather.getTarget().getBuffer()))
+    // A map makes something of this step, or keeps something for the next.
+    bool forStep = isa<MapOp>(op) && llvm::any_of(list, [&](const Access &access) {
+                     return access.writes && !life.places[access.place].persistent;
+                   });
+    if (!isa<RunOp>(op) && !forStep &&
+        !(gather && gather.getSlice().getBuffer() != gather.getTarget().getBuffer()))
       continue;
     for (const Access &access : list)
       if (auto it = updated.find(access.buffer); access.reads && it != updated.end()) {

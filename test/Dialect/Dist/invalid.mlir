@@ -145,6 +145,16 @@ func.func @f(%x: tensor<64xf32>) {
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {
+  // expected-error@+1 {{sends 'f16', but the bucket's parameters are 'f32'}}
+  %w = dist.gather @b0 [@w] over ["dp"] as f16 : tensor<64xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
+func.func @f(%x: tensor<64xf32>) {
   // expected-error@+1 {{sends 'f16', but the bucket's gradients are 'f32'}}
   dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f16
   return

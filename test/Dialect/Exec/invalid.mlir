@@ -144,6 +144,26 @@ func.func @inside() {
 exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
+    // expected-error @below {{'exec.gather' op travels as 'f16', expected bf16}}
+    %0 = exec.gather @s to @w bytes 256 as f16 all_gather order 0 over @dp on @comm
+  }
+}
+
+// -----
+
+exec.stream @comm communication
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.gather' op of a part of its own target travels as 'bf16', expected the slice in another buffer}}
+    %0 = exec.gather @w+256*rank to @w bytes 256 as bf16 all_gather order 0 over @dp on @comm
+  }
+}
+
+// -----
+
+exec.stream @comm communication
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
     // expected-error @below {{'exec.reduce' op of 'f32' travels as 'f16', expected f32 as bf16}}
     %0 = exec.reduce @x to @y elements 64 : f32 as f16 order 0 over @c on @comm
   }

@@ -26,7 +26,21 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @g : memref<64xf32> buffers slots 1 stride 256
   exec.buffer @s : memref<64xf32> gradients slots 1 stride 256
   exec.schedule {
-    // expected-error @below {{stands for several actions: expected expand-reductions before this pass}}
+    // expected-error @below {{stands for several actions: expected expand-collectives before this pass}}
     %0 = exec.reduce @g to @s elements 64 : f32 by all_to_all order 0 over @dp on @comm
+  }
+}
+
+// -----
+
+exec.stream @comm communication
+exec.communicator @dp [[0]]
+exec.program @position0 position 0 blocks [0, 1] {
+  exec.memory @device device
+  exec.buffer @s : memref<64xf32> parameters slots 1 stride 256 persistent
+  exec.buffer @w : memref<64xf32> buffers slots 1 stride 256
+  exec.schedule {
+    // expected-error @below {{stands for several actions: expected expand-collectives before this pass}}
+    %0 = exec.gather @s to @w bytes 256 as bf16 all_gather order 0 over @dp on @comm
   }
 }

@@ -85,6 +85,8 @@
 // New parameters are the next step's, and with clipping they wait.
 // RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/&\n %%again = exec.gather @b0.param to @b0.full bytes 256 all_gather order 5 over @dp on @comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
+// RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/&\n %%narrow = exec.map @narrow [@b0.param, @b0.full] elements 64 on @compute/' -e '/^ *exec.communicator @dp/s/^/func.func private @narrow(%%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} { return %%x : tensor<64xf32> }\n/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MAPPED
+// MAPPED: error: 'exec.map' op reads @b0.param after its update in the same step
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
 // CLIP: error: 'exec.update' op comes before the agreement, but gradients are clipped

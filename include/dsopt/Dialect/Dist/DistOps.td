@@ -101,17 +101,20 @@ def Dist_GatherOp : Dist_Collective<"gather", [DeclareOpInterfaceMethods<OpAsmOp
   let description = [{
     Stands among the runs of a micro-batch. `parameters` lie in the bucket; the values are
     theirs, and end with the `dist.release` that takes them all. The collective runs before the
-    next run behind it, for each window of micro-batches once.
+    next run behind it, for each window of micro-batches once. They travel as they are, or `as`
+    bf16 where they are f32: the values are then the rounded ones.
 
     ```mlir
     %w, %b = dist.gather @b0 [@w, @b] over ["dp"] : tensor<64x32xf32>, tensor<64xf32>
     %y = graph.run @block0.F(%x, %w, %b) : ...
     dist.release %w, %b : tensor<64x32xf32>, tensor<64xf32>
+    %v = dist.gather @b1 [@v] over ["dp"] as bf16 : tensor<64x64xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes);
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes,
+                       OptionalAttr<TypeAttr>:$wire);
   let results = (outs Variadic<AnyStaticShapeTensor>:$values);
-  let assemblyFormat = "$bucket $parameters `over` $axes attr-dict `:` type($values)";
+  let assemblyFormat = "$bucket $parameters `over` $axes (`as` $wire^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 def Dist_ReleaseOp : Dist_Op<"release"> {

@@ -61,6 +61,8 @@ inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlign
 
 /// Whether the operation is an action (not a wait) of a schedule.
 bool isAction(mlir::Operation *op);
+/// Whether a collective stands for several actions, which expand-collectives writes.
+bool isComposite(mlir::Operation *op);
 /// The stream of an action or a wait.
 mlir::FlatSymbolRefAttr getStream(mlir::Operation *op);
 /// The communicator of an action, null where it has none.

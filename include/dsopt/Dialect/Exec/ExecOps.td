@@ -225,11 +225,14 @@ def Exec_GatherOp : Exec_Collective<"gather"> {
   let description = [{
     `slice` may be this rank's part of `target` itself. `order` counts the
     collectives of a program; `traffic` names the traffic (all_gather or tied).
+    With another type on the `wire` it is no action yet: `expand-collectives`
+    writes those that it is made of.
   }];
-  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
-                       I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<TypeAttr>:$wire,
+                       Exec_Traffic:$traffic, I64Attr:$order, FlatSymbolRefAttr:$communicator,
+                       FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
-    custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes (`as` $wire^)? $traffic `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -249,7 +252,7 @@ def Exec_ReduceOp : Exec_Collective<"reduce"> {
     `whole` holds `elements` values for each member, of which this rank's are
     stored to (or, with `accumulate`, added to) `target`. What travels is of
     their own `type`, in the engine's reduction. With another type on the `wire`,
-    or another `method`, it is no action yet: `expand-reductions` writes those
+    or another `method`, it is no action yet: `expand-collectives` writes those
     that it is made of.
   }];
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
@@ -261,10 +264,6 @@ def Exec_ReduceOp : Exec_Collective<"reduce"> {
     (`accumulate` $accumulate^)? `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// Whether it stands for several actions.
-    bool isComposite() { return getWire() || getMethod() != ::dsopt::ReductionMethod::ReduceScatter; }
-  }];
 }
 def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   let summary = "`bytes` from each member to each other";

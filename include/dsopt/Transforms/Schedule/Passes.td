@@ -114,12 +114,13 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
-def ExpandReductions : Pass<"expand-reductions", "::mlir::ModuleOp"> {
-  let summary = "write the actions that a reduction in another type or by another method is made of";
+def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
+  let summary = "write the actions that a collective in another type or by another method is made of";
   let description = [{
-    Input: programs with reductions. Output: the same where all of them are the engine's, in the
-    gradients' own type. A reduction `as` a narrower type is one of rounded gradients, whose sum is
-    widened in front of the first action that needs it. One `by all_to_all` sends the parts of each
+    Input: programs with gathers and reductions. Output: the same where all of them are the engine's,
+    in the buffers' own types. A gather `as` a narrower type is one of rounded parameters, which are
+    widened in front of the first action that needs them. A reduction `as` a narrower type is one of
+    rounded gradients, whose sum is widened in the same way. One `by all_to_all` sends the parts of each
     slice to its owner, which adds them along the canonical tree: the same bits, in one hop. Kernels of
     these conversions are new functions of the module.
 
@@ -127,9 +128,9 @@ def ExpandReductions : Pass<"expand-reductions", "::mlir::ModuleOp"> {
     %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 as bf16 order 0 over @dp on @comm
     %1 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
     // becomes
-    %0 = exec.map @reduce.narrow.f32 [@b0.grad.0, @b0.grad.0.wire] elements 128 on @compute
+    %0 = exec.map @wire.narrow.f32 [@b0.grad.0, @b0.grad.0.wire] elements 128 on @compute
     %1 = exec.reduce @b0.grad.0.wire to @b0.grad.0.sum elements 64 : bf16 order 0 over @dp on @comm
-    %2 = exec.map @reduce.widen.bf16 [@b0.grad.0.sum, @b0.grad.0+256*rank] elements 64 on @compute
+    %2 = exec.map @wire.widen.bf16 [@b0.grad.0.sum, @b0.grad.0+256*rank] elements 64 on @compute
     %3 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
     ```
   }];

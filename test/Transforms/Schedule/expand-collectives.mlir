@@ -1,9 +1,9 @@
-// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/as bf16/' %s | dsopt-opt -expand-reductions | FileCheck %s --check-prefix=NARROW
-// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/by all_to_all/' %s | dsopt-opt -expand-reductions | FileCheck %s --check-prefix=PARTS
-// RUN: sed -e 's/ACCUMULATE//;s/HOW/as bf16 by all_to_all/' %s | dsopt-opt -expand-reductions | FileCheck %s --check-prefix=BOTH
-// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW//' %s | dsopt-opt -expand-reductions > %t.as-it-is
+// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/as bf16/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=NARROW
+// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/by all_to_all/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=PARTS
+// RUN: sed -e 's/ACCUMULATE//;s/HOW/as bf16 by all_to_all/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=BOTH
+// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW//' %s | dsopt-opt -expand-collectives > %t.as-it-is
 // RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW//' %s | dsopt-opt | diff %t.as-it-is -
-// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/by all_to_all/' %s | dsopt-opt -expand-reductions -insert-waits | FileCheck %s --check-prefix=WAITS
+// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/by all_to_all/' %s | dsopt-opt -expand-collectives -insert-waits | FileCheck %s --check-prefix=WAITS
 
 // Three ranks. What the first reduction makes of the gradient is there before the second takes it further, and
 // what that makes before the norm: not earlier.
@@ -16,7 +16,7 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
   graph.parameter @w : tensor<192xf32> from "m" at 0 bytes 768
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 192>] elements 192 padded 192 over ["dp"] zero 2
   // The model's own: the kernels get other names.
-  graph.parameter @reduce.widen.bf16 : tensor<4xf32> from "m" at 0 bytes 16
+  graph.parameter @wire.widen.bf16 : tensor<4xf32> from "m" at 0 bytes 16
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<192xf32> buffers slots 1 stride 768 of @b0 {exec.payload = 400 : i64}
@@ -38,15 +38,15 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
 // NARROW: exec.buffer @g.wire : memref<192xbf16> buffers slots 1 stride 384 {exec.payload = 200 : i64}
 // NARROW: exec.buffer @g.sum : memref<64xbf16> buffers slots 1 stride 128
 // NARROW: exec.reduce @g to @s elements 64 : f32 order 0 over @dp on @comm
-// NARROW-NEXT: exec.map @reduce.narrow.f32 [@g, @g.wire] elements 192 on @compute
+// NARROW-NEXT: exec.map @wire.narrow.f32 [@g, @g.wire] elements 192 on @compute
 // NARROW-NEXT: %[[SUM:.*]] = exec.reduce @g.wire to @g.sum elements 64 : bf16 order 1 over @dp on @comm
 // NARROW-NEXT: exec.wait %[[SUM]] on @send
 // NARROW-NEXT: exec.add @loss
-// NARROW-NEXT: exec.map @reduce.accumulate.bf16 [@s, @g.sum] elements 64 on @compute
+// NARROW-NEXT: exec.map @wire.accumulate.bf16 [@s, @g.sum] elements 64 on @compute
 // NARROW-NEXT: exec.norm
-// NARROW: func.func private @reduce.narrow.f32(%[[X:.*]]: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
+// NARROW: func.func private @wire.narrow.f32(%[[X:.*]]: tensor<64xf32>) -> tensor<64xbf16> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
 // NARROW-NEXT: graph.cast %[[X]]
-// NARROW: func.func private @reduce.accumulate.bf16(%[[T:.*]]: tensor<64xf32>, %[[S:.*]]: tensor<64xbf16>) -> tensor<64xf32> attributes {graph.in_place = array<i64: 0>
+// NARROW: func.func private @wire.accumulate.bf16(%[[T:.*]]: tensor<64xf32>, %[[S:.*]]: tensor<64xbf16>) -> tensor<64xf32> attributes {graph.in_place = array<i64: 0>
 // NARROW-NEXT: %[[WIDE:.*]] = graph.cast %[[S]] : (tensor<64xbf16>) -> tensor<64xf32>
 // NARROW-NEXT: graph.add %[[T]], %[[WIDE]]
 
@@ -65,12 +65,12 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
 // WAITS-NEXT: exec.wait %[[EXCHANGE]] on @compute
 // WAITS-NEXT: exec.add @g.parts
 
-// BOTH: exec.map @reduce.narrow.f32 [@g, @g.wire] elements 192 on @compute
+// BOTH: exec.map @wire.narrow.f32 [@g, @g.wire] elements 192 on @compute
 // BOTH-NEXT: exec.all_to_all @g.wire to @g.parts bytes 128 order 1 over @dp on @comm
 // BOTH: exec.add @g.parts, @g.parts+128 elements 64 : bf16 on @compute
-// BOTH-NEXT: exec.map @reduce.sum.bf16 [@g.parts, @g.parts+256, @s] elements 64 on @compute
+// BOTH-NEXT: exec.map @wire.sum.bf16 [@g.parts, @g.parts+256, @s] elements 64 on @compute
 // BOTH-NEXT: exec.norm
-// BOTH: func.func private @reduce.sum.bf16
+// BOTH: func.func private @wire.sum.bf16
 // BOTH: graph.add %{{.*}} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
 // BOTH-NEXT: graph.cast %{{.*}} : (tensor<64xf32>) -> tensor<64xbf16>
 // BOTH-NEXT: graph.cast %{{.*}} : (tensor<64xbf16>) -> tensor<64xf32>

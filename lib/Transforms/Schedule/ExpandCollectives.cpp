@@ -1,8 +1,8 @@
-//===- ExpandReductions.cpp - reductions that stand for several actions ---===//
+//===- ExpandCollectives.cpp - collectives that stand for several actions -===//
 //
-// What a reduction in another type or by another method is made of. Its sum is there
-// in front of the first action that needs it, not earlier: until then the runs of other
-// blocks go on.
+// What a gather or reduction in another type or by another method is made of. Its
+// result is there in front of the first action that needs it, not earlier: until then
+// the runs of other blocks go on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace dsopt {
-#define GEN_PASS_DEF_EXPANDREDUCTIONS
+#define GEN_PASS_DEF_EXPANDCOLLECTIVES
 #include "dsopt/Transforms/Schedule/Passes.h.inc"
 } // namespace dsopt
 
@@ -50,7 +50,7 @@ private:
   llvm::DenseMap<std::pair<StringAttr, Type>, SymbolRefAttr> kernels; ///< by name and function type
 };
 
-/// Expands the reductions of one program.
+/// Expands the collectives of one program.
 class Expander {
 public:
   Expander(ProgramOp program, Kernels &kernels, AccessAnalysis &analysis)
@@ -58,15 +58,16 @@ public:
   LogicalResult expand();
 
 private:
-  /// A sum in its own buffer (or its parts, one of each rank) that `target` still has to get.
-  struct Sum {
+  /// A result in its own buffer (or a sum's parts, one of each rank) that `target` still has to get.
+  struct Result {
     RefAttr source, target;
     int64_t parts, elements;
     Type wire, type;
     bool accumulate;
   };
+  LogicalResult start(GatherOp gather);
   LogicalResult start(ReduceOp reduce);
-  void finish(const Sum &sum);
+  void finish(const Result &result);
   void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements) {
     out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, kComputeStream);
   }
@@ -81,12 +82,12 @@ private:
   Kernels &kernels;
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::MapVector<StringAttr, Sum> sums; ///< by the buffer of their target
+  llvm::MapVector<StringAttr, Result> results; ///< by the buffer of their target
 };
 } // namespace
 
 SymbolRefAttr Kernels::get(StringRef name, ArrayRef<Type> operands, Type result, bool inPlace) {
-  std::string full = ("reduce." + name).str();
+  std::string full = ("wire." + name).str();
   llvm::raw_string_ostream(full) << '.' << operands.back();
   MLIRContext *context = home.getContext();
   OpBuilder builder = OpBuilder::atBlockEnd(home.getBody());
@@ -123,6 +124,33 @@ SymbolRefAttr Kernels::get(StringRef name, ArrayRef<Type> operands, Type result,
   return known;
 }
 
+/// Bytes without padding of as many elements in another type; -1 where the buffer says nothing.
+static int64_t payloadAs(Type to, BufferOp buffer) {
+  auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
+  Type from = getElementTypeOrSelf(buffer.getType());
+  return payload ? payload.getInt() / bytesOf(1, from) * bytesOf(1, to) : -1;
+}
+
+LogicalResult Expander::start(GatherOp gather) {
+  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
+  if (failed(groups))
+    return failure();
+  BufferOp buffer = analysis.buffer(out.program, gather.getTarget().getBuffer().getAttr());
+  Type type = getElementTypeOrSelf(buffer.getType()), wire = *gather.getWire();
+  if (!type.isF32())
+    return gather.emitOpError("of ") << type << " travels as " << wire << ", expected f32 as bf16";
+  RefAttr slice = gather.getSlice(), target = gather.getTarget();
+  int64_t elements = gather.getBytes() / bytesOf(1, type), whole = elements * groups->front().size();
+  out.insertBefore(gather);
+  gather.setSliceAttr(declare(slice, ".wire", elements, wire));
+  gather.setTargetAttr(declare(target, ".wire", whole, wire, payloadAs(wire, buffer)));
+  map(kernels.convert("narrow", type, wire), {slice, gather.getSlice()}, elements);
+  gather.setBytes(bytesOf(elements, wire));
+  gather.removeWireAttr();
+  results[target.getBuffer().getAttr()] = {gather.getTarget(), target, 1, whole, wire, type, false};
+  return success();
+}
+
 LogicalResult Expander::start(ReduceOp reduce) {
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(reduce);
   if (failed(groups))
@@ -131,13 +159,11 @@ LogicalResult Expander::start(ReduceOp reduce) {
   Type type = reduce.getType(), wire = reduce.getWire().value_or(type);
   bool apart = reduce.getMethod() == ReductionMethod::AllToAll && members > 1;
   RefAttr whole = reduce.getWhole(), sent = whole;
-  Sum sum{{}, reduce.getTarget(), 1, slice, wire, type, reduce.getAccumulate()};
+  Result sum{{}, reduce.getTarget(), 1, slice, wire, type, reduce.getAccumulate()};
   out.insertBefore(reduce);
   if (wire != type) {
     BufferOp buffer = analysis.buffer(out.program, whole.getBuffer().getAttr());
-    auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
-    sent = declare(whole, ".wire", slice * members, wire,
-                   payload ? payload.getInt() / bytesOf(1, type) * bytesOf(1, wire) : -1);
+    sent = declare(whole, ".wire", slice * members, wire, payloadAs(wire, buffer));
     map(kernels.convert("narrow", type, wire), {whole, sent}, slice * members);
   }
   if (apart) {
@@ -158,11 +184,11 @@ LogicalResult Expander::start(ReduceOp reduce) {
     reduce.setType(wire);
     reduce.setAccumulate(false);
   }
-  sums[sum.target.getBuffer().getAttr()] = sum;
+  results[sum.target.getBuffer().getAttr()] = sum;
   return success();
 }
 
-void Expander::finish(const Sum &sum) {
+void Expander::finish(const Result &sum) {
   auto part = [&](int64_t index) {
     return out.ref(sum.source.getBuffer(), 0, index * bytesOf(sum.elements, sum.wire));
   };
@@ -188,30 +214,33 @@ void Expander::finish(const Sum &sum) {
 
 LogicalResult Expander::expand() {
   Block &body = schedule.getBody().front();
-  if (llvm::none_of(body.getOps<ReduceOp>(), [](ReduceOp reduce) { return reduce.isComposite(); }))
+  if (llvm::none_of(body, [](Operation &op) { return isComposite(&op); }))
     return success();
   for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (!sums.empty() && isAction(&op)) {
+    if (!results.empty() && isAction(&op)) {
       FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
       if (failed(accesses))
         return failure();
       out.insertBefore(&op);
       for (const Access &access : *accesses)
-        if (auto sum = sums.find(access.buffer); sum != sums.end()) {
-          finish(sum->second);
-          sums.erase(sum);
+        if (auto result = results.find(access.buffer); result != results.end()) {
+          finish(result->second);
+          results.erase(result);
         }
     }
-    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.isComposite() && failed(start(reduce)))
+    if (!isComposite(&op))
+      continue;
+    auto gather = dyn_cast<GatherOp>(op);
+    if (failed(gather ? start(gather) : start(cast<ReduceOp>(op))))
       return failure();
   }
   out.insertAfter(&body.back());
-  for (auto &[target, sum] : sums)
-    finish(sum);
+  for (auto &[target, result] : results)
+    finish(result);
   return success();
 }
 
-LogicalResult dsopt::expandReductions(ModuleOp module) {
+LogicalResult dsopt::expandCollectives(ModuleOp module) {
   Kernels kernels(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>()))
@@ -221,9 +250,9 @@ LogicalResult dsopt::expandReductions(ModuleOp module) {
 }
 
 namespace {
-struct ExpandReductions : dsopt::impl::ExpandReductionsBase<ExpandReductions> {
+struct ExpandCollectives : dsopt::impl::ExpandCollectivesBase<ExpandCollectives> {
   void runOnOperation() override {
-    if (failed(expandReductions(getOperation())))
+    if (failed(expandCollectives(getOperation())))
       signalPassFailure();
   }
 };

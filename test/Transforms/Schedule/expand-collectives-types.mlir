@@ -1,9 +1,9 @@
 // Kernels of one name and source have a version for each type that they make.
-// RUN: dsopt-opt %s -expand-reductions | FileCheck %s
+// RUN: dsopt-opt %s -expand-collectives | FileCheck %s
 
-// CHECK: exec.map @reduce.sum.bf16 [@g.parts, @g.parts+128, @s] elements 64 on @compute
-// CHECK: exec.map @[[OTHER:"reduce.sum.bf16.*"]] [@h.parts, @h.parts+128, @t] elements 64 on @compute
-// CHECK: func.func private @reduce.sum.bf16(%{{.*}}: tensor<64xbf16>, %{{.*}}: tensor<64xbf16>) -> tensor<64xf32>
+// CHECK: exec.map @wire.sum.bf16 [@g.parts, @g.parts+128, @s] elements 64 on @compute
+// CHECK: exec.map @[[OTHER:"wire.sum.bf16.*"]] [@h.parts, @h.parts+128, @t] elements 64 on @compute
+// CHECK: func.func private @wire.sum.bf16(%{{.*}}: tensor<64xbf16>, %{{.*}}: tensor<64xbf16>) -> tensor<64xf32>
 // CHECK: func.func private @[[OTHER]](%{{.*}}: tensor<64xbf16>, %{{.*}}: tensor<64xbf16>) -> tensor<64xbf16>
 module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64}} {
   exec.stream @compute compute
