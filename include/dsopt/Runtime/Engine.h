@@ -17,6 +17,7 @@
 #define DSOPT_RUNTIME_ENGINE_H
 
 #include "dsopt/Runtime/Element.h"
+#include "dsopt/Runtime/Liveness.h"
 #include "dsopt/Runtime/Waker.h"
 
 #include <array>
@@ -102,6 +103,19 @@ public:
 
   /// Rung when a peer did something: read its count, poll, then sleep on it.
   virtual Waker &waker() = 0;
+  /// Whether to spin before sleeping: only where each rank of this host has a CPU of its own.
+  virtual void setSpinning(bool) {}
+
+  /// From here on waiting fails once neither this rank nor a peer that it can watch has got on for `limit`
+  /// (0: waits for ever).
+  void setStallLimit(std::chrono::milliseconds limit) { stallLimit = limit; }
+  int64_t stallSeconds() const { return stallLimit.count() / 1000; }
+  /// The clock of one wait. Of ranks that wait equally long the first one speaks.
+  StallClock stallClock() const;
+  /// Grows while peers that this rank can watch get on.
+  virtual uint64_t peerBeats() const { return 0; }
+  /// The ranks that the operation in `slot` waits for, as far as this engine can tell.
+  virtual std::vector<int> awaited(int slot) const { return {}; }
 
   /// Gives up what flies, so that its memory may go; the rank is about to fail.
   virtual void abandon() {}
@@ -127,6 +141,7 @@ protected:
 
   int thisRank = 0;
   Communicator all;
+  std::chrono::milliseconds stallLimit{0};
   SentBytes sentBytes{};
   std::array<bool, kSlots> moved{};
   void count(TrafficClass kind, int64_t bytes) { sentBytes[static_cast<int>(kind)] += bytes; }
@@ -152,12 +167,13 @@ public:
   /// In rank `rank`'s process: the engine.
   std::unique_ptr<Engine> join(int rank);
 
-  /// In the launcher: `rank` ended with `waitStatus` (of waitpid). If that is not a clean end, wakes
+  /// In the launcher: `rank` ended with `waitStatus` (of waitpid). True if it was done by then; else wakes
   /// all others, whose next poll throws a quiet Error of the status to end with.
-  void markEnded(int rank, int waitStatus);
-  /// The first rank that failed, or -1, and the status all end with.
+  bool markEnded(int rank, int waitStatus);
+  /// The first rank that failed, or -1, and the status all end with; both are written at once.
   int failedRank() const;
   int failureStatus() const;
+  const Pulse &pulseOf(int rank) const;
   /// Where a rank is or was: step and action index, -1 before the first or between steps.
   int64_t stepOf(int rank) const;
   int64_t actionOf(int rank) const;
@@ -168,7 +184,6 @@ private:
   void *mapping = nullptr;
   int64_t mappedBytes = 0;
   int worldSize = 0;
-  int sharing = 0; ///< ranks with an arena here
   std::vector<char *> arenas;
 };
 

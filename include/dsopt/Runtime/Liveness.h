@@ -61,11 +61,16 @@ public:
   explicit StallClock(std::chrono::milliseconds limit) : limit(limit) {}
   bool runs() const { return limit.count() > 0; }
   void restart() { started = false; }
-  /// Looks at the time, a second apart at most; true if the limit is reached. `count` grows while others
-  /// get on.
-  bool isOver(Clock::time_point now, uint64_t count);
+  /// To be asked again and again: true when the limit is reached. `count()` grows while others get on.
+  template <typename Count> bool isOver(Clock::time_point now, Count count) {
+    if (!runs() || (started && now - last < kLook))
+      return false;
+    return look(now, count());
+  }
 
 private:
+  static constexpr std::chrono::milliseconds kLook{100};
+  bool look(Clock::time_point now, uint64_t count);
   std::chrono::milliseconds limit;
   Clock::time_point last;
   Clock::duration still{};

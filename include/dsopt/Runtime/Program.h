@@ -133,6 +133,8 @@ enum class ActionKind {
 inline constexpr const char *const kActionKinds[] = {"input",  "run",  "gather", "reduce", "all_to_all",
                                                      "add",    "send", "recv",   "norm",   "agree",
                                                      "update", "map",  "fold"};
+inline constexpr int kActionKindCount = static_cast<int>(ActionKind::Fold) + 1;
+static_assert(sizeof kActionKinds / sizeof *kActionKinds == kActionKindCount);
 
 /// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
 /// forward of an evaluation.

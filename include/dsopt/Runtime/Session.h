@@ -81,6 +81,7 @@ struct RunOptions {
   bool shuffle = false;   ///< the source permutes each epoch; here for the checkpoint's record
   int64_t threads = 1;    ///< at most the program's
   std::vector<int> cpus;  ///< where they run: one each if there are as many, else any; empty: as inherited
+  bool spins = false;     ///< threads may spin before they sleep: this host has a CPU for each
   bool logNorms = false;  ///< fill gradNorms and paramNorms
   bool logLosses = false; ///< fill losses
 };

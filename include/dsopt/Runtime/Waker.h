@@ -31,6 +31,7 @@ public:
   Waker(Bell &bell, bool shared, Patience patience) : bell(bell), shared(shared), patience(patience) {}
 
   uint32_t count() const { return bell.count.load(); }
+  void setSpins(int spins) { patience.spins = spins; }
   /// Returns when the count is no longer `seen`, or after a while.
   void sleep(uint32_t seen);
   /// From any thread, and from signal handlers.

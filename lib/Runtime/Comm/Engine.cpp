@@ -36,13 +36,33 @@ void Engine::becomeRank(int rank, int size) {
   all = Communicator(0, std::move(ranks), rank);
 }
 
+StallClock Engine::stallClock() const {
+  constexpr std::chrono::milliseconds kTurn{250};
+  constexpr int kTurns = 20;
+  return StallClock(stallLimit.count() ? stallLimit + kTurn * std::min(thisRank, kTurns) : stallLimit);
+}
+
 void Engine::complete(int slot) {
+  WaitsForPeers waits;
+  StallClock clock = stallClock();
   while (true) {
     uint32_t seen = waker().count();
     if (poll(slot))
-      return;
-    if (!progressed(slot))
-      waker().sleep(seen);
+      return beat();
+    if (progressed(slot)) {
+      beat();
+      clock.restart();
+      continue;
+    }
+    waker().sleep(seen);
+    if (clock.runs() && clock.isOver(StallClock::Clock::now(), [this] { return peerBeats(); })) {
+      std::vector<int> ranks = awaited(slot);
+      throw Error(StatusFailure, "rank " + std::to_string(thisRank) + " has waited " +
+                                     std::to_string(stallSeconds()) + " s for " +
+                                     (ranks.empty() ? "the other ranks" : describeRanks(ranks)) + " " +
+                                     describePlace(static_cast<Place>(pulse().place.load())) +
+                                     ", and nothing moved (-stall-timeout)");
+    }
   }
 }
 

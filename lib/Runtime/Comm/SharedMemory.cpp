@@ -26,6 +26,7 @@ namespace {
 
 constexpr int64_t kRecordBytes = 16 << 10;
 constexpr int kTurnMilliseconds = 2000;
+constexpr int kSpins = 2000;
 enum State : int { Running, Finished };
 
 enum class Kind : int { None, Gather, Reduce, AllToAll, Exchange, Send, Recv };
@@ -53,13 +54,14 @@ struct alignas(64) RankBlock {
   Waker::Bell bell;
   std::atomic<int> state;
   std::atomic<int64_t> step, action;
+  Pulse pulse;
   Channel channels[Engine::kCommunicators]; ///< by number
   Outbox outbox[Engine::kSlots];
   char records[Engine::kCommunicators][kRecordBytes]; ///< of exchanges
 };
 
 struct alignas(64) Control {
-  std::atomic<int> failed, status;
+  std::atomic<uint64_t> failure; ///< (rank + 1) << 8 | status, 0: none
   RankBlock ranks[1];
 };
 
@@ -67,24 +69,27 @@ int64_t roundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; 
 
 void ring(RankBlock &rank) { Waker::ring(rank.bell, /*shared=*/true); }
 
+int rankOf(uint64_t failure) { return static_cast<int>(failure >> 8) - 1; }
+int statusOf(uint64_t failure) { return static_cast<int>(failure & 0xff); }
+
 void markFailed(Control &control, int size, int rank, int status) {
-  int none = -1;
-  if (!control.failed.compare_exchange_strong(none, rank))
+  uint64_t none = 0;
+  if (!control.failure.compare_exchange_strong(none, static_cast<uint64_t>(rank + 1) << 8 | (status & 0xff)))
     return;
-  control.status = status;
   for (int other = 0; other < size; ++other)
     ring(control.ranks[other]);
 }
 
 class SharedEngine final : public Engine {
 public:
-  SharedEngine(Control *control, int rank, int size, int sharing)
-      : control(control), me(control->ranks[rank]),
-        own(me.bell, /*shared=*/true, {/*spins=*/sharing <= usableCpus() ? 2000 : 0}) {
+  SharedEngine(Control *control, int rank, int size)
+      : control(control), me(control->ranks[rank]), own(me.bell, /*shared=*/true, {/*spins=*/0}) {
     becomeRank(rank, size);
+    setPulse(&me.pulse);
     parts.resize(size);
     read.resize(size * kSlots);
   }
+  ~SharedEngine() override { setPulse(nullptr); }
   const char *name() const override { return "shared memory"; }
   void setPool(ThreadPool *newPool) override { pool = newPool; }
 
@@ -150,9 +155,11 @@ public:
   }
 
   bool poll(int slot) override {
-    int failed = control->failed.load(std::memory_order_relaxed);
-    if (failed >= 0)
-      throw Error(control->status.load(), "rank " + std::to_string(failed) + " failed", /*quiet=*/true);
+    if (uint64_t failure = control->failure.load(std::memory_order_relaxed)) {
+      Error error(statusOf(failure), "rank " + std::to_string(rankOf(failure)) + " failed", /*quiet=*/true);
+      error.rank = rankOf(failure);
+      throw error;
+    }
     Operation &op = operations[slot];
     moved[slot] = false;
     bool complete = false;
@@ -184,6 +191,30 @@ public:
   }
 
   Waker &waker() override { return own; }
+  void setSpinning(bool spins) override { own.setSpins(spins ? kSpins : 0); }
+
+  uint64_t peerBeats() const override {
+    uint64_t beats = 0;
+    for (int peer : world().ranks)
+      if (peer != thisRank)
+        beats += control->ranks[peer].pulse.beats.load(std::memory_order_relaxed);
+    return beats;
+  }
+  std::vector<int> awaited(int slot) const override {
+    const Operation &op = operations[slot];
+    if (op.kind == Kind::Send)
+      return {me.outbox[slot].peer.load()};
+    if (op.kind == Kind::Recv)
+      return {op.peer};
+    std::vector<int> ranks;
+    if (op.kind != Kind::None)
+      for (int peer : op.group->ranks) {
+        const Channel &channel = control->ranks[peer].channels[op.group->number];
+        if ((op.left < 0 ? channel.done : channel.posted).load(std::memory_order_acquire) < op.sequence)
+          ranks.push_back(peer);
+      }
+    return ranks;
+  }
 
   void publish(int64_t step, int64_t action) override {
     me.step.store(step, std::memory_order_relaxed);
@@ -191,7 +222,7 @@ public:
   }
   void fail(int status, bool quiet) override {
     // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
-    for (int left = kTurnMilliseconds; quiet && left > 0 && control->failed < 0; --left)
+    for (int left = kTurnMilliseconds; quiet && left > 0 && control->failure == 0; --left)
       usleep(1000);
     markFailed(*control, size(), thisRank, status);
   }
@@ -397,15 +428,16 @@ std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaB
   int size = group->worldSize = static_cast<int>(arenaBytes.size());
   int64_t offset = roundUp(sizeof(Control) + (size - 1) * sizeof(RankBlock), 2 << 20);
   std::vector<int64_t> offsets;
+  int sharing = 0; // ranks with an arena here
   for (int64_t bytes : arenaBytes) {
     offsets.push_back(offset);
     offset += roundUp(bytes, 2 << 20);
-    group->sharing += bytes > 0;
+    sharing += bytes > 0;
   }
   group->mappedBytes = offset;
   auto refuse = [&] {
     throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
-                                   std::to_string(group->sharing) + " ranks: " + strerror(errno));
+                                   std::to_string(sharing) + " ranks: " + strerror(errno));
   };
   if (file >= 0 && fresh && ftruncate(file, offset) != 0)
     refuse();
@@ -419,7 +451,6 @@ std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaB
     group->arenas.push_back(static_cast<char *>(memory) + start);
   auto *control = static_cast<Control *>(memory);
   if (fresh) {
-    control->failed = -1;
     for (int rank = 0; rank < size; ++rank)
       control->ranks[rank].step = control->ranks[rank].action = -1;
   }
@@ -449,20 +480,23 @@ SharedGroup::~SharedGroup() {
 char *SharedGroup::arena(int rank) const { return arenas[rank]; }
 
 std::unique_ptr<Engine> SharedGroup::join(int rank) {
-  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize, sharing);
+  return std::make_unique<SharedEngine>(static_cast<Control *>(mapping), rank, worldSize);
 }
 
-void SharedGroup::markEnded(int rank, int waitStatus) {
+bool SharedGroup::markEnded(int rank, int waitStatus) {
   auto &control = *static_cast<Control *>(mapping);
   if (WIFEXITED(waitStatus) && control.ranks[rank].state == Finished)
-    return;
-  int status =
-      WIFEXITED(waitStatus) && WEXITSTATUS(waitStatus) ? WEXITSTATUS(waitStatus) : int(StatusFailure);
+    return true;
+  int status = WIFEXITED(waitStatus) && WEXITSTATUS(waitStatus) == StatusInput ? StatusInput : StatusFailure;
   markFailed(control, worldSize, rank, status);
+  return false;
 }
 
-int SharedGroup::failedRank() const { return static_cast<Control *>(mapping)->failed; }
-int SharedGroup::failureStatus() const { return static_cast<Control *>(mapping)->status; }
+int SharedGroup::failedRank() const { return rankOf(static_cast<Control *>(mapping)->failure); }
+int SharedGroup::failureStatus() const { return statusOf(static_cast<Control *>(mapping)->failure); }
+const Pulse &SharedGroup::pulseOf(int rank) const {
+  return static_cast<Control *>(mapping)->ranks[rank].pulse;
+}
 int64_t SharedGroup::stepOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].step; }
 int64_t SharedGroup::actionOf(int rank) const { return static_cast<Control *>(mapping)->ranks[rank].action; }
 

@@ -103,7 +103,9 @@ void TcpLinks::check() {
     return;
   seen = true;
   abandon();
-  throw Error(failure.status, failure.text, /*quiet=*/!failure.loud);
+  Error error(failure.status, failure.text, /*quiet=*/!failure.loud);
+  error.rank = failure.about;
+  throw error;
 }
 
 void TcpLinks::abandon() {

@@ -15,6 +15,8 @@
 namespace dsopt::runtime {
 namespace {
 
+constexpr int kSpins = 500;
+
 /// Sends each operation the nearest way: through shared memory if all who take part are on this host,
 /// else over TCP. The choice changes no bit. Connections to all ranks tell when one dies.
 class WorldEngine final : public Engine {
@@ -114,6 +116,16 @@ public:
   }
 
   Waker &waker() override { return shared ? shared->waker() : own; }
+  void setSpinning(bool spins) override {
+    if (shared)
+      shared->setSpinning(spins);
+    else
+      own.setSpins(spins ? kSpins : 0);
+  }
+  uint64_t peerBeats() const override { return shared ? shared->peerBeats() : 0; }
+  std::vector<int> awaited(int slot) const override {
+    return inMemory[slot] ? shared->awaited(slot) : std::vector<int>();
+  }
 
   void publish(int64_t step, int64_t action) override {
     tcp->publish(step);
@@ -170,7 +182,7 @@ private:
   std::vector<std::string> hosts;
   bool oneHost = false;
   Waker::Bell bell{};
-  Waker own{bell, /*shared=*/false, {/*spins=*/usableCpus() > 1 ? 500 : 0}}; ///< of a rank alone on its host
+  Waker own{bell, /*shared=*/false, {/*spins=*/0}}; ///< of a rank alone on its host
   std::array<bool, kSlots> inMemory{};
   ThreadPool *pool = nullptr;
   std::unique_ptr<TcpLinks> tcp; ///< last: its thread rings

@@ -2,6 +2,7 @@
 
 #include "Core/Executor.h"
 #include "Kernels/CPU/Elementwise.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
                    const RunOptions &options, InputSource &inputs)
     : program(program), info(info), list(list), position(positionsOf(program, list)[info.position]),
       evaluates(!program.trains || list % 2), engine(engine), addresses(addresses), pool(pool),
-      options(options), inputs(inputs) {
+      options(options), inputs(inputs), clock(engine.stallClock()) {
   rt.pool = &pool;
   for (size_t before = 0; before < list; ++before)
     if (!positionsOf(program, before).empty())
@@ -419,6 +420,22 @@ void Executor::stuck() const {
   throw Error(StatusFailure, text + "the program is wrong");
 }
 
+void Executor::stalled(int64_t index) const {
+  const Prepared &prepared = actions[index];
+  std::vector<int> ranks = engine.awaited(static_cast<int>(prepared.action->queue));
+  if (ranks.empty() &&
+      (prepared.action->kind == ActionKind::Send || prepared.action->kind == ActionKind::Recv))
+    ranks = {prepared.peer};
+  if (ranks.empty())
+    std::copy_if(prepared.communicator->ranks.begin(), prepared.communicator->ranks.end(),
+                 std::back_inserter(ranks), [&](int rank) { return rank != info.rank; });
+  throw Error(StatusFailure, describeRank(program, info.rank) + " has waited " +
+                                 std::to_string(engine.stallSeconds()) + " s for " + describeRanks(ranks) +
+                                 " in step " + std::to_string(step) + ", in '" +
+                                 describeAction(program, info.rank, firstAction + index) +
+                                 "', and nothing moved (-stall-timeout)");
+}
+
 void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {
   step = newStep;
   appliedSteps = &applied;
@@ -452,6 +469,9 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
 void Executor::start(int64_t index, int slot, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
   engine.publish(step, firstAction + index);
+  beat();
+  if (fault::active.load(std::memory_order_relaxed))
+    fault::strike(("action=" + describeAction(program, info.rank, firstAction + index)).c_str());
   run(prepared, slot);
   times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
@@ -467,6 +487,7 @@ void Executor::finish(int64_t index, Clock::time_point begin) {
     trace->note(step, firstAction + index, begin, Clock::now());
   done[index] = 1;
   --left;
+  beat();
   if (prepared.action->kind == ActionKind::Agree)
     decide();
 }
@@ -492,8 +513,10 @@ void Executor::runActions(Breakdown &breakdown) {
     bool progress = false;
     for (ActionQueue *queue : polled)
       progress |= queue->poll();
-    if (progress || left == 0)
+    if (progress || left == 0) {
+      clock.restart();
       continue;
+    }
     int64_t waitsFor = -1;
     for (ActionQueue *queue : polled)
       waitsFor = std::max(waitsFor, queue->inFlight());
@@ -501,10 +524,16 @@ void Executor::runActions(Breakdown &breakdown) {
       stuck();
     engine.publish(step, firstAction + waitsFor);
     Clock::time_point begin = Clock::now();
-    engine.waker().sleep(seen);
-    breakdown.waiting += since(begin);
+    {
+      WaitsForPeers waits;
+      engine.waker().sleep(seen);
+    }
+    Clock::time_point end = Clock::now();
+    breakdown.waiting += std::chrono::duration<double, std::milli>(end - begin).count();
     if (trace)
-      trace->wait(step, begin, Clock::now());
+      trace->wait(step, begin, end);
+    if (clock.isOver(end, [this] { return engine.peerBeats(); }))
+      stalled(waitsFor);
   }
   engine.publish(step, -1);
 }

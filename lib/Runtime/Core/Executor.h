@@ -94,6 +94,7 @@ private:
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;
+  [[noreturn]] void stalled(int64_t index) const;
 
   const Program &program;
   RankInfo info;
@@ -115,6 +116,7 @@ private:
   std::vector<ScalarTable> tables;
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<ActionQueue *> polled;                ///< communication first
+  StallClock clock;                                 ///< of waiting for peers
   std::unique_ptr<Agreement> agreement;
   /// Where each micro-batch of the step, by index, is among the ranks' in their run orders.
   std::vector<int64_t> microBatches;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <ctime>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,12 +24,6 @@ inline void futexWake(std::atomic<uint32_t> &word, int count, bool shared) {
 }
 
 inline void pause() { __builtin_ia32_pause(); }
-
-/// The CPUs this process may run on.
-inline int usableCpus() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-}
 
 } // namespace dsopt::runtime
 

@@ -2,28 +2,42 @@
 
 #include "Core/Profile.h"
 
+#include <iterator>
+
 namespace dsopt::runtime {
+
+namespace {
+/// What a report says of a kind of action.
+struct Described {
+  const char *what;
+  bool flies;
+};
+/// By ActionKind.
+constexpr Described kDescribed[] = {
+    {"copies and checks inputs", false},
+    {"calls that the program does not describe", false},
+    {"parameters or gradients over ranks", true},
+    {"gradients over ranks", true},
+    {"values between ranks", true},
+    {"gradients of shards and of shared parameters", false},
+    {"values to another stage", true},
+    {"values from another stage", true},
+    {"square sums of gradients", false},
+    {"exchange of norms, losses and stop requests", false},
+    {"updates that the program does not describe", false},
+    {"flat kernels on buffers", false},
+    {"running statistics", false},
+};
+static_assert(std::size(kDescribed) == kActionKindCount);
+} // namespace
 
 Profile::Profile(const Program &program) : actions(program.calls.size()) {
   for (const Call &call : program.calls)
     rows.push_back({call});
-  auto action = [&](ActionKind kind, const char *name, const char *what, bool flies) {
-    rows.resize(std::max<size_t>(rows.size(), rowOf(kind) + 1));
-    rows[rowOf(kind)] = {{name, what, ""}, flies};
-  };
-  action(ActionKind::Input, "input", "copies and checks inputs", false);
-  action(ActionKind::Run, "other", "calls that the program does not describe", false);
-  action(ActionKind::Gather, "gather", "parameters or gradients over ranks", true);
-  action(ActionKind::Reduce, "reduce", "gradients over ranks", true);
-  action(ActionKind::AllToAll, "all_to_all", "values between ranks", true);
-  action(ActionKind::Add, "add", "gradients of shards and of shared parameters", false);
-  action(ActionKind::Send, "send", "values to another stage", true);
-  action(ActionKind::Recv, "recv", "values from another stage", true);
-  action(ActionKind::Norm, "norm", "square sums of gradients", false);
-  action(ActionKind::Agree, "agree", "exchange of norms, losses and stop requests", false);
-  action(ActionKind::Update, "update", "updates that the program does not describe", false);
-  action(ActionKind::Map, "map", "flat kernels on buffers", false);
-  action(ActionKind::Fold, "fold", "running statistics", false);
+  for (int kind = 0; kind < kActionKindCount; ++kind) {
+    bool run = kind == static_cast<int>(ActionKind::Run);
+    rows.push_back({{run ? "other" : kActionKinds[kind], kDescribed[kind].what, ""}, kDescribed[kind].flies});
+  }
 }
 
 void Profile::reset() {

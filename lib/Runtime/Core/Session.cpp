@@ -2,7 +2,6 @@
 
 #include "dsopt/Runtime/Session.h"
 #include "Core/Executor.h"
-#include "Core/Futex.h"
 #include "Core/InitialValues.h"
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
@@ -21,8 +20,8 @@ namespace dsopt::runtime {
     reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
     reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 
-/// Threads that share CPUs with others do not spin.
-static int spinOf(int64_t threads) { return threads <= usableCpus() ? 4000 : 0; }
+/// Of threads that share their CPUs with nobody.
+constexpr int kSpins = 4000;
 
 /// The element types of products.
 static int64_t productType(const std::string &type) {
@@ -34,8 +33,7 @@ public:
   SessionState(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
                const RunOptions &given, InputSource &inputs)
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
-        pool(static_cast<int>(options.threads), spinOf(options.threads * engine.size()), prepareThread,
-             options.cpus),
+        pool(static_cast<int>(options.threads), options.spins ? kSpins : 0, prepareThread, options.cpus),
         arena(arena), resolve(resolve), sizes(prepareSizes(/*evaluates=*/false, inputs)),
         addresses(sizes.front()->addresses), inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);

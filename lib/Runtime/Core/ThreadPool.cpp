@@ -3,6 +3,7 @@
 #include "Core/ThreadPool.h"
 #include "Core/Futex.h"
 
+#include <algorithm>
 #include <csignal>
 #include <sched.h>
 
@@ -13,14 +14,17 @@ namespace dsopt::runtime {
 static void place(int thread, int threads, const std::vector<int> &cpus) {
   if (cpus.empty())
     return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
+  int most = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  size_t bytes = CPU_ALLOC_SIZE(most);
+  cpu_set_t *set = CPU_ALLOC(most);
+  CPU_ZERO_S(bytes, set);
   if (static_cast<int>(cpus.size()) == threads)
-    CPU_SET(cpus[thread], &set);
+    CPU_SET_S(cpus[thread], bytes, set);
   else
     for (int cpu : cpus)
-      CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
+      CPU_SET_S(cpu, bytes, set);
+  sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
 }
 
 ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus) : spin(spin) {

@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/Npz.h"
 #include "Npy.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Mappings.h"
 
 #include <cerrno>
 #include <cstring>
@@ -58,8 +59,10 @@ NpzFile::NpzFile(const std::string &path) : filePath(path) {
   fileBytes = info.st_size;
   if (fileBytes) {
     void *mapped = mmap(nullptr, fileBytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapped != MAP_FAILED)
+    if (mapped != MAP_FAILED) {
       file = static_cast<const uint8_t *>(mapped);
+      registerMapping(mapped, fileBytes, path);
+    }
   }
   close(fd);
   if (fileBytes && !file)
@@ -69,6 +72,7 @@ NpzFile::NpzFile(const std::string &path) : filePath(path) {
       throw Error(StatusInput, path + ": expected a .npz file (a zip archive)");
     readDirectory();
   } catch (...) {
+    forgetMapping(file);
     munmap(const_cast<uint8_t *>(file), fileBytes);
     throw;
   }
@@ -77,6 +81,7 @@ NpzFile::NpzFile(const std::string &path) : filePath(path) {
 NpzFile::~NpzFile() {
   for (auto &[name, memory] : inflated)
     munmap(memory.first, memory.second);
+  forgetMapping(file);
   munmap(const_cast<uint8_t *>(file), fileBytes);
 }
 

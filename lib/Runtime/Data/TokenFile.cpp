@@ -3,6 +3,7 @@
 #include "TokenFile.h"
 #include "Npy.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Mappings.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -51,6 +52,7 @@ TokenFile::TokenFile(const std::string &path, int64_t rawBytes) : file(path) {
   if (mapped == MAP_FAILED)
     fail(std::string("cannot be mapped: ") + std::strerror(error));
   data = static_cast<const char *>(mapped);
+  registerMapping(mapped, size, path);
   try {
     int32_t magic = size >= 12 ? load<int32_t>(data) : 0;
     if (magic == kLlmC16 || magic == kLlmC32)
@@ -58,12 +60,16 @@ TokenFile::TokenFile(const std::string &path, int64_t rawBytes) : file(path) {
     else if (!readMegatron() && !readNpy())
       readRaw(rawBytes);
   } catch (...) {
+    forgetMapping(mapped);
     munmap(mapped, size);
     throw;
   }
 }
 
-TokenFile::~TokenFile() { munmap(const_cast<char *>(data), size); }
+TokenFile::~TokenFile() {
+  forgetMapping(data);
+  munmap(const_cast<char *>(data), size);
+}
 
 void TokenFile::readLlmC() {
   width = load<int32_t>(data) == kLlmC16 ? 2 : 4;

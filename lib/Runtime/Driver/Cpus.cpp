@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/Cpus.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -55,34 +56,78 @@ static int64_t cgroupQuota() {
 
 CpuRecord dsopt::runtime::cpuRecord() {
   CpuRecord record;
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  record.machine = std::hash<std::string>()(name);
+  // Containers have names of their own, and one name may be that of two machines.
+  std::string machine;
+  if (!std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine)) {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    machine = name;
+  }
+  record.machine = std::hash<std::string>()(machine);
   record.quota = cgroupQuota();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE && cpu < 1024; ++cpu)
-      if (CPU_ISSET(cpu, &set))
-        record.mask[cpu / 64] |= uint64_t(1) << (cpu % 64);
+  record.mask = affinityMask(
+      [](size_t bytes, void *set) { return sched_getaffinity(0, bytes, static_cast<cpu_set_t *>(set)); });
   return record;
+}
+
+CpuMask dsopt::runtime::affinityMask(const std::function<int(size_t bytes, void *set)> &get) {
+  CpuMask mask{};
+  for (int cpus = 1024; cpus <= kMostCpus; cpus *= 2) {
+    size_t bytes = CPU_ALLOC_SIZE(cpus);
+    cpu_set_t *set = CPU_ALLOC(cpus);
+    CPU_ZERO_S(bytes, set);
+    bool known = get(bytes, set) == 0;
+    for (int cpu = 0; known && cpu < cpus; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, set))
+        mask[cpu / 64] |= uint64_t(1) << (cpu % 64);
+    CPU_FREE(set);
+    if (known || errno != EINVAL)
+      break;
+  }
+  return mask;
+}
+
+static int64_t countCpus(const CpuMask &mask) {
+  int64_t cpus = 0;
+  for (uint64_t word : mask)
+    cpus += __builtin_popcountll(word);
+  return cpus;
+}
+
+static bool overlap(const CpuMask &a, const CpuMask &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] & b[i])
+      return true;
+  return false;
+}
+
+Sharing dsopt::runtime::sharingOf(const std::vector<CpuRecord> &records, int rank) {
+  const CpuRecord &mine = records[rank];
+  Sharing sharing;
+  CpuMask together{};
+  for (const CpuRecord &other : records) {
+    if (other.machine != mine.machine || !overlap(other.mask, mine.mask))
+      continue;
+    ++sharing.ranks;
+    for (size_t i = 0; i < together.size(); ++i)
+      together[i] |= other.mask[i];
+  }
+  sharing.cpus = countCpus(together);
+  if (mine.quota > 0)
+    sharing.cpus = std::min(sharing.cpus, mine.quota);
+  return sharing;
 }
 
 int64_t dsopt::runtime::cpuShare(const std::vector<CpuRecord> &records, int rank) {
   const CpuRecord &mine = records[rank];
-  int64_t cpus = 0, sharing = 0, onMachine = 0;
-  for (uint64_t word : mine.mask)
-    cpus += __builtin_popcountll(word);
+  int64_t sharing = 0, onMachine = 0;
   for (const CpuRecord &other : records) {
     if (other.machine != mine.machine)
       continue;
     ++onMachine;
-    bool overlaps = false;
-    for (int i = 0; i < 16; ++i)
-      overlaps |= (other.mask[i] & mine.mask[i]) != 0;
-    sharing += overlaps;
+    sharing += overlap(other.mask, mine.mask);
   }
-  int64_t share = cpus / std::max<int64_t>(sharing, 1);
+  int64_t share = countCpus(mine.mask) / std::max<int64_t>(sharing, 1);
   if (mine.quota > 0)
     share = std::min(share, mine.quota / std::max<int64_t>(onMachine, 1));
   return std::max<int64_t>(share, 1);
@@ -92,7 +137,7 @@ std::vector<int> dsopt::runtime::cpusOfRank(const std::vector<CpuRecord> &record
                                             int64_t threads) {
   const CpuRecord &mine = records[rank];
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < 1024; ++cpu)
+  for (int cpu = 0; cpu < kMostCpus; ++cpu)
     if (mine.mask[cpu / 64] >> (cpu % 64) & 1)
       cpus.push_back(cpu);
   // Ranks with one mask share it; masks that overlap otherwise are somebody's plan.
@@ -101,16 +146,15 @@ std::vector<int> dsopt::runtime::cpusOfRank(const std::vector<CpuRecord> &record
     const CpuRecord &other = records[i];
     if (other.machine != mine.machine)
       continue;
-    bool overlaps = false;
-    for (int word = 0; word < 16; ++word)
-      overlaps |= (other.mask[word] & mine.mask[word]) != 0;
-    if (!overlaps)
+    if (!overlap(other.mask, mine.mask))
       continue;
-    if (!std::equal(std::begin(mine.mask), std::end(mine.mask), other.mask))
+    if (mine.mask != other.mask)
       return {};
     before += i < static_cast<size_t>(rank);
     ++sharing;
   }
+  if (sharing == 0) // its CPUs are not known
+    return {};
   int64_t share = static_cast<int64_t>(cpus.size()) / sharing;
   if (share < threads || (mine.quota > 0 && mine.quota < static_cast<int64_t>(cpus.size())))
     return {};

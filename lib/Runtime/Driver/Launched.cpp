@@ -1,6 +1,8 @@
 //===- Launched.cpp - one rank of those that a launcher started -----------===//
 
 #include "Launched.h"
+#include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/World.h"
 
 #include <cstdlib>
@@ -45,6 +47,14 @@ static Joined joinLaunched(const Run &run) {
     joined.arena = allocateArena(arenaOf(program.positions[0]));
     return joined;
   }
+  // A connection to each rank, and what the run opens beside them.
+  constexpr int64_t kReserve = 64;
+  int64_t descriptors = raiseDescriptorLimit(launch.size + kReserve);
+  if (descriptors < launch.size + kReserve)
+    throw LaunchError(StatusInput, "rank " + std::to_string(launch.rank) + ": this process may open " +
+                                       std::to_string(descriptors) + " files, and " +
+                                       std::to_string(launch.size) + " ranks need " +
+                                       std::to_string(launch.size + kReserve) + "; raise it with ulimit -n");
   Meeting meeting;
   meeting.rank = launch.rank;
   meeting.size = launch.size;
@@ -88,8 +98,10 @@ static Joined joinUnderMpi(const Run &run) {
 }
 
 int dsopt::runtime::runLaunched(Run &run) {
-  installSignals(0);
+  installSignals(OnSignal::StopThenLeave);
+  fault::setRank(run.settings.launch.rank);
   Joined joined = run.settings.launch.launcher == Launcher::Mpi ? joinUnderMpi(run) : joinLaunched(run);
+  joined.engine->setStallLimit(run.settings.stallTimeout);
   try {
     int status = runRank(run, *joined.engine, joined.arena);
     joined.engine->finish();

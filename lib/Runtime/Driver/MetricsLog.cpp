@@ -2,11 +2,15 @@
 
 #include "MetricsLog.h"
 #include "Kernels/CPU/Runtime.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/JsonText.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include <fcntl.h>
 
 using namespace dsopt::runtime;
 
@@ -32,6 +36,33 @@ int64_t dsopt::runtime::samplesPerStep(const Program &program, int variant) {
   return program.K * (rows ? shapeOf(program, 0, variant).front() : 1);
 }
 
+/// What is written goes to the end of the file, wherever that is by then: logs are rotated and copied away.
+/// Behind a line that was cut short it begins a new one.
+static int openLog(const std::string &path, int flags) {
+  int file = sys::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags);
+  if (file < 0 && errno == EACCES) // a pipe or device that is only written
+    file = sys::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags);
+  struct stat info{};
+  char last = '\n';
+  if (file >= 0 && sys::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+      sys::pread(file, &last, 1, info.st_size - 1) == 1 && last != '\n')
+    sys::write(file, "\n", 1);
+  return file;
+}
+
+static bool writeLine(int file, const std::string &line) {
+  std::string text = line + "\n";
+  for (size_t done = 0; done < text.size();) {
+    ssize_t bytes = sys::write(file, text.data() + done, text.size() - done);
+    if (bytes < 0 && errno == EINTR)
+      continue;
+    if (bytes <= 0)
+      return false;
+    done += static_cast<size_t>(bytes);
+  }
+  return true;
+}
+
 MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, const RunFacts &facts)
     : program(program), settings(settings), facts(facts) {
   for (size_t i = 0; i < program.inputs.size(); ++i)
@@ -39,20 +70,38 @@ MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, cons
       tokens = static_cast<int>(i);
   if (settings.log.empty())
     return;
-  file = std::fopen(settings.log.c_str(), settings.resumed ? "ae" : "we");
-  if (!file)
+  bool appends = settings.resumed || settings.appendsLog;
+  file = openLog(settings.log, appends ? 0 : O_TRUNC);
+  if (file < 0)
     throw Error(StatusInput, "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
   run();
 }
 
 MetricsLog::~MetricsLog() {
-  if (file)
-    std::fclose(file);
+  if (file >= 0)
+    sys::close(file);
 }
 
 void MetricsLog::write(const std::string &line) {
-  if (std::fprintf(file, "%s\n", line.c_str()) < 0 || std::fflush(file) != 0)
-    throw Error(StatusFailure, settings.log + ": writing failed: " + std::strerror(errno));
+  if (file < 0 || !error.empty())
+    return;
+  fault::point("log");
+  if (!writeLine(file, line))
+    error = settings.log + ": writing failed: " + std::strerror(errno);
+}
+
+std::string dsopt::runtime::failureRecord(int64_t steps, const std::string &status, int rank,
+                                          const std::string &reason) {
+  return "{\"end\":{\"steps\":" + std::to_string(steps) + ",\"status\":" + jsonString(status) +
+         (rank >= 0 ? ",\"rank\":" + std::to_string(rank) : "") + ",\"reason\":" + jsonString(reason) + "}}";
+}
+
+void dsopt::runtime::appendEnd(const std::string &path, const std::string &record) {
+  int file = openLog(path, 0);
+  if (file < 0)
+    return;
+  writeLine(file, record);
+  sys::close(file);
 }
 
 void MetricsLog::run() {
@@ -85,7 +134,7 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   if (facts.comparison)
     facts.comparison->step(result, program);
   bool last = result.step + 1 == facts.steps || result.stop;
-  if (!file || (result.step % settings.logEvery != 0 && !last))
+  if (file < 0 || (result.step % settings.logEvery != 0 && !last))
     return;
   double samples = static_cast<double>(samplesPerStep(program, result.variant));
   double epoch =
@@ -124,14 +173,14 @@ void MetricsLog::step(const StepResult &result, double seconds) {
 void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
   if (facts.comparison)
     facts.comparison->evaluation(step, result.loss);
-  if (file)
+  if (file >= 0)
     write("{\"step\":" + std::to_string(step) + ",\"eval_loss\":" + jsonNumber(result.loss) +
           ",\"eval_batches\":" + std::to_string(result.microBatches) +
           ",\"eval_ms\":" + jsonNumber(result.times.ms, 6) + "}");
 }
 
 void MetricsLog::compared() {
-  if (file)
+  if (file >= 0)
     write("{\"compare\":" + facts.comparison->json() + "}");
 }
 
@@ -148,7 +197,7 @@ const std::vector<BreakdownPart> &dsopt::runtime::breakdownParts(bool evaluates)
 }
 
 void MetricsLog::breakdown(const std::vector<Breakdown> &ranks, bool evaluates) {
-  if (!file)
+  if (file < 0)
     return;
   std::string line;
   for (const BreakdownPart &part : breakdownParts(evaluates)) {
@@ -161,7 +210,7 @@ void MetricsLog::breakdown(const std::vector<Breakdown> &ranks, bool evaluates) 
 }
 
 void MetricsLog::end(int64_t steps, const std::string &weightsHash, const std::string &status) {
-  if (!file)
+  if (file < 0)
     return;
   write("{\"end\":{\"steps\":" + std::to_string(steps) +
         (weightsHash.empty() ? "" : ",\"weights_hash\":" + jsonString(weightsHash)) +

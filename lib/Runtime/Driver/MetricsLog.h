@@ -31,7 +31,12 @@ struct RunFacts {
 /// One number a rank, or [min, max] above 16 ranks.
 std::string jsonRanks(const std::vector<int64_t> &values);
 
-/// The lines of -log, each flushed. Without a file, nothing.
+/// What a log ends with where the run failed; `rank` -1: nobody's failure in particular.
+std::string failureRecord(int64_t steps, const std::string &status, int rank, const std::string &reason);
+/// Writes it to a log that nobody has open any more; silent where that fails.
+void appendEnd(const std::string &path, const std::string &record);
+
+/// The lines of -log, each written at once. Without a file, nothing.
 class MetricsLog {
 public:
   MetricsLog(const Program &program, const RunSettings &settings, const RunFacts &facts);
@@ -45,6 +50,9 @@ public:
   /// Milliseconds of a step, by rank.
   void breakdown(const std::vector<Breakdown> &ranks, bool evaluates);
   void end(int64_t steps, const std::string &weightsHash, const std::string &status);
+  void end(const std::string &record) { write(record); }
+  /// What kept a line from being written, empty: nothing. No more is written then.
+  const std::string &failure() const { return error; }
 
 private:
   void write(const std::string &line);
@@ -52,7 +60,8 @@ private:
   const Program &program;
   const RunSettings &settings;
   const RunFacts &facts;
-  std::FILE *file = nullptr;
+  int file = -1;
+  std::string error;
   int tokens = -1; ///< the input whose elements are tokens, -1 where there is no input_ids
 };
 
@@ -70,10 +79,12 @@ public:
 private:
   void bar(const StepResult &result);
   void erase();
+  void flush();
   const Program &program;
   const RunSettings &settings;
   const RunFacts &facts;
   bool terminal = false;
+  bool unread = false; ///< standard output takes no more
   size_t shown = 0;    ///< characters of the bar on the screen
   double smoothed = 0; ///< seconds of a step
   std::chrono::steady_clock::time_point drawn;

@@ -3,6 +3,7 @@
 #include "MetricsLog.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -48,28 +49,37 @@ Progress::Progress(const Program &program, const RunSettings &settings, const Ru
       terminal(settings.launch.launcher == Launcher::Local && isatty(STDOUT_FILENO)) {}
 
 void Progress::erase() {
-  if (shown)
+  if (shown && !unread)
     std::printf("\r%s\r", std::string(shown, ' ').c_str());
   shown = 0;
 }
 
+/// A reader that is gone, or a full disk, is no reason to end the training.
+void Progress::flush() {
+  if (std::fflush(stdout) == 0 || unread)
+    return;
+  unread = true;
+  std::fprintf(stderr, "dsopt: warning: standard output cannot be written: %s; the run goes on silently\n",
+               std::strerror(errno));
+}
+
 void Progress::line(const std::string &text) {
-  if (settings.quiet)
+  if (settings.quiet || unread)
     return;
   erase();
   std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
+  flush();
 }
 
 void Progress::warning(const std::string &text) {
   erase();
-  std::fflush(stdout);
+  flush();
   std::fprintf(stderr, "dsopt: warning: %s\n", text.c_str());
 }
 
 void Progress::step(const StepResult &result, double seconds) {
   smoothed = smoothed > 0 ? 0.8 * smoothed + 0.2 * seconds : seconds;
-  if (settings.quiet)
+  if (settings.quiet || unread)
     return;
   if (terminal)
     return bar(result);
@@ -109,15 +119,15 @@ void Progress::bar(const StepResult &result) {
     text.resize(columns - 1);
   std::string blanks(shown > text.size() ? shown - text.size() : 0, ' ');
   std::printf("\r%s%s", text.c_str(), blanks.c_str());
-  std::fflush(stdout);
+  flush();
   shown = text.size();
 }
 
 void Progress::end() {
-  if (shown && !settings.quiet)
+  if (shown && !settings.quiet && !unread)
     std::printf("\n");
   shown = 0;
-  std::fflush(stdout);
+  flush();
 }
 
 std::string dsopt::runtime::breakdownTable(const std::vector<Breakdown> &ranks,

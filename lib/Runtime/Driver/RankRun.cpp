@@ -5,11 +5,11 @@
 #include "MetricsLog.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Cpus.h"
+#include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/Liveness.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <fstream>
 
 #include <unistd.h>
@@ -19,30 +19,12 @@ using namespace dsopt::runtime;
 namespace {
 /// Steps of a run that -trace records: enough to see how they go, and a file that a browser opens.
 constexpr int64_t kTracedSteps = 20;
-std::atomic<Session *> activeSession{nullptr};
-volatile std::sig_atomic_t stopRequests = 0;
-volatile std::sig_atomic_t launcherProcess = 0;
-
-void onSignal(int, siginfo_t *info, void *) {
-  bool fromLauncher = launcherProcess && info->si_code == SI_USER && info->si_pid == launcherProcess;
-  if (launcherProcess && info->si_code > 0)
-    return; // from the terminal: the launcher got it too and passes it on
-  if (stopRequests && (!launcherProcess || fromLauncher))
-    _exit(StatusInterrupted);
-  if (fromLauncher || !launcherProcess)
-    stopRequests = 1;
-  if (Session *session = activeSession.load())
-    session->requestStop();
-}
-
-/// Forgets the session before it goes.
-struct ActiveSession {
-  explicit ActiveSession(Session &session) {
-    activeSession = &session;
-    if (stopRequests)
-      session.requestStop();
-  }
-  ~ActiveSession() { activeSession = nullptr; }
+/// Where the rank is while this lives.
+struct During {
+  explicit During(Place place) : before(static_cast<Place>(pulse().place.load())) { enter(place); }
+  ~During() { enter(before); }
+  During(const During &) = delete;
+  Place before;
 };
 
 /// Bytes resident in this process beside the arena (all that is mapped together with it) and the data
@@ -79,6 +61,9 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   options.threads =
       given ? given : std::min(cpuShare(records, engine.rank()), std::max<int64_t>(program.threads, 1));
   options.cpus = cpusOfRank(records, engine.rank(), options.threads);
+  Sharing sharing = sharingOf(records, engine.rank());
+  options.spins = options.threads * sharing.ranks <= sharing.cpus;
+  engine.setSpinning(sharing.ranks <= sharing.cpus);
 }
 
 /// Writes the checkpoint that a stream's writer asked for.
@@ -102,11 +87,16 @@ bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
     return true;
   using Arrival = DataSource::Arrival;
   while (true) {
-    Arrival mine = run.data.awaitStep(session.stepsDone(), [] { return stopRequests != 0; });
+    Arrival mine = Arrival::Stopped;
+    {
+      During awaiting(Place::AwaitingData);
+      mine = run.data.awaitStep(session.stepsDone(), stopRequested);
+    }
     std::vector<Arrival> all = exchanged(engine, mine);
     stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
     if (stopped || mine != Arrival::Save)
       return !stopped && mine == Arrival::Ready;
+    During saving(Place::Saving);
     saveForStream(run.settings, run.data, engine, session);
   }
 }
@@ -168,6 +158,8 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
   int64_t count = data.microBatches();
   if (settings.evalBatches)
     count = std::min(count, settings.evalBatches);
+  fault::point("evaluate");
+  During evaluating(Place::Evaluating);
   Evaluation result = session.evaluate(data, count);
   if (times)
     *times = result.times;
@@ -182,6 +174,21 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
   }
   return result.stop;
 }
+
+/// Collective: an Error if rank 0 could not write its log.
+void checkLog(Engine &engine, const MetricsLog *log) {
+  std::vector<char> failed = exchanged(engine, char(log && !log->failure().empty()));
+  if (failed[0])
+    throw Error(StatusFailure, log ? log->failure() : "rank 0 could not write its log", /*quiet=*/!log);
+}
+
+/// What the log of a failed run ends with, where rank 0 heard of it.
+void endLog(MetricsLog &log, int64_t steps, const std::exception &failure) {
+  auto *error = dynamic_cast<const Error *>(&failure);
+  bool interrupted = error && error->status == StatusInterrupted;
+  int rank = !error || !error->quiet ? 0 : error->rank;
+  log.end(failureRecord(steps, interrupted ? "interrupted" : "failed", rank, failure.what()));
+}
 } // namespace
 
 void dsopt::runtime::printError(const std::string &message) {
@@ -189,29 +196,11 @@ void dsopt::runtime::printError(const std::string &message) {
   std::fprintf(stderr, "dsopt: error: %s\n", message.c_str());
 }
 
-void dsopt::runtime::installSignals(int launcher) {
-  launcherProcess = launcher;
-  // oneDNN's products point the stack register into their workspace on the heap: a handler's frame must
-  // never be written below it.
-  alignas(64) static char handlerStack[64 << 10];
-  stack_t stack{};
-  stack.ss_sp = handlerStack;
-  stack.ss_size = sizeof handlerStack;
-  sigaltstack(&stack, nullptr);
-  struct sigaction action{};
-  action.sa_sigaction = onSignal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  for (int signal : {SIGTERM, SIGINT, SIGUSR1})
-    sigaction(signal, &action, nullptr);
-}
-
-bool dsopt::runtime::stopRequested() { return stopRequests != 0; }
-
 int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   const Program &program = run.program();
   RunSettings &settings = run.settings;
   bool first = engine.rank() == 0;
+  fault::point("start");
   RunOptions &options = settings.options;
   options.steps = settings.steps;
   if (!options.weights.file.empty())
@@ -222,6 +211,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
       run.data);
   ActiveSession active(session);
+  enter(Place::Loading);
   if (run.resumed)
     session.resume(run.resumed->checkpoint, run.resumed->manifest);
   else
@@ -244,6 +234,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       note.warning ? progress.warning(note.text) : progress.line(note.text);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
+    if (run.board)
+      run.board->logOpen = !settings.log.empty();
   }
 
   bool stopped = false;
@@ -256,11 +248,20 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   bool traces = !settings.trace.empty();
   if (traces)
     session.trace(kTracedSteps);
+  enter(Place::Training);
+  // The first line that the log cannot take ends the run as a signal would: with all that it has saved.
+  auto listen = [&] {
+    if (first && !log->failure().empty())
+      requestStop();
+  };
   try {
+    listen();
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped && stepArrives(run, engine, session, stopped)) {
+      fault::setStep(session.stepsDone());
+      fault::point("step");
       const StepResult &result = session.step();
       auto now = std::chrono::steady_clock::now();
       double seconds = std::chrono::duration<double>(now - before).count();
@@ -281,7 +282,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       }
       if (first) {
         log->step(result, seconds);
+        listen();
         progress.step(result, seconds);
+        if (run.board)
+          run.board->steps = session.stepsDone();
       }
       stopped = result.stop;
       int64_t done = session.stepsDone();
@@ -292,11 +296,14 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         before = std::chrono::steady_clock::now();
       }
       if (savesAfter(settings, done, stopped || done >= settings.steps)) {
+        During saving(Place::Saving);
         saveCheckpoint(settings, session, first);
         saved = done;
         before = std::chrono::steady_clock::now();
       }
     }
+    enter(Place::Finishing);
+    fault::point("finish");
     if (traces)
       session.writeTrace(settings.trace);
     if (first && !stopped && !settings.evaluates && session.stepsDone() < settings.steps &&
@@ -306,8 +313,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
-    if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore)
+    if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
+      During saving(Place::Saving);
       saveCheckpoint(settings, session, first);
+    }
     if (first)
       progress.end();
     std::string hash = giveParameters(run, session, first);
@@ -329,18 +338,29 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       log->compared();
       progress.line(run.comparison->text());
     }
+    // All that can fail together is behind all ranks; from here on a signal changes nothing.
+    checkLog(engine, log.get());
+    enter(Place::Done);
     if (first) {
       log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");
+      if (run.board)
+        run.board->logOpen = 0;
+      if (!log->failure().empty())
+        throw Error(StatusFailure, log->failure());
       if (interrupted)
         progress.line("interrupted after " + std::to_string(session.stepsDone()) +
                       (settings.steps < DataSource::kEndless ? " of " + std::to_string(settings.steps) : "") +
                       " steps");
     }
     return interrupted ? StatusInterrupted : StatusOk;
-  } catch (const Error &error) {
+  } catch (const std::exception &error) {
     if (first) {
       progress.end();
-      log->end(session.stepsDone(), "", "failed");
+      // A launcher knows better whose failure it is.
+      if (!run.board)
+        endLog(*log, session.stepsDone(), error);
+      else if (!log->failure().empty())
+        run.board->logOpen = 0;
     }
     throw;
   }

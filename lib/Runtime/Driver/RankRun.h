@@ -7,9 +7,18 @@
 #include "Compare.h"
 #include "ProgramObject.h"
 #include "RunSettings.h"
+#include "Signals.h"
 #include "dsopt/Runtime/Data.h"
 
+#include <atomic>
+
 namespace dsopt::runtime {
+
+/// What rank 0 tells the launcher that forked it.
+struct Board {
+  std::atomic<int> logOpen{0};   ///< the log has begun, and has no end yet
+  std::atomic<int64_t> steps{0}; ///< that are done
+};
 
 /// What is known before the ranks start; equal in all of them.
 struct Run {
@@ -20,18 +29,12 @@ struct Run {
   std::vector<Note> notes;        ///< what rank 0 says first
   std::optional<Resumed> resumed;
   std::shared_ptr<Comparison> comparison; ///< of rank 0 with -compare, else null
+  Board *board = nullptr; ///< of a launcher that writes what the log of a failed run ends with
   const Program &program() const { return object.program; }
 };
 
 /// Trains (or with -eval evaluates), logs and saves. Returns StatusOk or StatusInterrupted; throws Error.
 int runRank(Run &run, Engine &engine, char *arena);
-
-/// Handles SIGTERM, SIGINT and SIGUSR1 from here on: the first finishes the step, a second one ends at
-/// once. With `launcher` (its process id) only its signals count as a second one, and what a terminal
-/// sends to all is left to it.
-void installSignals(int launcher);
-/// Whether one of them has come.
-bool stopRequested();
 
 /// "dsopt: error: ..." on standard error.
 void printError(const std::string &message);

@@ -7,9 +7,15 @@
 #include "RankRun.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Mappings.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/World.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include <unistd.h>
 
 using namespace dsopt::runtime;
 
@@ -18,6 +24,17 @@ static void refuseStream(const DataSource &data, const std::string &option) {
     throw Error(StatusInput, "option " + option +
                                  ": a stream is read once, by training; expected an .npz file "
                                  "or files of tokens");
+}
+
+/// What is wrong with the command line or the number of ranks is wrong for all of them: the first says it.
+template <typename Body> static auto saidByFirst(int launchedRank, Body body) {
+  try {
+    return body();
+  } catch (const LaunchError &) {
+    throw;
+  } catch (const Error &error) {
+    throw Error(error.status, error.what(), launchedRank > 0);
+  }
 }
 
 /// The data of -eval-data, null without.
@@ -35,10 +52,12 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<Note> &notes, std::optional<Resumed> &resumed) {
-  checkWorldSize(program, settings.launch);
+  saidByFirst(settings.launch.rank, [&] { checkWorldSize(program, settings.launch); });
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
+  if (settings.restarts)
+    refuseStream(*data, "-restarts");
   if (settings.evaluates)
     refuseStream(*data, "-eval");
   else
@@ -62,12 +81,19 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   return data;
 }
 
+/// What a command that only prints ends with.
+static int printed() {
+  if (std::fflush(stdout) != 0)
+    throw Error(StatusFailure, std::string("standard output: writing failed: ") + std::strerror(errno));
+  return StatusOk;
+}
+
 static int run(int argc, char **argv, int &launchedRank) {
-  ParsedOptions options = parseOptions(argc, argv, Tool::Program);
+  ParsedOptions options = saidByFirst(launchedRank, [&] { return parseOptions(argc, argv, Tool::Program); });
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
   if (options.has("version")) {
     std::printf("dsopt %s\n", DSOPT_VERSION);
-    return StatusOk;
+    return printed();
   }
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
@@ -76,7 +102,7 @@ static int run(int argc, char **argv, int &launchedRank) {
         throw Error(StatusInput, "no program given; usage: " + name + " PROGRAM.so -data=FILE.npz [options]");
       std::printf("usage: %s PROGRAM.so -data=FILE.npz [options]\n\n%s", name.c_str(),
                   optionsHelp(Tool::Program).c_str());
-      return StatusOk;
+      return printed();
     }
     object = ProgramObject::fromFile(options.positionals.front());
     options.positionals.erase(options.positionals.begin());
@@ -84,13 +110,13 @@ static int run(int argc, char **argv, int &launchedRank) {
   const Program &program = object->program;
   if (options.has("help")) {
     std::fputs(programHelp(program, name).c_str(), stdout);
-    return StatusOk;
+    return printed();
   }
   if (!options.positionals.empty())
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
-  RunSettings settings = resolveSettings(program, options);
+  RunSettings settings = saidByFirst(launchedRank, [&] { return resolveSettings(program, options); });
   launchedRank = settings.launch.rank;
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);
@@ -113,7 +139,9 @@ static int run(int argc, char **argv, int &launchedRank) {
 }
 
 int dsopt::runtime::runMain(int argc, char **argv) {
-  // Under a launcher that numbers its ranks, what is wrong for all is said by the first.
+  prepareProcess();
+  installSignals(OnSignal::Leave);
+  reportLostMappings(STDERR_FILENO, "dsopt: error: ", '\n');
   int launchedRank = runtime::launchedRank();
   int status = StatusFailure;
   try {
@@ -122,8 +150,8 @@ int dsopt::runtime::runMain(int argc, char **argv) {
     printError(error.what());
     status = error.status;
   } catch (const Error &error) {
-    if (!error.quiet && launchedRank <= 0)
-      printError(error.what());
+    if (!error.quiet)
+      printError((launchedRank > 0 ? "rank " + std::to_string(launchedRank) + ": " : "") + error.what());
     status = error.status;
   } catch (const std::exception &error) {
     printError(error.what());

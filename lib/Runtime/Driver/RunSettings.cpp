@@ -171,6 +171,13 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   for (const char *name : {"save-every", "save-keep"})
     if (options.has(name) && settings.save.empty())
       throw Error(StatusInput, std::string("option -") + name + " needs -save=DIR");
+  settings.stallTimeout = std::chrono::seconds(options.integer("stall-timeout"));
+  settings.restarts = options.integer("restarts");
+  if (settings.restarts && settings.launch.launcher != Launcher::Local)
+    throw Error(StatusInput, "option -restarts is for ranks that are started here; under a launcher its own "
+                             "restarts with -resume=auto do the same");
+  if (settings.restarts && settings.save.empty())
+    throw Error(StatusInput, "option -restarts needs -save=DIR, to begin again at its newest checkpoint");
   if (settings.resume == "auto" && settings.save.empty())
     throw Error(StatusInput, "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   settings.saveWeights = options.text("save-weights");

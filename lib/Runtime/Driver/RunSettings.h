@@ -8,6 +8,7 @@
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/Session.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,10 @@ struct RunSettings {
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
   Launch launch;
-  std::string commandLine; ///< this run's
+  std::chrono::milliseconds stallTimeout{0}; ///< without anything moving; 0: none
+  int64_t restarts = 0;                      ///< of the ranks that are started here
+  bool appendsLog = false;                   ///< the log is this run's, of before a restart
+  std::string commandLine;                   ///< this run's
 };
 
 /// What the command line and the values compiled in say together. An Error of status 1 says what is wrong.

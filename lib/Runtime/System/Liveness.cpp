@@ -33,7 +33,7 @@ const char *describePlace(Place place) {
   return "";
 }
 
-bool StallClock::isOver(Clock::time_point now, uint64_t count) {
+bool StallClock::look(Clock::time_point now, uint64_t count) {
   if (!started || count != seen) {
     started = true;
     seen = count;
@@ -42,7 +42,7 @@ bool StallClock::isOver(Clock::time_point now, uint64_t count) {
     still += std::min<Clock::duration>(now - last, std::chrono::seconds(1));
   }
   last = now;
-  return runs() && still >= limit;
+  return still >= limit;
 }
 
 std::string describeRanks(const std::vector<int> &ranks) {

@@ -1,6 +1,7 @@
 //===- System.cpp - the system's calls ------------------------------------===//
 
 #include "dsopt/Runtime/System.h"
+#include "dsopt/Runtime/Liveness.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -19,11 +20,19 @@ int open(const char *path, int flags, mode_t mode) { return ::open(path, flags, 
 int close(int fd) { return ::close(fd); }
 ssize_t read(int fd, void *data, size_t bytes) { return ::read(fd, data, bytes); }
 ssize_t write(int fd, const void *data, size_t bytes) { return ::write(fd, data, bytes); }
-ssize_t pread(int fd, void *data, size_t bytes, off_t offset) { return ::pread(fd, data, bytes, offset); }
+// A rank that reads or writes gets on.
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset) {
+  beat();
+  return ::pread(fd, data, bytes, offset);
+}
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset) {
+  beat();
   return ::pwrite(fd, data, bytes, offset);
 }
-int fsync(int fd) { return ::fsync(fd); }
+int fsync(int fd) {
+  beat();
+  return ::fsync(fd);
+}
 int ftruncate(int fd, off_t bytes) { return ::ftruncate(fd, bytes); }
 int fallocate(int fd, int mode, off_t offset, off_t bytes) { return ::fallocate(fd, mode, offset, bytes); }
 int fstat(int fd, struct stat *info) { return ::fstat(fd, info); }

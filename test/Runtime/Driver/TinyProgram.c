@@ -2,14 +2,15 @@
  *
  * One block, one parameter w of 64 floats, DP data-parallel ranks at ZeRO 1,
  * plain SGD:  loss(micro-batch) = sum((w - x)^2) / 128,  x of 64 floats.
- * Not part of the model: in a step whose first x is 1000, 1001 or 1002 the
- * segment sleeps for long, kills its rank, or yields a loss that is no number.
+ * Not part of the model: in a step whose first x is 1000 or more the segment does
+ * something (enum below) and goes on as if x were 0.
  *
  *===------------------------------------------------------------------------===*/
 
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Scalars.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <time.h>
@@ -72,18 +73,58 @@ const uint64_t dsopt_program_bytes = sizeof dsopt_program - 1;
 const char dsopt_model[] = "\x08\x09";
 const uint64_t dsopt_model_bytes = 2;
 
+enum {
+  SLEEP = 1000, /* for long */
+  KILL,         /* its rank */
+  NO_NUMBER,    /* a loss that is none */
+  LEAVE,        /* status 0, as a library's exit(0) */
+  INTERRUPTED,  /* status 3, as if somebody had asked for it */
+  STOP,         /* its rank */
+  KILL_ONCE,    /* its rank, unless the folder holds a file "killed" */
+  STOP_A_WHILE  /* half a second */
+};
+
+static void act(int what) {
+  struct timespec wait = {0, 100000000};
+  pid_t rank = getpid();
+  switch (what) {
+  case SLEEP:
+    nanosleep(&wait, 0);
+    break;
+  case KILL_ONCE:
+    if (open("killed", O_CREAT | O_EXCL, 0666) < 0)
+      break;
+    raise(SIGKILL);
+    break;
+  case KILL:
+    raise(SIGKILL);
+    break;
+  case LEAVE:
+  case INTERRUPTED:
+    _exit(what == LEAVE ? 0 : 3);
+  case STOP_A_WHILE:
+    if (fork() == 0) {
+      wait.tv_nsec = 500000000;
+      nanosleep(&wait, 0);
+      kill(rank, SIGCONT);
+      _exit(0);
+    }
+    raise(SIGSTOP);
+    break;
+  case STOP:
+    raise(SIGSTOP);
+    break;
+  }
+}
+
 void segment(dsopt_rt *rt, void *const *buffers, char *temp, int64_t accumulate) {
   const float *x = buffers[0], *w = buffers[2], *seed = buffers[4];
   float *loss = buffers[1], *gradient = buffers[3];
-  if (x[0] == 1000) {
-    struct timespec wait = {0, 100000000};
-    nanosleep(&wait, 0);
-  }
-  if (x[0] == 1001)
-    raise(SIGKILL);
-  float sum = x[0] == 1002 ? NAN : 0;
+  if (x[0] >= SLEEP)
+    act((int)x[0]);
+  float sum = x[0] == NO_NUMBER ? NAN : 0;
   for (int i = 0; i < 64; ++i) {
-    float d = w[i] - (x[0] >= 1000 ? 0 : x[i]);
+    float d = w[i] - (x[0] >= SLEEP ? 0 : x[i]);
     sum += d * d;
     gradient[i] = d / 64 * *seed;
   }

@@ -1,0 +1,31 @@
+//===- Signals.h - what SIGTERM, SIGINT and SIGUSR1 do ----------*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_DRIVER_SIGNALS_H
+#define DSOPT_LIB_RUNTIME_DRIVER_SIGNALS_H
+
+#include "dsopt/Runtime/Session.h"
+
+namespace dsopt::runtime {
+
+enum class OnSignal {
+  Leave,        ///< ends at once: there is no step to finish yet
+  Stop,         ///< finishes the step; a launcher counts
+  StopThenLeave ///< the first finishes the step, a second one ends at once, unless all is done
+};
+void installSignals(OnSignal what);
+
+/// As if a signal had come: finishes the step.
+void requestStop();
+/// Whether one of them has come.
+bool stopRequested();
+
+/// The session that hears of it, while this lives.
+struct ActiveSession {
+  explicit ActiveSession(Session &session);
+  ~ActiveSession();
+  ActiveSession(const ActiveSession &) = delete;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_DRIVER_SIGNALS_H
