@@ -125,6 +125,9 @@ public:
   /// This rank ends with `status`: tells its peers, so that none waits for it. One whose Error is
   /// `quiet` leaves the message to a peer and waits, for 2 s at most, until that one has failed.
   virtual void fail(int status, bool quiet) {}
+  /// In a signal handler: tells the peers as far as that is possible there that this rank ends with `status`,
+  /// at once and by somebody's wish.
+  virtual void leave(int status) {}
   /// This rank is done and nobody waits for it (collective under MPI).
   virtual void finish() {}
 

@@ -55,13 +55,15 @@ void Engine::complete(int slot) {
       continue;
     }
     waker().sleep(seen);
-    if (clock.runs() && clock.isOver(StallClock::Clock::now(), [this] { return peerBeats(); })) {
+    if (clock.isOver(StallClock::Clock::now(), [this] { return peerBeats(); })) {
       std::vector<int> ranks = awaited(slot);
-      throw Error(StatusFailure, "rank " + std::to_string(thisRank) + " has waited " +
+      Error error(StatusFailure, "rank " + std::to_string(thisRank) + " has waited " +
                                      std::to_string(stallSeconds()) + " s for " +
                                      (ranks.empty() ? "the other ranks" : describeRanks(ranks)) + " " +
                                      describePlace(static_cast<Place>(pulse().place.load())) +
                                      ", and nothing moved (-stall-timeout)");
+      error.rank = ranks.empty() ? -1 : ranks.front();
+      throw error;
     }
   }
 }

@@ -58,6 +58,7 @@ public:
   /// Gives up what flies: its memory may go. From then on this rank can only fail.
   void abandon();
   void publish(int64_t newStep) { step.store(newStep, std::memory_order_relaxed); }
+  /// Uses nothing that a signal handler may not.
   void fail(int status, bool quiet);
   void finish();
 

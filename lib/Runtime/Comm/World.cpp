@@ -134,6 +134,7 @@ public:
   }
   void abandon() override { tcp->abandon(); }
   void fail(int status, bool quiet) override { tcp->fail(status, quiet); }
+  void leave(int status) override { tcp->fail(status, /*quiet=*/false); }
   void finish() override {
     publish(-1, -1);
     tcp->finish();

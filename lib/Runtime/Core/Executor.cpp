@@ -429,11 +429,13 @@ void Executor::stalled(int64_t index) const {
   if (ranks.empty())
     std::copy_if(prepared.communicator->ranks.begin(), prepared.communicator->ranks.end(),
                  std::back_inserter(ranks), [&](int rank) { return rank != info.rank; });
-  throw Error(StatusFailure, describeRank(program, info.rank) + " has waited " +
+  Error error(StatusFailure, describeRank(program, info.rank) + " has waited " +
                                  std::to_string(engine.stallSeconds()) + " s for " + describeRanks(ranks) +
                                  " in step " + std::to_string(step) + ", in '" +
                                  describeAction(program, info.rank, firstAction + index) +
                                  "', and nothing moved (-stall-timeout)");
+  error.rank = ranks.front();
+  throw error;
 }
 
 void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {

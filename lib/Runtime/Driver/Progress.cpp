@@ -56,7 +56,7 @@ void Progress::erase() {
 
 /// A reader that is gone, or a full disk, is no reason to end the training.
 void Progress::flush() {
-  if (std::fflush(stdout) == 0 || unread)
+  if ((std::fflush(stdout) == 0 && !std::ferror(stdout)) || unread)
     return;
   unread = true;
   std::fprintf(stderr, "dsopt: warning: standard output cannot be written: %s; the run goes on silently\n",

@@ -186,7 +186,7 @@ void checkLog(Engine &engine, const MetricsLog *log) {
 void endLog(MetricsLog &log, int64_t steps, const std::exception &failure) {
   auto *error = dynamic_cast<const Error *>(&failure);
   bool interrupted = error && error->status == StatusInterrupted;
-  int rank = !error || !error->quiet ? 0 : error->rank;
+  int rank = error && (error->quiet || error->rank >= 0) ? error->rank : 0;
   log.end(failureRecord(steps, interrupted ? "interrupted" : "failed", rank, failure.what()));
 }
 } // namespace
@@ -210,7 +210,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   Session session(
       program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
       run.data);
-  ActiveSession active(session);
+  ActiveRun active(session, engine);
   enter(Place::Loading);
   if (run.resumed)
     session.resume(run.resumed->checkpoint, run.resumed->manifest);

@@ -83,7 +83,7 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
 
 /// What a command that only prints ends with.
 static int printed() {
-  if (std::fflush(stdout) != 0)
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
     throw Error(StatusFailure, std::string("standard output: writing failed: ") + std::strerror(errno));
   return StatusOk;
 }

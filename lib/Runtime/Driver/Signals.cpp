@@ -10,14 +10,21 @@
 using namespace dsopt::runtime;
 
 static std::atomic<Session *> activeSession{nullptr};
+static std::atomic<Engine *> activeEngine{nullptr};
 static volatile std::sig_atomic_t stopRequests = 0;
 static volatile std::sig_atomic_t onSignal = static_cast<int>(OnSignal::Leave);
+
+[[noreturn]] static void leave() {
+  if (Engine *engine = activeEngine.load())
+    engine->leave(StatusInterrupted);
+  _exit(StatusInterrupted);
+}
 
 static void handleSignal(int) {
   bool done = pulse().place.load() == static_cast<int>(Place::Done);
   auto what = static_cast<OnSignal>(onSignal);
   if (what == OnSignal::Leave || (what == OnSignal::StopThenLeave && stopRequests && !done))
-    _exit(StatusInterrupted);
+    leave();
   requestStop();
 }
 
@@ -46,9 +53,13 @@ void dsopt::runtime::requestStop() {
 
 bool dsopt::runtime::stopRequested() { return stopRequests != 0; }
 
-ActiveSession::ActiveSession(Session &session) {
+ActiveRun::ActiveRun(Session &session, Engine &engine) {
+  activeEngine = &engine;
   activeSession = &session;
   if (stopRequests)
     session.requestStop();
 }
-ActiveSession::~ActiveSession() { activeSession = nullptr; }
+ActiveRun::~ActiveRun() {
+  activeSession = nullptr;
+  activeEngine = nullptr;
+}

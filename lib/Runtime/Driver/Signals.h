@@ -19,11 +19,11 @@ void requestStop();
 /// Whether one of them has come.
 bool stopRequested();
 
-/// The session that hears of it, while this lives.
-struct ActiveSession {
-  explicit ActiveSession(Session &session);
-  ~ActiveSession();
-  ActiveSession(const ActiveSession &) = delete;
+/// The session that hears of it, and the engine whose peers do, while this lives.
+struct ActiveRun {
+  ActiveRun(Session &session, Engine &engine);
+  ~ActiveRun();
+  ActiveRun(const ActiveRun &) = delete;
 };
 
 } // namespace dsopt::runtime

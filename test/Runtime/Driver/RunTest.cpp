@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +58,51 @@ protected:
   int run(const std::string &program, const std::string &options) {
     return shell(DSOPT_RUN " " + program + " -data=data.npz -weights=. " + options);
   }
+  /// What the segments of TinyProgram.c do.
+  enum : int {
+    Sleep = 1000,
+    Kill,
+    NoNumber,
+    Leave,
+    Interrupted,
+    Stop,
+    KillOnce,
+    StopAWhile,
+    CutData,
+    CutLog
+  };
+  /// `weights_hash` of the log's last line.
+  std::string hash() {
+    std::string lines = log();
+    size_t at = lines.rfind("\"weights_hash\":\"");
+    return at == std::string::npos ? "" : lines.substr(at + 16, 64);
+  }
+  /// The log's last line.
+  std::string end() {
+    std::string lines = log();
+    return lines.empty() ? "" : lines.substr(lines.rfind('\n', lines.size() - 2) + 1);
+  }
+  /// Two ranks of TINY2 as a launcher starts them, on hosts of their own or one; their output goes to
+  /// rank0.txt and rank1.txt, and `then` comes after them.
+  int launched(const std::string &options, const std::string &then, bool apart = false) {
+    int probe = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    socklen_t bytes = sizeof address;
+    bind(probe, reinterpret_cast<sockaddr *>(&address), bytes);
+    getsockname(probe, reinterpret_cast<sockaddr *>(&address), &bytes);
+    close(probe);
+    std::string text =
+        "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(ntohs(address.sin_port));
+    for (std::string rank : {"0", "1"})
+      text += "; " + (apart ? "DSOPT_HOST=host" + rank + " " : "") + "RANK=" + rank +
+              " " DSOPT_RUN " " TINY2 " -data=data.npz -weights=. " + options + " > rank" + rank +
+              ".txt 2>&1 & p" + rank + "=$!";
+    return shell(text + "; " + then);
+  }
+  /// Waits in a shell until the log has a line of step 0.
+  static constexpr const char *kUntilTraining =
+      "for i in $(seq 600); do grep -qs '\"step\":0' log.jsonl && break; sleep 0.05; done; ";
   bool says(const std::string &text) { return output.find(text) != std::string::npos; }
   std::string log() { return readFile(folder + "/log.jsonl"); }
 };
@@ -171,6 +219,100 @@ TEST_F(Run, ADeadRankEndsTheOthersSoon) {
   EXPECT_EQ(output, "dsopt: error: rank 1 was killed by signal 9 (Killed) in step 1, in 'block 0 F'\n");
 }
 
+TEST_F(Run, ARankThatLeavesBeforeItIsDoneHasFailed) {
+  for (int how : {Leave, Interrupted}) {
+    data({1, 2, 3, float(how)});
+    std::string why = "rank 1 ended with status " + std::string(how == Leave ? "0" : "3") +
+                      " without being done, in step 1, in 'block 0 F'";
+    EXPECT_EQ(run(TINY2, "-quiet -log=log.jsonl"), 2);
+    EXPECT_EQ(output, "dsopt: error: " + why + "\n");
+    EXPECT_NE(end().find("\"status\":\"failed\",\"rank\":1,\"reason\":\"" + why + "\"}}\n"),
+              std::string::npos)
+        << end();
+  }
+}
+
+TEST_F(Run, AStandstillEndsAndNamesWhoIsAwaited) {
+  data({1, 2, 3, Stop});
+  EXPECT_EQ(run(TINY2, "-quiet -log=log.jsonl -stall-timeout=1"), 2);
+  EXPECT_EQ(
+      output,
+      "dsopt: error: nothing has moved for 1 s (-stall-timeout): rank 0 waits for rank 1 (in step 1, in "
+      "'reduce b0'); rank 1 is stopped in step 1, in 'block 0 F'\n");
+  EXPECT_NE(end().find("\"status\":\"failed\",\"rank\":1,"), std::string::npos) << end();
+}
+
+TEST_F(Run, AStandstillOfLaunchedRanksIsSaidByOneThatWaits) {
+  data({1, 2, 3, Stop});
+  for (bool apart : {false, true}) {
+    EXPECT_EQ(launched("-quiet -log=log.jsonl -stall-timeout=1",
+                       "wait $p0; status=$?; kill -KILL $p1; exit $status", apart),
+              2)
+        << output;
+    EXPECT_EQ(readFile(folder + "/rank0.txt"), "dsopt: error: rank 0 has waited 1 s for rank 1 in step 1, in "
+                                               "'reduce b0', and nothing moved (-stall-timeout)\n");
+    EXPECT_NE(end().find("\"status\":\"failed\",\"rank\":1,"), std::string::npos) << end();
+  }
+}
+
+TEST_F(Run, ARankThatIsStoppedForLessGoesOn) {
+  data({1, 2, 3, Sleep, 4, 5});
+  ASSERT_EQ(run(TINY2, "-quiet -log=log.jsonl"), 0) << output;
+  std::string before = hash();
+  data({1, 2, 3, StopAWhile, 4, 5});
+  EXPECT_EQ(run(TINY2, "-quiet -log=log.jsonl -stall-timeout=60"), 0) << output;
+  EXPECT_EQ(hash(), before);
+  EXPECT_EQ(launched("-quiet -log=log.jsonl -stall-timeout=60", "wait $p0 && wait $p1"), 0) << output;
+  EXPECT_EQ(hash(), before);
+}
+
+TEST_F(Run, ASecondSignalEndsAStoppedRankToo) {
+  data({Sleep, Sleep});
+  EXPECT_EQ(shell(DSOPT_RUN " " TINY2
+                            " -data=data.npz -weights=. -quiet -steps=100k -log=log.jsonl & p=$!; " +
+                  std::string(kUntilTraining) +
+                  "kill -STOP $(cut -d' ' -f2 /proc/$p/task/$p/children); kill -TERM $p; sleep 0.3; kill "
+                  "-TERM $p; wait $p"),
+            3)
+      << output;
+  EXPECT_EQ(output, "");
+  EXPECT_NE(end().find("\"status\":\"interrupted\",\"reason\":\"a second signal\""), std::string::npos)
+      << end();
+}
+
+TEST_F(Run, TwoSignalsToAllProcessesAtOnceEndAll) {
+  data({Sleep, Sleep});
+  for (const char *program : {TINY1, TINY2})
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      EXPECT_EQ(shell(std::string("rm -f log.jsonl; setsid ") + DSOPT_RUN " " + program +
+                      " -data=data.npz -weights=. -quiet -steps=100k -log=log.jsonl & p=$!; " +
+                      kUntilTraining + "kill -INT -$p; kill -INT -$p; wait $p"),
+                3)
+          << output;
+      EXPECT_EQ(output, "");
+    }
+}
+
+TEST_F(Run, TheSecondSignalOfALaunchedRankIsItsPeersInterruption) {
+  data({Sleep, Sleep});
+  EXPECT_EQ(launched("-quiet -steps=100k -log=log.jsonl",
+                     std::string(kUntilTraining) +
+                         "kill -TERM $p1; kill -INT $p1; wait $p0; s0=$?; wait $p1; exit $((s0 * 10 + $?))"),
+            33)
+      << output << readFile(folder + "/rank0.txt") << readFile(folder + "/rank1.txt");
+  EXPECT_EQ(readFile(folder + "/rank0.txt"), "");
+}
+
+TEST_F(Run, SignalsChangeNothingWhenAllIsDone) {
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(shell(std::string("TINY_SIGNALS_AT_END=1 " DSOPT_RUN " ") + program +
+                    " -data=data.npz -weights=. -quiet -log=log.jsonl"),
+              0)
+        << output;
+    EXPECT_NE(end().find("\"status\":\"ok\""), std::string::npos) << end();
+  }
+}
+
 TEST_F(Run, ASignalFinishesTheStep) {
   for (const char *program : {TINY1, TINY2}) {
     data({1000, 1000});
@@ -194,6 +336,141 @@ TEST_F(Run, AFullDiskIsAFailure) {
     EXPECT_EQ(run(program, "-quiet -log=/dev/full"), 2);
     EXPECT_EQ(output, "dsopt: error: /dev/full: writing failed: No space left on device\n");
   }
+}
+
+TEST_F(Run, ALogThatCannotBeWrittenEndsTheRunWithAllItHas) {
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(run(program, "-quiet -log=/dev/full -save=saved"), 2);
+    EXPECT_EQ(output, "dsopt: error: /dev/full: writing failed: No space left on device\n");
+    EXPECT_EQ(access((folder + "/saved/step-00000001/manifest.json").c_str(), F_OK), 0);
+    std::system(("rm -r " + folder + "/saved").c_str());
+  }
+  EXPECT_EQ(launched("-quiet -log=/dev/full", "wait $p0; s0=$?; wait $p1; exit $((s0 * 10 + $?))"), 22)
+      << output;
+  EXPECT_EQ(readFile(folder + "/rank0.txt"),
+            "dsopt: error: /dev/full: writing failed: No space left on device\n");
+  EXPECT_EQ(readFile(folder + "/rank1.txt"), "");
+}
+
+TEST_F(Run, TheFirstErrorIsTheOneThatIsSaid) {
+  data({1, 2, 3, NoNumber});
+  EXPECT_EQ(run(TINY1, "-quiet -steps=4 -log=/dev/full -log-every=1"), 2);
+  EXPECT_EQ(output, "dsopt: error: /dev/full: writing failed: No space left on device\n");
+  data({NoNumber, NoNumber});
+  EXPECT_EQ(run(TINY1, "-quiet -log=/dev/full"), 2);
+  EXPECT_TRUE(says("the loss of step 0 is not finite")) << output;
+}
+
+TEST_F(Run, ALimitOnFileSizesIsAnError) {
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(shell(std::string("ulimit -f 1; " DSOPT_RUN " ") + program +
+                    " -data=data.npz -weights=. -quiet -steps=100 -log=log.jsonl"),
+              2);
+    EXPECT_EQ(output, "dsopt: error: log.jsonl: writing failed: File too large\n");
+  }
+}
+
+TEST_F(Run, ALogGrowsAtItsEndWhereverThatIs) {
+  data({1, 2, 3, CutLog, 4, 5});
+  EXPECT_EQ(run(TINY1, "-quiet -log=log.jsonl"), 0) << output;
+  EXPECT_EQ(log().find('\0'), std::string::npos);
+  EXPECT_EQ(log().substr(0, 10), "{\"step\":3,");
+  // A line that a crash has cut stays by itself.
+  data({1, 2, 3, 4});
+  std::ofstream(folder + "/log.jsonl") << "{\"step\":1,\"lo";
+  EXPECT_EQ(run(TINY1, "-quiet -save=saved -steps=1"), 0) << output;
+  EXPECT_EQ(run(TINY1, "-quiet -save=saved -resume=auto -log=log.jsonl"), 0) << output;
+  EXPECT_EQ(log().find("{\"step\":1,\"lo\n{\"run\":"), 0u) << log();
+}
+
+TEST_F(Run, StandardStreamsThatAreClosedStayApartFromFiles) {
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(shell(std::string(DSOPT_RUN " ") + program +
+                    " -data=data.npz -weights=. -log=log.jsonl <&- >&- 2>&-"),
+              0);
+    EXPECT_EQ(log().find("\nstep "), std::string::npos) << log();
+    EXPECT_EQ(log()[0], '{');
+  }
+}
+
+TEST_F(Run, AReaderThatIsGoneDoesNotEndTheRun) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  for (const char *program : {TINY1, TINY2}) {
+    EXPECT_EQ(shell(std::string(DSOPT_RUN " ") + program + " -data=data.npz -weights=. -log=log.jsonl >&" +
+                    std::to_string(ends[1])),
+              0);
+    EXPECT_EQ(output,
+              "dsopt: warning: standard output cannot be written: Broken pipe; the run goes on silently\n");
+    EXPECT_NE(end().find("\"status\":\"ok\""), std::string::npos) << end();
+    // Not even with standard error on the same pipe.
+    EXPECT_EQ(shell(std::string(DSOPT_RUN " ") + program + " -data=data.npz -weights=. >&" +
+                    std::to_string(ends[1]) + " 2>&1"),
+              0);
+  }
+  close(ends[1]);
+  EXPECT_EQ(shell(DSOPT_RUN " --help > /dev/full"), 2);
+  EXPECT_EQ(output, "dsopt: error: standard output: writing failed: No space left on device\n");
+}
+
+TEST_F(Run, DataThatIsCutIsNamed) {
+  for (const char *program : {TINY1, TINY2}) {
+    data({1, CutData, 3, 4, 5, 6});
+    EXPECT_EQ(run(program, "-quiet"), 2);
+    EXPECT_EQ(output.find("dsopt: error: data.npz: cannot be read any more from byte "), 0u) << output;
+    EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+  }
+}
+
+TEST_F(Run, RestartsGoOnFromTheNewestCheckpointWithTheSameBits) {
+  for (const char *program : {TINY1, TINY2}) {
+    data({1, 2, 3, KillOnce, 4, 5, 6, 7});
+    std::ofstream(folder + "/killed");
+    ASSERT_EQ(run(program, "-quiet -log=log.jsonl"), 0) << output;
+    std::string before = hash();
+    for (const char *every : {"-save-every=1", ""}) {
+      std::system(("rm -rf " + folder + "/killed " + folder + "/saved").c_str());
+      EXPECT_EQ(run(program, std::string("-quiet -log=log.jsonl -restarts=2 -save=saved ") + every), 0)
+          << output;
+      EXPECT_EQ(hash(), before);
+      std::string where = program == std::string(TINY1) ? "rank 0 was killed by signal 9 (Killed) in step 3"
+                                                        : "rank 1 was killed by signal 9 (Killed) in step 1";
+      std::string from = !*every                         ? "anew, since nothing is saved yet"
+                         : program == std::string(TINY1) ? "with saved/step-00000003"
+                                                         : "with saved/step-00000001";
+      EXPECT_EQ(output,
+                "dsopt: warning: " + where + ", in 'block 0 F'; restart 1 of 2 begins " + from + "\n");
+    }
+  }
+}
+
+TEST_F(Run, RestartsEndAndAreNotForEverything) {
+  data({1, 2, 3, Kill});
+  EXPECT_EQ(run(TINY2, "-quiet -restarts=1 -save=saved"), 2);
+  EXPECT_EQ(output, "dsopt: warning: rank 1 was killed by signal 9 (Killed) in step 1, in 'block 0 F'; "
+                    "restart 1 of 1 begins "
+                    "anew, since nothing is saved yet\n"
+                    "dsopt: error: rank 1 was killed by signal 9 (Killed) in step 1, in 'block 0 F'\n");
+  EXPECT_EQ(run(TINY2, "-restarts=1"), 1);
+  EXPECT_EQ(output,
+            "dsopt: error: option -restarts needs -save=DIR, to begin again at its newest checkpoint\n");
+  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
+                  " -data=data.npz -restarts=1 -save=saved"),
+            1);
+  EXPECT_TRUE(says("option -restarts is for ranks that are started here")) << output;
+  std::system(("rm " + folder + "/tiny.bin").c_str());
+  EXPECT_EQ(run(TINY2, "-quiet -restarts=1 -save=saved"), 1);
+  EXPECT_EQ(output.find("dsopt: error: cannot read "), 0u) << output;
+}
+
+TEST_F(Run, EveryLaunchedRankSaysWhatIsWrongWithIt) {
+  std::string start = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2 " ";
+  EXPECT_EQ(shell(start + "-data=no.npz"), 1);
+  EXPECT_EQ(output, "dsopt: error: rank 1: no.npz: cannot be read: No such file or directory\n");
+  // What is wrong for all of them, the first one says.
+  EXPECT_EQ(shell(start + "-data=data.npz -stesp=3"), 1);
+  EXPECT_EQ(output, "");
 }
 
 TEST_F(Run, RanksEndWithTheirLauncher) {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,7 +82,9 @@ enum {
   INTERRUPTED,  /* status 3, as if somebody had asked for it */
   STOP,         /* its rank */
   KILL_ONCE,    /* its rank, unless the folder holds a file "killed" */
-  STOP_A_WHILE  /* half a second */
+  STOP_A_WHILE, /* half a second */
+  CUT_DATA,     /* the data file is empty from here on */
+  CUT_LOG       /* as copying it away and truncating it does */
 };
 
 static void act(int what) {
@@ -114,7 +117,20 @@ static void act(int what) {
   case STOP:
     raise(SIGSTOP);
     break;
+  case CUT_DATA:
+  case CUT_LOG:
+    if (truncate(what == CUT_DATA ? "data.npz" : "log.jsonl", 0) != 0)
+      _exit(99);
+    break;
   }
+}
+
+/* Two signals for a process that is done: a launcher, or a rank alone. */
+__attribute__((destructor)) static void signalAtEnd(void) {
+  if (!getenv("TINY_SIGNALS_AT_END"))
+    return;
+  raise(SIGTERM);
+  raise(SIGINT);
 }
 
 void segment(dsopt_rt *rt, void *const *buffers, char *temp, int64_t accumulate) {
