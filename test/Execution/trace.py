@@ -46,3 +46,9 @@ with tempfile.TemporaryDirectory() as folder:
         ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
         check(starts and starts.keys() == ends.keys(), f"{len(starts)} sends, {len(ends)} receives")
         print(f"{' '.join(prefix[:1]) or 'alone'}, {steps} steps: {len(slices)} slices, {len(starts)} arrows, {os.path.getsize(path)} bytes")
+    # Every kind of action has its name, folded statistics too.
+    path = os.path.join(folder, "statistics.json")
+    train(dsopt, "resnet-tiny", "-batchnorm=train", "-micro-batches=4", "-steps=2", f"-trace={path}")
+    kinds = {e["cat"] for e in json.load(open(path))["traceEvents"] if e["ph"] == "X"}
+    check("fold" in kinds and kinds <= {"step", "waiting", "input", "run", "gather", "reduce", "all_to_all", "add", "norm", "agree", "update",
+                                        "map", "fold"}, f"the trace has {kinds}")
