@@ -3,6 +3,7 @@
 #include "ProgramObject.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Footer.h"
+#include "dsopt/Runtime/Mappings.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -70,12 +72,35 @@ std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) 
   return object;
 }
 
+/// Its pages are read as they are needed: a program that is cut while it runs is named.
+static void registerProgram(void *handle, const std::string &path) {
+  link_map *map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+    return;
+  struct Search {
+    ElfW(Addr) base;
+    size_t bytes = 0;
+  } search{map->l_addr};
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *data) {
+        auto &search = *static_cast<Search *>(data);
+        for (int i = 0; info->dlpi_addr == search.base && i < info->dlpi_phnum; ++i)
+          if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            search.bytes =
+                std::max<size_t>(search.bytes, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+        return 0;
+      },
+      &search);
+  registerMapping(reinterpret_cast<const void *>(search.base), search.bytes, path);
+}
+
 void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *why = dlerror();
     throw Error(StatusInput, shownAs + ": cannot be loaded as a dsopt program: " + (why ? why : "unknown"));
   }
+  registerProgram(handle, shownAs);
   auto *text = static_cast<const char *>(symbol("dsopt_program"));
   auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_program_bytes"));
   if (!text || !bytes)

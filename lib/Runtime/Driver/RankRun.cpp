@@ -94,8 +94,13 @@ bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
     }
     std::vector<Arrival> all = exchanged(engine, mine);
     stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
-    if (stopped || mine != Arrival::Save)
-      return !stopped && mine == Arrival::Ready;
+    if (stopped)
+      return false;
+    // The folder may have changed between two ranks' looks: what is there now all of them see.
+    if (std::count(all.begin(), all.end(), mine) != engine.size())
+      continue;
+    if (mine != Arrival::Save)
+      return mine == Arrival::Ready;
     During saving(Place::Saving);
     saveForStream(run.settings, run.data, engine, session);
   }

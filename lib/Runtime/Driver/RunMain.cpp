@@ -7,6 +7,7 @@
 #include "RankRun.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Mappings.h"
 #include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/World.h"
@@ -53,6 +54,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<Note> &notes, std::optional<Resumed> &resumed) {
   saidByFirst(settings.launch.rank, [&] { checkWorldSize(program, settings.launch); });
+  fault::point("load.data");
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
@@ -95,6 +97,7 @@ static int run(int argc, char **argv, int &launchedRank) {
     std::printf("dsopt %s\n", DSOPT_VERSION);
     return printed();
   }
+  fault::point("load.program");
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
     if (options.positionals.empty()) {
@@ -143,6 +146,7 @@ int dsopt::runtime::runMain(int argc, char **argv) {
   installSignals(OnSignal::Leave);
   reportLostMappings(STDERR_FILENO, "dsopt: error: ", '\n');
   int launchedRank = runtime::launchedRank();
+  fault::setRank(launchedRank);
   int status = StatusFailure;
   try {
     status = run(argc, argv, launchedRank);

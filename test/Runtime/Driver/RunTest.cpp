@@ -69,7 +69,8 @@ protected:
     KillOnce,
     StopAWhile,
     CutData,
-    CutLog
+    CutLog,
+    CutProgram
   };
   /// `weights_hash` of the log's last line.
   std::string hash() {
@@ -84,7 +85,8 @@ protected:
   }
   /// Two ranks of TINY2 as a launcher starts them, on hosts of their own or one; their output goes to
   /// rank0.txt and rank1.txt, and `then` comes after them.
-  int launched(const std::string &options, const std::string &then, bool apart = false) {
+  int launched(const std::string &options, const std::string &then, bool apart = false,
+               const std::string &before = "") {
     int probe = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -92,8 +94,8 @@ protected:
     bind(probe, reinterpret_cast<sockaddr *>(&address), bytes);
     getsockname(probe, reinterpret_cast<sockaddr *>(&address), &bytes);
     close(probe);
-    std::string text =
-        "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(ntohs(address.sin_port));
+    std::string text = before + "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+                       std::to_string(ntohs(address.sin_port));
     for (std::string rank : {"0", "1"})
       text += "; " + (apart ? "DSOPT_HOST=host" + rank + " " : "") + "RANK=" + rank +
               " " DSOPT_RUN " " TINY2 " -data=data.npz -weights=. " + options + " > rank" + rank +
@@ -384,13 +386,14 @@ TEST_F(Run, ALogGrowsAtItsEndWhereverThatIs) {
 }
 
 TEST_F(Run, StandardStreamsThatAreClosedStayApartFromFiles) {
-  for (const char *program : {TINY1, TINY2}) {
-    EXPECT_EQ(shell(std::string(DSOPT_RUN " ") + program +
-                    " -data=data.npz -weights=. -log=log.jsonl <&- >&- 2>&-"),
-              0);
-    EXPECT_EQ(log().find("\nstep "), std::string::npos) << log();
-    EXPECT_EQ(log()[0], '{');
-  }
+  for (const char *program : {TINY1, TINY2})
+    for (const char *closed : {" >&-", " <&- >&-", " <&- >&- 2>&-"}) {
+      EXPECT_EQ(
+          shell(std::string(DSOPT_RUN " ") + program + " -data=data.npz -weights=. -log=log.jsonl" + closed),
+          0);
+      EXPECT_EQ(("\n" + log()).find("\nstep "), std::string::npos) << log();
+      EXPECT_EQ(end().find("{\"end\":"), 0u) << log();
+    }
 }
 
 TEST_F(Run, AReaderThatIsGoneDoesNotEndTheRun) {
@@ -414,12 +417,16 @@ TEST_F(Run, AReaderThatIsGoneDoesNotEndTheRun) {
   EXPECT_EQ(output, "dsopt: error: standard output: writing failed: No space left on device\n");
 }
 
-TEST_F(Run, DataThatIsCutIsNamed) {
+TEST_F(Run, AMappedFileThatIsCutIsNamed) {
   for (const char *program : {TINY1, TINY2}) {
     data({1, CutData, 3, 4, 5, 6});
     EXPECT_EQ(run(program, "-quiet"), 2);
     EXPECT_EQ(output.find("dsopt: error: data.npz: cannot be read any more from byte "), 0u) << output;
     EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+    data({1, CutProgram, 3, 4, 5, 6});
+    EXPECT_EQ(shell(std::string("cp ") + program + " program.so"), 0);
+    EXPECT_EQ(run("program.so", "-quiet"), 2);
+    EXPECT_EQ(output.find("dsopt: error: program.so: cannot be read any more from byte "), 0u) << output;
   }
 }
 
@@ -471,6 +478,18 @@ TEST_F(Run, EveryLaunchedRankSaysWhatIsWrongWithIt) {
   // What is wrong for all of them, the first one says.
   EXPECT_EQ(shell(start + "-data=data.npz -stesp=3"), 1);
   EXPECT_EQ(output, "");
+}
+
+TEST_F(Run, TooFewOpenFilesForAWorldAreSaidBeforeItMeets) {
+  EXPECT_EQ(shell("ulimit -n 40; RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
+                  " -data=data.npz -weights=. -quiet"),
+            1);
+  EXPECT_EQ(output,
+            "dsopt: error: rank 0: this process may open 40 files, and 2 ranks need 66; raise it with "
+            "ulimit -n\n");
+  // A soft limit is raised.
+  EXPECT_EQ(launched("-quiet", "wait $p0 && wait $p1", false, "ulimit -S -n 40; "), 0)
+      << readFile(folder + "/rank0.txt");
 }
 
 TEST_F(Run, RanksEndWithTheirLauncher) {

@@ -84,7 +84,8 @@ enum {
   KILL_ONCE,    /* its rank, unless the folder holds a file "killed" */
   STOP_A_WHILE, /* half a second */
   CUT_DATA,     /* the data file is empty from here on */
-  CUT_LOG       /* as copying it away and truncating it does */
+  CUT_LOG,      /* as copying it away and truncating it does */
+  CUT_PROGRAM   /* the file of this code, "program.so", is empty from here on */
 };
 
 static void act(int what) {
@@ -119,7 +120,8 @@ static void act(int what) {
     break;
   case CUT_DATA:
   case CUT_LOG:
-    if (truncate(what == CUT_DATA ? "data.npz" : "log.jsonl", 0) != 0)
+  case CUT_PROGRAM:
+    if (truncate(what == CUT_DATA ? "data.npz" : what == CUT_LOG ? "log.jsonl" : "program.so", 0) != 0)
       _exit(99);
     break;
   }
