@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <sched.h>
-#include <thread>
 
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
@@ -97,34 +95,6 @@ TEST(Liveness, ARankSeesThePulsesOfItsPeers) {
          return engine.rank() == 1 || engine.peerBeats() >= before + 1000 ? 0 : 50;
        }))
     EXPECT_EQ(status, 0);
-}
-
-TEST(Liveness, AFailureAndItsStatusAreSeenTogether) {
-  constexpr int kRounds = 20000;
-  std::vector<int64_t> arenas(2, 4096);
-  std::unique_ptr<SharedGroup> group;
-  std::atomic<int> round{0}, looked{0};
-  int apart = 0;
-  std::thread looks([&] {
-    for (int i = 1; i <= kRounds; ++i) {
-      while (round < i)
-        sched_yield();
-      while (group->failedRank() < 0)
-        ;
-      apart += group->failureStatus() != StatusFailure;
-      looked = i;
-    }
-  });
-  for (int i = 1; i <= kRounds; ++i) {
-    group = SharedGroup::create(arenas);
-    round = i;
-    sched_yield();
-    group->markEnded(1, SIGKILL);
-    while (looked < i)
-      sched_yield();
-  }
-  looks.join();
-  EXPECT_EQ(apart, 0);
 }
 
 TEST(Liveness, OnlyARankThatFinishedHasEndedWell) {

@@ -394,6 +394,10 @@ TEST_F(Run, StandardStreamsThatAreClosedStayApartFromFiles) {
       EXPECT_EQ(("\n" + log()).find("\nstep "), std::string::npos) << log();
       EXPECT_EQ(end().find("{\"end\":"), 0u) << log();
     }
+  // What is said last is not said into the log.
+  data({1, CutData, 3, 4});
+  EXPECT_EQ(shell(DSOPT_RUN " " TINY1 " -data=data.npz -weights=. -log=log.jsonl 2>&-"), 2);
+  EXPECT_EQ(log().find("cannot be read"), std::string::npos) << log();
 }
 
 TEST_F(Run, AReaderThatIsGoneDoesNotEndTheRun) {
