@@ -239,8 +239,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       note.warning ? progress.warning(note.text) : progress.line(note.text);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
-    if (run.board)
+    if (run.board) {
+      run.board->steps = stepsBefore;
       run.board->logOpen = !settings.log.empty();
+    }
   }
 
   bool stopped = false;
