@@ -111,5 +111,9 @@ int dsopt::runtime::runLaunched(Run &run) {
       printError(error.what());
     joined.engine->fail(error.status, error.quiet);
     throw Error(error.status, error.what(), /*quiet=*/true);
+  } catch (const std::exception &error) { // of memory, mostly
+    printError(describeRank(run.program(), joined.engine->rank()) + ": " + error.what());
+    joined.engine->fail(StatusFailure, /*quiet=*/false);
+    throw Error(StatusFailure, error.what(), /*quiet=*/true);
   }
 }
