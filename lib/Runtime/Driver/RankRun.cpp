@@ -81,23 +81,14 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   options.cpus = cpusOfRank(records, engine.rank(), options.threads);
 }
 
-/// Writes the checkpoint that a stream's writer asked for.
-void saveForStream(const RunSettings &settings, DataSource &data, Engine &engine, Session &session) {
-  RunSettings saving = settings;
-  saving.save = data.savePlace();
-  saving.saveKeep = 0; // all of them
-  bool first = engine.rank() == 0;
-  if (first)
-    prepareSaving(saving);
-  engine.barrier();
-  saveCheckpoint(saving, session, first);
-  if (first)
-    data.saved();
-  engine.barrier();
+void say(Progress &progress, const std::vector<Note> &notes) {
+  for (const Note &note : notes)
+    note.warning ? progress.warning(note.text) : progress.line(note.text);
 }
 
 /// Waits for a step's data, all ranks together; false at the data's end or when somebody asked for a stop.
-bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
+bool stepArrives(Run &run, Engine &engine, Session &session, Saving &saving, Progress &progress,
+                 bool &stopped) {
   if (!run.data.streams())
     return true;
   using Arrival = DataSource::Arrival;
@@ -107,7 +98,10 @@ bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
     stopped = std::find(all.begin(), all.end(), Arrival::Stopped) != all.end();
     if (stopped || mine != Arrival::Save)
       return !stopped && mine == Arrival::Ready;
-    saveForStream(run.settings, run.data, engine, session);
+    say(progress, saving.saveInto(run.data.savePlace(), session));
+    if (engine.rank() == 0)
+      run.data.saved();
+    engine.barrier();
   }
 }
 
@@ -218,14 +212,20 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     options.weights.names = originalNames(run.object.model(), run.object.modelBytes());
   placeThreads(program, engine, settings.threads, options);
 
-  Session session(
-      program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
-      run.data);
+  auto makeSession = [&] {
+    return std::make_unique<Session>(
+        program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
+        run.data);
+  };
+  Saving saving(program, settings, engine, first ? run.saveFolder : nullptr);
+  std::unique_ptr<Session> started;
+  settings.resumed = startTogether(
+                         program, settings, engine, run.notes, makeSession,
+                         [&](const Resumed *resumed) { saving.goesOnFrom(resumed); }, started)
+                         .has_value();
+  Session &session = *started;
   ActiveSession active(session);
-  if (run.resumed)
-    session.resume(run.resumed->checkpoint, run.resumed->manifest);
-  else
-    session.loadParameters();
+  saving.begin(run.notes);
   int64_t stepsBefore = session.stepsDone();
 
   RunFacts facts;
@@ -240,8 +240,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   std::unique_ptr<MetricsLog> log;
   Progress progress(program, settings, facts);
   if (first) {
-    for (const Note &note : run.notes)
-      note.warning ? progress.warning(note.text) : progress.line(note.text);
+    say(progress, run.notes);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
   }
@@ -260,7 +259,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
-    while (session.stepsDone() < settings.steps && !stopped && stepArrives(run, engine, session, stopped)) {
+    while (session.stepsDone() < settings.steps && !stopped &&
+           stepArrives(run, engine, session, saving, progress, stopped)) {
       const StepResult &result = session.step();
       auto now = std::chrono::steady_clock::now();
       double seconds = std::chrono::duration<double>(now - before).count();
@@ -292,7 +292,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         before = std::chrono::steady_clock::now();
       }
       if (savesAfter(settings, done, stopped || done >= settings.steps)) {
-        saveCheckpoint(settings, session, first);
+        say(progress, saving.save(session));
         saved = done;
         before = std::chrono::steady_clock::now();
       }
@@ -307,7 +307,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore)
-      saveCheckpoint(settings, session, first);
+      say(progress, saving.save(session));
     if (first)
       progress.end();
     std::string hash = giveParameters(run, session, first);

@@ -34,7 +34,8 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
-                                           std::vector<Note> &notes, std::optional<Resumed> &resumed) {
+                                           std::vector<Note> &notes,
+                                           std::unique_ptr<SaveFolder> &saveFolder) {
   checkWorldSize(program, settings.launch);
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
@@ -49,8 +50,6 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
     throw Error(StatusInput, std::string("option -lr-schedule=") + lrScheduleName(settings.options.schedule) +
                                  ": a stream's end is not known; give -lr-decay-steps or -steps");
   notes = data->notes();
-  resumed = openCheckpoint(program, settings, notes);
-  settings.resumed = resumed.has_value();
   if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
@@ -58,7 +57,7 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
       if (!path.empty())
         checkWritable(path, option);
   if (settings.launch.rank <= 0)
-    prepareSaving(settings);
+    saveFolder = openSaveFolder(settings, notes);
   return data;
 }
 
@@ -69,6 +68,8 @@ static int run(int argc, char **argv, int &launchedRank) {
     std::printf("dsopt %s\n", DSOPT_VERSION);
     return StatusOk;
   }
+  if (options.has("check"))
+    return checkCheckpoints(options.text("check"));
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
     if (options.positionals.empty()) {
@@ -98,8 +99,8 @@ static int run(int argc, char **argv, int &launchedRank) {
     throw Error(StatusInput, "option -save-onnx: the program carries no ONNX model; it was compiled from " +
                                  (program.model.empty() ? std::string("something else") : program.model));
   std::vector<Note> notes;
-  std::optional<Resumed> resumed;
-  std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
+  std::unique_ptr<SaveFolder> saveFolder;
+  std::unique_ptr<DataSource> data = prepare(program, settings, notes, saveFolder);
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
   if (evalData)
@@ -108,7 +109,7 @@ static int run(int argc, char **argv, int &launchedRank) {
   std::shared_ptr<Comparison> comparison;
   if (!settings.compare.empty() && launchedRank <= 0)
     comparison = std::make_shared<Comparison>(settings.compare);
-  Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed), comparison};
+  Run run{*object, settings, *data, evalData.get(), notes, saveFolder.get(), comparison};
   return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
 
