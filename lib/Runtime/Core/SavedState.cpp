@@ -101,13 +101,7 @@ public:
   /// Writes what this rank has alone, and the units that it owns.
   void write(Files &files) {
     std::vector<SharedRange> units = sharedUnits(saved, segments);
-    std::vector<std::pair<int64_t, int64_t>> alone;
-    for (const Segment &segment : segments)
-      alone.push_back({segment.begin, segment.end});
-    for (const SharedRange &unit : units)
-      for (size_t i = unit.first; i < unit.last; ++i)
-        unit.begin <= segments[i].begin ? alone[i].first = std::max(alone[i].first, unit.end)
-                                        : alone[i].second = std::min(alone[i].second, unit.begin);
+    std::vector<std::pair<int64_t, int64_t>> alone = writtenAlone(segments, units);
     for (size_t i = 0; i < segments.size(); ++i)
       if (auto [begin, end] = alone[i]; segments[i].rank == info.rank && begin < end)
         files.write(fileOf(segments[i]), begin, addressOf(segments[i], begin), end - begin);

@@ -64,6 +64,10 @@ struct SharedRange {
 std::vector<SharedRange> sharedUnits(const SavedTensors &saved, const std::vector<Segment> &segments);
 std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vector<Segment> &segments);
 
+/// Of each segment, the bytes of the file that its rank writes without the others: what is in no shared unit.
+std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
+                                                      const std::vector<SharedRange> &units);
+
 /// Collective: writes the state to the new folder `checkpoint` and completes the manifest, whose facts are
 /// given. The folder appears under its name when all of it is on disk. An Error of status 2 leaves nothing.
 void saveState(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,

@@ -143,4 +143,19 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
   return shared;
 }
 
+std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
+                                                      const std::vector<SharedRange> &units) {
+  std::vector<std::pair<int64_t, int64_t>> alone;
+  for (const Segment &segment : segments)
+    alone.push_back({segment.begin, segment.end});
+  for (const SharedRange &unit : units)
+    for (size_t i = unit.first; i < unit.last; ++i) {
+      if (unit.begin <= segments[i].begin)
+        alone[i].first = std::max(alone[i].first, unit.end);
+      else
+        alone[i].second = std::min(alone[i].second, unit.begin);
+    }
+  return alone;
+}
+
 } // namespace dsopt::runtime
