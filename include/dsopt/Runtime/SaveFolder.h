@@ -65,6 +65,10 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   const std::string &path() const { return folder; }
 
+  /// Puts right what runs that were killed left: completes, puts back or removes drafts and what was
+  /// replaced.
+  void recover(std::vector<std::string> &said);
+
   /// Before the first save of a run: checkpoints of steps after `after` that are not of this run's line, but
   /// for those it could not read, are an Error of status 1, or with `aside` get other names. Returns what was
   /// done, empty if nothing.
@@ -78,7 +82,6 @@ public:
 
 private:
   void lock(double patience, std::vector<std::string> &said);
-  void recover(std::vector<std::string> &said);
   std::vector<std::string> strangers(const Lineage &mine, int64_t after,
                                      const std::vector<std::string> &leftOut);
   std::string folder;

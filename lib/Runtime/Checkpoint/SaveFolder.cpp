@@ -180,7 +180,7 @@ static std::string stepBefore(const std::string &name, const std::string &ending
   return ends && isStep(name.substr(0, length)) ? name.substr(0, length) : "";
 }
 
-/// Puts right what runs that were killed left: Draft::commit and prune in all their moments.
+// Draft::commit and prune in all their moments.
 void SaveFolder::recover(std::vector<std::string> &said) {
   auto at = [&](const std::string &name) { return folder + "/" + name; };
   auto removed = [&](const std::string &path, bool success) {

@@ -4,6 +4,7 @@
 #include "Core/Together.h"
 #include "dsopt/Runtime/System.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -23,14 +24,36 @@ static void addAll(std::vector<Note> &notes, const std::vector<std::string> &tex
       notes.push_back({text, true});
 }
 
-std::unique_ptr<SaveFolder> dsopt::runtime::openSaveFolder(const RunSettings &settings,
-                                                           std::vector<Note> &notes) {
+std::unique_ptr<SaveFolder> dsopt::runtime::openSaveFolder(RunSettings &settings, std::vector<Note> &notes) {
+  settings.names.push_back(drawRunName());
   if (settings.save.empty() || settings.evaluates)
     return nullptr;
   std::vector<std::string> said;
   auto folder = std::make_unique<SaveFolder>(settings.save, said);
   addAll(notes, said);
   return folder;
+}
+
+std::string dsopt::runtime::goBack(RunSettings &settings, SaveFolder *folder, std::vector<Note> &notes) {
+  const std::vector<std::string> mine = settings.names;
+  settings.names.push_back(drawRunName());
+  if (!folder)
+    return "";
+  std::vector<std::string> said;
+  folder->recover(said);
+  addAll(notes, said);
+  std::vector<std::string> all = listCheckpoints(folder->path());
+  for (auto path = all.rbegin(); path != all.rend(); ++path) {
+    try {
+      std::string run = readManifest(*path).lineage.run;
+      if (std::find(mine.begin(), mine.end(), run) == mine.end())
+        continue;
+      settings.resume = "auto";
+      return *path;
+    } catch (const Unreadable &) { // an older one may do
+    }
+  }
+  return "";
 }
 
 bool dsopt::runtime::savesAfter(const RunSettings &settings, int64_t done, bool last) {
@@ -40,7 +63,7 @@ bool dsopt::runtime::savesAfter(const RunSettings &settings, int64_t done, bool 
 }
 
 void Saving::goesOnFrom(const Resumed *resumed) {
-  lineage = {drawRunName(), "", -1};
+  lineage = {settings.names.back(), "", -1};
   leftOut.clear();
   if (resumed) {
     lineage.parent = resumed->manifest.lineage.run;

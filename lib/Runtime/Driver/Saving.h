@@ -8,8 +8,14 @@
 
 namespace dsopt::runtime {
 
-/// Makes and locks the folder of -save; null without. Rank 0's, or its launcher's, before ranks meet.
-std::unique_ptr<SaveFolder> openSaveFolder(const RunSettings &settings, std::vector<Note> &notes);
+/// Makes and locks the folder of -save; null without. Rank 0's, or its launcher's, before ranks meet. The run
+/// gets a name.
+std::unique_ptr<SaveFolder> openSaveFolder(RunSettings &settings, std::vector<Note> &notes);
+
+/// For a launcher whose ranks failed and that starts them again: puts right what they left in the folder, and
+/// lets them go on from the newest checkpoint that they wrote. That one, or nothing: then they begin as they
+/// did.
+std::string goBack(RunSettings &settings, SaveFolder *folder, std::vector<Note> &notes);
 
 /// Whether one is due after `done` steps; `last`: no step follows.
 bool savesAfter(const RunSettings &settings, int64_t done, bool last);

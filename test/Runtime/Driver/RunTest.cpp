@@ -315,13 +315,17 @@ TEST_F(Run, AllRanksGoOnFromOneCheckpoint) {
   shell("mkdir other; cp -r s other/s; sed -i 's/tiny.onnx/Tiny.onnx/' other/s/*/manifest.json");
   EXPECT_EQ(launched("-steps=8 -resume=s", "cd other;"), 1);
   EXPECT_TRUE(says("rank 1: s/step-00000006/manifest.json is damaged")) << output;
+  // Or one of the same step of another run.
+  shell("rm -r other/s; " DSOPT_RUN " " TINY2
+        " -data=data.npz -weights=. -quiet -steps=6 -lr=0.1 -save=other/s");
+  EXPECT_EQ(launched("-steps=8 -resume=s", "cd other;"), 1);
+  EXPECT_TRUE(says("rank 1: s/step-00000006 is another checkpoint on rank 1 than on rank 0")) << output;
   shell("rm -r other/s");
   EXPECT_EQ(launched("-steps=8 -save=s -resume=auto -save-every=9", "cd other;"), 1);
   EXPECT_TRUE(says("rank 1: cannot read s/step-00000006/manifest.json: No such file")) << output;
   EXPECT_EQ(launched("-steps=8 -save=new", "cd other;"), 1);
-  EXPECT_TRUE(
-      says("option -save: rank 1 (stage 0, data-parallel rank 1) does not see in new what rank 0 wrote "
-           "there: give a folder that all hosts share"))
+  EXPECT_TRUE(says("option -save: rank 1 does not see in new what rank 0 wrote "
+                   "there: give a folder that all hosts share"))
       << output;
   EXPECT_EQ(listed(folder + "/new"), "");
 }
