@@ -63,7 +63,7 @@ bool dsopt::runtime::savesAfter(const RunSettings &settings, int64_t done, bool 
 }
 
 void Saving::goesOnFrom(const Resumed *resumed) {
-  lineage = {settings.names.back(), "", -1};
+  lineage = {settings.names.empty() ? drawRunName() : settings.names.back(), "", -1};
   leftOut.clear();
   if (resumed) {
     lineage.parent = resumed->manifest.lineage.run;
