@@ -327,9 +327,7 @@ std::string SaveFolder::prune(int64_t keep) {
     fault::point("save.prune");
     // Under another name it is no checkpoint any more, should this be cut short.
     std::string gone = path + ".tmp";
-    bool removed = sys::rename(path.c_str(), gone.c_str()) == 0 && sys::syncFolder(folder.c_str()) == 0 &&
-                   removeCheckpoint(gone);
-    if (!removed && errno != ENOENT)
+    if ((sys::rename(path.c_str(), gone.c_str()) != 0 || !removeCheckpoint(gone)) && errno != ENOENT)
       trouble = path + ": cannot be removed: " + std::strerror(errno);
   }
   return trouble;
