@@ -172,7 +172,7 @@ class Engine:
             if not running:
                 raise DsoptError("the run ended before the checkpoint was written", 3)
             self._wait()
-        return os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step-")))
+        return os.path.join(folder, f"step-{self._run.first + steps:08d}")
 
     # What is known of it.
 

@@ -104,7 +104,7 @@ class Run:
         self._end: Optional[Dict[str, Any]] = None
         self._cut: Optional[Steps] = None
         self._steps_to_come: Optional[Iterator[List[Arrays]]] = None
-        self._first = 0  # step, of those before a checkpoint that was resumed
+        self.first = 0  # step, of those before a checkpoint that was resumed
         self._to_write: Optional[int] = None  # steps of a stream, None: until it ends
         self.stream: Optional[StreamWriter] = None
         self.batch: Dict[str, Any] = {}
@@ -234,7 +234,11 @@ class Run:
             words.append(f"-save-weights={self.weights}")
         errors = os.path.join(self.folder, "errors")
         checkpoint = given_checkpoint(self._words)
-        self._first = checkpoint["step"] if checkpoint else 0
+        self.first = checkpoint["step"] if checkpoint else 0
+        if checkpoint and self.stream is not None:
+            # The steps that are written follow this one: the program must not choose another.
+            words = [word for word in words if not word.lstrip("-").startswith("resume=")]
+            words.append(f"-resume={checkpoint['place']}")
         resumes = any(word.lstrip("-").startswith("resume") for word in self._words)
         if os.path.exists(self.log) and not resumes:
             os.remove(self.log)
@@ -250,7 +254,7 @@ class Run:
     def _done(self) -> int:
         """Steps of this run that are seen to be done."""
         steps = self._steps()
-        return steps[-1]["step"] + 1 - self._first if steps else 0
+        return steps[-1]["step"] + 1 - self.first if steps else 0
 
     def poll(self) -> List[Dict[str, Any]]:
         """Reads the metrics that have come since the last call; raises if the program failed."""

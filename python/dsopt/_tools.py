@@ -111,14 +111,17 @@ def given_checkpoint(words: List[str]) -> Optional[Dict[str, Any]]:
     folder = (given_values(words, "save") or [""])[-1] if resume == "auto" else resume
     if not folder:
         return None
-    names = [""] if os.path.exists(os.path.join(folder, "manifest.json")) else sorted(
-        name for name in (os.listdir(folder) if os.path.isdir(folder) else [])
-        if re.fullmatch(r"step-\d+", name) and os.path.exists(os.path.join(folder, name, "manifest.json")))
-    if not names:
-        return None
-    place = os.path.join(folder, names[-1]) if names[-1] else folder
-    with open(os.path.join(place, "manifest.json")) as file:
-        return {**json.load(file)["manifest"], "place": place}
+    places = [folder] if os.path.exists(os.path.join(folder, "manifest.json")) else [
+        os.path.join(folder, name) for name in sorted(
+            (name for name in (os.listdir(folder) if os.path.isdir(folder) else []) if re.fullmatch(r"step-\d+", name)),
+            key=lambda name: -int(name[5:]))]
+    for place in places:
+        try:
+            with open(os.path.join(place, "manifest.json")) as file:
+                return {**json.load(file)["manifest"], "place": place}
+        except (OSError, ValueError, KeyError):
+            continue  # the program says what is wrong with it
+    return None
 
 
 def config_words(config: Any, folder: str) -> List[str]:

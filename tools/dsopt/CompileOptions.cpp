@@ -7,7 +7,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/Launch.h"
-#include "dsopt/Runtime/Manifest.h"
+#include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/Session.h"
 #include "dsopt/Target/Target.h"
 #include "mlir/IR/Builders.h"
@@ -71,11 +71,20 @@ static std::string str(int64_t value) { return std::to_string(value); }
 static std::optional<runtime::Manifest> resumedManifest(const ParsedOptions &options, int64_t dp) {
   if (!options.has("resume") || options.has("resume-new-batch"))
     return std::nullopt;
-  std::string folder = options.text(options.text("resume") == "auto" ? "save" : "resume");
-  std::string checkpoint = folder.empty() ? "" : runtime::findCheckpoint(folder);
-  if (checkpoint.empty())
+  bool isAutomatic = options.text("resume") == "auto";
+  std::string folder = options.text(isAutomatic ? "save" : "resume"), checkpoint;
+  std::optional<runtime::Manifest> found;
+  for (std::vector<std::string> all = runtime::findCheckpoints(folder); !found && !all.empty(); all.pop_back())
+    try {
+      checkpoint = all.back();
+      found = runtime::readManifest(checkpoint);
+    } catch (const runtime::Unreadable &) {
+      if (!isAutomatic)
+        throw;
+    }
+  if (!found)
     return std::nullopt; // the run says so, unless it is `auto`
-  runtime::Manifest manifest = runtime::readManifest(checkpoint);
+  const runtime::Manifest &manifest = *found;
   std::vector<int64_t> degrees = runtime::possibleDegrees(manifest.K, manifest.V);
   if (!llvm::is_contained(degrees, dp)) {
     std::string list;

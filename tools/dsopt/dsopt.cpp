@@ -27,6 +27,7 @@
 #include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
+#include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
 #include "mlir/Parser/Parser.h"
@@ -441,6 +442,8 @@ int main(int argc, char **argv) {
       llvm::outs() << "dsopt " DSOPT_VERSION "\n";
       return 0;
     }
+    if (options.has("check"))
+      return runtime::checkCheckpoints(options.text("check"));
     if (options.text("config") == "help") {
       printConfigKeys(llvm::outs());
       return 0;

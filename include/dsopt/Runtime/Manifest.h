@@ -1,16 +1,16 @@
 //===- Manifest.h - what a checkpoint holds ---------------------*- C++ -*-===//
 //
 // A checkpoint is a folder step-00001000: safetensors files of whole tensors and
-// manifest.json, written last, which lists them with a hash for each MiB. It says
-// nothing of ranks: any layout can read what any layout wrote.
-//
-// Everything wrong with a checkpoint is an Error of status 1 that names the file.
+// manifest.json, written last, which lists them with a hash for each MiB. They say
+// nothing of ranks: any layout can read what any layout wrote. What only ranks of
+// one layout can use lies beside them, in files of single ranks (RankState).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_RUNTIME_MANIFEST_H
 #define DSOPT_RUNTIME_MANIFEST_H
 
+#include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Program.h"
 
 #include <map>
@@ -22,8 +22,35 @@ namespace dsopt::runtime {
 /// Bytes of a tensor that have one hash (XXH3, 64 bits), in manifests and program tables.
 inline constexpr int64_t kHashedBytes = 1 << 20;
 
+/// A checkpoint that is damaged, cannot be read (status 2) or is not there any more: another one may do.
+class Unreadable : public Error {
+public:
+  using Error::Error;
+};
+
+/// The status of an error number that reading gave: 1 where the file is not there or not ours, 2 where the
+/// disk or the system failed.
+int readStatus(int error);
+
+/// Which run wrote a checkpoint, and what that run went on from.
+struct Lineage {
+  std::string run;         ///< 32 hexadecimal digits; empty: written before runs had such names
+  std::string parent;      ///< the run that wrote the checkpoint it was resumed from
+  int64_t parentStep = -1; ///< that checkpoint's step; -1: the run started from nothing
+};
+
+/// The name of a new run: 128 random bits in hexadecimal.
+std::string drawRunName();
+
+/// State of single ranks, of no use to another layout, which drops it and says so.
+struct RankState {
+  std::string layout;             ///< names what it belongs to; empty: there is none
+  std::vector<Parameter> tensors; ///< "3/NAME" is rank 3's, in a file that it alone writes
+};
+
 /// A training run between two steps.
 struct Manifest {
+  Lineage lineage;
   int64_t step = 0;         ///< steps done
   int64_t applied = 0;      ///< updates applied
   int64_t microBatches = 0; ///< of the data's stream, consumed
@@ -35,23 +62,17 @@ struct Manifest {
   std::map<std::string, std::string> options;
   /// Parameters under their names, optimizer state as "NAME.m"; `file` is relative to the folder.
   std::vector<Parameter> tensors;
-
-  /// The tensor of that name, or null.
-  const Parameter *find(const std::string &name) const;
+  RankState ranks;
+  /// The hash of its text: two checkpoints of one identity are one.
+  std::string identity;
 };
 
-/// "step-00001000".
-std::string checkpointName(int64_t step);
-
-/// Complete checkpoints in a folder, oldest first; none where there is no such folder.
-std::vector<std::string> listCheckpoints(const std::string &folder);
-
-/// The checkpoint that `-resume=given` means: `given` itself, or the newest in it; empty if there is none.
-std::string findCheckpoint(const std::string &given);
-
+/// An Unreadable names the file and says what is wrong with it.
 Manifest readManifest(const std::string &checkpoint);
+/// The same, and that all files are there in their sizes.
+Manifest inspectCheckpoint(const std::string &checkpoint);
 
-/// Puts manifest.json in place.
+/// Writes manifest.json, which is not there yet, to disk.
 void writeManifest(const Manifest &manifest, const std::string &checkpoint);
 
 /// Data-parallel degrees under which a run of K micro-batches and V shards keeps its bits.

@@ -29,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,10 +180,13 @@ public:
   /// it reads are checked, or from where -weights and -init say.
   void loadParameters();
 
-  /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form.
-  void save(const std::string &checkpoint);
+  /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form. The
+  /// lineage is rank 0's.
+  void save(const std::string &checkpoint, const Lineage &lineage);
   /// Takes parameters, optimizer state and step from a checkpoint, instead of loadParameters (collective).
-  void resume(const std::string &checkpoint, const Manifest &manifest);
+  /// Returns the same on all ranks: nothing, or why the checkpoint cannot be read. The session then has no
+  /// values; another checkpoint may do.
+  std::optional<Error> resume(const std::string &checkpoint, const Manifest &manifest);
 
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.
   const StepResult &step();

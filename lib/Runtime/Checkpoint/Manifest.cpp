@@ -8,24 +8,43 @@
 #include "dsopt/Runtime/Manifest.h"
 #include "Types.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/System.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <random>
+#include <set>
+
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace dsopt::runtime;
 using Json = nlohmann::json;
-namespace fs = std::filesystem;
 
 static constexpr int kFormat = 1;
-static constexpr const char *kFile = "manifest.json";
+static constexpr const char *kFile = "/manifest.json";
+static constexpr off_t kMostBytes = INT64_C(4) << 30;
+/// Objects and arrays in each other; the text's own have 6.
+static constexpr int kMostDepth = 16;
+
+int dsopt::runtime::readStatus(int error) {
+  switch (error) {
+  case 0: // the file ended early
+  case ENOENT:
+  case ENOTDIR:
+  case EISDIR:
+  case EACCES:
+  case EPERM:
+  case ELOOP:
+  case ENAMETOOLONG:
+    return StatusInput;
+  default:
+    return StatusFailure;
+  }
+}
 
 static std::string hex(uint64_t value) {
   char text[17];
@@ -33,67 +52,35 @@ static std::string hex(uint64_t value) {
   return text;
 }
 
-const Parameter *Manifest::find(const std::string &name) const {
-  auto it = std::find_if(tensors.begin(), tensors.end(), [&](auto &tensor) { return tensor.name == name; });
-  return it == tensors.end() ? nullptr : &*it;
+std::string dsopt::runtime::drawRunName() {
+  std::random_device random;
+  auto word = [&] { return static_cast<uint64_t>(random()) << 32 | random(); };
+  uint64_t first = word();
+  return hex(first) + hex(word());
 }
 
-std::string dsopt::runtime::checkpointName(int64_t step) {
-  char text[40];
-  std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
-  return text;
-}
-
-std::vector<std::string> dsopt::runtime::listCheckpoints(const std::string &folder) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename();
-    bool isStep = name.rfind("step-", 0) == 0 && name.size() > 5 &&
-                  name.find_first_not_of("0123456789", 5) == std::string::npos;
-    if (isStep && fs::exists(it->path() / kFile, error))
-      found.push_back(it->path());
-  }
-  auto stepOf = [](const std::string &path) { return std::stoll(path.substr(path.rfind('-') + 1)); };
-  std::sort(found.begin(), found.end(), [&](auto &a, auto &b) { return stepOf(a) < stepOf(b); });
-  return found;
-}
-
-std::string dsopt::runtime::findCheckpoint(const std::string &given) {
-  std::error_code error;
-  if (fs::exists(fs::path(given) / kFile, error))
-    return given;
-  std::vector<std::string> all = listCheckpoints(given);
-  return all.empty() ? "" : all.back();
-}
-
-std::vector<int64_t> dsopt::runtime::possibleDegrees(int64_t K, int64_t V) {
-  std::vector<int64_t> degrees;
-  for (int64_t dp = 1; dp <= K; ++dp) {
-    int64_t shards = V % dp == 0 ? V / dp : 0;
-    if (K % dp == 0 && (dp == 1 || (shards && (shards & (shards - 1)) == 0)))
-      degrees.push_back(dp);
-  }
-  return degrees;
-}
-
-void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpoint) {
-  Json tensors = Json::array();
-  for (const Parameter &tensor : m.tensors) {
+static Json describe(const std::vector<Parameter> &tensors) {
+  Json rows = Json::array();
+  for (const Parameter &tensor : tensors) {
     Json hashes = Json::array();
     for (uint64_t hash : tensor.chunks)
       hashes.push_back(hex(hash));
-    tensors.push_back({{"name", tensor.name},
-                       {"type", tensor.type},
-                       {"shape", tensor.shape},
-                       {"file", tensor.file},
-                       {"offset", tensor.offset},
-                       {"file_bytes", tensor.file_bytes},
-                       {"hashes", std::move(hashes)}});
+    rows.push_back({{"name", tensor.name},
+                    {"type", tensor.type},
+                    {"shape", tensor.shape},
+                    {"file", tensor.file},
+                    {"offset", tensor.offset},
+                    {"file_bytes", tensor.file_bytes},
+                    {"hashes", std::move(hashes)}});
   }
+  return rows;
+}
+
+void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpoint) {
   Json object = {{"format", kFormat},
                  {"dsopt", m.dsopt},
                  {"model", m.model},
+                 {"run", m.lineage.run},
                  {"step", m.step},
                  {"applied", m.applied},
                  {"micro_batches", m.microBatches},
@@ -107,32 +94,98 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"kernel_table", m.kernelTable},
                  {"decay_steps", m.decaySteps},
                  {"options", m.options},
-                 {"tensors", std::move(tensors)}};
+                 {"tensors", describe(m.tensors)}};
+  if (m.lineage.parentStep >= 0)
+    object["parent"] = {{"run", m.lineage.parent}, {"step", m.lineage.parentStep}};
+  if (!m.ranks.layout.empty())
+    object["ranks"] = {{"layout", m.ranks.layout}, {"tensors", describe(m.ranks.tensors)}};
   std::string body = object.dump();
   std::string text =
       "{\"manifest\":" + body + ",\"xxh3\":\"" + hex(XXH3_64bits(body.data(), body.size())) + "\"}\n";
-  AtomicFile file(checkpoint + "/" + kFile);
-  file.append(text.data(), text.size());
-  file.commit();
+
+  std::string path = checkpoint + kFile;
+  int file = sys::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
+  bool written = file >= 0 && writeFully(file, 0, text.data(), text.size()) && sys::fsync(file) == 0;
+  int error = errno;
+  if (file >= 0 && sys::close(file) != 0 && written) {
+    error = errno;
+    written = false;
+  }
+  if (!written)
+    throw Error(StatusFailure, path + ": writing failed: " + std::strerror(error));
+}
+
+static std::string readText(const std::string &path) {
+  int file = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info{};
+  std::string text;
+  bool read = file >= 0 && sys::fstat(file, &info) == 0;
+  if (read && info.st_size > kMostBytes) {
+    errno = EFBIG;
+    read = false;
+  }
+  if (read) {
+    text.resize(info.st_size);
+    read = readFully(file, 0, text.data(), info.st_size);
+  }
+  int error = errno;
+  if (file >= 0)
+    sys::close(file);
+  if (!read)
+    throw Unreadable(readStatus(error),
+                     "cannot read " + path + ": " + (error ? std::strerror(error) : "it ended early"));
+  return text;
+}
+
+static uint64_t hashNamed(const std::string &text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Json::other_error::create(500, "'" + text + "' is no hash", nullptr);
+  return std::strtoull(text.c_str(), nullptr, 16);
+}
+
+/// The tensors of a list, whose numbers fit each other.
+static std::vector<Parameter> tensorsOf(const Json &rows) {
+  std::vector<Parameter> tensors;
+  std::set<std::string> names;
+  for (const Json &row : rows) {
+    Parameter tensor;
+    row.at("name").get_to(tensor.name);
+    row.at("type").get_to(tensor.type);
+    row.at("shape").get_to(tensor.shape);
+    row.at("file").get_to(tensor.file);
+    row.at("offset").get_to(tensor.offset);
+    row.at("file_bytes").get_to(tensor.file_bytes);
+    bool sound = !tensor.file.empty() && tensor.file.find('/') == std::string::npos && tensor.offset >= 0;
+    tensor.bytes = elementType(tensor.type).bytes;
+    for (int64_t size : tensor.shape)
+      sound &= size >= 0 && !__builtin_mul_overflow(tensor.bytes, size, &tensor.bytes);
+    sound = sound && tensor.offset <= tensor.file_bytes && tensor.bytes <= tensor.file_bytes - tensor.offset;
+    for (const Json &hash : row.at("hashes"))
+      tensor.chunks.push_back(hashNamed(hash.get<std::string>()));
+    sound = sound &&
+            static_cast<int64_t>(tensor.chunks.size()) == (tensor.bytes + kHashedBytes - 1) / kHashedBytes;
+    if (!sound || !names.insert(tensor.name).second)
+      throw Json::other_error::create(500, "what it says of '" + tensor.name + "' cannot be", nullptr);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
 }
 
 Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
-  std::string path = checkpoint + "/" + kFile;
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw Error(StatusInput, "cannot read " + path + ": " + std::strerror(errno));
-  std::stringstream text;
-  text << in.rdbuf();
-  Json whole = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  std::string path = checkpoint + kFile;
+  std::string text = readText(path);
+  auto shallow = [](int depth, Json::parse_event_t, Json &) { return depth < kMostDepth; };
+  Json whole = Json::parse(text, shallow, /*allow_exceptions=*/false);
   auto damaged = [&](const std::string &what) {
-    throw Error(StatusInput, path + " is damaged: " + what + "; resume from another checkpoint");
+    throw Unreadable(StatusInput, path + " is damaged: " + what + "; resume from another checkpoint");
   };
   if (!whole.is_object() || !whole.contains("manifest") || !whole.contains("xxh3"))
     damaged("it is no manifest");
-  std::string body = whole["manifest"].dump();
-  if (whole["xxh3"] != hex(XXH3_64bits(body.data(), body.size())))
-    damaged("its text is not what was written");
+  std::string body = whole["manifest"].dump(-1, ' ', false, Json::error_handler_t::replace);
   Manifest m;
+  m.identity = hex(XXH3_64bits(body.data(), body.size()));
+  if (whole["xxh3"] != m.identity)
+    damaged("its text is not what was written");
   try {
     const Json &object = whole["manifest"];
     if (int format = object.at("format"); format != kFormat)
@@ -140,6 +193,11 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
                                    std::to_string(kFormat));
     object.at("dsopt").get_to(m.dsopt);
     object.at("model").get_to(m.model);
+    m.lineage.run = object.value("run", "");
+    if (object.contains("parent")) {
+      object.at("parent").at("run").get_to(m.lineage.parent);
+      object.at("parent").at("step").get_to(m.lineage.parentStep);
+    }
     object.at("step").get_to(m.step);
     object.at("applied").get_to(m.applied);
     object.at("micro_batches").get_to(m.microBatches);
@@ -153,21 +211,41 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("kernel_table").get_to(m.kernelTable);
     object.at("decay_steps").get_to(m.decaySteps);
     object.at("options").get_to(m.options);
-    for (const Json &entry : object.at("tensors")) {
-      Parameter tensor;
-      entry.at("name").get_to(tensor.name);
-      entry.at("type").get_to(tensor.type);
-      entry.at("shape").get_to(tensor.shape);
-      entry.at("file").get_to(tensor.file);
-      entry.at("offset").get_to(tensor.offset);
-      entry.at("file_bytes").get_to(tensor.file_bytes);
-      tensor.bytes = wholeBytes(tensor);
-      for (const Json &hash : entry.at("hashes"))
-        tensor.chunks.push_back(std::stoull(hash.get<std::string>(), nullptr, 16));
-      m.tensors.push_back(std::move(tensor));
+    m.tensors = tensorsOf(object.at("tensors"));
+    if (object.contains("ranks")) {
+      object.at("ranks").at("layout").get_to(m.ranks.layout);
+      m.ranks.tensors = tensorsOf(object.at("ranks").at("tensors"));
     }
   } catch (const Json::exception &error) {
     damaged(error.what());
   }
   return m;
+}
+
+Manifest dsopt::runtime::inspectCheckpoint(const std::string &checkpoint) {
+  Manifest manifest = readManifest(checkpoint);
+  std::map<std::string, int64_t> files;
+  for (const std::vector<Parameter> *tensors : {&manifest.tensors, &manifest.ranks.tensors})
+    for (const Parameter &tensor : *tensors)
+      files.emplace(tensor.file, tensor.file_bytes);
+  for (auto &[name, bytes] : files) {
+    std::string path = checkpoint + "/" + name;
+    struct stat info{};
+    if (sys::stat(path.c_str(), &info) != 0)
+      throw Unreadable(readStatus(errno), "cannot read '" + path + "': " + std::strerror(errno));
+    if (info.st_size != bytes)
+      throw Unreadable(StatusInput, "'" + path + "' has " + std::to_string(info.st_size) + " bytes; it had " +
+                                        std::to_string(bytes) + " when the checkpoint was written");
+  }
+  return manifest;
+}
+
+std::vector<int64_t> dsopt::runtime::possibleDegrees(int64_t K, int64_t V) {
+  std::vector<int64_t> degrees;
+  for (int64_t dp = 1; dp <= K; ++dp) {
+    int64_t shards = V % dp == 0 ? V / dp : 0;
+    if (K % dp == 0 && (dp == 1 || (shards && (shards & (shards - 1)) == 0)))
+      degrees.push_back(dp);
+  }
+  return degrees;
 }

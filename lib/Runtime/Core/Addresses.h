@@ -5,6 +5,7 @@
 
 #include "dsopt/Runtime/Session.h"
 
+#include <unordered_map>
 #include <utility>
 
 namespace dsopt::runtime {
@@ -39,6 +40,7 @@ public:
         if (!start)
           throw Error(StatusInput, "the program has no constant '" + buffer.symbol + "'");
       }
+      byName.emplace(buffer.name, starts.size());
       starts.push_back(start);
     }
   }
@@ -49,10 +51,8 @@ public:
   }
   /// The buffer of that name, or null.
   const Buffer *find(const std::string &name) const {
-    for (const Buffer &buffer : position.buffers)
-      if (buffer.name == name)
-        return &buffer;
-    return nullptr;
+    auto found = byName.find(name);
+    return found == byName.end() ? nullptr : &position.buffers[found->second];
   }
   char *at(const Buffer &buffer) const { return starts[&buffer - position.buffers.data()]; }
 
@@ -60,6 +60,7 @@ private:
   const Position &position;
   int dpRank;
   std::vector<char *> starts;
+  std::unordered_map<std::string, size_t> byName;
 };
 
 } // namespace dsopt::runtime

@@ -2,6 +2,8 @@
 
 #include "Core/FloatTypes.h"
 #include "Core/InitialValues.h"
+#include "dsopt/Runtime/Manifest.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +13,6 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using Json = nlohmann::json;
 
@@ -71,17 +71,17 @@ public:
   WeightsFile(const std::string &path, const Program &program, const OriginalNames &names, ThreadPool *pool,
               std::unique_ptr<ParameterValues> model)
       : path(path), pool(pool), model(std::move(model)) {
-    file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    file = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info{};
-    if (file < 0 || fstat(file, &info) != 0)
-      fail(std::string("cannot be read: ") + std::strerror(errno));
+    if (file < 0 || sys::fstat(file, &info) != 0)
+      cannotRead("it", errno);
     bytes = info.st_size;
     readHeader();
     match(program, names);
   }
   ~WeightsFile() override {
     if (file >= 0)
-      close(file);
+      sys::close(file);
   }
 
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
@@ -91,7 +91,8 @@ public:
     if (begin >= end)
       return;
     const Stored &stored = found->second;
-    std::atomic<bool> short_{false};
+    std::atomic<int> failure{0}; // an error number; a file that ended early has none
+    std::atomic<bool> failed{false};
     // A matrix that lies the other way round is read column by column of the parameter.
     bool turned = stored.transposed;
     int64_t columns = turned ? parameter.shape[1] : 1, rows = turned ? parameter.shape[0] : 0;
@@ -107,16 +108,18 @@ public:
         first = begin + index * kPiece, last = std::min(first + kPiece, end);
         place = first - begin;
       }
-      if (first < last && !copy(stored, parameter.type, first, last, target, place, stride))
-        short_ = true;
+      if (first < last && !copy(stored, parameter.type, first, last, target, place, stride)) {
+        failure = errno;
+        failed = true;
+      }
     };
     if (pool)
       pool->forEach(count, 1, body);
     else
       for (int64_t index = 0; index < count; ++index)
         body(index, 0);
-    if (short_)
-      fail("reading '" + parameter.name + "' failed: " + std::strerror(errno));
+    if (failed)
+      cannotRead("'" + parameter.name + "'", failure);
   }
 
 private:
@@ -124,14 +127,23 @@ private:
     throw Error(StatusInput, "option -weights: " + path + ": " + what);
   }
 
+  [[noreturn]] void cannotRead(const std::string &what, int error) const {
+    throw Error(readStatus(error), "option -weights: " + path + ": " + what + " cannot be read: " +
+                                       (error ? std::strerror(error) : "the file ended early"));
+  }
+
   void readHeader() {
     uint64_t length = 0;
     std::string text;
-    if (bytes >= 8 && readFully(file, 0, &length, 8) && length <= kMostHeader &&
-        length <= static_cast<uint64_t>(bytes) - 8) {
+    auto read = [&](int64_t offset, void *to, int64_t count) {
+      if (!readFully(file, offset, to, count))
+        cannotRead("its header", errno);
+    };
+    if (bytes >= 8)
+      read(0, &length, 8);
+    if (length > 0 && length <= kMostHeader && length <= static_cast<uint64_t>(bytes) - 8) {
       text.resize(length);
-      if (!readFully(file, 8, text.data(), static_cast<int64_t>(length)))
-        text.clear();
+      read(8, text.data(), static_cast<int64_t>(length));
     }
     Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!header.is_object())

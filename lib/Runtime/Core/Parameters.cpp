@@ -4,6 +4,7 @@
 #include "Core/FloatTypes.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Manifest.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +12,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <numeric>
-#include <sys/stat.h>
-#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -24,7 +23,7 @@ static constexpr int64_t kPiece = 16 << 20;
 
 ParameterFiles::~ParameterFiles() {
   for (auto &[name, file] : files)
-    close(file.descriptor);
+    sys::close(file.descriptor);
 }
 
 std::string ParameterFiles::pathOf(const Parameter &parameter) const {
@@ -36,14 +35,14 @@ const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
   auto it = files.find(parameter.file);
   std::string path = pathOf(parameter);
   if (it == files.end()) {
-    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    int descriptor = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status{};
-    if (descriptor < 0 || fstat(descriptor, &status) < 0) {
+    if (descriptor < 0 || sys::fstat(descriptor, &status) < 0) {
       int error = errno;
       if (descriptor >= 0)
-        close(descriptor);
-      throw Error(StatusInput, "cannot read '" + path + "', which holds parameter '" + parameter.name +
-                                   "': " + strerror(error));
+        sys::close(descriptor);
+      throw Error(readStatus(error), "cannot read '" + path + "', which holds parameter '" + parameter.name +
+                                         "': " + strerror(error));
     }
     it = files.emplace(parameter.file, File{descriptor, status.st_size}).first;
   }
@@ -59,29 +58,40 @@ const ParameterFiles::File &ParameterFiles::open(const Parameter &parameter) {
   return file;
 }
 
+/// How reading a chunk went: an error number, or one of these.
+static constexpr int kSame = 0, kChanged = -1;
+
 /// Bytes [begin, end) of a parameter, whose chunk is checked whole: it is read to its target, while what
 /// lies beside them passes through a buffer.
-static bool readChunk(int descriptor, const Parameter &parameter, int64_t chunk, int64_t begin, int64_t end,
-                      char *target) {
+static int readChunk(int descriptor, const Parameter &parameter, int64_t chunk, int64_t begin, int64_t end,
+                     char *target) {
   int64_t first = chunk * kChunk, last = std::min(first + kChunk, parameter.bytes);
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);
   char beside[32 << 10];
+  auto read = [&](int64_t at, char *to, int64_t bytes) {
+    if (!readFully(descriptor, parameter.offset + at, to, bytes))
+      return errno ? errno : kChanged;
+    XXH3_64bits_update(&hash, to, bytes);
+    return kSame;
+  };
   auto skip = [&](int64_t from, int64_t to) {
     for (int64_t bytes; from < to; from += bytes) {
       bytes = std::min<int64_t>(sizeof beside, to - from);
-      if (!readFully(descriptor, parameter.offset + from, beside, bytes))
-        return false;
-      XXH3_64bits_update(&hash, beside, bytes);
+      if (int error = read(from, beside, bytes))
+        return error;
     }
-    return true;
+    return kSame;
   };
   int64_t from = std::max(first, begin), to = std::min(last, end);
-  if (!skip(first, from) ||
-      !readFully(descriptor, parameter.offset + from, target + (from - begin), to - from))
-    return false;
-  XXH3_64bits_update(&hash, target + (from - begin), to - from);
-  return skip(to, last) && XXH3_64bits_digest(&hash) == parameter.chunks[chunk];
+  int error = skip(first, from);
+  if (!error)
+    error = read(from, target + (from - begin), to - from);
+  if (!error)
+    error = skip(to, last);
+  if (!error && XXH3_64bits_digest(&hash) != parameter.chunks[chunk])
+    error = kChanged;
+  return error;
 }
 
 void ParameterFiles::read(const Parameter &parameter, int64_t begin, int64_t end, char *target) {
@@ -118,9 +128,13 @@ void ParameterFiles::readBytes(const Parameter &parameter, int64_t begin, int64_
   begin *= size, end *= size;
   int64_t firstChunk = begin / kChunk, count = (end - 1) / kChunk - firstChunk + 1;
   std::atomic<int64_t> bad{parameter.bytes}; // the first chunk that is not as it was
+  std::atomic<int> failure{kSame};           // an error number, if the file could not be read
   auto body = [&](int64_t index, int) {
     int64_t chunk = firstChunk + index;
-    if (readChunk(descriptor, parameter, chunk, begin, end, target))
+    int result = readChunk(descriptor, parameter, chunk, begin, end, target);
+    if (result > 0)
+      failure = result;
+    if (result != kChanged)
       return;
     for (int64_t seen = bad; chunk < seen && !bad.compare_exchange_weak(seen, chunk);)
       ;
@@ -130,6 +144,9 @@ void ParameterFiles::readBytes(const Parameter &parameter, int64_t begin, int64_
   else
     for (int64_t index = 0; index < count; ++index)
       body(index, 0);
+  if (failure)
+    throw Error(StatusFailure, "parameter '" + parameter.name + "' cannot be read from '" +
+                                   pathOf(parameter) + "': " + strerror(failure));
   if (int64_t chunk = bad; chunk < parameter.bytes)
     throw Error(StatusInput,
                 "parameter '" + parameter.name + "' in file '" + pathOf(parameter) + "' has changed since " +
@@ -157,14 +174,14 @@ static void readRounded(ParameterValues &values, const Parameter &parameter, int
 
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
                     ParameterValues &values) {
+  ParameterTable table(program);
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
     int64_t slice = bucket.padded / program.dp;
     int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
-    for (const Parameter &parameter : program.parameters) {
-      if (parameter.bucket != load.bucket)
-        continue;
+    for (const Parameter *one : table.ofBucket(load.bucket)) {
+      const Parameter &parameter = *one;
       int64_t begin = std::max(first, parameter.bucket_offset);
       int64_t end = std::min(last, parameter.bucket_offset + elementsOf(parameter));
       const std::string &type = storedType(program, load, parameter);
@@ -182,19 +199,26 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
   }
 }
 
-const Position::Load *parameterHolder(const Program &program, const Parameter &parameter, int64_t &position) {
-  auto find = [&](int64_t candidate) -> const Position::Load * {
-    for (const Position::Load &load : program.positions[candidate].loads)
-      if (load.bucket == parameter.bucket && storedType(program, load, parameter) == parameter.type)
-        return &load;
-    return nullptr;
-  };
-  position = program.buckets[parameter.bucket].owner;
-  const Position::Load *load = position < program.pp ? find(position) : nullptr;
-  for (int64_t candidate = 0; !load && candidate < program.pp; ++candidate)
-    if ((load = find(candidate)))
-      position = candidate;
-  return load;
+ParameterTable::ParameterTable(const Program &program)
+    : program(program), buckets(program.buckets.size()), loads(program.buckets.size()) {
+  for (const Parameter &parameter : program.parameters)
+    buckets[parameter.bucket].push_back(&parameter);
+  for (size_t position = 0; position < program.positions.size(); ++position)
+    for (const Position::Load &load : program.positions[position].loads)
+      loads[load.bucket].push_back({position, &load});
+}
+
+const Position::Load *ParameterTable::holder(const Parameter &parameter, int64_t &position) const {
+  const Position::Load *found = nullptr;
+  int64_t owner = program.buckets[parameter.bucket].owner;
+  for (auto [candidate, load] : loads[parameter.bucket]) {
+    bool holds = storedType(program, *load, parameter) == parameter.type;
+    if (!holds || (found && (candidate != owner || position == owner)))
+      continue;
+    found = load;
+    position = candidate;
+  }
+  return found;
 }
 
 void visitParameters(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
@@ -208,11 +232,12 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   }
   std::sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->name < b->name; });
   // What this rank holds whole is shown where it is; the rest is collected.
+  ParameterTable table(program);
   std::vector<char> whole;
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
-    int64_t position, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
-    const Position::Load *load = parameterHolder(program, *parameter, position);
+    int64_t position = 0, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
+    const Position::Load *load = table.holder(*parameter, position);
     int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
     if (load && !load->sliced && position == 0) {
       if (info.rank == 0)

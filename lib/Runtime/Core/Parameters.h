@@ -46,9 +46,20 @@ private:
   std::map<std::string, File> files;
 };
 
-/// Where a parameter's values are in the model's own type: a load of `position`, the owner if it has one;
-/// null if no position loads it.
-const Position::Load *parameterHolder(const Program &program, const Parameter &parameter, int64_t &position);
+/// A program's parameters by bucket, and who loads them.
+class ParameterTable {
+public:
+  explicit ParameterTable(const Program &program);
+  const std::vector<const Parameter *> &ofBucket(int64_t bucket) const { return buckets[bucket]; }
+  /// Where a parameter's values are in the model's own type: a load of `position`, the owner if it has one;
+  /// null if no position loads it.
+  const Position::Load *holder(const Parameter &parameter, int64_t &position) const;
+
+private:
+  const Program &program;
+  std::vector<std::vector<const Parameter *>> buckets;
+  std::vector<std::vector<std::pair<int64_t, const Position::Load *>>> loads; ///< by bucket, with positions
+};
 
 /// Reads what this rank holds of all parameters.
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,

@@ -3,30 +3,84 @@
 // Every rank writes its part of whole tensors into the same files, and reads its
 // part of them, whatever layout wrote them. Files: Manifest.h.
 //
+// Ranks of different hosts write no byte of one unit of a file (a page, or what a
+// file server takes for one): where the parts of two ranks meet in a unit, the one
+// that has its first byte gets the rest from the others and writes it. So it is with
+// hashes: what has one hash is brought together in memory, nothing is read back.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_CORE_SAVEDSTATE_H
 #define DSOPT_LIB_RUNTIME_CORE_SAVEDSTATE_H
 
 #include "Core/Addresses.h"
+#include "Core/Parameters.h"
 #include "Core/ThreadPool.h"
 #include "dsopt/Runtime/Manifest.h"
 
 namespace dsopt::runtime {
 
-/// The tensors of a checkpoint of this program: parameters under their names, then each one's optimizer
-/// state ("w.m"), without places in files.
-std::vector<Parameter> savedTensors(const Program &program);
+/// Bytes of a file that one rank writes.
+inline constexpr int64_t kWrittenBytes = 64 << 10;
+
+/// A tensor of a checkpoint as the ranks of a position have it: whole or sliced, a part of a bucket.
+struct HeldTensor {
+  const Parameter *parameter = nullptr; ///< itself, or whose optimizer state it is
+  int64_t position = 0;
+  Ref buffer;
+  bool sliced = false, isState = false;
+};
+
+/// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
+/// ("w.m").
+struct SavedTensors {
+  explicit SavedTensors(const Program &program);
+  std::vector<Parameter> tensors; ///< without places in files, until layOut
+  std::vector<HeldTensor> held;   ///< of each
+  size_t parameters = 0;          ///< how many of them are, the first ones
+
+  /// Gives them places in files, parameters and state apart, of some GiB each. Returns the files' headers.
+  std::map<std::string, std::string> layOut();
+};
+
+/// Bytes [begin, end) of a file, which `rank` has in memory: a part of a tensor.
+struct Segment {
+  size_t tensor = 0;
+  int64_t begin = 0, end = 0;
+  int rank = 0;
+};
+
+/// All parts of all tensors that were laid out, in the order of the files. Linear in tensors and ranks.
+std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved);
+
+/// Bytes [begin, end) of a file that several ranks have parts of, in segments [first, last). `owner` brings
+/// them together.
+struct SharedRange {
+  size_t first = 0, last = 0;
+  int64_t begin = 0, end = 0;
+  int owner = 0;
+};
+/// The units of files that several ranks have parts of; headers are rank 0's. And the hashed chunks.
+std::vector<SharedRange> sharedUnits(const SavedTensors &saved, const std::vector<Segment> &segments);
+std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vector<Segment> &segments);
+
+/// Of each segment, the bytes of the file that its rank writes without the others: what is in no shared unit.
+std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
+                                                      const std::vector<SharedRange> &units);
 
 /// Collective: writes the state to the new folder `checkpoint` and completes the manifest, whose facts are
 /// given. The folder appears under its name when all of it is on disk. An Error of status 2 leaves nothing.
 void saveState(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
-               const std::string &checkpoint, Manifest &manifest);
+               ThreadPool *pool, const std::string &checkpoint, Manifest &manifest);
 
-/// Reads this rank's state; an Error of status 1 if the checkpoint is of another model or optimizer, or
-/// damaged where this rank reads it.
+/// Reads this rank's state; an Error of status 1 if the checkpoint is of another model or optimizer, an
+/// Unreadable if it is damaged where this rank reads it. Parameters that no checkpoint has come from `model`.
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
-               const std::string &checkpoint, const Manifest &manifest);
+               const std::string &checkpoint, const Manifest &manifest,
+               const std::function<std::unique_ptr<ParameterValues>()> &model);
+
+/// Reads all of a checkpoint; an Unreadable says what is wrong with it.
+void verifyState(const std::string &checkpoint, const Manifest &manifest, ThreadPool *pool);
 
 } // namespace dsopt::runtime
 

@@ -5,6 +5,7 @@
 #include "Core/InitialValues.h"
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
+#include "Core/Together.h"
 #include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
@@ -208,35 +209,17 @@ Session::~Session() = default;
 
 const RankInfo &Session::rankInfo() const { return state->info; }
 
-/// What is wrong with a file is often wrong for many ranks: the first one says it.
-static void readTogether(Engine &engine, const std::function<void()> &body) {
-  std::unique_ptr<Error> failure;
-  try {
-    body();
-  } catch (const Error &error) {
-    failure = std::make_unique<Error>(error);
-  }
-  int mine = failure ? failure->status : StatusOk;
-  std::vector<int> all(engine.size());
-  engine.exchange(&mine, sizeof(mine), all.data());
-  auto first = std::find_if(all.begin(), all.end(), [](int status) { return status != StatusOk; });
-  if (first == all.end())
-    return;
-  if (failure && first - all.begin() == engine.rank())
-    throw *failure;
-  throw Error(*first, "another rank could not read its parameters", /*quiet=*/true);
-}
-
 void Session::loadParameters() {
-  readTogether(state->engine, [&] {
+  together(state->engine, [&] {
     runtime::loadParameters(state->program, state->info, state->addresses, *state->openValues());
   });
 }
 
-void Session::save(const std::string &checkpoint) {
+void Session::save(const std::string &checkpoint, const Lineage &lineage) {
   const Program &program = state->program;
   const RunOptions &options = state->options;
   Manifest manifest;
+  manifest.lineage = lineage;
   manifest.step = state->steps;
   manifest.applied = state->applied;
   manifest.microBatches = state->consumedBefore + (state->steps - state->firstStep) * program.K;
@@ -252,17 +235,21 @@ void Session::save(const std::string &checkpoint) {
   manifest.model = program.model;
   manifest.dsopt = program.dsopt;
   manifest.options = optionsOf(program, options);
-  saveState(program, state->info, state->addresses, state->engine, checkpoint, manifest);
+  saveState(program, state->info, state->addresses, state->engine, &state->pool, checkpoint, manifest);
 }
 
-void Session::resume(const std::string &checkpoint, const Manifest &manifest) {
-  readTogether(state->engine, [&] {
-    loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest);
+std::optional<Error> Session::resume(const std::string &checkpoint, const Manifest &manifest) {
+  std::optional<Error> failure = together(state->engine, [&] {
+    loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
+              [this] { return state->openValues(); });
   });
+  if (failure)
+    return failure;
   state->steps = state->firstStep = manifest.step;
   state->applied = manifest.applied;
   state->consumedBefore = manifest.microBatches;
   state->inputs.startAt(manifest.step, manifest.microBatches);
+  return std::nullopt;
 }
 
 std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {

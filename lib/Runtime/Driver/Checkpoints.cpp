@@ -1,18 +1,22 @@
-//===- Checkpoints.cpp - -save and -resume of a run -----------------------===//
+//===- Checkpoints.cpp - which checkpoint a run goes on from --------------===//
 
 #include "Checkpoints.h"
-#include "dsopt/Runtime/Checkpoint.h"
+#include "Core/Together.h"
+#include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/SaveFolder.h"
+#include "dsopt/Runtime/System.h"
 
-#include <filesystem>
-
-#include <unistd.h>
+#include <algorithm>
+#include <cstring>
 
 using namespace dsopt::runtime;
-namespace fs = std::filesystem;
+
+/// How often what was chosen may vanish before it is opened.
+static constexpr int kMostVanished = 20;
 
 /// A checkpoint whose batch is not the program's: which programs could go on with it.
-static void checkBatch(const Program &program, const RunSettings &settings, const Resumed &resumed) {
-  const Manifest &m = resumed.manifest;
+static void checkBatch(const Program &program, const RunSettings &settings, const std::string &checkpoint,
+                       const Manifest &m) {
   if (settings.resumeNewBatch || (m.K == program.K && m.V == program.V && m.accumulate == program.accumulate))
     return;
   std::string degrees;
@@ -22,7 +26,7 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
     return "K " + std::to_string(K) + " micro-batches a step, V " + std::to_string(V) +
            " shards, accumulate " + accumulate;
   };
-  std::string text = resumed.checkpoint + " was written with " + batch(m.K, m.V, m.accumulate) +
+  std::string text = checkpoint + " was written with " + batch(m.K, m.V, m.accumulate) +
                      "; the program has " + batch(program.K, program.V, program.accumulate) +
                      ". It goes on with the same bits under -dp of " + degrees;
   if (m.K % program.dp == 0)
@@ -32,26 +36,65 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
   throw Error(StatusInput, text + "; -resume-new-batch goes on with the new batch");
 }
 
-std::optional<Resumed> dsopt::runtime::openCheckpoint(const Program &program, RunSettings &settings,
-                                                      std::vector<Note> &notes) {
-  if (settings.resume.empty())
+std::vector<std::string> CheckpointSearch::candidates() const {
+  std::vector<std::string> all =
+      isAutomatic() ? listCheckpoints(settings.save) : findCheckpoints(settings.resume);
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](auto &path) { return std::count(paths.begin(), paths.end(), path) > 0; }),
+            all.end());
+  return all;
+}
+
+std::optional<CheckpointChoice> CheckpointSearch::choose() {
+  while (true) {
+    fault::point("resume.choose");
+    std::vector<std::string> all = candidates();
+    if (!all.empty()) {
+      CheckpointChoice choice{all.back(), 0, ""};
+      try {
+        Manifest manifest = inspectCheckpoint(choice.path);
+        checkBatch(program, settings, choice.path, manifest);
+        choice.step = manifest.step;
+        choice.identity = manifest.identity;
+        return choice;
+      } catch (const Unreadable &error) {
+        cannotRead(choice, error);
+        continue;
+      }
+    }
+    if (!isAutomatic())
+      throw Error(StatusInput, "option -resume: there is no complete checkpoint in " + settings.resume +
+                                   " (a folder step-N with its manifest.json)");
+    if (!texts.empty())
+      throw Error(StatusInput, "option -resume=auto: no checkpoint in " + settings.save +
+                                   " can be read; the newest: " + texts.front());
     return std::nullopt;
-  bool automatic = settings.resume == "auto";
-  Resumed resumed;
-  resumed.checkpoint = findCheckpoint(automatic ? settings.save : settings.resume);
-  if (resumed.checkpoint.empty()) {
-    if (automatic)
-      return std::nullopt;
-    throw Error(StatusInput, "option -resume: there is no complete checkpoint in " + settings.resume +
-                                 " (a folder step-N with its manifest.json)");
   }
-  resumed.manifest = readManifest(resumed.checkpoint);
+}
+
+void CheckpointSearch::cannotRead(const CheckpointChoice &choice, const Error &why) {
+  // Another run may have removed or replaced it: then there is another newest one.
+  struct stat info;
+  bool gone = sys::stat(choice.path.c_str(), &info) != 0;
+  if (!gone && !choice.identity.empty()) {
+    try {
+      gone = readManifest(choice.path).identity != choice.identity;
+    } catch (const Error &) { // it is there, and damaged
+    }
+  }
+  bool isExplicit = !isAutomatic() && choice.path == settings.resume;
+  if (gone && !isExplicit && ++vanished < kMostVanished)
+    return;
+  if (!isAutomatic())
+    throw Error(why.status, why.what());
+  paths.push_back(choice.path);
+  texts.push_back(why.what());
+}
+
+/// What the user should know of the checkpoint; `settings` take from it what is not given.
+static void compareOptions(const Program &program, const RunSettings &settings, const Resumed &resumed,
+                           std::vector<Note> &notes) {
   const Manifest &m = resumed.manifest;
-  checkBatch(program, settings, resumed);
-  RunOptions &options = settings.options;
-  if (options.decaySteps == 0)
-    options.decaySteps = m.decaySteps;
-  std::map<std::string, std::string> now = optionsOf(program, options);
   auto compare = [&](const std::string &name, const std::string &before, const std::string &after) {
     if (before != after)
       notes.push_back({name + " is " + after + ", the checkpoint was written with " + before, true});
@@ -59,49 +102,82 @@ std::optional<Resumed> dsopt::runtime::openCheckpoint(const Program &program, Ru
   compare("precision", m.precision, program.precision);
   compare("gradient type", m.gradientType, program.gradient_type);
   compare("architecture", m.arch, program.arch);
-  for (auto &[name, value] : now)
+  for (auto &[name, value] : optionsOf(program, settings.options))
     if (auto it = m.options.find(name); it != m.options.end())
       compare("-" + name, it->second, value);
-  notes.push_back({"resumed from " + resumed.checkpoint + " after step " + std::to_string(m.step - 1)});
+  const std::string &path = resumed.choice.path;
+  if (!m.ranks.layout.empty())
+    notes.push_back({path + " has state of ranks of the layout " + m.ranks.layout +
+                         ", for which the program has no use: it is dropped",
+                     true});
+  notes.push_back({"resumed from " + path + " after step " + std::to_string(m.step - 1)});
   if (!settings.evaluates && m.step >= settings.steps)
-    notes.push_back({resumed.checkpoint + " has " + std::to_string(m.step) + " steps behind it, of " +
+    notes.push_back({path + " has " + std::to_string(m.step) + " steps behind it, of " +
                          std::to_string(settings.steps) +
                          " in all: nothing is trained (-steps and -epochs count from the beginning)",
                      true});
-  return resumed;
 }
 
-void dsopt::runtime::prepareSaving(const RunSettings &settings) {
-  if (settings.save.empty())
-    return;
-  std::error_code error;
-  fs::create_directories(settings.save, error);
-  if (error || access(settings.save.c_str(), W_OK | X_OK) != 0)
-    throw Error(StatusInput, "option -save: cannot write into the folder " + settings.save +
-                                 (error ? ": " + error.message() : ""));
-  for (fs::directory_iterator it(settings.save, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename();
-    std::error_code ignored;
-    if (name.rfind("step-", 0) == 0 && it->path().extension() == ".tmp")
-      fs::remove_all(it->path(), ignored);
+/// Rank 0's choice on all ranks; collective.
+static std::optional<CheckpointChoice> shareChoice(Engine &engine,
+                                                   const std::optional<CheckpointChoice> &mine) {
+  struct Record {
+    int64_t step = -1;
+    char identity[40] = "", path[4096] = "";
+  } record;
+  if (mine) {
+    if (mine->path.size() >= sizeof record.path)
+      throw Error(StatusInput, "option -resume: the path " + mine->path + " is too long");
+    record.step = mine->step;
+    mine->identity.copy(record.identity, sizeof record.identity - 1);
+    mine->path.copy(record.path, sizeof record.path - 1);
   }
+  std::vector<Record> all(engine.size());
+  engine.exchange(&record, sizeof record, all.data());
+  if (all[0].step < 0)
+    return std::nullopt;
+  return CheckpointChoice{all[0].path, all[0].step, all[0].identity};
 }
 
-bool dsopt::runtime::savesAfter(const RunSettings &settings, int64_t done, bool last) {
-  if (settings.save.empty())
-    return false;
-  return last || (settings.saveEvery > 0 && done % settings.saveEvery == 0);
-}
-
-void dsopt::runtime::saveCheckpoint(const RunSettings &settings, Session &session, bool first) {
-  session.save(settings.save + "/" + checkpointName(session.stepsDone()));
-  if (!first || settings.saveKeep <= 0)
-    return;
-  std::vector<std::string> all = listCheckpoints(settings.save);
-  std::error_code ignored;
-  for (size_t i = 0; i + settings.saveKeep < all.size(); ++i) {
-    // Under another name it is no checkpoint any more, should this be cut short.
-    fs::rename(all[i], all[i] + ".tmp", ignored);
-    fs::remove_all(all[i] + ".tmp", ignored);
+std::optional<Resumed> dsopt::runtime::startTogether(
+    const Program &program, RunSettings &settings, Engine &engine, std::vector<Note> &notes,
+    const std::function<std::unique_ptr<Session>()> &makeSession,
+    const std::function<void(const Resumed *)> &chosen, std::unique_ptr<Session> &session) {
+  bool first = engine.rank() == 0;
+  CheckpointSearch search(program, settings);
+  const int64_t decaySteps = settings.options.decaySteps;
+  while (!settings.resume.empty()) {
+    std::optional<CheckpointChoice> choice = shareChoice(engine, first ? search.choose() : std::nullopt);
+    if (!choice)
+      break;
+    Resumed resumed{*choice, {}, search.leftOut()};
+    std::optional<Error> failure = together(engine, [&] {
+      resumed.manifest = readManifest(choice->path);
+      if (resumed.manifest.identity != choice->identity)
+        throw Unreadable(StatusInput, choice->path + " is another checkpoint on rank " +
+                                          std::to_string(engine.rank()) +
+                                          " than on rank 0: -resume needs one that all ranks see");
+    });
+    if (!failure) {
+      settings.options.decaySteps = decaySteps ? decaySteps : resumed.manifest.decaySteps;
+      if (first)
+        chosen(&resumed);
+      session = makeSession();
+      failure = session->resume(choice->path, resumed.manifest);
+    }
+    if (!failure) {
+      for (const std::string &reason : search.reasons())
+        notes.push_back({"left out: " + reason, true});
+      compareOptions(program, settings, resumed, notes);
+      return resumed;
+    }
+    session.reset();
+    if (first)
+      search.cannotRead(*choice, *failure);
   }
+  if (first)
+    chosen(nullptr);
+  session = makeSession();
+  session->loadParameters();
+  return std::nullopt;
 }

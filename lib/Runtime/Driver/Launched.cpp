@@ -27,11 +27,11 @@ static uint64_t hashOptions(const RunSettings &settings, const Program &program)
   std::string text;
   for (const auto &[name, value] : optionsOf(program, settings.options))
     text += name + "=" + value + "\n";
-  for (int64_t value : {settings.steps, settings.saveEvery, int64_t(settings.resumed), settings.evalEvery,
+  for (int64_t value : {settings.steps, settings.saveEvery, settings.evalEvery,
                         settings.evalBatches})
     text += std::to_string(value) + "\n";
   for (bool value :
-       {settings.save.empty(), settings.log.empty(), settings.saveWeights.empty(), settings.saveOnnx.empty(),
+       {settings.resume.empty(), settings.save.empty(), settings.log.empty(), settings.saveWeights.empty(), settings.saveOnnx.empty(),
         settings.evalData.empty(), settings.evaluates, settings.trace.empty(), settings.breakdown,
         settings.reportKernels, settings.options.logNorms})
     text += value ? '1' : '0';

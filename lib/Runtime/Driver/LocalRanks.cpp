@@ -303,25 +303,15 @@ void endLog(const Run &run, const Outcome &outcome) {
                                             outcome.rank, interrupted ? "a second signal" : outcome.failure));
 }
 
-/// Lets the next world begin at the newest checkpoint, or where this run began if it has none.
-void goBack(Run &run, const Outcome &outcome, int64_t restart) {
-  RunSettings &settings = run.settings;
-  std::vector<Note> notes;
-  RunSettings newest = settings;
-  newest.resume = "auto";
-  std::optional<Resumed> resumed = openCheckpoint(run.program(), newest, notes);
-  if (resumed) {
-    settings = newest;
-    settings.resumed = true;
-    run.resumed = std::move(resumed);
-  }
-  settings.appendsLog = true;
-  run.notes = notes;
+/// Lets the next world begin with what this one saved last, or where this run began.
+void beginAgain(Run &run, const Outcome &outcome, int64_t restart) {
+  run.notes.clear();
+  std::string from = goBack(run.settings, run.saveFolder, run.notes);
+  run.settings.appendsLog = true;
   std::fflush(stdout);
   std::fprintf(stderr, "dsopt: warning: %s; restart %lld of %lld begins %s\n", outcome.failure.c_str(),
-               (long long)restart, (long long)settings.restarts,
-               run.resumed ? ("with " + run.resumed->checkpoint).c_str()
-                           : "anew, since nothing is saved yet");
+               (long long)restart, (long long)run.settings.restarts,
+               from.empty() ? "where the run began, since nothing is saved yet" : ("with " + from).c_str());
 }
 } // namespace
 
@@ -348,6 +338,6 @@ int dsopt::runtime::runLocalRanks(Run &run) {
         printError(outcome.failure);
       return outcome.status;
     }
-    goBack(run, outcome, restart);
+    beginAgain(run, outcome, restart);
   }
 }

@@ -66,23 +66,14 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   engine.setSpinning(sharing.ranks <= sharing.cpus);
 }
 
-/// Writes the checkpoint that a stream's writer asked for.
-void saveForStream(const RunSettings &settings, DataSource &data, Engine &engine, Session &session) {
-  RunSettings saving = settings;
-  saving.save = data.savePlace();
-  saving.saveKeep = 0; // all of them
-  bool first = engine.rank() == 0;
-  if (first)
-    prepareSaving(saving);
-  engine.barrier();
-  saveCheckpoint(saving, session, first);
-  if (first)
-    data.saved();
-  engine.barrier();
+void say(Progress &progress, const std::vector<Note> &notes) {
+  for (const Note &note : notes)
+    note.warning ? progress.warning(note.text) : progress.line(note.text);
 }
 
 /// Waits for a step's data, all ranks together; false at the data's end or when somebody asked for a stop.
-bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
+bool stepArrives(Run &run, Engine &engine, Session &session, Saving &saving, Progress &progress,
+                 bool &stopped) {
   if (!run.data.streams())
     return true;
   using Arrival = DataSource::Arrival;
@@ -101,8 +92,11 @@ bool stepArrives(Run &run, Engine &engine, Session &session, bool &stopped) {
       continue;
     if (mine != Arrival::Save)
       return mine == Arrival::Ready;
-    During saving(Place::Saving);
-    saveForStream(run.settings, run.data, engine, session);
+    During savingNow(Place::Saving);
+    say(progress, saving.saveInto(run.data.savePlace(), session));
+    if (engine.rank() == 0)
+      run.data.saved();
+    engine.barrier();
   }
 }
 
@@ -212,15 +206,21 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     options.weights.names = originalNames(run.object.model(), run.object.modelBytes());
   placeThreads(program, engine, settings.threads, options);
 
-  Session session(
-      program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
-      run.data);
-  ActiveRun active(session, engine);
+  auto makeSession = [&] {
+    return std::make_unique<Session>(
+        program, [&](const std::string &name) { return run.object.symbol(name); }, engine, arena, options,
+        run.data);
+  };
   enter(Place::Loading);
-  if (run.resumed)
-    session.resume(run.resumed->checkpoint, run.resumed->manifest);
-  else
-    session.loadParameters();
+  Saving saving(program, settings, engine, first ? run.saveFolder : nullptr);
+  std::unique_ptr<Session> started;
+  settings.resumed = startTogether(
+                         program, settings, engine, run.notes, makeSession,
+                         [&](const Resumed *resumed) { saving.goesOnFrom(resumed); }, started)
+                         .has_value();
+  Session &session = *started;
+  ActiveRun active(session, engine);
+  saving.begin(run.notes);
   int64_t stepsBefore = session.stepsDone();
 
   RunFacts facts;
@@ -235,8 +235,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   std::unique_ptr<MetricsLog> log;
   Progress progress(program, settings, facts);
   if (first) {
-    for (const Note &note : run.notes)
-      note.warning ? progress.warning(note.text) : progress.line(note.text);
+    say(progress, run.notes);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
     if (run.board) {
@@ -266,7 +265,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (settings.evaluates)
       stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
-    while (session.stepsDone() < settings.steps && !stopped && stepArrives(run, engine, session, stopped)) {
+    while (session.stepsDone() < settings.steps && !stopped &&
+           stepArrives(run, engine, session, saving, progress, stopped)) {
       fault::setStep(session.stepsDone());
       fault::point("step");
       const StepResult &result = session.step();
@@ -303,8 +303,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         before = std::chrono::steady_clock::now();
       }
       if (savesAfter(settings, done, stopped || done >= settings.steps)) {
-        During saving(Place::Saving);
-        saveCheckpoint(settings, session, first);
+        During savingNow(Place::Saving);
+        say(progress, saving.save(session));
         saved = done;
         before = std::chrono::steady_clock::now();
       }
@@ -321,8 +321,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
-      During saving(Place::Saving);
-      saveCheckpoint(settings, session, first);
+      During savingNow(Place::Saving);
+      say(progress, saving.save(session));
     }
     if (first)
       progress.end();

@@ -3,10 +3,10 @@
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
 #define DSOPT_LIB_RUNTIME_DRIVER_RANKRUN_H
 
-#include "Checkpoints.h"
 #include "Compare.h"
 #include "ProgramObject.h"
 #include "RunSettings.h"
+#include "Saving.h"
 #include "Signals.h"
 #include "dsopt/Runtime/Data.h"
 
@@ -25,9 +25,9 @@ struct Run {
   ProgramObject &object;
   RunSettings settings;
   DataSource &data;
-  DataSource *evalData = nullptr; ///< null: the loss is measured on nothing
-  std::vector<Note> notes;        ///< what rank 0 says first
-  std::optional<Resumed> resumed;
+  DataSource *evalData = nullptr;         ///< null: the loss is measured on nothing
+  std::vector<Note> notes;                ///< what rank 0 says first
+  SaveFolder *saveFolder = nullptr;       ///< of rank 0 and its launcher; null without -save
   std::shared_ptr<Comparison> comparison; ///< of rank 0 with -compare, else null
   Board *board = nullptr; ///< of a launcher that writes what the log of a failed run ends with
   const Program &program() const { return object.program; }

@@ -52,7 +52,8 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 
 /// All that can be wrong before the ranks start.
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
-                                           std::vector<Note> &notes, std::optional<Resumed> &resumed) {
+                                           std::vector<Note> &notes,
+                                           std::unique_ptr<SaveFolder> &saveFolder) {
   saidByFirst(settings.launch.rank, [&] { checkWorldSize(program, settings.launch); });
   fault::point("load.data");
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
@@ -70,8 +71,6 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
     throw Error(StatusInput, std::string("option -lr-schedule=") + lrScheduleName(settings.options.schedule) +
                                  ": a stream's end is not known; give -lr-decay-steps or -steps");
   notes = data->notes();
-  resumed = openCheckpoint(program, settings, notes);
-  settings.resumed = resumed.has_value();
   if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
@@ -79,7 +78,7 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
       if (!path.empty())
         checkWritable(path, option);
   if (settings.launch.rank <= 0)
-    prepareSaving(settings);
+    saveFolder = openSaveFolder(settings, notes);
   return data;
 }
 
@@ -97,6 +96,8 @@ static int run(int argc, char **argv, int &launchedRank) {
     std::printf("dsopt %s\n", DSOPT_VERSION);
     return printed();
   }
+  if (options.has("check"))
+    return checkCheckpoints(options.text("check"));
   fault::point("load.program");
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
@@ -127,8 +128,8 @@ static int run(int argc, char **argv, int &launchedRank) {
     throw Error(StatusInput, "option -save-onnx: the program carries no ONNX model; it was compiled from " +
                                  (program.model.empty() ? std::string("something else") : program.model));
   std::vector<Note> notes;
-  std::optional<Resumed> resumed;
-  std::unique_ptr<DataSource> data = prepare(program, settings, notes, resumed);
+  std::unique_ptr<SaveFolder> saveFolder;
+  std::unique_ptr<DataSource> data = prepare(program, settings, notes, saveFolder);
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
   if (evalData)
@@ -137,7 +138,7 @@ static int run(int argc, char **argv, int &launchedRank) {
   std::shared_ptr<Comparison> comparison;
   if (!settings.compare.empty() && launchedRank <= 0)
     comparison = std::make_shared<Comparison>(settings.compare);
-  Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed), comparison};
+  Run run{*object, settings, *data, evalData.get(), notes, saveFolder.get(), comparison};
   return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
 

@@ -166,9 +166,10 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.save = options.text("save");
   settings.saveEvery = options.integer("save-every");
   settings.saveKeep = options.integer("save-keep");
+  settings.saveAside = options.text("save-existing") == "aside";
   settings.resume = options.text("resume");
   settings.resumeNewBatch = options.has("resume-new-batch");
-  for (const char *name : {"save-every", "save-keep"})
+  for (const char *name : {"save-every", "save-keep", "save-existing"})
     if (options.has(name) && settings.save.empty())
       throw Error(StatusInput, std::string("option -") + name + " needs -save=DIR");
   settings.stallTimeout = std::chrono::seconds(options.integer("stall-timeout"));

@@ -23,8 +23,11 @@ struct RunSettings {
   int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay
   TokenOptions tokens;
   bool pad = false; ///< fill micro-batches up to the next size of the dimension
+  /// Names of this run in what it saves: one for each time that its ranks were started, the last is now's.
+  std::vector<std::string> names;
+  bool saveAside = false; ///< others' later checkpoints in the folder of -save get other names
   bool resumeNewBatch = false;
-  bool resumed = false; ///< there was a checkpoint to go on from
+  bool resumed = false; ///< there was a checkpoint to go on from (known when ranks have met)
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
   Launch launch;

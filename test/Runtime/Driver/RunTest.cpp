@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include <netinet/in.h>
@@ -447,7 +448,7 @@ TEST_F(Run, RestartsGoOnFromTheNewestCheckpointWithTheSameBits) {
       EXPECT_EQ(hash(), before);
       std::string where = program == std::string(TINY1) ? "rank 0 was killed by signal 9 (Killed) in step 3"
                                                         : "rank 1 was killed by signal 9 (Killed) in step 1";
-      std::string from = !*every                         ? "anew, since nothing is saved yet"
+      std::string from = !*every                         ? "where the run began, since nothing is saved yet"
                          : program == std::string(TINY1) ? "with saved/step-00000003"
                                                          : "with saved/step-00000001";
       EXPECT_EQ(output,
@@ -461,7 +462,7 @@ TEST_F(Run, RestartsEndAndAreNotForEverything) {
   EXPECT_EQ(run(TINY2, "-quiet -restarts=1 -save=saved"), 2);
   EXPECT_EQ(output, "dsopt: warning: rank 1 was killed by signal 9 (Killed) in step 1, in 'block 0 F'; "
                     "restart 1 of 1 begins "
-                    "anew, since nothing is saved yet\n"
+                    "where the run began, since nothing is saved yet\n"
                     "dsopt: error: rank 1 was killed by signal 9 (Killed) in step 1, in 'block 0 F'\n");
   EXPECT_EQ(run(TINY2, "-restarts=1"), 1);
   EXPECT_EQ(output,
@@ -507,5 +508,134 @@ TEST_F(Run, RanksEndWithTheirLauncher) {
       0)
       << output;
   EXPECT_TRUE(says("rank\nrank\n") || says("rank\ngrep")) << output;
+}
+/// Names in a folder, with blanks between them.
+std::string listed(const std::string &folder) {
+  std::vector<std::string> names;
+  for (auto &entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+std::string hashOf(const std::string &log) {
+  size_t at = log.rfind("\"weights_hash\":\"");
+  return at == std::string::npos ? "none" : log.substr(at + 16, 64);
+}
+
+TEST_F(Run, AUsedFolderIsNotSavedInto) {
+  ASSERT_EQ(run(TINY1, "-steps=6 -save=s -save-every=1 -quiet"), 0) << output;
+  EXPECT_EQ(listed(folder + "/s"), "step-00000004 step-00000005 step-00000006");
+  // A new run, and one that goes back.
+  EXPECT_EQ(run(TINY1, "-steps=3 -save=s -save-every=1 -quiet"), 1);
+  EXPECT_TRUE(
+      says("option -save: s holds step-00000004 to step-00000006 of another run, this one starts from "
+           "nothing: -resume=auto goes on from there, -save-existing=aside gives them other names"))
+      << output;
+  EXPECT_EQ(run(TINY1, "-steps=6 -save=s -resume=s/step-00000004 -quiet"), 1);
+  EXPECT_TRUE(says("s holds step-00000005 and step-00000006 of another run, this one goes on from step 4"))
+      << output;
+  EXPECT_EQ(listed(folder + "/s"), "step-00000004 step-00000005 step-00000006");
+  ASSERT_EQ(run(TINY1, "-steps=3 -save=s -save-every=1 -save-keep=2 -save-existing=aside -quiet"), 0)
+      << output;
+  EXPECT_EQ(listed(folder + "/s").substr(0, 27), "step-00000002 step-00000003");
+  EXPECT_EQ(run(TINY1, "-steps=4 -save=s -resume=auto"), 0);
+  EXPECT_TRUE(says("resumed from s/step-00000003 after step 2")) << output;
+  EXPECT_EQ(run(TINY1, "-save-existing=aside"), 1);
+  EXPECT_TRUE(says("option -save-existing needs -save=DIR")) << output;
+}
+
+TEST_F(Run, ADamagedCheckpointIsLeftOut) {
+  ASSERT_EQ(run(TINY2, "-steps=8 -log=log.jsonl -quiet"), 0) << output;
+  std::string expected = hashOf(log());
+  ASSERT_EQ(run(TINY2, "-steps=6 -save=s -save-every=2 -quiet"), 0) << output;
+  shell("printf x | dd of=s/step-00000006/model.safetensors bs=1 seek=200 conv=notrunc");
+  shell("truncate -s 300 s/step-00000004/model.safetensors");
+  ASSERT_EQ(run(TINY2, "-steps=8 -log=log.jsonl -save=s -save-every=2 -resume=auto"), 0) << output;
+  EXPECT_TRUE(says("left out: ")) << output;
+  EXPECT_TRUE(says("file 's/step-00000006/model.safetensors' has changed since the checkpoint was written"))
+      << output;
+  EXPECT_TRUE(says("'s/step-00000004/model.safetensors' has 300 bytes; it had ")) << output;
+  EXPECT_TRUE(says("resumed from s/step-00000002 after step 1")) << output;
+  EXPECT_EQ(hashOf(log()), expected);
+  // The damaged ones were replaced on the way.
+  EXPECT_EQ(shell(DSOPT_RUN " -check=s"), 0) << output;
+  EXPECT_EQ(listed(folder + "/s"), "step-00000004 step-00000006 step-00000008");
+  shell("truncate -s 10 s/*/manifest.json");
+  EXPECT_EQ(run(TINY2, "-steps=9 -save=s -resume=auto"), 1);
+  EXPECT_TRUE(says("option -resume=auto: no checkpoint in s can be read; the newest: "
+                   "s/step-00000008/manifest.json is damaged"))
+      << output;
+}
+
+TEST_F(Run, CheckSaysWhatIsDamaged) {
+  ASSERT_EQ(run(TINY1, "-steps=4 -save=s -save-every=2 -quiet"), 0) << output;
+  EXPECT_EQ(shell(DSOPT_RUN " -check=s"), 0);
+  EXPECT_TRUE(says("s/step-00000002: good (1 tensors, 0.0 MB, run ")) << output;
+  shell("printf x | dd of=s/step-00000004/model.safetensors bs=1 seek=300 conv=notrunc");
+  EXPECT_EQ(shell(DSOPT_RUN " -check=s/step-00000002"), 0);
+  EXPECT_EQ(shell(DSOPT_RUN " -check=s"), 1);
+  EXPECT_TRUE(
+      says("s/step-00000004: bad: parameter 'w' in file 's/step-00000004/model.safetensors' has changed "
+           "since the checkpoint was written"))
+      << output;
+  EXPECT_EQ(shell(DSOPT_RUN " -check=none"), 1);
+  EXPECT_TRUE(says("option -check: there is no checkpoint in none")) << output;
+}
+
+TEST_F(Run, OddThingsInTheFolder) {
+  shell("mkdir -p s/step-99999999999999999999 s/step-mine.tmp; touch s/step-mine.tmp/x "
+        "s/step-99999999999999999999/manifest.json");
+  EXPECT_EQ(run(TINY1, "-steps=2 -save=s -resume=auto -quiet"), 0) << output;
+  EXPECT_EQ(listed(folder + "/s"), "step-00000002 step-99999999999999999999 step-mine.tmp");
+}
+
+TEST_F(Run, AllRanksGoOnFromOneCheckpoint) {
+  ASSERT_EQ(run(TINY2, "-steps=8 -log=log.jsonl -quiet"), 0) << output;
+  std::string expected = hashOf(log());
+  ASSERT_EQ(run(TINY2, "-steps=6 -save=s -save-every=2 -quiet"), 0) << output;
+  auto launched = [&](const std::string &options, const std::string &second) {
+    std::string start =
+        " WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(20000 + getpid() % 20000) +
+        " DSOPT_LAUNCH_TIMEOUT=20 timeout 60 " DSOPT_RUN " " TINY2 " -data=$D/data.npz -weights=$D -quiet " +
+        options;
+    return shell("D=$PWD; RANK=0" + start + " & A=$!; (" + second + " RANK=1" + start +
+                 "); B=$?; wait $A; A=$?; [ $A = $B ] || exit 99; exit $A");
+  };
+  // Rank 1 asks for another one; rank 0 decides.
+  EXPECT_EQ(launched("-steps=8 -log=log.jsonl -resume=s/step-0000000$((RANK*2+4))", "export RANK=1;"), 0)
+      << output;
+  EXPECT_EQ(hashOf(log()), expected);
+  // Only one of them resumes.
+  EXPECT_EQ(launched("-steps=8 $(test $RANK = 1 || echo -resume=s)", "export RANK=1;"), 1) << output;
+  // Rank 1 has another folder of that name.
+  shell("mkdir other; cp -r s other/s; sed -i 's/tiny.onnx/Tiny.onnx/' other/s/*/manifest.json");
+  EXPECT_EQ(launched("-steps=8 -resume=s", "cd other;"), 1);
+  EXPECT_TRUE(says("rank 1: s/step-00000006/manifest.json is damaged")) << output;
+  // Or one of the same step of another run.
+  shell("rm -r other/s; " DSOPT_RUN " " TINY2
+        " -data=data.npz -weights=. -quiet -steps=6 -lr=0.1 -save=other/s");
+  EXPECT_EQ(launched("-steps=8 -resume=s", "cd other;"), 1);
+  EXPECT_TRUE(says("rank 1: s/step-00000006 is another checkpoint on rank 1 than on rank 0")) << output;
+  shell("rm -r other/s");
+  EXPECT_EQ(launched("-steps=8 -save=s -resume=auto -save-every=9", "cd other;"), 1);
+  EXPECT_TRUE(says("rank 1: cannot read s/step-00000006/manifest.json: No such file")) << output;
+  EXPECT_EQ(launched("-steps=8 -save=new", "cd other;"), 1);
+  EXPECT_TRUE(says("option -save: rank 1 does not see in new what rank 0 wrote "
+                   "there: give a folder that all hosts share"))
+      << output;
+  EXPECT_EQ(listed(folder + "/new"), "");
+}
+
+TEST_F(Run, AnotherRunMayPruneMeanwhile) {
+  ASSERT_EQ(run(TINY1, "-steps=1 -save=s -quiet"), 0) << output;
+  std::string start = std::string(DSOPT_RUN " " TINY1 " -data=data.npz -weights=. -quiet -steps=");
+  EXPECT_EQ(shell(start +
+                  "100000 -save=s -save-every=1 -save-keep=1 -resume=auto & A=$!; for i in $(seq 30); do " +
+                  start + "1 -resume=s 2>> said || exit 9; done; kill -TERM $A; wait $A"),
+            3)
+      << output << readFile(folder + "/said");
 }
 } // namespace

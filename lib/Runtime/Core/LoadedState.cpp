@@ -1,0 +1,114 @@
+//===- LoadedState.cpp - a run's state from a checkpoint ------------------===//
+
+#include "Core/SavedState.h"
+#include "dsopt/Runtime/Fault.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace dsopt::runtime {
+namespace {
+using Index = std::unordered_map<std::string, const Parameter *>;
+
+constexpr const char *kMoment = "the checkpoint was written";
+
+std::string describe(const Parameter &tensor) {
+  std::string text = "'" + tensor.name + "' " + tensor.type + " [";
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+  return text + "]";
+}
+
+/// Runs what reads files: what goes wrong is the checkpoint's fault.
+template <typename Body> void reading(Body body) {
+  try {
+    fault::point("resume.read");
+    body();
+  } catch (const Error &error) {
+    throw Unreadable(error.status, error.what());
+  }
+}
+
+/// Parameters as a checkpoint has them; what none has (a frozen one that is only stored rounded) as the
+/// model.
+class CheckpointValues final : public ParameterValues {
+public:
+  CheckpointValues(const Index &index, ParameterFiles &files,
+                   const std::function<std::unique_ptr<ParameterValues>()> &openModel)
+      : index(index), files(files), openModel(openModel) {}
+  void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
+    auto found = index.find(parameter.name);
+    if (found != index.end())
+      return reading([&] { files.read(*found->second, begin, end, target); });
+    if (!model)
+      model = openModel();
+    model->read(parameter, begin, end, target);
+  }
+
+private:
+  const Index &index;
+  ParameterFiles &files;
+  const std::function<std::unique_ptr<ParameterValues>()> &openModel;
+  std::unique_ptr<ParameterValues> model;
+};
+} // namespace
+
+void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
+               const std::string &checkpoint, const Manifest &manifest,
+               const std::function<std::unique_ptr<ParameterValues>()> &model) {
+  Index index;
+  for (const Parameter &tensor : manifest.tensors)
+    index.emplace(tensor.name, &tensor);
+  SavedTensors saved(program);
+  Index expected;
+  for (const Parameter &tensor : saved.tensors) {
+    auto found = index.find(tensor.name);
+    const Parameter *stored = found == index.end() ? nullptr : found->second;
+    if (!stored || stored->type != tensor.type || stored->shape != tensor.shape)
+      throw Error(StatusInput, checkpoint + " is of another model or optimizer: the program has " +
+                                   describe(tensor) + ", the checkpoint " +
+                                   (stored ? describe(*stored) : "nothing of that name"));
+    expected.emplace(tensor.name, &tensor);
+  }
+  // What only evaluates leaves the optimizer's state where it is.
+  for (const Parameter &stored : manifest.tensors)
+    if (program.trains && !expected.count(stored.name))
+      throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
+                                   ", the program nothing of that name");
+
+  ParameterFiles files(checkpoint, pool, kMoment);
+  CheckpointValues values(index, files, model);
+  loadParameters(program, info, addresses, values);
+  for (size_t i = saved.parameters; i < saved.tensors.size(); ++i) {
+    const HeldTensor &held = saved.held[i];
+    if (held.position != info.position)
+      continue;
+    const Parameter &parameter = *held.parameter;
+    int64_t slice = program.buckets[parameter.bucket].padded / program.dp;
+    int64_t first = held.sliced ? info.dpRank * slice : 0;
+    int64_t last = held.sliced ? first + slice : program.buckets[parameter.bucket].padded;
+    int64_t begin = std::max(first, parameter.bucket_offset);
+    int64_t end = std::min(last, parameter.bucket_offset + elementsOf(parameter));
+    if (begin < end)
+      reading([&] {
+        files.read(*index.at(saved.tensors[i].name), begin - parameter.bucket_offset,
+                   end - parameter.bucket_offset, addresses.at(held.buffer) + (begin - first) * 4);
+      });
+  }
+}
+
+void verifyState(const std::string &checkpoint, const Manifest &manifest, ThreadPool *pool) {
+  // A multiple of what is hashed, whatever the elements' size.
+  constexpr int64_t kPiece = 64 * kHashedBytes;
+  ParameterFiles files(checkpoint, pool, kMoment);
+  std::vector<char> piece;
+  for (const std::vector<Parameter> *tensors : {&manifest.tensors, &manifest.ranks.tensors})
+    for (const Parameter &tensor : *tensors) {
+      int64_t size = elementBytes(tensor.type), elements = elementsOf(tensor), step = kPiece / size;
+      piece.resize(std::min(kPiece, tensor.bytes));
+      for (int64_t at = 0; at < elements; at += step)
+        reading([&] { files.read(tensor, at, std::min(at + step, elements), piece.data()); });
+    }
+}
+
+} // namespace dsopt::runtime

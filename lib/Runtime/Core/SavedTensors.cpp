@@ -1,0 +1,161 @@
+//===- SavedTensors.cpp - what a checkpoint holds, and who has it ---------===//
+
+#include "Core/SavedState.h"
+#include "dsopt/Runtime/Checkpoint.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dsopt::runtime {
+
+/// Bytes after which a new file begins.
+static constexpr int64_t kFileBytes = INT64_C(4) << 30;
+
+SavedTensors::SavedTensors(const Program &program) {
+  ParameterTable table(program);
+  std::set<std::string> names; // a parameter may be called like another one's state
+  for (const Parameter &parameter : program.parameters)
+    names.insert(parameter.name);
+  auto add = [&](const std::string &name, const std::string &type, const HeldTensor &holder) {
+    Parameter tensor;
+    tensor.name = name;
+    tensor.type = type;
+    tensor.shape = holder.parameter->shape;
+    tensor.bytes = wholeBytes(tensor);
+    tensors.push_back(std::move(tensor));
+    held.push_back(holder);
+  };
+  for (const Parameter &parameter : program.parameters) {
+    int64_t position = 0;
+    if (const Position::Load *load = table.holder(parameter, position))
+      add(parameter.name, parameter.type, {&parameter, position, load->target, load->sliced, false});
+  }
+  parameters = tensors.size();
+  for (size_t position = 0; position < program.positions.size(); ++position) {
+    const Position &at = program.positions[position];
+    for (const Action &action : at.actions) {
+      if (action.kind != ActionKind::Update)
+        continue;
+      std::string prefix = program.buckets[action.bucket].name + ".";
+      for (size_t i = 2; i < action.refs.size(); ++i) {
+        const std::string &buffer = at.buffers[action.refs[i].buffer].name;
+        if (buffer == prefix + "master")
+          continue; // the parameter itself
+        std::string state = buffer.substr(std::min(prefix.size(), buffer.size()));
+        for (const Parameter *parameter : table.ofBucket(action.bucket)) {
+          std::string name = parameter->name + "." + state;
+          while (names.count(name))
+            name += "~";
+          add(name, "f32", {parameter, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
+        }
+      }
+    }
+  }
+}
+
+std::map<std::string, std::string> SavedTensors::layOut() {
+  std::map<std::string, std::string> headers;
+  for (auto [kind, begin, end] :
+       {std::tuple("model", size_t(0), parameters), std::tuple("optimizer", parameters, tensors.size())}) {
+    std::vector<std::vector<Parameter *>> groups;
+    int64_t bytes = kFileBytes;
+    for (size_t i = begin; i < end; ++i) {
+      if (bytes >= kFileBytes) {
+        groups.emplace_back();
+        bytes = 0;
+      }
+      groups.back().push_back(&tensors[i]);
+      bytes += tensors[i].bytes;
+    }
+    for (size_t i = 0; i < groups.size(); ++i) {
+      char number[48] = "";
+      if (groups.size() > 1)
+        std::snprintf(number, sizeof number, "-%05zu-of-%05zu", i + 1, groups.size());
+      std::string name = std::string(kind) + number + ".safetensors";
+      for (Parameter *tensor : groups[i])
+        tensor->file = name;
+      headers[name] = layOutSafetensors(groups[i]);
+    }
+  }
+  return headers;
+}
+
+std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved) {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < saved.tensors.size(); ++i) {
+    const HeldTensor &held = saved.held[i];
+    const Parameter &parameter = *held.parameter, &tensor = saved.tensors[i];
+    int64_t slice = program.buckets[parameter.bucket].padded / program.dp, size = elementBytes(tensor.type);
+    int64_t begin = parameter.bucket_offset, end = begin + elementsOf(parameter);
+    // Of what all have, each writes the slice that it would have.
+    for (int64_t at = begin; at < end;) {
+      int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
+      segments.push_back({i, tensor.offset + (at - begin) * size, tensor.offset + (next - begin) * size,
+                          static_cast<int>(held.position * program.dp + dpRank)});
+      at = next;
+    }
+  }
+  return segments;
+}
+
+/// Adds those of segments [from, to)'s units, which begin at `begin` plus multiples of `unit`, that hold a
+/// border between two ranks. Nothing before `header` counts; `firstRank` has it.
+static void addShared(std::vector<SharedRange> &shared, const std::vector<Segment> &segments, size_t from,
+                      size_t to, int64_t begin, int64_t unit, int64_t header, int firstRank) {
+  int64_t end = segments[to - 1].end;
+  size_t first = from; // the segment that holds the unit's first byte, or comes after the header
+  for (size_t i = from; i < to; ++i) {
+    int before = i > from ? segments[i - 1].rank : firstRank;
+    int64_t border = segments[i].begin, start = begin + (border - begin) / unit * unit;
+    if (segments[i].rank == before || border == start)
+      continue;
+    if (!shared.empty() && shared.back().first >= from && shared.back().end > border)
+      continue; // the same unit again
+    while (first < i && segments[first].end <= start)
+      ++first;
+    SharedRange range{first, i + 1, std::max(start, header), std::min(start + unit, end),
+                      start < segments[from].begin ? firstRank : segments[first].rank};
+    while (range.last < to && segments[range.last].begin < range.end)
+      ++range.last;
+    shared.push_back(range);
+  }
+}
+
+std::vector<SharedRange> sharedUnits(const SavedTensors &saved, const std::vector<Segment> &segments) {
+  std::vector<SharedRange> shared;
+  for (size_t from = 0, to; from < segments.size(); from = to) {
+    const std::string &file = saved.tensors[segments[from].tensor].file;
+    for (to = from; to < segments.size() && saved.tensors[segments[to].tensor].file == file;)
+      ++to;
+    addShared(shared, segments, from, to, 0, kWrittenBytes, segments[from].begin, /*firstRank=*/0);
+  }
+  return shared;
+}
+
+std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vector<Segment> &segments) {
+  std::vector<SharedRange> shared;
+  for (size_t from = 0, to; from < segments.size(); from = to) {
+    const Parameter &tensor = saved.tensors[segments[from].tensor];
+    for (to = from; to < segments.size() && segments[to].tensor == segments[from].tensor;)
+      ++to;
+    addShared(shared, segments, from, to, tensor.offset, kHashedBytes, tensor.offset, segments[from].rank);
+  }
+  return shared;
+}
+
+std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
+                                                      const std::vector<SharedRange> &units) {
+  std::vector<std::pair<int64_t, int64_t>> alone;
+  for (const Segment &segment : segments)
+    alone.push_back({segment.begin, segment.end});
+  for (const SharedRange &unit : units)
+    for (size_t i = unit.first; i < unit.last; ++i) {
+      if (unit.begin <= segments[i].begin)
+        alone[i].first = std::max(alone[i].first, unit.end);
+      else
+        alone[i].second = std::min(alone[i].second, unit.begin);
+    }
+  return alone;
+}
+
+} // namespace dsopt::runtime
