@@ -1,7 +1,7 @@
 //===- CheckCheckpoints.cpp - -check: are checkpoints as they were --------===//
 
-#include "Core/Futex.h"
 #include "Core/SavedState.h"
+#include "dsopt/Runtime/Cpus.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/SaveFolder.h"
 
@@ -31,7 +31,7 @@ int dsopt::runtime::checkCheckpoints(const std::string &path) {
   if (all.empty())
     throw Error(StatusInput, "option -check: there is no checkpoint in " + path +
                                  " (a folder step-N with its manifest.json)");
-  ThreadPool pool(std::max(usableCpus(), 1), 0);
+  ThreadPool pool(std::max(static_cast<int>(availableCpus()), 1), 0);
   int status = StatusOk;
   for (const std::string &checkpoint : all) {
     try {
