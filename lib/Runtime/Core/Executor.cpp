@@ -473,7 +473,7 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
   engine.publish(step, firstAction + index);
   beat();
   if (fault::active.load(std::memory_order_relaxed))
-    fault::strike(("action=" + describeAction(program, info.rank, firstAction + index)).c_str());
+    fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
   run(prepared, slot);
   times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.

@@ -92,9 +92,9 @@ public:
 private:
   [[noreturn]] void beRank(int rank, pid_t launcher) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fault::setRank(rank);
     if (getppid() != launcher)
       _exit(StatusFailure);
-    fault::setRank(rank);
     int result = StatusOk;
     std::string message;
     bool quiet = false;

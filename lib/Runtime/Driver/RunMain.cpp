@@ -147,9 +147,10 @@ int dsopt::runtime::runMain(int argc, char **argv) {
   installSignals(OnSignal::Leave);
   reportLostMappings(STDERR_FILENO, "dsopt: error: ", '\n');
   int launchedRank = runtime::launchedRank();
-  fault::setRank(launchedRank);
   int status = StatusFailure;
   try {
+    fault::start();
+    fault::setRank(launchedRank);
     status = run(argc, argv, launchedRank);
   } catch (const LaunchError &error) {
     printError(error.what());
