@@ -77,6 +77,21 @@ void Rounds::startAgreement(const Communicator &members, int64_t *record, const 
     addRound(self + power, -1, false);
 }
 
+std::vector<int> Rounds::peersOf(const Communicator &group) {
+  Rounds exchange, agreement;
+  exchange.startExchange(group, 0, nullptr);
+  agreement.startAgreement(group, nullptr, {});
+  std::vector<int> peers;
+  for (const Rounds *rounds : {&exchange, &agreement})
+    for (const Step &step : rounds->steps)
+      for (int peer : {step.round.to, step.round.from})
+        if (peer >= 0)
+          peers.push_back(peer);
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
 const char *Rounds::outgoing(int index) {
   const Step &step = steps[index];
   char *out = scratch.data() + step.out;

@@ -29,6 +29,9 @@ public:
   /// `record` becomes the merged one.
   void startAgreement(const Communicator &group, int64_t *record, const RecordShape &shape);
 
+  /// All ranks that this rank's exchanges and agreements in `group` are with.
+  static std::vector<int> peersOf(const Communicator &group);
+
   int count() const { return static_cast<int>(steps.size()); }
   const Round &round(int index) const { return steps[index].round; }
   /// What a round sends, which stays as it is; all rounds before it have been taken.

@@ -139,16 +139,8 @@ void Wire::start(int slot, const Transfer &transfer) {
     }
     break;
   case Transfer::Exchange:
-    if (bytes * group->size() <= kRoundsBytes) {
-      op.rounds.startExchange(*group, bytes, transfer.target);
-      startRounds(op);
-      break;
-    }
-    for (int i = 1; i < group->size(); ++i) {
-      int member = (group->self + i) % group->size();
-      addOut(op, group->ranks[member], transfer.target + group->self * bytes, bytes, -1);
-      addIn(op, group->ranks[member], transfer.target + member * bytes, bytes, 0, -1);
-    }
+    op.rounds.startExchange(*group, bytes, transfer.target);
+    startRounds(op);
     break;
   case Transfer::Agreement:
     op.rounds.startAgreement(*group, transfer.record, transfer.shape);

@@ -67,8 +67,6 @@ public:
   static constexpr int64_t kFrameBytes = 1 << 20;    ///< of data in one frame, so that slots take turns
   static constexpr int64_t kReduceBytes = 128 << 10; ///< of a reduction, so that additions start early
   static constexpr int64_t kEagerBytes = 64 << 10;   ///< of a record that is sent without a credit
-  /// All records of an exchange that goes in rounds; larger ones go straight.
-  static constexpr int64_t kRoundsBytes = 1 << 20;
   static constexpr std::chrono::milliseconds kHeartbeat{2000};
 
   /// The first failure: status, about which rank, whether this rank speaks of it.
@@ -136,7 +134,7 @@ public:
   Time heardAt(int peer) const;
   Whereabouts saidBy(int peer) const;
 
-  /// Frames and bytes of operations sent so far, for tests of how much is said.
+  /// Frames of operations so far, for tests of how much is said.
   int64_t framesSent() const { return frames; }
 
 private:

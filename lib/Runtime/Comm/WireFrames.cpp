@@ -36,7 +36,6 @@ void Wire::control(Link &link, Frame frame, const std::string &text) {
   frame.seal(text.data());
   link.pending.append(reinterpret_cast<const char *>(&frame), sizeof frame);
   link.pending += text;
-  ++frames;
   makeReady(link);
 }
 
@@ -47,6 +46,7 @@ void Wire::giveCredit(Operation &op, const In &in) {
   credit.total = in.bytes;
   credit.offset = in.allowed;
   control(*links[in.peer], credit);
+  ++frames;
 }
 
 bool Wire::nextFrame(Link &link) {
