@@ -24,7 +24,6 @@ Wire::Wire(int rank, std::vector<std::string> hosts, const std::vector<bool> &li
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank)
       continue;
-    sparse |= !linked[peer];
     if (!linked[peer])
       continue;
     links[peer] = std::make_unique<Link>();
@@ -344,8 +343,7 @@ void Wire::fail(int status, int about, bool loud, const std::string &text) {
   failed = {status, about, loud, text};
   hasFailed = true;
   // Where not all are connected, some hear of it from this rank alone, which may compute for a while.
-  if (sparse)
-    tellFailure();
+  tellFailure();
 }
 
 void Wire::tick(Time now) {

@@ -185,7 +185,6 @@ private:
   Failure failed;
   bool hasFailed = false;
   bool dropped = false, ending = false; ///< ending: what peers do does not matter any more
-  bool sparse = false;                  ///< some links are absent
 };
 
 } // namespace dsopt::runtime

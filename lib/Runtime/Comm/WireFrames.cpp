@@ -333,7 +333,7 @@ void Wire::handleFailure(Link &link) {
   const Frame &frame = link.head;
   link.bye = true;
   int about = frame.total >= 0 && frame.total < size() ? static_cast<int>(frame.total) : link.rank;
-  bool loud = frame.offset != 0;
+  bool loud = frame.offset != 0 && !link.text.empty();
   int status = frame.number >= StatusInput && frame.number <= StatusInterrupted
                    ? static_cast<int>(frame.number)
                    : int(StatusFailure);

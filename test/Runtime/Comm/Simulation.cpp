@@ -57,7 +57,7 @@ struct Simulation::Pipe {
 };
 
 const char *Simulation::nameOf(Fault fault) {
-  static constexpr const char *kNames[] = {"nothing", "slow links", "a death",   "a failure",
+  static constexpr const char *kNames[] = {"nothing",    "slow links", "a death",      "a failure",
                                            "a cut link", "a cut host", "a flipped bit"};
   return kNames[fault];
 }
@@ -109,7 +109,8 @@ Simulation::Simulation(int ranks, uint64_t seed, Fault fault, bool sparse, int o
         made->from = r;
         made->to = i;
       }
-    rank.wire = std::make_unique<Wire>(r, names, linked, now, [&rank](int slot) { rank.completed.push_back(slot); });
+    rank.wire =
+        std::make_unique<Wire>(r, names, linked, now, [&rank](int slot) { rank.completed.push_back(slot); });
     rank.staging.resize(sparse ? 0 : kStagingOfRank * size);
     rank.wire->setStaging(rank.staging.data(), static_cast<int64_t>(rank.staging.size()));
     rank.wire->setPlace(seed % 1000, 0);
@@ -177,7 +178,8 @@ void Simulation::start(Rank &rank, int number) {
     queue.source.resize(words * count);
     for (int64_t i = 0; i < words * count; ++i)
       queue.source[i] = mine(i);
-    std::copy_n(queue.source.data() + (parts ? group.self * words : 0), words, queue.target.data() + group.self * words);
+    std::copy_n(queue.source.data() + (parts ? group.self * words : 0), words,
+                queue.target.data() + group.self * words);
     for (int i = 1; i < count; ++i) {
       int member = (group.self + i) % count;
       auto *from = reinterpret_cast<const char *>(queue.source.data() + (parts ? member * words : 0));
@@ -291,10 +293,10 @@ void Simulation::look(Rank &rank) {
   if (rank.state == Rank::Working && rank.wire->failure()) {
     ++failed;
     const Wire::Failure &failure = *rank.wire->failure();
-    bool known = fault == Death || fault == SelfFailure   ? failure.about == victim
-                 : fault == CutHost                       ? failure.about == victim || rank.number == victim
-                 : fault == CutLink || fault == Flip      ? failure.about == victim || failure.about == other
-                                                          : false;
+    bool known = fault == Death || fault == SelfFailure ? failure.about == victim
+                 : fault == CutHost                     ? failure.about == victim || rank.number == victim
+                 : fault == CutLink || fault == Flip    ? failure.about == victim || failure.about == other
+                                                        : false;
     if (!known)
       wrong("rank " + std::to_string(rank.number) + " blames rank " + std::to_string(failure.about) + ": " +
             failure.text);

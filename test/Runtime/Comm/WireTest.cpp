@@ -1,12 +1,13 @@
 //===- WireTest.cpp - simulated ranks on a seeded scheduler ----------------===//
 //
 // usage: WireTest --seeds=N [--ranks=N] [--seed=FIRST]: a long run, one line for each
-// fault; without arguments a sample of it.
+// fault; WireTest --fuzz=N [--seed=SEED]: N inputs of FuzzFrames.cpp. Without arguments a sample of both.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Rounds.h"
 #include "Simulation.h"
+#include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +18,8 @@
 
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace {
 
@@ -71,6 +74,131 @@ TEST(Wire, AConnectionThatIsNotThereIsNamed) {
   ASSERT_TRUE(wire.failure());
   EXPECT_EQ(wire.failure()->text,
             "rank 0 and rank 1 on b are not connected, but the program has them send to each other");
+}
+
+/// All that `from` has for `to`, handed over.
+std::string take(Wire &from, int to) {
+  std::string all;
+  for (Wire::Bytes bytes = from.outgoing(to); bytes.size() > 0; bytes = from.outgoing(to)) {
+    all.append(bytes.head, bytes.headBytes);
+    if (bytes.bodyBytes)
+      all.append(bytes.body, bytes.bodyBytes);
+    from.sent(to, bytes.size());
+  }
+  return all;
+}
+
+TEST(Wire, AnyFlippedBitIsDamage) {
+  // A heartbeat, a credit, a record and bytes with their headers, and a farewell.
+  Communicator group = everyone(2, 0), other = everyone(2, 1);
+  auto two = [&](const std::function<void(Wire &, Wire &)> &body) {
+    Wire left(0, {"a", "b"}, {false, true}, {}, [](int) {}),
+        right(1, {"a", "b"}, {true, false}, {}, [](int) {});
+    body(left, right);
+  };
+  int64_t value[4] = {1, 2, 3, 4}, target[4], record[2] = {5, 6}, records[4] = {};
+  Transfer sends, receives, exchange;
+  sends.reset(Transfer::Value, nullptr);
+  sends.sends.push_back({1, reinterpret_cast<char *>(value), nullptr, sizeof value});
+  receives.reset(Transfer::Value, nullptr);
+  receives.receives.push_back({0, nullptr, reinterpret_cast<char *>(target), sizeof target});
+  exchange.reset(Transfer::Exchange, &group);
+  records[0] = record[0];
+  exchange.target = reinterpret_cast<char *>(records);
+  exchange.bytes = 16;
+  auto said = [&](Wire &left, Wire &right) {
+    left.start(0, sends);
+    right.start(0, receives);
+    left.feed(1, take(right, 0).data(), sizeof(Frame), {}); // the credit
+    left.start(1, exchange);
+    left.tick(Wire::Time() + std::chrono::seconds(5));
+    std::string bytes = take(left, 1);
+    left.end(/*bye=*/true, 0);
+    return bytes + take(left, 1);
+  };
+  size_t size = 0;
+  two([&](Wire &left, Wire &right) {
+    std::string bytes = said(left, right);
+    size = bytes.size();
+    right.feed(0, bytes.data(), size, {});
+    EXPECT_FALSE(right.failure());
+  });
+  ASSERT_EQ(size, 4 * sizeof(Frame) + sizeof value + 16);
+  for (size_t bit = 0; bit < size * 8; ++bit)
+    two([&](Wire &left, Wire &right) {
+      std::string bytes = said(left, right);
+      bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
+      right.feed(0, bytes.data(), size, {});
+      ASSERT_TRUE(right.failure()) << "bit " << bit;
+      EXPECT_EQ(right.failure()->about, 0);
+      EXPECT_NE(right.failure()->text.find("rank 0 on a sent to rank 1 arrived damaged"), std::string::npos)
+          << right.failure()->text;
+    });
+}
+
+TEST(Wire, ARankThatComputesPassesAFailureOn) {
+  std::vector<std::string> names = {"a", "b", "c"};
+  Wire first(0, names, {false, true, false}, {}, [](int) {}),
+      middle(1, names, {true, false, true}, {}, [](int) {}),
+      last(2, names, {false, true, false}, {}, [](int) {});
+  first.end(/*bye=*/false, StatusInput);
+  std::string bytes = take(first, 1);
+  middle.feed(0, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+  bytes = take(middle, 2); // its rank has not looked yet
+  last.feed(1, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+  ASSERT_TRUE(last.failure());
+  EXPECT_EQ(last.failure()->about, 0);
+  EXPECT_EQ(last.failure()->status, StatusInput);
+  EXPECT_EQ(last.failure()->text, "rank 0 on a failed");
+}
+
+TEST(Wire, OperationsThatDoNotMatchAreNamed) {
+  Communicator one = everyone(2, 0), other = everyone(2, 1);
+  struct Case {
+    Transfer::Kind first, second;
+    int64_t bytes;
+    const char *text;
+  };
+  for (const Case &c : {Case{Transfer::Gather, Transfer::Reduce, 64, "has a reduction of 64 bytes"},
+                        Case{Transfer::Gather, Transfer::Gather, 128, "has a gather of 128 bytes"},
+                        Case{Transfer::Exchange, Transfer::Agreement, 64, "has an agreement of 64 bytes"},
+                        Case{Transfer::Agreement, Transfer::Agreement, 72, "has an agreement of 72 bytes"},
+                        Case{Transfer::Exchange, Transfer::Gather, 64, "has a gather of 64 bytes"}})
+    for (bool late : {false, true}) {
+      Wire wires[2] = {{0, {"a", "b"}, {false, true}, {}, [](int) {}},
+                       {1, {"a", "b"}, {true, false}, {}, [](int) {}}};
+      std::vector<char> memory(4096);
+      std::vector<int64_t> record(16);
+      Transfer transfers[2];
+      for (int rank : {0, 1}) {
+        const Communicator &group = rank ? other : one;
+        Transfer &transfer = transfers[rank];
+        transfer.reset(rank ? c.second : c.first, &group);
+        int64_t bytes = rank ? c.bytes : 64;
+        transfer.bytes = bytes;
+        transfer.source = memory.data();
+        transfer.target = memory.data() + 1024;
+        transfer.record = record.data();
+        transfer.shape = {bytes / 8, 0, 0};
+        wires[rank].setStaging(memory.data() + 2048, 2048);
+        if (transfer.kind == Transfer::Gather) {
+          transfer.sends.push_back({1 - rank, memory.data(), nullptr, bytes});
+          transfer.receives.push_back({1 - rank, nullptr, memory.data() + 1024, bytes});
+        }
+      }
+      if (!late)
+        wires[0].start(3, transfers[0]);
+      wires[1].start(3, transfers[1]);
+      std::string bytes = take(wires[1], 0);
+      wires[0].feed(1, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+      if (late)
+        wires[0].start(3, transfers[0]);
+      ASSERT_TRUE(wires[0].failure()) << c.text;
+      EXPECT_TRUE(wires[0].failure()->loud);
+      EXPECT_NE(wires[0].failure()->text.find(std::string("operations do not match: rank 1 on b ") + c.text),
+                std::string::npos)
+          << wires[0].failure()->text;
+    }
 }
 
 TEST(Wire, AnAgreementOf512RanksIsNineMessagesOfEach) {
@@ -155,6 +283,20 @@ TEST(Rounds, AnyNumberOfRanks) {
     }
 }
 
+/// What a fuzzer would try, seeded.
+void fuzz(uint64_t cases, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> input;
+  for (uint64_t i = 0; i < cases; ++i) {
+    input.resize(random() % 300);
+    for (uint8_t &byte : input)
+      byte = static_cast<uint8_t>(random());
+    LLVMFuzzerTestOneInput(input.data(), input.size());
+  }
+}
+
+TEST(Wire, AnythingAPeerMaySay) { fuzz(3000, 5); }
+
 int longRun(uint64_t seeds, int ranks, uint64_t first) {
   struct Row {
     int runs = 0, failures = 0, wrong = 0;
@@ -175,7 +317,8 @@ int longRun(uint64_t seeds, int ranks, uint64_t first) {
   for (int fault = 0; fault < Simulation::Faults; ++fault) {
     const Row &row = rows[fault];
     printf("%-14s %5d runs of %d ranks, %5d with ranks that failed, %d wrong\n",
-           Simulation::nameOf(static_cast<Simulation::Fault>(fault)), row.runs, ranks, row.failures, row.wrong);
+           Simulation::nameOf(static_cast<Simulation::Fault>(fault)), row.runs, ranks, row.failures,
+           row.wrong);
     wrong += row.wrong;
   }
   return wrong > 0;
@@ -185,15 +328,22 @@ int longRun(uint64_t seeds, int ranks, uint64_t first) {
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  uint64_t seeds = 0, first = 0;
+  uint64_t seeds = 0, first = 0, inputs = 0;
   int ranks = 64;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--seeds=", 8) == 0)
       seeds = strtoull(argv[i] + 8, nullptr, 10);
+    if (std::strncmp(argv[i], "--fuzz=", 7) == 0)
+      inputs = strtoull(argv[i] + 7, nullptr, 10);
     if (std::strncmp(argv[i], "--ranks=", 8) == 0)
       ranks = atoi(argv[i] + 8);
     if (std::strncmp(argv[i], "--seed=", 7) == 0)
       first = strtoull(argv[i] + 7, nullptr, 10);
+  }
+  if (inputs) {
+    fuzz(inputs, first);
+    printf("%llu inputs\n", static_cast<unsigned long long>(inputs));
+    return 0;
   }
   return seeds ? longRun(seeds, ranks, first) : RUN_ALL_TESTS();
 }
