@@ -69,6 +69,7 @@ Library openLibrary() {
 
 constexpr int64_t kMessage = 64 << 20;            ///< bytes of one message at most
 constexpr int kValueTag = Engine::kCommunicators; ///< those before it are communicators'
+constexpr int kValueTags = 1 << 22;               ///< UCX leaves MPI 23 bits
 
 class MpiEngine final : public Engine {
 public:
@@ -225,7 +226,7 @@ private:
     return op;
   }
   static int valueTag(const Operation &op) {
-    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) & 0x3fffffff);
+    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) % kValueTags);
   }
   void send(Operation &op, const char *from, int64_t size, int peer, int tag) {
     mpi.isend(from, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
