@@ -20,7 +20,6 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <string>
-#include <thread>
 
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
@@ -540,15 +539,14 @@ TEST(Tcp, AStoppedRankGoesOn) {
                        constexpr int64_t kSlice = 16 << 20;
                        int64_t mine = getpid(), pids[2];
                        engine.exchange(&mine, sizeof mine, pids);
-                       std::thread stopper;
                        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(9);
-                       if (engine.rank() == 0)
-                         stopper = std::thread([&] {
-                           usleep(200000);
-                           kill(static_cast<pid_t>(pids[1]), SIGSTOP);
-                           usleep(8000000);
-                           kill(static_cast<pid_t>(pids[1]), SIGCONT);
-                         });
+                       if (engine.rank() == 0 && fork() == 0) {
+                         usleep(200000);
+                         kill(static_cast<pid_t>(pids[1]), SIGSTOP);
+                         usleep(8000000);
+                         kill(static_cast<pid_t>(pids[1]), SIGCONT);
+                         _exit(0);
+                       }
                        for (int64_t go = 1, both[2]; go;) {
                          engine.startGather(1, engine.world(), arena, arena + kSlice, kSlice,
                                             TrafficClass::AllGather);
@@ -557,8 +555,6 @@ TEST(Tcp, AStoppedRankGoesOn) {
                          engine.exchange(&go, sizeof go, both);
                          go = both[0];
                        }
-                       if (stopper.joinable())
-                         stopper.join();
                        return 0;
                      }),
             (std::vector<int>{0, 0}));
