@@ -52,6 +52,21 @@ struct Communicator {
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
+/// How the words of an agreement's records are merged, in this order: some are added, the bits of some are
+/// or'ed, of some the least is taken. All three are exact, so records merge to one result in any order.
+struct RecordShape {
+  int64_t sums = 0, bits = 0, least = 0;
+  int64_t words() const { return sums + bits + least; }
+};
+/// Merges words [begin, end) of a record, which lie at `from`, into those at `into`.
+void mergeRecords(const RecordShape &shape, int64_t begin, int64_t end, int64_t *into, const int64_t *from);
+
+/// Where a rank was when it was last heard of: step and action index, -1 before the first or between steps.
+struct Whereabouts {
+  int64_t step = -1, action = -1;
+  double silence = 0; ///< seconds since then; 0 where its memory is looked at
+};
+
 class Engine {
 public:
   static constexpr int kSlots = 8;
@@ -72,28 +87,50 @@ public:
   virtual void setStaging(char *, int64_t) {}
   virtual bool needsStaging() const { return false; }
 
-  // Communicators outlive their operations. In shared memory what peers read (`slice`, `whole`, `source` and
-  // a sent value) has to lie in the rank's arena.
+  // Communicators outlive their operations. In shared memory what peers read (`slice`, `whole`, `source`, a
+  // sent value and the target of a gather) has to lie in the rank's arena. What each counts as sent is what
+  // goes to other ranks, whichever way an engine takes.
 
   /// `bytes` of every member's `slice`, in their order, into `target`. `slice` may be this rank's part of
   /// `target`.
-  virtual void startGather(int slot, const Communicator &, const void *slice, void *target, int64_t bytes,
-                           TrafficClass) = 0;
+  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
+                   TrafficClass kind) {
+    count(kind, bytes * (group.size() - 1));
+    beginGather(slot, group, slice, target, bytes);
+  }
   /// `whole` holds `elements` of the type for each member; the sum over the members of this rank's part goes
   /// (or with `accumulate` is added) to `target`, along the canonical tree. `target` may be that part itself.
-  virtual void startReduce(int slot, const Communicator &, Element type, const void *whole, void *target,
-                           int64_t elements, bool accumulate) = 0;
+  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) {
+    count(TrafficClass::ReduceScatter, elements * bytesOf(type) * (group.size() - 1));
+    beginReduce(slot, group, type, whole, target, elements, accumulate);
+  }
   /// `source` holds `bytes` for each member, `target` gets what each member has for this rank, in their
   /// order. The two have no byte in common.
-  virtual void startAllToAll(int slot, const Communicator &, const void *source, void *target,
-                             int64_t bytes) = 0;
+  void startAllToAll(int slot, const Communicator &group, const void *source, void *target, int64_t bytes) {
+    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
+    beginAllToAll(slot, group, source, target, bytes);
+  }
   /// `peer` is a rank.
-  virtual void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
-                         TrafficClass) = 0;
-  virtual void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
+  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) {
+    count(kind, bytes);
+    beginSend(slot, peer, value, bytes, tag);
+  }
+  void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) {
+    beginRecv(slot, peer, value, bytes, tag);
+  }
   /// `bytes` of every member's `record`, in their order, into `all`. Any memory will do.
-  virtual void startExchange(int slot, const Communicator &, const void *record, int64_t bytes,
-                             void *all) = 0;
+  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes, void *all) {
+    count(TrafficClass::Control, bytes * (group.size() - 1));
+    beginExchange(slot, group, record, bytes, all);
+  }
+  /// Merges the members' records; each gets the result in place of its own. Any memory will do. Counted is
+  /// one record for each doubling of the number of ranks that know it.
+  void startAgreement(int slot, const Communicator &group, int64_t *record, const RecordShape &shape) {
+    for (int know = 1; know < group.size(); know *= 2)
+      count(TrafficClass::Control, shape.words() * static_cast<int64_t>(sizeof(int64_t)));
+    beginAgreement(slot, group, record, shape);
+  }
 
   /// Drives the slot's operation on; true when it is complete (or there is none).
   /// Throws Error when a peer has failed.
@@ -131,6 +168,9 @@ public:
   /// This rank is done and nobody waits for it (collective under MPI).
   virtual void finish() {}
 
+  /// Of any rank, as far as it is known here.
+  virtual Whereabouts whereabouts(int rank) const { return {}; }
+
   const SentBytes &sent() const { return sentBytes; }
 
   /// Blocking forms, over all ranks. `complete` drives no other slot: a rank that also receives polls both.
@@ -142,11 +182,25 @@ protected:
   /// Rank `rank` of `size`.
   void becomeRank(int rank, int size);
 
+  virtual void beginGather(int slot, const Communicator &, const void *slice, void *target,
+                           int64_t bytes) = 0;
+  virtual void beginReduce(int slot, const Communicator &, Element type, const void *whole, void *target,
+                           int64_t elements, bool accumulate) = 0;
+  virtual void beginAllToAll(int slot, const Communicator &, const void *source, void *target,
+                             int64_t bytes) = 0;
+  virtual void beginSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag) = 0;
+  virtual void beginRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
+  virtual void beginExchange(int slot, const Communicator &, const void *record, int64_t bytes,
+                             void *all) = 0;
+  virtual void beginAgreement(int slot, const Communicator &, int64_t *record, const RecordShape &) = 0;
+
   int thisRank = 0;
   Communicator all;
   std::chrono::milliseconds stallLimit{0};
-  SentBytes sentBytes{};
   std::array<bool, kSlots> moved{};
+
+private:
+  SentBytes sentBytes{};
   void count(TrafficClass kind, int64_t bytes) { sentBytes[static_cast<int>(kind)] += bytes; }
 };
 
@@ -167,7 +221,7 @@ public:
   /// Multiple of 4096.
   char *arena(int rank) const;
 
-  /// In rank `rank`'s process: the engine.
+  /// In rank `rank`'s process: the engine, a `Neighbours`.
   std::unique_ptr<Engine> join(int rank);
 
   /// In the launcher: `rank` ended with `waitStatus` (of waitpid). True if it was done by then; else wakes

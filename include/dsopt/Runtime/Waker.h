@@ -21,11 +21,15 @@ public:
   struct Bell {
     std::atomic<uint32_t> count, sleeping;
   };
-  /// What precedes sleep, and how long it is at most: a rank looks for itself now and then.
+  /// What precedes sleep, and how long it is at most: a rank looks for itself now and then. `polls`: nobody
+  /// rings for some of what is waited for.
   struct Patience {
     int spins = 0, yields = 0;
     int microseconds = 50000;
+    bool polls = false;
   };
+  /// Tests set DSOPT_WAIT=forever: no wait ends by itself, so that a ring that is missing is a hang.
+  static bool endless();
 
   /// `shared`: between processes.
   Waker(Bell &bell, bool shared, Patience patience) : bell(bell), shared(shared), patience(patience) {}

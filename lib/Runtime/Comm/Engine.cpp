@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,6 +28,15 @@ Communicator::Communicator(int number, std::vector<int> members, int rank)
     throw Error(StatusInput, "rank " + std::to_string(rank) + " is not a member of communicator " +
                                  std::to_string(number));
   self = static_cast<int>(place - ranks.begin());
+}
+
+void mergeRecords(const RecordShape &shape, int64_t begin, int64_t end, int64_t *into, const int64_t *from) {
+  int64_t bits = shape.sums, least = bits + shape.bits;
+  for (int64_t i = begin; i < end; ++i, ++into, ++from)
+    if (i < bits)
+      *into = static_cast<int64_t>(static_cast<uint64_t>(*into) + static_cast<uint64_t>(*from));
+    else
+      *into = i < least ? *into | *from : std::min(*into, *from);
 }
 
 void Engine::becomeRank(int rank, int size) {
@@ -80,8 +90,8 @@ void Engine::barrier() {
 }
 
 char *allocateArena(int64_t bytes) {
-  void *memory = mmap(nullptr, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory = sys::mmap(nullptr, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw Error(StatusFailure,
                 "cannot map " + std::to_string(bytes) + " bytes for the arena: " + strerror(errno));

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Comm/Rounds.h"
 #include "Core/Futex.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "dsopt/Runtime/Engine.h"
@@ -68,6 +69,7 @@ Library openLibrary() {
 
 constexpr int64_t kMessage = 64 << 20;            ///< bytes of one message at most
 constexpr int kValueTag = Engine::kCommunicators; ///< those before it are communicators'
+constexpr int kValueTags = 1 << 22;               ///< UCX leaves MPI 23 bits
 
 class MpiEngine final : public Engine {
 public:
@@ -91,72 +93,6 @@ public:
     stagingBytes = bytes;
   }
 
-  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
-                   TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Gather, &group, bytes);
-    op.source = static_cast<const char *>(slice);
-    op.target = static_cast<char *>(target);
-    op.chunk = kMessage;
-    char *own = op.target + group.self * bytes;
-    if (own != slice)
-      std::memmove(own, slice, bytes);
-    count(kind, bytes * (group.size() - 1));
-    issue(op);
-  }
-  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
-                   int64_t elements, bool accumulate) override {
-    Operation &op = begin(slot, Kind::Reduce, &group, elements * bytesOf(type));
-    op.source = static_cast<const char *>(whole);
-    op.target = static_cast<char *>(target);
-    op.type = type;
-    op.accumulate = accumulate;
-    op.chunk = std::min(kMessage, stagingBytes / group.size() / 64 * 64);
-    if (group.size() > 1 && op.chunk == 0)
-      throw Error(StatusFailure, "the program has no staging buffer for MPI's reductions");
-    if (group.size() == 1)
-      op.chunk = kMessage;
-    count(TrafficClass::ReduceScatter, op.bytes * (group.size() - 1));
-    issue(op);
-  }
-  void startAllToAll(int slot, const Communicator &group, const void *source, void *target,
-                     int64_t bytes) override {
-    Operation &op = begin(slot, Kind::AllToAll, &group, bytes);
-    op.source = static_cast<const char *>(source);
-    op.target = static_cast<char *>(target);
-    op.chunk = kMessage;
-    std::memcpy(op.target + group.self * bytes, op.source + group.self * bytes, bytes);
-    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
-    issue(op);
-  }
-  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
-                     void *all) override {
-    Operation &op = begin(slot, Kind::Exchange, &group, bytes);
-    op.source = static_cast<const char *>(record);
-    op.target = static_cast<char *>(all);
-    op.chunk = kMessage;
-    std::memcpy(op.target + group.self * bytes, record, bytes);
-    count(TrafficClass::Control, bytes * (group.size() - 1));
-    issue(op);
-  }
-  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
-                 TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Send, nullptr, bytes);
-    op.peer = peer;
-    op.source = static_cast<const char *>(value);
-    op.chunk = kMessage;
-    op.tag = tag;
-    count(kind, bytes);
-    issue(op);
-  }
-  void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
-    Operation &op = begin(slot, Kind::Recv, nullptr, bytes);
-    op.peer = peer;
-    op.target = static_cast<char *>(value);
-    op.chunk = kMessage;
-    op.tag = tag;
-    issue(op);
-  }
-
   bool poll(int slot) override {
     Operation &op = operations[slot];
     moved[slot] = false;
@@ -168,6 +104,11 @@ public:
           return false;
         op.active = 0;
         moved[slot] = true;
+      }
+      if (op.kind == Kind::Agreement) {
+        nextRound(op);
+        own.ring();
+        continue;
       }
       if (op.kind == Kind::Reduce)
         addChunk(op);
@@ -191,7 +132,74 @@ public:
   void finish() override { mpi.finalize(); }
 
 private:
-  enum class Kind { None, Gather, Reduce, AllToAll, Exchange, Send, Recv };
+  void beginGather(int slot, const Communicator &group, const void *slice, void *target,
+                   int64_t bytes) override {
+    Operation &op = begin(slot, Kind::Gather, &group, bytes);
+    op.source = static_cast<const char *>(slice);
+    op.target = static_cast<char *>(target);
+    op.chunk = kMessage;
+    char *own = op.target + group.self * bytes;
+    if (own != slice)
+      std::memmove(own, slice, bytes);
+    issue(op);
+  }
+  void beginReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) override {
+    Operation &op = begin(slot, Kind::Reduce, &group, elements * bytesOf(type));
+    op.source = static_cast<const char *>(whole);
+    op.target = static_cast<char *>(target);
+    op.type = type;
+    op.accumulate = accumulate;
+    op.chunk = std::min(kMessage, stagingBytes / group.size() / 64 * 64);
+    if (group.size() > 1 && op.chunk == 0)
+      throw Error(StatusFailure, "the program has no staging buffer for MPI's reductions");
+    if (group.size() == 1)
+      op.chunk = kMessage;
+    issue(op);
+  }
+  void beginAllToAll(int slot, const Communicator &group, const void *source, void *target,
+                     int64_t bytes) override {
+    Operation &op = begin(slot, Kind::AllToAll, &group, bytes);
+    op.source = static_cast<const char *>(source);
+    op.target = static_cast<char *>(target);
+    op.chunk = kMessage;
+    std::memcpy(op.target + group.self * bytes, op.source + group.self * bytes, bytes);
+    issue(op);
+  }
+  void beginExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
+                     void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, &group, bytes);
+    op.source = static_cast<const char *>(record);
+    op.target = static_cast<char *>(all);
+    op.chunk = kMessage;
+    std::memcpy(op.target + group.self * bytes, record, bytes);
+    issue(op);
+  }
+  void beginSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag) override {
+    Operation &op = begin(slot, Kind::Send, nullptr, bytes);
+    op.peer = peer;
+    op.source = static_cast<const char *>(value);
+    op.chunk = kMessage;
+    op.tag = tag;
+    issue(op);
+  }
+  void beginRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
+    Operation &op = begin(slot, Kind::Recv, nullptr, bytes);
+    op.peer = peer;
+    op.target = static_cast<char *>(value);
+    op.chunk = kMessage;
+    op.tag = tag;
+    issue(op);
+  }
+  void beginAgreement(int slot, const Communicator &group, int64_t *record,
+                      const RecordShape &shape) override {
+    Operation &op = begin(slot, Kind::Agreement, &group, 0);
+    op.rounds.startAgreement(group, record, shape);
+    op.round = -1;
+    nextRound(op);
+  }
+
+  enum class Kind { None, Gather, Reduce, AllToAll, Exchange, Agreement, Send, Recv };
   struct Operation {
     Kind kind = Kind::None;
     const Communicator *group = nullptr; ///< of a collective
@@ -202,6 +210,8 @@ private:
     Element type = Element::F32;
     bool accumulate = false;
     uint64_t tag = 0;
+    Rounds rounds; ///< of an agreement
+    int round = 0;
     int active = 0; ///< requests in flight
     std::vector<MPI_Request> requests;
   };
@@ -216,7 +226,7 @@ private:
     return op;
   }
   static int valueTag(const Operation &op) {
-    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) & 0x3fffffff);
+    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) % kValueTags);
   }
   void send(Operation &op, const char *from, int64_t size, int peer, int tag) {
     mpi.isend(from, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
@@ -242,6 +252,20 @@ private:
       send(op, op.source + (parts ? to * op.bytes : 0) + op.offset, size, group.ranks[to], group.number);
     }
   }
+  /// Takes what a round brought and starts the next one.
+  void nextRound(Operation &op) {
+    if (op.round >= 0)
+      op.rounds.take(op.round);
+    if (++op.round == op.rounds.count()) {
+      op.kind = Kind::None;
+      return;
+    }
+    const Rounds::Round &round = op.rounds.round(op.round);
+    if (round.from >= 0)
+      receive(op, op.rounds.incoming(op.round), round.receives, round.from, op.group->number);
+    if (round.to >= 0)
+      send(op, op.rounds.outgoing(op.round), round.sends, round.to, op.group->number);
+  }
   void addChunk(Operation &op) {
     int64_t size = std::min(op.chunk, op.bytes - op.offset);
     int count = op.group->size();
@@ -255,7 +279,7 @@ private:
   int64_t stagingBytes = 0;
   // MPI rings nobody: whoever waits polls, at growing distances.
   Waker::Bell bell{};
-  Waker own{bell, /*shared=*/false, {/*spins=*/0, /*yields=*/2000, /*microseconds=*/50}};
+  Waker own{bell, /*shared=*/false, {/*spins=*/0, /*yields=*/2000, /*microseconds=*/50, /*polls=*/true}};
   Operation operations[kSlots];
   std::vector<const void *> parts;
 };

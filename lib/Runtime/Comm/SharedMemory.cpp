@@ -9,11 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Comm/Neighbours.h"
 #include "Core/Futex.h"
 #include "Core/ThreadPool.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,8 +31,9 @@ constexpr int kTurnMilliseconds = 2000;
 constexpr int kSpins = 2000;
 enum State : int { Running, Finished };
 
-enum class Kind : int { None, Gather, Reduce, AllToAll, Exchange, Send, Recv };
-constexpr const char *kKinds[] = {"nothing", "a gather", "a reduction", "an all-to-all", "an exchange"};
+enum class Kind : int { None, Gather, Reduce, AllToAll, Exchange, Agreement, Window, Send, Recv };
+constexpr const char *kKinds[] = {"nothing",     "a gather",     "a reduction", "an all-to-all",
+                                  "an exchange", "an agreement", "a window"};
 
 /// A communicator's sequence of collectives. `posted` of them have their buffer at `place` in the mapping;
 /// this rank has read all it needs of its peers for `done` of them.
@@ -57,7 +60,7 @@ struct alignas(64) RankBlock {
   Pulse pulse;
   Channel channels[Engine::kCommunicators]; ///< by number
   Outbox outbox[Engine::kSlots];
-  char records[Engine::kCommunicators][kRecordBytes]; ///< of exchanges
+  alignas(8) char records[Engine::kCommunicators][kRecordBytes]; ///< of exchanges and agreements
 };
 
 struct alignas(64) Control {
@@ -80,7 +83,7 @@ void markFailed(Control &control, int size, int rank, int status) {
     ring(control.ranks[other]);
 }
 
-class SharedEngine final : public Engine {
+class SharedEngine final : public Neighbours {
 public:
   SharedEngine(Control *control, int rank, int size)
       : control(control), me(control->ranks[rank]), own(me.bell, /*shared=*/true, {/*spins=*/0}) {
@@ -92,67 +95,6 @@ public:
   ~SharedEngine() override { setPulse(nullptr); }
   const char *name() const override { return "shared memory"; }
   void setPool(ThreadPool *newPool) override { pool = newPool; }
-
-  void startGather(int slot, const Communicator &group, const void *slice, void *target, int64_t bytes,
-                   TrafficClass kind) override {
-    Operation &op = begin(slot, Kind::Gather, group);
-    op.target = static_cast<char *>(target);
-    op.bytes = bytes;
-    char *own = op.target + group.self * bytes;
-    if (own != slice)
-      copy(own, slice, bytes);
-    count(kind, bytes * (group.size() - 1));
-    post(op, slice, bytes);
-  }
-  void startReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
-                   int64_t elements, bool accumulate) override {
-    Operation &op = begin(slot, Kind::Reduce, group);
-    op.target = static_cast<char *>(target);
-    op.bytes = elements * bytesOf(type);
-    op.type = type;
-    op.accumulate = accumulate;
-    count(TrafficClass::ReduceScatter, op.bytes * (group.size() - 1));
-    post(op, whole, op.bytes);
-  }
-  void startAllToAll(int slot, const Communicator &group, const void *source, void *target,
-                     int64_t bytes) override {
-    Operation &op = begin(slot, Kind::AllToAll, group);
-    op.target = static_cast<char *>(target);
-    op.bytes = bytes;
-    copy(op.target + group.self * bytes, static_cast<const char *>(source) + group.self * bytes, bytes);
-    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
-    post(op, source, bytes);
-  }
-  void startExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
-                     void *all) override {
-    Operation &op = begin(slot, Kind::Exchange, group);
-    op.source = static_cast<const char *>(record);
-    op.target = static_cast<char *>(all);
-    op.bytes = bytes;
-    op.offset = 0;
-    count(TrafficClass::Control, bytes * (group.size() - 1));
-    postRecord(op);
-  }
-  void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag,
-                 TrafficClass kind) override {
-    operations[slot].kind = Kind::Send;
-    Outbox &box = me.outbox[slot];
-    box.place = placeOf(value);
-    box.bytes = bytes;
-    box.tag = tag;
-    box.peer = peer;
-    count(kind, bytes);
-    box.posted.store(box.posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    ring(control->ranks[peer]);
-  }
-  void startRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
-    Operation &op = operations[slot];
-    op.kind = Kind::Recv;
-    op.peer = peer;
-    op.target = static_cast<char *>(value);
-    op.bytes = bytes;
-    op.tag = tag;
-  }
 
   bool poll(int slot) override {
     if (uint64_t failure = control->failure.load(std::memory_order_relaxed)) {
@@ -174,7 +116,11 @@ public:
       complete = pollReduce(op, slot);
       break;
     case Kind::Exchange:
-      complete = pollExchange(op, slot);
+    case Kind::Agreement:
+      complete = pollRecords(op, slot);
+      break;
+    case Kind::Window:
+      complete = op.left <= 0 && finishReading(op);
       break;
     case Kind::Send: {
       Outbox &box = me.outbox[slot];
@@ -189,6 +135,19 @@ public:
       op.kind = Kind::None;
     return complete;
   }
+
+  void show(int slot, const Communicator &group, const void *memory, int64_t bytes) override {
+    Operation &op = begin(slot, Kind::Window, group);
+    op.bytes = bytes;
+    post(op, memory, bytes);
+    op.left = 1;
+  }
+  const char *shown(int slot, int member) override {
+    Operation &op = operations[slot];
+    Channel *channel = member == op.group->self ? &mine(op) : posted(op, member);
+    return channel ? at(channel->place) : nullptr;
+  }
+  void doneReading(int slot) override { operations[slot].left = 0; }
 
   Waker &waker() override { return own; }
   void setSpinning(bool spins) override { own.setSpins(spins ? kSpins : 0); }
@@ -216,6 +175,10 @@ public:
     return ranks;
   }
 
+  Whereabouts whereabouts(int rank) const override {
+    const RankBlock &block = control->ranks[rank];
+    return {block.step, block.action, 0};
+  }
   void publish(int64_t step, int64_t action) override {
     me.step.store(step, std::memory_order_relaxed);
     me.action.store(action, std::memory_order_relaxed);
@@ -232,6 +195,70 @@ public:
   }
 
 private:
+  void beginGather(int slot, const Communicator &group, const void *slice, void *target,
+                   int64_t bytes) override {
+    Operation &op = begin(slot, Kind::Gather, group);
+    op.target = static_cast<char *>(target);
+    op.bytes = bytes;
+    char *own = op.target + group.self * bytes;
+    if (own != slice)
+      copy(own, slice, bytes);
+    post(op, slice, bytes);
+  }
+  void beginReduce(int slot, const Communicator &group, Element type, const void *whole, void *target,
+                   int64_t elements, bool accumulate) override {
+    Operation &op = begin(slot, Kind::Reduce, group);
+    op.target = static_cast<char *>(target);
+    op.bytes = elements * bytesOf(type);
+    op.type = type;
+    op.accumulate = accumulate;
+    post(op, whole, op.bytes);
+  }
+  void beginAllToAll(int slot, const Communicator &group, const void *source, void *target,
+                     int64_t bytes) override {
+    Operation &op = begin(slot, Kind::AllToAll, group);
+    op.target = static_cast<char *>(target);
+    op.bytes = bytes;
+    copy(op.target + group.self * bytes, static_cast<const char *>(source) + group.self * bytes, bytes);
+    post(op, source, bytes);
+  }
+  void beginExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
+                     void *all) override {
+    Operation &op = begin(slot, Kind::Exchange, group);
+    op.source = static_cast<const char *>(record);
+    op.target = static_cast<char *>(all);
+    op.bytes = bytes;
+    op.offset = 0;
+    postRecord(op);
+  }
+  void beginAgreement(int slot, const Communicator &group, int64_t *record,
+                      const RecordShape &shape) override {
+    Operation &op = begin(slot, Kind::Agreement, group);
+    op.target = reinterpret_cast<char *>(record);
+    op.shape = shape;
+    op.bytes = shape.words() * static_cast<int64_t>(sizeof(int64_t));
+    op.offset = 0;
+    postRecord(op);
+  }
+  void beginSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag) override {
+    operations[slot].kind = Kind::Send;
+    Outbox &box = me.outbox[slot];
+    box.place = placeOf(value);
+    box.bytes = bytes;
+    box.tag = tag;
+    box.peer = peer;
+    box.posted.store(box.posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    ring(control->ranks[peer]);
+  }
+  void beginRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) override {
+    Operation &op = operations[slot];
+    op.kind = Kind::Recv;
+    op.peer = peer;
+    op.target = static_cast<char *>(value);
+    op.bytes = bytes;
+    op.tag = tag;
+  }
+
   struct Operation {
     Kind kind = Kind::None;
     const Communicator *group = nullptr;
@@ -242,6 +269,7 @@ private:
     int64_t bytes = 0, offset = 0;
     Element type = Element::F32;
     bool accumulate = false;
+    RecordShape shape;
     int peer = 0;
     uint64_t tag = 0;
   };
@@ -282,8 +310,10 @@ private:
   void postRecord(Operation &op) {
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
     char *record = me.records[op.group->number];
-    std::memcpy(record, op.source + op.offset, size);
-    std::memcpy(op.target + op.group->self * op.bytes + op.offset, record, size);
+    bool agrees = op.kind == Kind::Agreement;
+    std::memcpy(record, (agrees ? op.target : op.source) + op.offset, size);
+    if (!agrees)
+      std::memcpy(op.target + op.group->self * op.bytes + op.offset, record, size);
     post(op, record, op.bytes);
   }
   /// The member's channel once it has posted this collective, else null.
@@ -364,11 +394,17 @@ private:
     }
     return finishReading(op);
   }
-  bool pollExchange(Operation &op, int slot) {
+  /// An exchange keeps the peers' records, an agreement merges them into this rank's.
+  bool pollRecords(Operation &op, int slot) {
     int64_t size = std::min(kRecordBytes, op.bytes - op.offset);
     if (op.left > 0)
       readPeers(op, slot, [&](int member, Channel &channel) {
-        std::memcpy(op.target + member * op.bytes + op.offset, at(channel.place), size);
+        if (op.kind == Kind::Exchange)
+          std::memcpy(op.target + member * op.bytes + op.offset, at(channel.place), size);
+        else
+          mergeRecords(op.shape, op.offset / 8, (op.offset + size) / 8,
+                       reinterpret_cast<int64_t *>(op.target + op.offset),
+                       reinterpret_cast<const int64_t *>(at(channel.place)));
       });
     if (op.left > 0 || !finishReading(op))
       return false;
@@ -439,10 +475,10 @@ std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaB
     throw Error(StatusFailure, "cannot map " + std::to_string(offset) + " bytes of shared memory for " +
                                    std::to_string(sharing) + " ranks: " + strerror(errno));
   };
-  if (file >= 0 && fresh && ftruncate(file, offset) != 0)
+  if (file >= 0 && fresh && sys::ftruncate(file, offset) != 0)
     refuse();
   int flags = MAP_SHARED | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0);
-  void *memory = mmap(nullptr, offset, PROT_READ | PROT_WRITE, flags, file, 0);
+  void *memory = sys::mmap(nullptr, offset, PROT_READ | PROT_WRITE, flags, file, 0);
   if (memory == MAP_FAILED)
     refuse();
   madvise(memory, offset, MADV_HUGEPAGE);
@@ -462,7 +498,7 @@ std::unique_ptr<SharedGroup> SharedGroup::create(const std::vector<int64_t> &are
 }
 
 std::unique_ptr<SharedGroup> SharedGroup::createFile(const std::vector<int64_t> &arenaBytes, int &file) {
-  file = memfd_create("dsopt-ranks", MFD_CLOEXEC);
+  file = sys::memfd("dsopt-ranks", MFD_CLOEXEC);
   if (file < 0)
     throw Error(StatusFailure, std::string("memfd_create failed: ") + strerror(errno));
   return map(arenaBytes, file, true);
@@ -474,7 +510,7 @@ std::unique_ptr<SharedGroup> SharedGroup::open(const std::vector<int64_t> &arena
 
 SharedGroup::~SharedGroup() {
   if (mapping)
-    munmap(mapping, mappedBytes);
+    sys::munmap(mapping, mappedBytes);
 }
 
 char *SharedGroup::arena(int rank) const { return arenas[rank]; }

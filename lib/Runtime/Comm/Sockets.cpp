@@ -152,7 +152,6 @@ void prepareStream(const Socket &socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
 }
 
 void sendAll(const Socket &socket, const void *data, size_t bytes, const Patience &patience) {

@@ -1,33 +1,81 @@
-//===- Tcp.cpp - operations between ranks over sockets ---------------------===//
+//===- Tcp.cpp - the wire over sockets -------------------------------------===//
 
-#include "Comm/TcpState.h"
-#include "Kernels/CPU/Elementwise.h"
+#include "Comm/Tcp.h"
+#include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
-#include <poll.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace dsopt::runtime {
+namespace {
 
-TcpLinks::TcpLinks(int rank, std::vector<Socket> sockets, std::vector<std::string> names,
+constexpr int64_t kTurnBytes = 8 << 20;  ///< to or from one peer before the next one's turn
+constexpr size_t kAheadBytes = 16 << 10; ///< read behind what is expected: the next small frames
+constexpr uint32_t kBell = UINT32_MAX;
+constexpr std::chrono::milliseconds kTick(1000);
+/// So long the rank may compute on after a peer failed; all have to end within 10 s.
+constexpr std::chrono::seconds kGrace(4);
+/// So long a rank that failed listens on, for its peers to hear it.
+constexpr std::chrono::milliseconds kDrain(500);
+/// Silence after which a peer's kernel is asked about, and how long that may not have answered.
+constexpr std::chrono::seconds kSilence(3);
+constexpr uint32_t kUnanswered = 5000; // ms
+
+/// Something waits for an acknowledgement, was sent again, and none came for long.
+bool isGone(int fd) {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+         info.tcpi_retransmits + info.tcpi_probes >= 2 && info.tcpi_last_ack_recv >= kUnanswered;
+}
+
+/// Bytes that the peer's kernel has not acknowledged.
+bool hasUnacknowledged(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+} // namespace
+
+TcpLinks::TcpLinks(int rank, std::vector<Socket> links, std::vector<std::string> names,
                    std::function<void()> ring)
-    : thisRank(rank), names(std::move(names)), ring(std::move(ring)),
-      bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : ring(std::move(ring)), sockets(std::move(links)), blocked(sockets.size()),
+      bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), events(epoll_create1(EPOLL_CLOEXEC)),
+      slots(Engine::kSlots), sequences(Engine::kCommunicators), heard(sockets.size()) {
+  if (!bell || !events)
+    throw Error(StatusFailure, std::string("cannot wait for connections: ") + std::strerror(errno));
+  std::vector<bool> linked;
+  for (const Socket &socket : sockets)
+    linked.push_back(static_cast<bool>(socket));
+  wire = std::make_unique<Wire>(rank, std::move(names), linked, sys::now(), [this](int slot) {
+    slots[slot].live = false;
+    slots[slot].state.store(Complete, std::memory_order_release);
+    this->ring();
+  });
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u32 = kBell;
+  bool watched = epoll_ctl(events.fd(), EPOLL_CTL_ADD, bell.fd(), &event) == 0;
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
-    links.emplace_back();
-    if (static_cast<int>(peer) == rank)
-      continue;
-    links.back() = std::make_unique<Link>();
-    links.back()->rank = static_cast<int>(peer);
-    links.back()->socket = std::move(sockets[peer]);
+    event.data.u32 = static_cast<uint32_t>(peer);
+    if (sockets[peer])
+      watched &= epoll_ctl(events.fd(), EPOLL_CTL_ADD, sockets[peer].fd(), &event) == 0;
   }
-  for (int slot = 0; slot < Engine::kSlots; ++slot)
-    operations.push_back(std::make_unique<Operation>());
-  sequences.resize(Engine::kCommunicators);
+  if (!watched)
+    throw Error(StatusFailure, std::string("cannot wait for connections: ") + std::strerror(errno));
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);
@@ -44,58 +92,38 @@ TcpLinks::~TcpLinks() {
 
 void TcpLinks::wake() {
   uint64_t one = 1;
-  [[maybe_unused]] ssize_t written = write(bell.fd(), &one, sizeof one);
+  [[maybe_unused]] ssize_t written = sys::write(bell.fd(), &one, sizeof one);
 }
 
 //===----------------------------------------------------------------------===//
 // The rank's side
 //===----------------------------------------------------------------------===//
 
-void TcpLinks::start(int slot, const Transfer &transfer) {
-  Operation &op = *operations[slot];
-  op.transfer = transfer;
-  op.added = op.allowed = op.ring = 0;
-  op.name = Frame();
-  op.name.kind = transfer.kind;
-  op.name.total = transfer.bytes;
-  op.parts.clear();
-  auto addPart = [&](int peer, int64_t index, int64_t offset) {
-    Part part;
-    part.peer = peer;
-    part.index = index;
-    part.source = transfer.source + offset;
-    op.parts.push_back(part);
-  };
-  if (transfer.kind == Transfer::Value) {
-    op.name.number = transfer.tag;
-    addPart(transfer.peer, 0, 0);
-  } else {
-    const Communicator &group = *transfer.group;
-    op.name.space = static_cast<uint16_t>(group.number);
-    op.name.number = sequences[group.number]++;
-    bool parts = transfer.kind == Transfer::Reduce || transfer.kind == Transfer::AllToAll;
-    // Each rank starts with its right neighbour, so that not all send to the same one.
-    for (int i = 1; i < group.size(); ++i) {
-      int index = (group.self + i) % group.size();
-      addPart(group.ranks[index], index, parts ? index * transfer.bytes : 0);
-    }
-  }
-  if (transfer.kind == Transfer::Reduce) {
-    op.ring = op.parts.empty() ? transfer.bytes : stagingBytes / transfer.group->size() / 64 * 64;
-    if (!op.parts.empty() && op.ring == 0)
-      throw Error(StatusFailure, "the program has no staging buffer for reductions over TCP");
-  }
-  op.state.store(Posted, std::memory_order_release);
+void TcpLinks::setStaging(char *memory, int64_t bytes) {
+  // The thread reads it only in operations that start later.
+  wire->setStaging(memory, bytes);
+}
+
+Transfer &TcpLinks::prepare(int slot, Transfer::Kind kind, const Communicator *group) {
+  Transfer &transfer = slots[slot].transfer;
+  transfer.reset(kind, group);
+  if (group)
+    transfer.number = sequences[group->number]++;
+  return transfer;
+}
+
+void TcpLinks::start(int slot) {
+  slots[slot].state.store(Posted, std::memory_order_release);
   wake();
 }
 
 bool TcpLinks::poll(int slot) {
   check();
-  Operation &op = *operations[slot];
-  int state = op.state.load(std::memory_order_acquire);
-  if (state == Complete)
-    op.state.store(Idle, std::memory_order_relaxed);
-  return state != Posted;
+  std::atomic<int> &state = slots[slot].state;
+  int now = state.load(std::memory_order_acquire);
+  if (now == Complete)
+    state.store(Idle, std::memory_order_relaxed);
+  return now != Posted;
 }
 
 void TcpLinks::check() {
@@ -110,14 +138,20 @@ void TcpLinks::check() {
 
 void TcpLinks::abandon() {
   bool flies = false;
-  for (auto &op : operations)
-    flies |= op->state.load() == Posted;
+  for (Slot &slot : slots)
+    flies |= slot.state.load() == Posted;
   if (!flies)
     return;
   abandoning = true;
   wake();
   for (int left = 5000; left > 0 && !dropped; --left)
     usleep(1000);
+}
+
+Whereabouts TcpLinks::whereabouts(int peer) const {
+  const Heard &said = heard[peer];
+  auto now = sys::now().time_since_epoch().count();
+  return {said.step, said.action, said.at ? static_cast<double>(now - said.at) * 1e-9 : 0};
 }
 
 void TcpLinks::fail(int status, bool quiet) {
@@ -144,183 +178,189 @@ void TcpLinks::finish() {
 //===----------------------------------------------------------------------===//
 
 void TcpLinks::work() {
-  std::vector<pollfd> entries;
-  std::vector<Link *> polled;
-  Clock::time_point failedAt = Clock::time_point::max(), endedAt;
+  constexpr int kEvents = 64;
+  epoll_event come[kEvents];
+  Wire::Time nextTick = sys::now() + kTick;
   while (!quit) {
-    if (abandoning && !dropped)
-      drop();
-    for (int slot = 0; slot < Engine::kSlots && !dropped; ++slot)
-      if (operations[slot]->state.load(std::memory_order_acquire) == Posted && !operations[slot]->live)
-        adopt(slot);
-    if (int asked = request.load(); asked != None && !ending) {
-      ending = true;
-      endedAt = Clock::now();
-      say(asked == Bye);
+    takeRequests();
+    bool more = sendAll();
+    if (!failing && wire->failure()) {
+      failure = *wire->failure();
+      failedAt = sys::now();
+      failing.store(true, std::memory_order_release);
+      ring();
     }
-    entries.assign(1, {bell.fd(), POLLIN, 0});
-    polled.assign(1, nullptr);
-    bool unsent = false;
-    for (auto &link : links)
-      if (link && link->open) {
-        send(*link);
-        if (!link->open)
-          continue;
-        unsent |= !link->out.empty() || !link->pending.empty();
-        entries.push_back({link->socket.fd(), static_cast<short>(POLLIN | (link->blocked ? POLLOUT : 0)), 0});
-        polled.push_back(link.get());
-      }
-    // What peers have sent is read until they are gone too: closing over unread bytes would destroy what
-    // they have not read yet.
-    if (ending && !unsent && (request.load() == Bye || polled.size() == 1 || Clock::now() - endedAt > kDrain))
+    Wire::Time now = sys::now();
+    if (now >= nextTick) {
+      lookAfter(now);
+      nextTick = now + kTick;
+      continue;
+    }
+    if (ending && isOver(now))
       said = true;
-    ::poll(entries.data(), entries.size(), failing || ending ? 100 : 1000);
-    if (entries[0].revents) {
-      uint64_t rings;
-      [[maybe_unused]] ssize_t bytes = read(bell.fd(), &rings, sizeof rings);
-    }
-    for (size_t i = 1; i < entries.size(); ++i)
-      if (entries[i].revents & ~POLLOUT)
-        receive(*polled[i]);
-    if (failing && failedAt == Clock::time_point::max())
-      failedAt = Clock::now();
-    if (failing && !seen && Clock::now() - failedAt > kGrace) {
+    if (failing && !seen && now - failedAt > kGrace) {
       // The rank computes and computes: nobody needs its result any more.
       if (failure.loud)
         std::fprintf(stderr, "dsopt: error: %s\n", failure.text.c_str());
       _exit(failure.status);
     }
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(nextTick - now).count() + 1;
+    int wait = static_cast<int>(more ? 0 : ending ? 1 : failing ? std::min<int64_t>(left, 100) : left);
+    if (Waker::endless() && !ending && !failing && !more)
+      wait = -1;
+    int count = sys::epoll_wait(events.fd(), come, kEvents, wait);
+    wire->setPlace(step.load(std::memory_order_relaxed), action.load(std::memory_order_relaxed));
+    for (int i = 0; i < count; ++i) {
+      uint32_t peer = come[i].data.u32;
+      if (peer == kBell) {
+        uint64_t rings;
+        [[maybe_unused]] ssize_t bytes = sys::read(bell.fd(), &rings, sizeof rings);
+        continue;
+      }
+      if (come[i].events & EPOLLOUT) {
+        watch(static_cast<int>(peer), /*writes=*/false);
+        unsent.push_back(static_cast<int>(peer));
+      }
+      if (come[i].events & ~EPOLLOUT)
+        receive(static_cast<int>(peer));
+    }
   }
 }
 
-/// Forgets all operations. What a peer still expects of a frame that has begun becomes zeros, what it
-/// still sends is not looked at: it will hear that this rank failed.
-void TcpLinks::drop() {
-  for (auto &op : operations)
-    op->live = false;
-  for (auto &link : links)
-    if (link) {
-      link->sending = link->receiving = nullptr;
-      link->payload = nullptr;
-      link->credits.clear();
-    }
-  dropped = true;
-}
-
-/// Takes over an operation: peers may send, and those that allowed it before are sent to.
-void TcpLinks::adopt(int slot) {
-  Operation &op = *operations[slot];
-  op.live = true;
-  op.allowed =
-      op.transfer.kind == Transfer::Reduce ? std::min(op.ring, op.transfer.bytes) : op.transfer.bytes;
-  if (op.transfer.bytes > 0)
-    for (Part &part : op.parts) {
-      Link &link = *links[part.peer];
-      if (!link.open || link.bye)
-        return failed(StatusFailure, link.rank, true,
-                      calledRank(link.rank, names) + " ended before the others were done");
-      if (op.transfer.receives)
-        giveCredit(op, part);
-      std::vector<Frame> &credits = link.credits;
-      for (size_t i = 0; i < credits.size();)
-        if (op.transfer.sends && credits[i].names(op.name)) {
-          Frame credit = credits[i];
-          credits.erase(credits.begin() + i);
-          takeCredit(link, credit);
-        } else {
-          ++i;
-        }
-    }
-  if (op.parts.empty() && op.transfer.kind == Transfer::Reduce)
-    addStaged(op);
-  completeIfDone(op);
-}
-
-/// Adds what all peers have sent, in pieces that need not be small, and lets them go on.
-void TcpLinks::addStaged(Operation &op) {
-  const Transfer &transfer = op.transfer;
-  int64_t ready = transfer.bytes;
-  for (const Part &part : op.parts)
-    ready = std::min(ready, part.received);
-  if (ready < transfer.bytes && ready - op.added < op.ring / 2)
-    return;
-  int count = transfer.group->size();
-  std::vector<const void *> &members = sources;
-  members.resize(count);
-  while (op.added < ready) {
-    int64_t end = std::min(ready, (op.added / op.ring + 1) * op.ring);
-    if (end < transfer.bytes)
-      end = end / 64 * 64;
-    if (end <= op.added)
-      break;
-    for (int i = 0; i < count; ++i)
-      members[i] = i == transfer.group->self ? transfer.source + i * transfer.bytes + op.added
-                                             : staging + i * op.ring + op.added % op.ring;
-    treeSum(transfer.type, members.data(), count, transfer.target + op.added,
-            (end - op.added) / bytesOf(transfer.type), transfer.accumulate);
-    op.added = end;
+/// What the rank has asked for.
+void TcpLinks::takeRequests() {
+  if (abandoning && !dropped) {
+    wire->drop();
+    dropped = true;
   }
-  int64_t allowed = std::min(transfer.bytes, op.added + op.ring);
-  if (allowed == op.allowed)
-    return;
-  op.allowed = allowed;
-  for (Part &part : op.parts)
-    giveCredit(op, part);
+  for (int slot = 0; slot < Engine::kSlots && !dropped; ++slot)
+    if (slots[slot].state.load(std::memory_order_acquire) == Posted && !slots[slot].live) {
+      slots[slot].live = true;
+      wire->start(slot, slots[slot].transfer);
+    }
+  if (int asked = request.load(); asked != None && !ending) {
+    ending = true;
+    endedAt = sys::now();
+    wire->end(asked == Bye, failStatus);
+  }
 }
 
-void TcpLinks::completeIfDone(Operation &op) {
-  const Transfer &transfer = op.transfer;
-  if (!op.live || (transfer.kind == Transfer::Reduce && op.added < transfer.bytes))
-    return;
-  for (const Part &part : op.parts)
-    if (!op.isDone(&part))
+/// A rank that failed reads what its peers send until they are gone too: closing over unread bytes would
+/// destroy what they have not read yet. One that is done leaves when their kernels have its last word.
+bool TcpLinks::isOver(Wire::Time now) {
+  bool anyOpen = false, unsaid = false;
+  for (int peer = 0; peer < wire->size(); ++peer)
+    if (wire->isOpen(peer)) {
+      anyOpen = true;
+      unsaid |= !wire->flushed(peer) || hasUnacknowledged(sockets[peer].fd());
+    }
+  if (request.load() == Bye)
+    return !unsaid;
+  return !anyOpen || (!unsaid && now - endedAt > kDrain);
+}
+
+/// Sends what there is; true if a peer could take more when the others have had their turn.
+bool TcpLinks::sendAll() {
+  for (int peer = wire->nextReady(); peer >= 0; peer = wire->nextReady())
+    if (!blocked[peer])
+      unsent.push_back(peer);
+  size_t left = 0;
+  for (size_t i = 0; i < unsent.size(); ++i)
+    if (int peer = unsent[i]; wire->isOpen(peer) && send(peer))
+      unsent[left++] = peer;
+  unsent.resize(left);
+  return left > 0;
+}
+
+/// True if the peer's turn is over before its bytes are.
+bool TcpLinks::send(int peer) {
+  fault::point("wire.send");
+  for (int64_t turn = 0; turn < kTurnBytes;) {
+    Wire::Bytes bytes = wire->outgoing(peer);
+    if (bytes.size() == 0)
+      return false;
+    iovec pieces[2] = {{const_cast<char *>(bytes.head), static_cast<size_t>(bytes.headBytes)},
+                       {const_cast<char *>(bytes.body), static_cast<size_t>(bytes.bodyBytes)}};
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = bytes.bodyBytes ? 2 : 1;
+    ssize_t sent = sys::sendmsg(sockets[peer].fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0 && errno == EAGAIN) {
+      watch(peer, /*writes=*/true);
+      return false;
+    }
+    if (sent < 0) {
+      wire->closed(peer, std::strerror(errno));
+      drop(peer);
+      return false;
+    }
+    wire->sent(peer, sent);
+    turn += sent;
+  }
+  return true;
+}
+
+void TcpLinks::receive(int peer) {
+  fault::point("wire.receive");
+  char ahead[kAheadBytes];
+  for (int64_t turn = 0; turn < kTurnBytes && wire->isOpen(peer);) {
+    Wire::Room room = wire->incoming(peer);
+    iovec pieces[2] = {{room.place, static_cast<size_t>(room.bytes)}, {ahead, sizeof ahead}};
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = 2;
+    ssize_t got = sys::recvmsg(sockets[peer].fd(), &message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0 && errno == EAGAIN)
       return;
-  op.live = false;
-  op.state.store(Complete, std::memory_order_release);
-  ring();
-}
-
-void TcpLinks::lost(Link &link, const std::string &why) {
-  link.open = false;
-  link.socket = Socket();
-  if (ending)
-    return;
-  int64_t now = step.load(std::memory_order_relaxed);
-  // A peer that is done may leave while this rank still waits for others.
-  for (auto &op : operations)
-    link.bye &= !op->live || op->isDone(op->part(link.rank));
-  if (!link.bye)
-    failed(StatusFailure, link.rank, true,
-           calledRank(link.rank, names) + " ended without a word or cannot be reached any more (" + why +
-               "), " +
-               (now < 0 ? "before the first step or after the last" : "in step " + std::to_string(now)));
-}
-
-void TcpLinks::failed(int status, int about, bool loud, const std::string &text) {
-  // Once this rank fails by itself, what becomes of the others is a consequence.
-  if (failing || dropped)
-    return;
-  failure = {status, about, loud, text};
-  failing.store(true, std::memory_order_release);
-  ring();
-}
-
-/// Tells all peers that this rank is done, or that it failed.
-void TcpLinks::say(bool bye) {
-  Frame frame;
-  frame.frame = bye ? ByeFrame : FailFrame;
-  std::string text;
-  if (!bye) {
-    frame.number = failStatus;
-    frame.total = failing ? failure.about : thisRank;
-    frame.offset = failing && failure.loud;
-    if (frame.offset)
-      text = failure.text.substr(0, kTextBytes);
-    frame.length = static_cast<int64_t>(text.size());
+    if (got <= 0) {
+      wire->closed(peer, got == 0 ? "it closed the connection" : std::strerror(errno));
+      break;
+    }
+    turn += got;
+    int64_t first = std::min<int64_t>(got, room.bytes);
+    wire->received(peer, first, sys::now());
+    wire->feed(peer, ahead, got - first, sys::now());
+    if (got < room.bytes + static_cast<int64_t>(sizeof ahead))
+      break; // nothing more has come
   }
-  for (auto &link : links)
-    if (link)
-      control(*link, frame, text);
+  if (!wire->isOpen(peer))
+    drop(peer);
+}
+
+void TcpLinks::drop(int peer) {
+  if (sockets[peer])
+    epoll_ctl(events.fd(), EPOLL_CTL_DEL, sockets[peer].fd(), nullptr);
+  sockets[peer] = Socket();
+}
+
+void TcpLinks::watch(int peer, bool writes) {
+  epoll_event event{};
+  event.events = EPOLLIN | (writes ? EPOLLOUT : 0u);
+  event.data.u32 = static_cast<uint32_t>(peer);
+  blocked[peer] = writes;
+  if (sockets[peer])
+    epoll_ctl(events.fd(), EPOLL_CTL_MOD, sockets[peer].fd(), &event);
+}
+
+/// Heartbeats, and peers whose hosts are gone.
+void TcpLinks::lookAfter(Wire::Time now) {
+  wire->tick(now);
+  for (int peer = 0; peer < wire->size(); ++peer) {
+    if (!wire->isOpen(peer))
+      continue;
+    Whereabouts said = wire->saidBy(peer);
+    heard[peer].step = said.step;
+    heard[peer].action = said.action;
+    heard[peer].at = wire->heardAt(peer).time_since_epoch().count();
+    if (now - wire->heardAt(peer) < kSilence || !isGone(sockets[peer].fd()))
+      continue;
+    wire->closed(peer, "its host does not answer");
+    drop(peer);
+  }
 }
 
 } // namespace dsopt::runtime

@@ -1,11 +1,19 @@
-//===- Tcp.h - operations between ranks over sockets ------------*- C++ -*-===//
+//===- Tcp.h - the wire over sockets ----------------------------*- C++ -*-===//
 //
-// A thread of its own moves all bytes, so that communication goes on while the
-// rank computes; slots are handed over to it and back by one atomic word each.
-// Nothing is sent before its receiver has said how much it may get (a credit): a
-// peer's bytes go straight to where they belong, and nothing is buffered but a
-// few frames of credits. Reductions come through the program's staging buffer and
-// are added at the owner along the canonical tree.
+// A thread of its own moves all bytes of a Wire, so that communication goes on
+// while the rank computes; slots are handed over to it and back by one atomic word
+// each.
+//
+// When a peer is gone, and when it is only slow: a process that ends closes its
+// connections, which the kernel says at once. A host that is gone or cut off says
+// nothing. A process that is stopped (a debugger, SIGSTOP, swapping) says nothing
+// either, but its kernel still acknowledges what arrives, and probes of a window
+// that is full. So where nothing came from a peer for a while, its kernel is asked
+// about (TCP_INFO): no acknowledgement for kUnanswered although something waits for one
+// means that the host is gone; heartbeats see to it that something does. Anything
+// else is left to whoever watches the run's progress. TCP_USER_TIMEOUT would not do:
+// it counts the time of a full window too. Against a full window the kernel probes at
+// growing distances, so a host that goes while its rank is stopped is found later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +21,7 @@
 #define DSOPT_LIB_RUNTIME_COMM_TCP_H
 
 #include "Comm/Sockets.h"
-#include "dsopt/Runtime/Engine.h"
+#include "Comm/Wire.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <atomic>
@@ -25,86 +33,68 @@
 
 namespace dsopt::runtime {
 
-/// What a slot does.
-struct Transfer {
-  enum Kind : uint8_t { Gather, Reduce, AllToAll, Exchange, Value };
-  Kind kind = Gather;
-  bool sends = true, receives = true;  ///< a value: one of them
-  const Communicator *group = nullptr; ///< of a collective
-  int peer = 0;                        ///< of a value
-  const char *source = nullptr;
-  char *target = nullptr;
-  int64_t bytes = 0; ///< of each rank's part
-  Element type = Element::F32;
-  bool accumulate = false;
-  uint64_t tag = 0; ///< of a value
-};
-
 class TcpLinks {
 public:
-  /// `ring` is called when an operation is complete or a peer has failed. `names` are the ranks' hosts.
+  /// `ring` is called when an operation is complete or a peer has failed. `links` by rank, none where there
+  /// is no connection. `names` are the ranks' hosts.
   TcpLinks(int rank, std::vector<Socket> links, std::vector<std::string> names, std::function<void()> ring);
   ~TcpLinks();
 
-  void setStaging(char *memory, int64_t bytes) {
-    staging = memory;
-    stagingBytes = bytes;
-  }
-  void start(int slot, const Transfer &transfer);
+  void setStaging(char *memory, int64_t bytes);
+  /// The slot's next operation, to be filled and started; of a collective it gets the next number.
+  Transfer &prepare(int slot, Transfer::Kind kind, const Communicator *group);
+  void start(int slot);
   /// True when the slot's operation is complete.
   bool poll(int slot);
   /// Throws what a peer's failure means for this rank; nothing touches the operations' memory any more.
   void check();
   /// Gives up what flies: its memory may go. From then on this rank can only fail.
   void abandon();
-  void publish(int64_t newStep) { step.store(newStep, std::memory_order_relaxed); }
+  void publish(int64_t newStep, int64_t newAction) {
+    step.store(newStep, std::memory_order_relaxed);
+    action.store(newAction, std::memory_order_relaxed);
+  }
+  Whereabouts whereabouts(int peer) const;
   /// Uses nothing that a signal handler may not.
   void fail(int status, bool quiet);
   void finish();
 
 private:
-  struct Frame;
-  struct Part;
-  struct Operation;
-  struct Link;
   enum State : int { Idle, Posted, Complete };
+  struct Slot {
+    std::atomic<int> state{Idle};
+    Transfer transfer;
+    bool live = false; ///< the thread has it
+  };
+  /// What a peer said last, for the rank to read.
+  struct Heard {
+    std::atomic<int64_t> step{-1}, action{-1}, at{0};
+  };
 
   void work();
-  void adopt(int slot);
-  void send(Link &link);
-  bool nextFrame(Link &link);
-  void receive(Link &link);
-  void handle(Link &link);
-  void handleFailure(Link &link);
-  char *placeOf(Operation &op, Part &part, int64_t &room) const;
-  void addStaged(Operation &op);
-  void giveCredit(Operation &op, Part &part);
-  void completeIfDone(Operation &op);
-  void control(Link &link, const Frame &frame, const std::string &text = "");
-  void takeCredit(Link &link, const Frame &frame);
-  void lost(Link &link, const std::string &why);
-  void failed(int status, int about, bool loud, const std::string &text);
-  void say(bool bye);
-  void drop();
+  void takeRequests();
+  bool sendAll();
+  bool send(int peer);
+  void receive(int peer);
+  void lookAfter(Wire::Time now);
+  void watch(int peer, bool writes);
+  void drop(int peer);
+  bool isOver(Wire::Time now);
   void wake();
 
-  int thisRank;
-  std::vector<std::string> names;
   std::function<void()> ring;
-  std::vector<std::unique_ptr<Link>> links; ///< by rank, null for this one
-  std::vector<std::unique_ptr<Operation>> operations;
-  std::vector<uint64_t> sequences;   ///< of collectives, by number of the communicator
-  std::vector<const void *> sources; ///< of an addition
-  char *staging = nullptr;
-  int64_t stagingBytes = 0;
-  std::atomic<int64_t> step{-1};
+  std::vector<Socket> sockets; ///< by rank
+  std::vector<char> blocked;   ///< by rank: the socket takes no more for now
+  Socket bell, events;
+  std::unique_ptr<Wire> wire; ///< the thread's
+  std::vector<int> unsent;    ///< peers whose turn is over
+  std::vector<Slot> slots;
+  std::vector<uint64_t> sequences; ///< of collectives, by number of the communicator
+  std::vector<Heard> heard;        ///< by rank
+  std::atomic<int64_t> step{-1}, action{-1};
 
-  // The first failure: written by the thread before `failing`, read after it.
-  struct Failure {
-    int status = 0, about = 0;
-    bool loud = false;
-    std::string text;
-  } failure;
+  /// The first failure: written by the thread before `failing`, read after it.
+  Wire::Failure failure;
   std::atomic<bool> failing{false}, seen{false};
 
   // What the rank asks of the thread besides operations.
@@ -113,8 +103,8 @@ private:
   int failStatus = 0;
   std::atomic<bool> said{false}, quit{false};
   std::atomic<bool> abandoning{false}, dropped{false};
-  bool ending = false; ///< what peers do does not matter any more
-  Socket bell;
+  bool ending = false; ///< the thread's: the wire has been told
+  Wire::Time failedAt, endedAt;
   std::thread thread;
 };
 

@@ -3,9 +3,20 @@
 #include "dsopt/Runtime/Waker.h"
 #include "Core/Futex.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include <sched.h>
 
 namespace dsopt::runtime {
+
+bool Waker::endless() {
+  static const bool forever = [] {
+    const char *wait = std::getenv("DSOPT_WAIT");
+    return wait && std::strcmp(wait, "forever") == 0;
+  }();
+  return forever;
+}
 
 void Waker::ring(Bell &bell, bool shared) {
   bell.count.fetch_add(1);
@@ -30,7 +41,7 @@ void Waker::sleep(uint32_t seen) {
   }
   bell.sleeping.store(1);
   if (bell.count.load() == seen)
-    futexWait(bell.count, seen, shared, patience.microseconds);
+    futexWait(bell.count, seen, shared, endless() && !patience.polls ? -1 : patience.microseconds);
   bell.sleeping.store(0);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace dsopt::runtime {
 
@@ -12,8 +13,18 @@ namespace dsopt::runtime {
 enum NormWord { NonFiniteParameter = ExactSum::kDigits, NormWords };
 static_assert(NormWords == kNormWords);
 
-/// Words of a rank's record: digits, then these, then M losses, then the parameters' digits.
-enum Word { Stop = ExactSum::kDigits, NonFinite, HasLosses, Losses };
+/// Words of a record: sums are the digits, the parameters' digits behind them; bits the stop request, then K
+/// losses; of these the least counts. A rank's place in the run is its step, list and number in one word,
+/// so that the least and the greatest name a rank too.
+enum LeastWord { First, Last, NonFinite, LossStage, LeastWords };
+constexpr int kRankBits = 20, kListBits = 10;
+
+static std::string describeMoment(int64_t moment) {
+  int64_t rank = moment & ((1 << kRankBits) - 1), list = moment >> kRankBits & ((1 << kListBits) - 1),
+          step = moment >> (kRankBits + kListBits);
+  return "rank " + std::to_string(rank) + " is in " + (list % 2 ? "an evaluation, group " : "step ") +
+         std::to_string(step);
+}
 
 std::vector<int64_t> trainableParameters(const Program &program) {
   std::vector<int64_t> result;
@@ -40,8 +51,13 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
       gradients(program, pool.threads(), byParameter) {
   if (byParameter)
     tracked = trainableParameters(program);
-  mine.resize(Losses + program.M + tracked.size() * ExactSum::kDigits);
-  everyone.resize(mine.size() * program.dp * program.pp);
+  recordShape.sums = (1 + tracked.size()) * ExactSum::kDigits;
+  recordShape.bits = 1 + program.K;
+  recordShape.least = LeastWords;
+  stopWord = recordShape.sums;
+  lossWords = stopWord + 1;
+  leastWords = lossWords + program.K;
+  words.resize(recordShape.words());
   byMicroBatch.resize(program.K);
 }
 
@@ -75,48 +91,49 @@ void Agreement::computeNorm(size_t norm) {
   records[norm][NonFiniteParameter] = gradients.nonFinite();
 }
 
-void Agreement::prepare(bool stop) {
+void Agreement::prepare(bool stop, int64_t step, size_t list) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   ExactSum total;
-  mine[NonFinite] = -1;
+  int64_t *least = words.data() + leastWords;
+  least[NonFinite] = least[LossStage] = kNone;
   for (const int64_t *record : agreed) {
     total.add(record);
-    int64_t found = record[NonFiniteParameter];
-    if (found >= 0 && (mine[NonFinite] < 0 || found < mine[NonFinite]))
-      mine[NonFinite] = found;
+    if (record[NonFiniteParameter] >= 0)
+      least[NonFinite] = std::min(least[NonFinite], record[NonFiniteParameter]);
   }
   total.normalize();
-  std::copy_n(total.digits, ExactSum::kDigits, mine.begin());
-  mine[Stop] = stop;
-  mine[HasLosses] = !parts.empty();
-  for (size_t p = 0; p < parts.size(); ++p) {
-    double loss = *parts[p];
-    std::memcpy(&mine[Losses + p], &loss, sizeof(loss));
-  }
+  std::copy_n(total.digits, ExactSum::kDigits, words.begin());
   for (size_t i = 0; i < tracked.size(); ++i)
     std::copy_n(gradients.of(tracked[i]).digits, ExactSum::kDigits,
-                mine.begin() + Losses + program.M + i * ExactSum::kDigits);
+                words.begin() + (i + 1) * ExactSum::kDigits);
+  words[stopWord] = stop;
+  std::fill_n(words.begin() + lossWords, program.K, 0);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    double loss = *parts[p];
+    std::memcpy(&words[lossWords + microBatchIndex(program, info.dpRank, p)], &loss, sizeof(loss));
+    least[LossStage] = info.position;
+  }
+  int64_t moment = (step << kListBits | static_cast<int64_t>(list)) << kRankBits | info.rank;
+  least[First] = moment;
+  least[Last] = ~moment;
 }
 
-void Agreement::merge() {
-  nonFinite = lossStage = -1;
+void Agreement::read() {
+  const int64_t *least = words.data() + leastWords;
+  int64_t first = least[First], last = ~least[Last];
+  if (first >> kRankBits != last >> kRankBits)
+    throw Error(StatusFailure,
+                "the ranks are not in one step: " + describeMoment(first) + ", " + describeMoment(last) +
+                    "; the run ends before anything of it is saved",
+                /*quiet=*/info.rank != 0);
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  nonFinite = least[NonFinite] == kNone ? -1 : least[NonFinite];
+  lossStage = least[LossStage] == kNone ? -1 : least[LossStage];
   sum = {};
-  anyStop = false;
-  std::fill(byMicroBatch.begin(), byMicroBatch.end(), 0.0);
-  for (int rank = 0; rank < program.dp * program.pp; ++rank) {
-    const int64_t *record = everyone.data() + rank * mine.size();
-    sum.add(record);
-    anyStop |= record[Stop] != 0;
-    if (record[NonFinite] >= 0 && (nonFinite < 0 || record[NonFinite] < nonFinite))
-      nonFinite = record[NonFinite];
-    if (!record[HasLosses])
-      continue;
-    RankInfo from = rankInfo(program, rank);
-    lossStage = from.position;
-    for (int64_t p = 0; p < program.M; ++p)
-      std::memcpy(&byMicroBatch[microBatchIndex(program, from.dpRank, p)], &record[Losses + p],
-                  sizeof(double));
-  }
+  sum.add(words.data());
   sum.normalize();
+  anyStop = words[stopWord] != 0;
+  std::memcpy(byMicroBatch.data(), words.data() + lossWords, program.K * sizeof(double));
 }
 
 float Agreement::loss() const {
@@ -147,7 +164,7 @@ void Agreement::checkFinite(int64_t step) const {
 }
 
 void Agreement::norms(std::vector<float> &result) const {
-  normsOf(everyone.data() + Losses + program.M, mine.size(), program.dp * program.pp, tracked, result);
+  normsOf(words.data() + ExactSum::kDigits, 0, 1, tracked, result);
 }
 
 } // namespace dsopt::runtime

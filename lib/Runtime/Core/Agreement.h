@@ -1,8 +1,8 @@
 //===- Agreement.h - the step's one exact exchange --------------*- C++ -*-===//
 //
 // Every rank contributes a record: the exact sum of squares of its gradient
-// slices, computed bucket by bucket before, what is not finite, whether it was asked to stop, its losses. All
-// ranks get all records and merge them to the same result (DESIGN 2.2).
+// slices, computed bucket by bucket before, what is not finite, whether it was asked to stop, its losses, and
+// which step it is in. The engine merges them, exactly, to one record that all ranks get (DESIGN 2.2).
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 
 #include "Core/Addresses.h"
 #include "Core/SquareSums.h"
+#include "dsopt/Runtime/Engine.h"
 
 namespace dsopt::runtime {
 
@@ -26,14 +27,13 @@ public:
 
   /// Sums norm number `norm` into its record.
   void computeNorm(size_t norm);
-  /// Fills this rank's record.
-  void prepare(bool stop);
-  const void *record() const { return mine.data(); }
-  int64_t bytes() const { return mine.size() * sizeof(int64_t); }
-  void *all() { return everyone.data(); }
+  /// Fills this rank's record, of `step` of action list `list`.
+  void prepare(bool stop, int64_t step, size_t list);
+  int64_t *record() { return words.data(); }
+  const RecordShape &shape() const { return recordShape; }
 
-  /// Merges all records.
-  void merge();
+  /// Reads what all records were merged to. Ranks that are not in one step are an Error, printed by rank 0.
+  void read();
   /// What is not finite is an Error that names `step` and place, printed by rank 0.
   void checkFinite(int64_t step) const;
   double squares() const { return sum.value(); }
@@ -56,7 +56,9 @@ private:
   bool agrees = false;
   std::vector<const float *> parts; ///< losses by position in the run order; empty where the loss is not
   std::vector<int64_t> tracked;     ///< parameters with sums of their own
-  std::vector<int64_t> mine, everyone;
+  RecordShape recordShape;
+  size_t stopWord, lossWords, leastWords; ///< where they begin
+  std::vector<int64_t> words;
   std::vector<double> byMicroBatch;
   ExactSum sum;
   int64_t nonFinite = -1; ///< the first parameter whose gradient is not finite

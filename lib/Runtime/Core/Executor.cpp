@@ -323,9 +323,9 @@ void Executor::run(const Prepared &prepared, int slot) {
     engine.startRecv(slot, prepared.peer, args[0], action.bytes, prepared.tag);
     return;
   case ActionKind::Agree:
-    agreement->prepare(stopRequest->load(std::memory_order_relaxed));
-    engine.startExchange(slot, *prepared.communicator, agreement->record(), agreement->bytes(),
-                         agreement->all());
+    fault::point("agree");
+    agreement->prepare(stopRequest->load(std::memory_order_relaxed), step, list);
+    engine.startAgreement(slot, *prepared.communicator, agreement->record(), agreement->shape());
     return;
   }
 }
@@ -386,7 +386,7 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
 }
 
 void Executor::decide() {
-  agreement->merge();
+  agreement->read();
   if (evaluates)
     return;
   agreement->checkFinite(step);

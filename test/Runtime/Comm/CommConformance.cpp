@@ -233,6 +233,32 @@ void grid(Engine &engine, char *arena) {
       EXPECT(targets[i][member * 1000 + 999] == groups[i]->ranks[member] * 10.0f + i);
 }
 
+/// Records of one word and of more than one message holds: whatever the order of merging, one result.
+void agreement(Engine &engine) {
+  for (int64_t words : {1, 3, 9, 20000}) {
+    RecordShape shape{words / 3, words / 3, words - words / 3 * 2};
+    auto value = [](int rank, int64_t i) { return (rank + 1) * 7919 % 1000 - 500 + i % 100; };
+    std::vector<int64_t> record(words);
+    for (int64_t i = 0; i < words; ++i)
+      record[i] = value(engine.rank(), i);
+    int64_t before = sentOf(engine, TrafficClass::Control);
+    engine.startAgreement(0, engine.world(), record.data(), shape);
+    engine.complete(0);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < words; ++i) {
+      int64_t expected = value(0, i);
+      for (int rank = 1; rank < engine.size(); ++rank)
+        expected = i < shape.sums                ? expected + value(rank, i)
+                   : i < shape.sums + shape.bits ? expected | value(rank, i)
+                                                 : std::min(expected, value(rank, i));
+      wrong += record[i] != expected;
+    }
+    EXPECT(wrong == 0);
+    EXPECT(sentOf(engine, TrafficClass::Control) - before ==
+           words * 8 * static_cast<int64_t>(std::ceil(std::log2(engine.size()))));
+  }
+}
+
 int conform(Engine &engine, char *arena, int threads) {
   failures = 0;
   ThreadPool pool(threads, 0);
@@ -253,6 +279,7 @@ int conform(Engine &engine, char *arena, int threads) {
   }
   ring(engine, arena);
   together(engine, arena);
+  agreement(engine);
   // Groups of two positions beside each other, out of step with each other.
   if (engine.size() % 2 == 0) {
     int half = engine.size() / 2, position = engine.rank() / half;
@@ -408,6 +435,28 @@ TEST(SharedMemory, LeavingEarlyIsAFailure) {
   EXPECT_EQ(WEXITSTATUS(statuses[0]), 2);
 }
 
+TEST(SharedMemory, CollectivesThatDoNotMatchAreNamed) {
+  auto group = SharedGroup::create(std::vector<int64_t>(2, 1 << 20));
+  testing::internal::CaptureStderr();
+  std::vector<int> statuses = runRanks(*group, [](Engine &engine, char *arena) {
+    auto *memory = reinterpret_cast<float *>(arena);
+    if (engine.rank() == 0)
+      engine.startGather(1, engine.world(), memory, memory + 1000, 256, TrafficClass::AllGather);
+    else
+      engine.startReduce(1, engine.world(), Element::F32, memory, memory + 1000, 64, false);
+    engine.complete(1);
+    return 0;
+  });
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(text.find("rank 1 has a reduction of 256 bytes, rank 0 expected a gather of 256 bytes") !=
+                  std::string::npos ||
+              text.find("rank 0 has a gather of 256 bytes, rank 1 expected a reduction of 256 bytes") !=
+                  std::string::npos)
+      << text;
+  for (int status : statuses)
+    EXPECT_EQ(WEXITSTATUS(status), 2);
+}
+
 class Launched : public testing::TestWithParam<std::string (*)(int)> {};
 INSTANTIATE_TEST_SUITE_P(Hosts, Launched, testing::Values(alone, everyoneHere, pairs));
 
@@ -465,6 +514,69 @@ TEST_P(Launched, WhatFliesIsGivenUp) {
                          return 0;
                        }),
               (std::vector<int>{1, 11, 1, 1}));
+}
+
+TEST_P(Launched, OperationsThatDoNotMatchAreAFailure) {
+  std::vector<int> statuses = runWorld(4, GetParam(), [](Engine &engine, char *arena) {
+    auto *memory = reinterpret_cast<float *>(arena);
+    if (engine.rank() == 3)
+      engine.startAllToAll(1, engine.world(), memory, memory + 1000, 256);
+    else
+      engine.startGather(1, engine.world(), memory, memory + 1000, 256, TrafficClass::AllGather);
+    engine.complete(1);
+    engine.barrier();
+    return 0;
+  });
+  for (int status : statuses)
+    EXPECT_TRUE(status == 2 || status == 12) << status;
+  EXPECT_GE(std::count(statuses.begin(), statuses.end(), 12), 1);
+}
+
+/// Bytes fly while a rank is stopped for longer than a lost host is waited for: it goes on.
+TEST(Tcp, AStoppedRankGoesOn) {
+  EXPECT_EQ(runWorld(2, alone,
+                     [](Engine &engine, char *arena) {
+                       constexpr int64_t kSlice = 16 << 20;
+                       int64_t mine = getpid(), pids[2];
+                       engine.exchange(&mine, sizeof mine, pids);
+                       auto end = std::chrono::steady_clock::now() + std::chrono::seconds(9);
+                       if (engine.rank() == 0 && fork() == 0) {
+                         usleep(200000);
+                         kill(static_cast<pid_t>(pids[1]), SIGSTOP);
+                         usleep(8000000);
+                         kill(static_cast<pid_t>(pids[1]), SIGCONT);
+                         _exit(0);
+                       }
+                       for (int64_t go = 1, both[2]; go;) {
+                         engine.startGather(1, engine.world(), arena, arena + kSlice, kSlice,
+                                            TrafficClass::AllGather);
+                         engine.complete(1);
+                         go = std::chrono::steady_clock::now() < end;
+                         engine.exchange(&go, sizeof go, both);
+                         go = both[0];
+                       }
+                       return 0;
+                     }),
+            (std::vector<int>{0, 0}));
+}
+
+/// Where the others are is known here, from their heartbeats.
+TEST(Tcp, RanksHearWhereTheOthersAre) {
+  EXPECT_EQ(runWorld(3, pairs,
+                     [](Engine &engine, char *) {
+                       engine.publish(10 + engine.rank(), 20 + engine.rank());
+                       engine.barrier();
+                       usleep(3500000);
+                       int wrong = 0;
+                       for (int rank = 0; rank < 3; ++rank) {
+                         Whereabouts where = engine.whereabouts(rank);
+                         if (rank != engine.rank())
+                           wrong += where.step != 10 + rank || where.action != 20 + rank || where.silence > 3;
+                       }
+                       engine.barrier();
+                       return wrong;
+                     }),
+            (std::vector<int>{0, 0, 0}));
 }
 
 TEST_P(Launched, LeavingEarlyIsAFailure) {

@@ -1,5 +1,6 @@
 //===- ExecutorTest.cpp - steps of a program, rank by rank -----------------===//
 
+#include "Core/Agreement.h"
 #include "Ranks.h"
 #include "Toy.h"
 
@@ -195,6 +196,40 @@ TEST(Executor, MicroBatchesWithoutLabels) {
   trouble.step = 1;
   trouble.noLabels = true;
   expectFailure(trouble, 1, "step 1, micro-batch 2: no valid label in 'labels'");
+}
+
+/// What ranks of dp 2 x pp 2 say that agree on a step, each in its own.
+std::string agreeInSteps(const std::vector<int64_t> &steps, const std::vector<size_t> &lists) {
+  Folder folder;
+  Program program = toyProgram(2, 2, 1, folder.path);
+  auto group = SharedGroup::create(std::vector<int64_t>(4, arenaOf(program.positions[0]) + (1 << 20)));
+  testing::internal::CaptureStderr();
+  std::vector<int> statuses = runRanks(*group, [&](Engine &engine, char *arena) {
+    int rank = engine.rank();
+    RankInfo info = rankInfo(program, rank);
+    Addresses addresses(program.positions[info.position], info, arena, toySymbol);
+    ThreadPool pool(1, 0);
+    Agreement agreement(program, info, addresses, /*byParameter=*/false, pool);
+    agreement.prepare(/*stop=*/rank == 2, steps[rank], lists[rank]);
+    engine.startAgreement(1, engine.world(), agreement.record(), agreement.shape());
+    engine.complete(1);
+    agreement.read();
+    return agreement.stop() ? 0 : 99;
+  });
+  for (int status : statuses)
+    EXPECT_EQ(WEXITSTATUS(status), steps[3] == steps[0] && lists[3] == lists[0] ? 0 : 2);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Executor, RanksThatAreNotInOneStep) {
+  EXPECT_EQ(agreeInSteps({6, 6, 6, 6}, {0, 0, 0, 0}), "");
+  EXPECT_EQ(agreeInSteps({6, 6, 6, 7}, {0, 0, 0, 0}),
+            "rank 0: the ranks are not in one step: rank 0 is in step 6, rank 3 is in step 7; the run ends "
+            "before anything of it is saved\n");
+  EXPECT_EQ(
+      agreeInSteps({6, 6, 6, 6}, {0, 0, 0, 1}),
+      "rank 0: the ranks are not in one step: rank 0 is in step 6, rank 3 is in an evaluation, group 6; the "
+      "run ends before anything of it is saved\n");
 }
 
 TEST(Executor, AKilledRankIsNamedWithItsAction) {
