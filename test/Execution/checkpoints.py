@@ -1,5 +1,6 @@
 """Checkpoints: the bits of an uninterrupted run in every layout that goes on,
-after kills at random moments and after signals; what is damaged is refused.
+after kills at random moments and after signals; what is damaged is refused or left
+out, and one run at a time saves into a folder.
 
 usage: checkpoints.py DSOPT [KILLS]
 """
@@ -186,6 +187,63 @@ def full_disk():
     print(f"no room: {done.stderr.strip()}", flush=True)
 
 
+def replaced():
+    """Kills at each change of names while checkpoints are replaced (the newest one is damaged): the same bits, and at no
+    moment is there less than there was."""
+    options = ["-dp=2", "-zero=2", "-micro-batches=2"]
+    expected, _ = result(*options)
+    start = os.path.join(folder, "replaced")
+    execute(command(*options, "-steps=6", "-lr-decay-steps=8", f"-save={start}", "-save-every=3"))
+    with open(os.path.join(start, "step-00000006", "optimizer.safetensors"), "r+b") as file:
+        file.seek(-100, os.SEEK_END)
+        file.write(b"damaged")
+    program = os.path.join(folder, "replacing")
+    execute([dsopt, path, "-o", program, f"-data={data}", *options, "-grad-clip=1"])
+    generator = random.Random(2)
+    seen = set()
+    for _ in range((kills + 1) // 2):
+        save = os.path.join(folder, "replaced-again")
+        shutil.rmtree(save, ignore_errors=True)
+        shutil.copytree(start, save)
+        run = [program, *command(f"-save={save}", "-save-every=1", "-save-keep=2", "-resume=auto")[3:]]
+        process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        # Some moment of the second save's, which replaces what is damaged.
+        while process.poll() is None and not os.path.exists(os.path.join(save, "step-00000005")):
+            time.sleep(0.001)
+        time.sleep(generator.uniform(0, 0.05))
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        seen.update(os.listdir(save))
+        check(os.path.exists(os.path.join(save, "step-00000005")) or os.path.exists(os.path.join(save, "step-00000008")),
+              f"left {os.listdir(save)}")
+        again, _ = result(*options, f"-save={save}", "-save-every=1", "-save-keep=2", "-resume=auto")
+        check(again == expected, f"after a kill {again}, expected {expected}")
+        check(sorted(os.listdir(save)) == ["step-00000007", "step-00000008"], f"left {os.listdir(save)}")
+        execute([dsopt, f"-check={save}"])
+    print(f"{(kills + 1) // 2} kills while a checkpoint is replaced, the same bits; seen: {sorted(seen)}", flush=True)
+
+
+def shared():
+    """Two runs that save into one folder: the second is refused, the first does not notice."""
+    save = os.path.join(folder, "shared")
+    options = ["-dp=2", "-steps=400", "-micro-batches=2"]
+    process = subprocess.Popen(command(*options, f"-save={save}", "-save-every=1"))
+    while process.poll() is None and not (os.path.isdir(save) and any(name.startswith("step-") for name in os.listdir(save))):
+        time.sleep(0.01)
+    for wanted in (["-resume=auto"], ["-save-existing=aside"]):
+        text = execute(command(*options, "-steps=2", f"-save={save}", *wanted), status=1).stderr
+        check(f"another run saves into {save} (process " in text and "wait for its end, or choose another folder" in text, text)
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(timeout=30) == 3, f"status {process.returncode}, expected 3")
+    check(len(os.listdir(save)) == 3, f"saved {os.listdir(save)}")
+    execute([dsopt, f"-check={save}"])
+    execute(command(*options, "-steps=2", f"-save={save}", "-save-existing=aside"))
+    print("a second run in the folder is refused", flush=True)
+
+
 try:
     saved = layouts("fp32")
     layouts("bf16")
@@ -194,5 +252,7 @@ try:
     signals()
     full_disk()
     killed()
+    replaced()
+    shared()
 finally:
     shutil.rmtree(folder)

@@ -1,5 +1,6 @@
 //===- Draft.cpp - checkpoints that appear and go as wholes ---------------===//
 
+#include "FolderNames.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/System.h"
@@ -16,11 +17,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] static void failed(const std::string &path, const char *what) {
   throw Error(StatusFailure, path + ": " + what + ": " + std::strerror(errno));
-}
-
-static bool exists(const std::string &path) {
-  struct stat info;
-  return sys::stat(path.c_str(), &info) == 0;
 }
 
 bool dsopt::runtime::removeCheckpoint(const std::string &path) {
@@ -43,11 +39,6 @@ bool dsopt::runtime::removeCheckpoint(const std::string &path) {
     if (rank(name) > 0 && sys::unlink((path + "/" + name).c_str()) != 0 && errno != ENOENT)
       return false;
   return sys::rmdir(path.c_str()) == 0;
-}
-
-static void syncNames(const std::string &folder) {
-  if (sys::syncFolder(folder.c_str()) != 0 && errno != EINVAL)
-    failed(folder, "cannot be written to disk");
 }
 
 Draft::Draft(const std::string &target, const std::string &run, bool isMine)
@@ -89,12 +80,16 @@ void Draft::commit() {
     if (errno != ENOSYS && errno != EINVAL && errno != EOPNOTSUPP)
       failed(target, "cannot be put in place");
     replaced = target + ".old";
-    if (sys::rename(target.c_str(), replaced.c_str()) != 0)
-      failed(target, "cannot be renamed");
+    renamePath(target, replaced);
     syncNames(parent);
   }
-  if (!exchanged && sys::rename(path.c_str(), target.c_str()) != 0)
+  if (!exchanged && sys::rename(path.c_str(), target.c_str()) != 0) {
+    int error = errno;
+    if (replaces)
+      renamePath(replaced, target);
+    errno = error;
     failed(target, "cannot be put in place");
+  }
   done = true;
   fault::point("save.rename");
   syncNames(parent);

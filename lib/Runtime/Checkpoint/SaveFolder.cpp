@@ -1,6 +1,7 @@
 //===- SaveFolder.cpp - a folder of checkpoints ---------------------------===//
 
 #include "dsopt/Runtime/SaveFolder.h"
+#include "FolderNames.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/System.h"
 
@@ -19,82 +20,14 @@
 using namespace dsopt::runtime;
 namespace fs = std::filesystem;
 
-static bool exists(const std::string &path) {
-  struct stat info;
-  return sys::stat(path.c_str(), &info) == 0;
-}
-
-static bool isStep(const std::string &name) { return checkpointStep(name) >= 0; }
-
-std::string dsopt::runtime::checkpointName(int64_t step) {
-  char text[40];
-  std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
-  return text;
-}
-
-int64_t dsopt::runtime::checkpointStep(const std::string &path) {
-  std::string name = fs::path(path).filename();
-  // 18 digits are less than 2^63.
-  if (name.rfind("step-", 0) != 0 || name.size() < 6 || name.size() > 5 + 18 ||
-      name.find_first_not_of("0123456789", 5) != std::string::npos)
-    return -1;
-  return std::stoll(name.substr(5));
-}
-
-static std::vector<std::string> namesIn(const std::string &folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    names.push_back(it->path().filename());
-  if (error && error.value() != ENOENT && error.value() != ENOTDIR)
-    throw Error(readStatus(error.value()), folder + ": cannot be listed: " + error.message());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::vector<std::string> dsopt::runtime::listCheckpoints(const std::string &folder) {
-  std::vector<std::string> found;
-  for (const std::string &name : namesIn(folder))
-    if (isStep(name) && exists(folder + "/" + name + "/manifest.json"))
-      found.push_back(folder + "/" + name);
-  auto order = [](const std::string &path) { return std::make_pair(checkpointStep(path), path); };
-  std::sort(found.begin(), found.end(), [&](auto &a, auto &b) { return order(a) < order(b); });
-  return found;
-}
-
-std::vector<std::string> dsopt::runtime::findCheckpoints(const std::string &given) {
-  if (!given.empty() && exists(given + "/manifest.json"))
-    return {given};
-  return listCheckpoints(given);
-}
-
-/// The manifest of a checkpoint whose files are all there, if it is one.
-static std::optional<Manifest> complete(const std::string &path) {
-  try {
-    return inspectCheckpoint(path);
-  } catch (const Error &) {
-    return std::nullopt;
-  }
-}
-
-static void rename(const std::string &from, const std::string &to) {
-  if (sys::rename(from.c_str(), to.c_str()) != 0)
-    throw Error(StatusFailure, from + ": cannot be renamed to " + to + ": " + std::strerror(errno));
-}
-
-static void syncNames(const std::string &folder) {
-  if (sys::syncFolder(folder.c_str()) != 0 && errno != EINVAL)
-    throw Error(StatusFailure, folder + ": cannot be written to disk: " + std::strerror(errno));
-}
-
 /// Makes a folder and those above it, each on disk before the next.
 static void makeFolders(const fs::path &path) {
   if (path.empty() || exists(path))
     return;
   makeFolders(path.parent_path());
   if (sys::mkdir(path.c_str()) != 0 && errno != EEXIST)
-    throw Error(StatusInput, std::strerror(errno));
-  sys::syncFolder(path.has_parent_path() ? path.parent_path().c_str() : ".");
+    throw Error(StatusInput, path.string() + ": " + std::strerror(errno));
+  syncNames(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 SaveFolder::SaveFolder(std::string path, std::vector<std::string> &said, double patience)
@@ -173,74 +106,6 @@ void SaveFolder::lock(double patience, std::vector<std::string> &said) {
   }
 }
 
-/// "step-00000008" of "step-00000008.tmp" and ending ".tmp", empty for other names.
-static std::string stepBefore(const std::string &name, const std::string &ending) {
-  size_t length = name.size() - std::min(name.size(), ending.size());
-  bool ends = name.compare(length, ending.size(), ending) == 0;
-  return ends && isStep(name.substr(0, length)) ? name.substr(0, length) : "";
-}
-
-// Draft::commit and prune in all their moments.
-void SaveFolder::recover(std::vector<std::string> &said) {
-  auto at = [&](const std::string &name) { return folder + "/" + name; };
-  auto removed = [&](const std::string &path, bool success) {
-    if (!success)
-      said.push_back(path + ": cannot be removed: " + std::strerror(errno));
-  };
-  bool renamed = false;
-  std::vector<std::string> rests; // of what was replaced
-  for (const std::string &name : namesIn(folder)) {
-    std::string path = at(name), step = stepBefore(name, ".tmp");
-    if (step.empty() || fs::is_symlink(path))
-      continue;
-    bool marked = exists(path + "/draft");
-    if (!marked && !exists(path + "/manifest.json")) {
-      // Nothing says that it is ours, unless there is nothing in it.
-      if (sys::rmdir(path.c_str()) != 0)
-        said.push_back(path + " is no draft of a checkpoint and stays as it is");
-      continue;
-    }
-    // A whole draft is newer than what it was to replace; without its mark it was replaced, or pruned.
-    if (!complete(path) || (!marked && complete(at(step)))) {
-      removed(path, removeCheckpoint(path));
-      continue;
-    }
-    if (exists(at(step))) {
-      if (sys::exchange(path.c_str(), at(step).c_str()) == 0)
-        rests.push_back(path);
-      else
-        rename(at(step), at(step) + ".old");
-    }
-    if (!exists(at(step)))
-      rename(path, at(step));
-    renamed = true;
-    said.push_back(at(step) + " was complete but for its name, and has it now");
-  }
-  for (const std::string &name : namesIn(folder)) {
-    std::string path = at(name), step = stepBefore(name, ".old");
-    if (step.empty() || fs::is_symlink(path) || !exists(path + "/manifest.json"))
-      continue;
-    if (exists(at(step))) {
-      rests.push_back(path);
-      continue;
-    }
-    rename(path, at(step));
-    renamed = true;
-    said.push_back(at(step) + " has its name again");
-  }
-  if (renamed)
-    syncNames(folder);
-  for (const std::string &path : rests)
-    removed(path, removeCheckpoint(path));
-  for (const std::string &name : namesIn(folder)) {
-    bool isShared = name.size() == 7 + 32 && name.rfind("shared-", 0) == 0 &&
-                    name.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
-    std::string left = isShared ? at(name) : at(name) + "/draft";
-    if (isShared || (isStep(name) && exists(left)))
-      removed(left, sys::unlink(left.c_str()) == 0);
-  }
-}
-
 std::vector<std::string> SaveFolder::strangers(const Lineage &mine, int64_t after,
                                                const std::vector<std::string> &leftOut) {
   struct Entry {
@@ -306,7 +171,7 @@ std::string SaveFolder::enter(const Lineage &mine, int64_t after, const std::vec
       identity = readManifest(path).identity;
     } catch (const Error &) {
     }
-    rename(path, path + "." + identity);
+    renamePath(path, path + "." + identity);
   }
   syncNames(folder);
   return "set aside " + which + " of another run in " + folder + ": they are called " +
