@@ -448,11 +448,8 @@ TEST(SharedMemory, CollectivesThatDoNotMatchAreNamed) {
     return 0;
   });
   std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(text.find("rank 1 has a reduction of 256 bytes, rank 0 expected a gather of 256 bytes") !=
-                  std::string::npos ||
-              text.find("rank 0 has a gather of 256 bytes, rank 1 expected a reduction of 256 bytes") !=
-                  std::string::npos)
-      << text;
+  for (const char *said : {"collectives do not match", "a reduction of 256 bytes", "a gather of 256 bytes"})
+    EXPECT_NE(text.find(said), std::string::npos) << text;
   for (int status : statuses)
     EXPECT_EQ(WEXITSTATUS(status), 2);
 }
@@ -537,9 +534,8 @@ TEST(Tcp, AStoppedRankGoesOn) {
   EXPECT_EQ(runWorld(2, alone,
                      [](Engine &engine, char *arena) {
                        constexpr int64_t kSlice = 16 << 20;
-                       int64_t mine = getpid(), pids[2];
+                       int64_t mine = getpid(), pids[2], end = time(nullptr) + 9;
                        engine.exchange(&mine, sizeof mine, pids);
-                       auto end = std::chrono::steady_clock::now() + std::chrono::seconds(9);
                        if (engine.rank() == 0 && fork() == 0) {
                          usleep(200000);
                          kill(static_cast<pid_t>(pids[1]), SIGSTOP);
@@ -551,7 +547,7 @@ TEST(Tcp, AStoppedRankGoesOn) {
                          engine.startGather(1, engine.world(), arena, arena + kSlice, kSlice,
                                             TrafficClass::AllGather);
                          engine.complete(1);
-                         go = std::chrono::steady_clock::now() < end;
+                         go = time(nullptr) < end;
                          engine.exchange(&go, sizeof go, both);
                          go = both[0];
                        }

@@ -49,11 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wire.setStaging(memory.data(), kBytes * kRanks);
   wire.setPlace(3, 4);
   uint64_t numbers[3] = {};
+  bool flies[Engine::kSlots] = {};
   auto start = [&](int what) {
     int slot = what % Engine::kSlots;
-    static thread_local bool flies[Engine::kSlots];
-    if (what == 0)
-      std::memset(flies, 0, sizeof flies);
     if (flies[slot])
       return;
     flies[slot] = true;

@@ -358,9 +358,7 @@ bool Simulation::moveOut() {
       way.active = false;
       outs[at] = outs.back();
       outs.pop_back();
-      if (bytes.size() > 0)
-        continue; // the receiver activates it again
-      continue;
+      continue; // a receiver that has taken some activates it again
     }
     if (way.cut) { // the system's buffer fills, nothing arrives
       way.active = false;
