@@ -25,6 +25,7 @@
 #include "dsopt/Pipeline/Variants.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/World.h"
@@ -431,6 +432,7 @@ static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int 
 int main(int argc, char **argv) {
   bool speaks = runtime::launchedRank() <= 0;
   try {
+    runtime::fault::start();
     ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
     if (options.has("help")) {
       llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"

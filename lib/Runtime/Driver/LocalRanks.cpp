@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LocalRanks.h"
+#include "dsopt/Runtime/Fault.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -84,6 +85,7 @@ public:
 private:
   [[noreturn]] void beRank(int rank, pid_t launcher) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fault::setRank(rank);
     if (getppid() != launcher)
       _exit(StatusFailure);
     int result = StatusOk;
@@ -203,6 +205,7 @@ int dsopt::runtime::runLocalRanks(Run &run) {
   if (program.dp * program.pp > 1)
     return LocalLauncher(run).start();
   installSignals(0);
+  fault::setRank(0);
   std::unique_ptr<Engine> engine = makeSingleEngine();
   int status = runRank(run, *engine, allocateArena(arenaOf(program.positions[0])));
   engine->finish();

@@ -7,6 +7,7 @@
 #include "RankRun.h"
 #include "RunSettings.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/World.h"
 
 #include <cstdio>
@@ -117,6 +118,8 @@ int dsopt::runtime::runMain(int argc, char **argv) {
   int launchedRank = runtime::launchedRank();
   int status = StatusFailure;
   try {
+    fault::start();
+    fault::setRank(launchedRank);
     status = run(argc, argv, launchedRank);
   } catch (const LaunchError &error) {
     printError(error.what());
