@@ -1,0 +1,173 @@
+"""Power cuts while checkpoints are saved, saved over and pruned: every state that the disk may be left in goes on to the
+bits of a run that nothing happened to, from no earlier step than was promised.
+
+usage: powercut.py BUILD FOLDER [-seed=N] [-states=N] [-weaken=N]
+
+N states at most at each moment (all of them, where there are no more). With -weaken the same once more for each
+synchronisation, exchange and removal of names left out: each of them has to be missed, in N states at most at each moment.
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import random
+import re
+import shutil
+import sys
+
+from disk import Disk, digest, lines_of, write
+from scenarios import Attempt, Program, Scenario, end_of, fresh, tiny_programs
+
+STEPS = 3
+#: What can be left out of the code.
+CHANGES = ["fsync", "syncFolder", "exchange", "rename"]
+
+
+class Cut:
+    """A run in a folder of checkpoints, and how many steps were saved before."""
+
+    def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str]):
+        self.name, self.before, self.options = name, before, options
+        self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
+
+
+def cuts(program: Program) -> list[Cut]:
+    every = ["-save-every=1", "-save-keep=9"]
+    over = ["-resume={save}/step-00000001", *every]
+    return [Cut("save", program, [], every), Cut("save over a save", program, [every], over),
+            Cut("prune", program, [[*every, "-steps=2"]], ["-save-every=1", "-save-keep=1", "-resume=auto"])]
+
+
+class Checker:
+    def __init__(self, folder: str, hash: str):
+        self.folder, self.hash = folder, hash
+        self.numbers = iter(range(1 << 30))
+
+    def run(self, cut: Cut, folder: str, options: list[str], fault: str = "") -> Attempt:
+        save = f"{folder}/disk/save"
+        attempt = Attempt(cut.scenario, folder, [f"-steps={STEPS}", f"-save={save}", f"-log={folder}/log.jsonl", "-quiet",
+                                                 *[option.format(save=save) for option in options]], fault)
+        attempt.wait(30)
+        attempt.end()
+        return attempt
+
+    def record(self, cut: Cut, weakened: str = "") -> tuple[Disk, list] | None:
+        """The disk before the run, and what it did; None if nothing was left out."""
+        folder = fresh(f"{self.folder}/record")
+        os.mkdir(f"{folder}/disk")
+        for options in cut.before:
+            if any(self.run(cut, folder, options).statuses()):
+                sys.exit(f"{cut.name}: the run before it failed")
+        disk = Disk(f"{folder}/disk")
+        record = f"{folder}/record"
+        attempt = self.run(cut, folder, cut.options, f"record={record}" + (f";{weakened}" if weakened else ""))
+        if weakened and not attempt.hit():
+            return None
+        if any(attempt.statuses()) and not weakened:
+            sys.exit(f"{cut.name}: {attempt.output()}")
+        return disk, list(lines_of(record))
+
+    def trees(self, disk: Disk, lines: list, most: int, generator: random.Random):
+        """Each different state once, with the step that was promised when the power went."""
+        seen, promised = set(), 0
+        for number, (what, text, data) in enumerate([("point", "", b""), *lines, ("point", "step 0 %d" % STEPS, b"")]):
+            disk.apply(what, text, data)
+            if found := re.fullmatch(r"step 0 (\d+)", text):
+                promised = int(found[1])
+            elif what == "point":
+                continue
+            for tree in disk.states(most, generator):
+                if (key := digest(tree)) not in seen:
+                    seen.add(key)
+                    yield promised, tree
+
+    def wrong(self, cut: Cut, promised: int, tree: dict) -> str:
+        """What a run that goes on in the state does wrong."""
+        folder = fresh(f"{self.folder}/state-{next(self.numbers)}")
+        write(tree, f"{folder}/disk")
+        attempt = self.run(cut, folder, ["-resume=auto", "-save-every=1", "-save-keep=9"])
+        wrong = ""
+        if any(attempt.statuses()):
+            wrong = f"statuses {attempt.statuses()}: {attempt.output().strip()[-300:]}"
+        else:
+            with open(f"{folder}/log.jsonl") as file:
+                steps = [int(found[1]) for found in re.finditer(r'{"step":(\d+),"loss"', file.read())]
+            first = min(steps, default=STEPS)
+            if first < promised:
+                wrong = f"goes on after step {first}, though step {promised} was saved"
+            elif (hash := end_of(folder).get("weights_hash")) != self.hash:
+                wrong = f"other weights: {hash}, expected {self.hash}"
+            elif left := [name for name in os.listdir(f"{folder}/disk/save") if not re.fullmatch(r"step-\d+|\..*", name)]:
+                wrong = f"{left} stay behind"
+        if wrong:
+            wrong += f" ({shown(tree)})"
+        shutil.rmtree(folder)
+        return wrong
+
+    def check(self, cut: Cut, most: int, seed: int, weakened: str = "", first: bool = False) -> tuple[int, list[str]] | None:
+        """How many states there were and what was wrong in them; `first`: the first thing that is."""
+        if (recorded := self.record(cut, weakened)) is None:
+            return None
+        found, count = [], 0
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
+            trees = self.trees(*recorded, most, random.Random(seed))
+            pending = set()
+            while True:
+                while len(pending) < 2 * (os.cpu_count() or 1) and (tree := next(trees, None)):
+                    pending.add(workers.submit(self.wrong, cut, *tree))
+                    count += 1
+                if not pending:
+                    return count, found
+                done, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
+                found += [future.result() for future in done if future.result()]
+                if found and first:
+                    concurrent.futures.wait(pending)
+                    return count, found
+
+
+def shown(tree, name: str = "") -> str:
+    if isinstance(tree, bytes):
+        return f"{name} {len(tree)}"
+    return f"{name}/[" + ", ".join(shown(child, key) for key, child in sorted(tree.items())) + "]"
+
+
+def weaknesses(checker: Checker, cut: Cut, ranks: int):
+    """One change left out, in turn."""
+    for change in CHANGES:
+        for rank in range(-1 if ranks > 1 else 0, ranks):
+            for nth in range(1, 100):
+                fault = f"{change},rank={rank},nth={nth}:skip"
+                if checker.record(cut, fault) is None:
+                    break
+                yield fault
+
+
+def main(build: str, folder: str, *arguments: str) -> int:
+    given = dict(argument.lstrip("-").split("=", 1) for argument in arguments)
+    seed, most = int(given.get("seed", 1)), int(given.get("states", 200))
+    folder = fresh(os.path.abspath(folder))
+    failures = 0
+    for program in tiny_programs(os.path.abspath(build), folder):
+        checker = Checker(folder, "")
+        for cut in cuts(program):
+            if not checker.hash:
+                whole = fresh(f"{folder}/whole")
+                checker.run(cut, whole, [])
+                checker.hash = end_of(whole).get("weights_hash", "")
+            count, wrong = checker.check(cut, most, seed)
+            print(f"{program.name}, {cut.name}: {count} states, {len(wrong)} wrong", flush=True)
+            for text in wrong[:5]:
+                print("    FAILED: " + text, flush=True)
+            failures += len(wrong)
+            if "weaken" in given:
+                for fault in weaknesses(checker, cut, program.ranks):
+                    count, wrong = checker.check(cut, int(given["weaken"]), seed, fault, first=True)
+                    print(f"    without {fault[:-5]}: " + (f"found after {count} states: {wrong[0][:120]}" if wrong else
+                                                          f"FAILED: {count} states, nothing wrong"), flush=True)
+                    failures += not wrong
+    print(f"{failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
