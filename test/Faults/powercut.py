@@ -28,6 +28,7 @@ class Cut:
 
     def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str]):
         self.name, self.before, self.options = name, before, options
+        self.left: list[str] = []  # the save folder after it
         self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
 
 
@@ -65,21 +66,21 @@ class Checker:
             return None
         if any(attempt.statuses()) and not weakened:
             sys.exit(f"{cut.name}: {attempt.output()}")
+        cut.left = sorted(os.listdir(f"{folder}/disk/save"))
         return disk, list(lines_of(record))
 
-    def trees(self, disk: Disk, lines: list, most: int, generator: random.Random):
-        """Each different state once, with the step that was promised when the power went."""
-        seen, promised = set(), 0
+    def trees(self, disk: Disk, lines: list, most: int, generator: random.Random) -> list[tuple[int, dict]]:
+        """Each different state once, with the latest step that was promised when the power went."""
+        found, promised = {}, 0
         for number, (what, text, data) in enumerate([("point", "", b""), *lines, ("point", "step 0 %d" % STEPS, b"")]):
             disk.apply(what, text, data)
-            if found := re.fullmatch(r"step 0 (\d+)", text):
-                promised = int(found[1])
+            if step := re.fullmatch(r"step 0 (\d+)", text):
+                promised = int(step[1])
             elif what == "point":
                 continue
             for tree in disk.states(most, generator):
-                if (key := digest(tree)) not in seen:
-                    seen.add(key)
-                    yield promised, tree
+                found[digest(tree)] = promised, tree
+        return list(found.values())
 
     def wrong(self, cut: Cut, promised: int, tree: dict) -> str:
         """What a run that goes on in the state does wrong."""
@@ -106,11 +107,15 @@ class Checker:
 
     def check(self, cut: Cut, most: int, seed: int, weakened: str = "", first: bool = False) -> tuple[int, list[str]] | None:
         """How many states there were and what was wrong in them; `first`: the first thing that is."""
+        usual = cut.left
         if (recorded := self.record(cut, weakened)) is None:
             return None
+        if weakened and cut.left != usual:
+            found, cut.left = [f"leaves {cut.left}, expected {usual}"], usual
+            return 0, found
         found, count = [], 0
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
-            trees = self.trees(*recorded, most, random.Random(seed))
+            trees = iter(self.trees(*recorded, most, random.Random(seed)))
             pending = set()
             while True:
                 while len(pending) < 2 * (os.cpu_count() or 1) and (tree := next(trees, None)):
@@ -152,6 +157,7 @@ def main(build: str, folder: str, *arguments: str) -> int:
         for cut in cuts(program):
             if not checker.hash:
                 whole = fresh(f"{folder}/whole")
+                os.mkdir(f"{whole}/disk")
                 checker.run(cut, whole, [])
                 checker.hash = end_of(whole).get("weights_hash", "")
             count, wrong = checker.check(cut, most, seed)
