@@ -9,7 +9,9 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CPU_CLONES_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CPU_CLONES_H
 
-#ifdef __x86_64__
+#ifdef DSOPT_CLONES
+// Given by the build.
+#elif defined(__x86_64__)
 #define DSOPT_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define DSOPT_CLONES
