@@ -10,7 +10,7 @@ PHASES = ["start", "load", "resume", "step", "evaluate", "save", "commit", "prun
 #: What a point begins; others leave the phase as it is.
 BEGINS = {"meet.hello": "start", "load.program": "load", "load.data": "load", "start": "load", "resume.choose": "resume",
           "resume.read": "resume", "step": "step", "evaluate": "evaluate", "save.allocate": "save", "save.manifest": "commit",
-          "save.rename": "commit", "save.prune": "prune", "finish": "finish"}
+          "save.exchange": "commit", "save.rename": "commit", "save.prune": "prune", "finish": "finish"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,19 +24,21 @@ CHANGES = ["fsync", "syncFolder", "exchange", "rename"]
 
 
 class Cut:
-    """A run in a folder of checkpoints, and how many steps were saved before."""
+    """A run in a folder that runs before it left, of whose checkpoints it keeps those of `had` steps; `damaged` is the
+    newest one of them, which is saved over."""
 
-    def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str]):
-        self.name, self.before, self.options = name, before, options
+    def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str], had: int = 0, damaged: str = ""):
+        self.name, self.before, self.options, self.had, self.damaged = name, before, options, had, damaged
         self.left: list[str] = []  # the save folder after it
         self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
 
 
 def cuts(program: Program) -> list[Cut]:
     every = ["-save-every=1", "-save-keep=9"]
-    over = ["-resume={save}/step-00000001", *every]
-    return [Cut("save", program, [], every), Cut("save over a save", program, [every], over),
-            Cut("prune", program, [[*every, "-steps=2"]], ["-save-every=1", "-save-keep=1", "-resume=auto"])]
+    return [Cut("save", program, [], every),
+            Cut("save over a save", program, [every], ["-resume=auto", *every], 2, "step-00000003"),
+            Cut("save beside saves", program, [every], ["-resume={save}/step-00000001", "-save-existing=aside", *every], 1),
+            Cut("prune", program, [[*every, "-steps=2"]], ["-save-every=1", "-save-keep=1", "-resume=auto"], 2)]
 
 
 class Checker:
@@ -59,6 +61,8 @@ class Checker:
         for options in cut.before:
             if any(self.run(cut, folder, options).statuses()):
                 sys.exit(f"{cut.name}: the run before it failed")
+        if cut.damaged:
+            os.truncate(f"{folder}/disk/save/{cut.damaged}/model.safetensors", 64)
         disk = Disk(f"{folder}/disk")
         record = f"{folder}/record"
         attempt = self.run(cut, folder, cut.options, f"record={record}" + (f";{weakened}" if weakened else ""))
@@ -69,13 +73,13 @@ class Checker:
         cut.left = sorted(os.listdir(f"{folder}/disk/save"))
         return disk, list(lines_of(record))
 
-    def trees(self, disk: Disk, lines: list, most: int, generator: random.Random) -> list[tuple[int, dict]]:
+    def trees(self, cut: Cut, disk: Disk, lines: list, most: int, generator: random.Random) -> list[tuple[int, dict]]:
         """Each different state once, with the latest step that was promised when the power went."""
-        found, promised = {}, 0
+        found, promised = {}, cut.had
         for number, (what, text, data) in enumerate([("point", "", b""), *lines, ("point", "step 0 %d" % STEPS, b"")]):
             disk.apply(what, text, data)
             if step := re.fullmatch(r"step 0 (\d+)", text):
-                promised = int(step[1])
+                promised = max(promised, int(step[1]))
             elif what == "point":
                 continue
             for tree in disk.states(most, generator):
@@ -115,7 +119,7 @@ class Checker:
             return 0, found
         found, count = [], 0
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
-            trees = iter(self.trees(*recorded, most, random.Random(seed)))
+            trees = iter(self.trees(cut, *recorded, most, random.Random(seed)))
             pending = set()
             while True:
                 while len(pending) < 2 * (os.cpu_count() or 1) and (tree := next(trees, None)):
