@@ -22,7 +22,7 @@ import time
 
 from kinds import KINDS, Kind, cause, expected
 from places import PHASES, Place, heard, listening, table
-from scenarios import KEEP, PATIENCE, STEPS, Attempt, Scenario, compiled_programs, end_of, fresh, options_of, tiny_programs
+from scenarios import BELONGS, KEEP, PATIENCE, STEPS, Attempt, Scenario, compiled_programs, end_of, fresh, options_of, tiny_programs
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 #: From a fault to the end of the run, or to where it goes on.
@@ -210,7 +210,7 @@ class Campaign:
             raise Failure(f"-resume=auto ends with {attempt.statuses()}: {attempt.output()[-300:]}")
         if (hash := end_of(folder).get("weights_hash")) != scenario.hash:
             raise Failure(f"-resume=auto gives other weights: {hash}, expected {scenario.hash}")
-        if drafts := [name for name in os.listdir(f"{folder}/save") if not re.fullmatch(r"step-\d+", name) and not name.startswith(".")]:
+        if drafts := [name for name in os.listdir(f"{folder}/save") if not re.fullmatch(BELONGS, name)]:
             raise Failure(f"drafts stay: {drafts}")
         mpi = scenario.engine == "mpi"
         known = {"save", "log.jsonl", "weights.safetensors", "tmp", "hits"}

@@ -16,7 +16,7 @@ import shutil
 import sys
 
 from disk import Disk, digest, lines_of, write
-from scenarios import Attempt, Program, Scenario, end_of, fresh, tiny_programs
+from scenarios import BELONGS, Attempt, Program, Scenario, end_of, fresh, tiny_programs
 
 STEPS = 3
 #: What can be left out of the code.
@@ -102,7 +102,7 @@ class Checker:
                 wrong = f"goes on after step {first}, though step {promised} was saved"
             elif (hash := end_of(folder).get("weights_hash")) != self.hash:
                 wrong = f"other weights: {hash}, expected {self.hash}"
-            elif left := [name for name in os.listdir(f"{folder}/disk/save") if not re.fullmatch(r"step-\d+|\..*", name)]:
+            elif left := [name for name in os.listdir(f"{folder}/disk/save") if not re.fullmatch(BELONGS, name)]:
                 wrong = f"{left} stay behind"
         if wrong:
             wrong += f" ({shown(tree)})"

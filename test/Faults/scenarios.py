@@ -15,6 +15,8 @@ import numpy as np
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Execution"))
 from runs import MPIRUN, execute, model  # noqa: E402
 
+#: What a save folder holds between runs: checkpoints, those of other runs under other names, the lock.
+BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
 STEPS, EVERY, KEEP = 6, 1, 2
 #: Nobody waits longer: for a rank that does not come, for one that does not go on.
 PATIENCE = 3
