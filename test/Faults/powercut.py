@@ -9,6 +9,7 @@ synchronisation, exchange and removal of names left out: each of them has to be 
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
 import random
 import re
@@ -70,6 +71,9 @@ class Checker:
             return None
         if any(attempt.statuses()) and not weakened:
             sys.exit(f"{cut.name}: {attempt.output()}")
+        if any(attempt.statuses()):
+            cut.left = ["the run fails"]
+            return disk, []
         cut.left = sorted(os.listdir(f"{folder}/disk/save"))
         return disk, list(lines_of(record))
 
@@ -86,13 +90,28 @@ class Checker:
                 found[digest(tree)] = promised, tree
         return list(found.values())
 
+    def halves(self, cut: Cut, tree: dict) -> list[str]:
+        """Checkpoints that have a manifest and not all it names."""
+        found = []
+        for name, files in tree.get("save", {}).items():
+            if re.fullmatch(r"step-\d+", name) and name != cut.damaged and "manifest.json" in files:
+                try:
+                    tensors = json.loads(files["manifest.json"])["manifest"]["tensors"]
+                    if any(len(files.get(tensor["file"], b"")) != tensor["file_bytes"] for tensor in tensors):
+                        found.append(name)
+                except ValueError:
+                    found.append(name)
+        return found
+
     def wrong(self, cut: Cut, promised: int, tree: dict) -> str:
         """What a run that goes on in the state does wrong."""
         folder = fresh(f"{self.folder}/state-{next(self.numbers)}")
         write(tree, f"{folder}/disk")
         attempt = self.run(cut, folder, ["-resume=auto", "-save-every=1", "-save-keep=9"])
         wrong = ""
-        if any(attempt.statuses()):
+        if halves := self.halves(cut, tree):
+            wrong = f"half of {halves} is there"
+        elif any(attempt.statuses()):
             wrong = f"statuses {attempt.statuses()}: {attempt.output().strip()[-300:]}"
         else:
             with open(f"{folder}/log.jsonl") as file:
