@@ -2,7 +2,6 @@
 
 #include "Core/Executor.h"
 #include "Kernels/CPU/Elementwise.h"
-#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -422,7 +421,6 @@ void Executor::stuck() const {
 
 void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {
   step = newStep;
-  fault::setStep(step);
   appliedSteps = &applied;
   stopRequest = &stop;
   result = &stepResult;
