@@ -149,10 +149,11 @@ class Campaign:
             hit = attempt.hit()
             since = int(hit.split()[0]) / 1e9 if hit else begun + LIMIT
             if hit and outside:
-                for _ in range(2 if kind.name == "twice" else 1):
+                # Two of one kind that come at once are one to whom they are sent.
+                for number in [signal.SIGTERM, signal.SIGINT][:2 if kind.name == "twice" else 1]:
                     for process in attempt.processes:
                         if process.poll() is None:
-                            process.send_signal(signal.SIGTERM)
+                            process.send_signal(number)
                 outside = False
             if time.monotonic() > since + limit:
                 left = attempt.end()
@@ -221,7 +222,7 @@ class Campaign:
 
 
 def shared_memory() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if "dsopt" in name}
+    return {name for name in os.listdir("/dev/shm") if "dsopt" in name and "fuzz" not in name}
 
 
 def main(build: str, folder: str, *arguments: str) -> int:
