@@ -30,7 +30,8 @@ class Cut:
 
     def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str], had: int = 0, damaged: str = ""):
         self.name, self.before, self.options, self.had, self.damaged = name, before, options, had, damaged
-        self.left: list[str] = []  # the save folder after it
+        self.left: list[str] = []  # the save folder after it, and after it with nothing left out
+        self.usual: list[str] = []
         self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
 
 
@@ -130,12 +131,12 @@ class Checker:
 
     def check(self, cut: Cut, most: int, seed: int, weakened: str = "", first: bool = False) -> tuple[int, list[str]] | None:
         """How many states there were and what was wrong in them; `first`: the first thing that is."""
-        usual = cut.left
         if (recorded := self.record(cut, weakened)) is None:
             return None
-        if weakened and cut.left != usual:
-            found, cut.left = [f"leaves {cut.left}, expected {usual}"], usual
-            return 0, found
+        if not weakened:
+            cut.usual = cut.left
+        elif cut.left != cut.usual:
+            return 0, [f"leaves {cut.left}, expected {cut.usual}"]
         found, count = [], 0
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
             trees = iter(self.trees(cut, *recorded, most, random.Random(seed)))
