@@ -75,6 +75,9 @@ class Campaign:
             if not scenario.hash:
                 sys.exit(f"{scenario.name}: no hash in the log of a run without faults")
 
+        if not any(scenario.places for scenario in self.scenarios):
+            sys.exit("no run comes to any point or call of Points.def")
+
     def begin(self, scenario: Scenario, folder: str) -> str:
         """The folder that a run begins in."""
         shutil.rmtree(folder, ignore_errors=True)
