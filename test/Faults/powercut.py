@@ -91,11 +91,12 @@ class Checker:
                 found[digest(tree)] = promised, tree
         return list(found.values())
 
-    def halves(self, cut: Cut, tree: dict) -> list[str]:
-        """Checkpoints that have a manifest and not all it names."""
+    def halves(self, cut: Cut, promised: int, tree: dict) -> list[str]:
+        """Checkpoints that have a manifest and not all it names, but for those that are due for pruning."""
         found = []
         for name, files in tree.get("save", {}).items():
-            if re.fullmatch(r"step-\d+", name) and name != cut.damaged and "manifest.json" in files:
+            step = int(number[1]) if (number := re.fullmatch(r"step-(\d+)", name)) else -1
+            if step >= max(promised, 1) and name != cut.damaged and "manifest.json" in files:
                 try:
                     tensors = json.loads(files["manifest.json"])["manifest"]["tensors"]
                     if any(len(files.get(tensor["file"], b"")) != tensor["file_bytes"] for tensor in tensors):
@@ -110,7 +111,7 @@ class Checker:
         write(tree, f"{folder}/disk")
         attempt = self.run(cut, folder, ["-resume=auto", "-save-every=1", "-save-keep=9"])
         wrong = ""
-        if halves := self.halves(cut, tree):
+        if halves := self.halves(cut, promised, tree):
             wrong = f"half of {halves} is there"
         elif any(attempt.statuses()):
             wrong = f"statuses {attempt.statuses()}: {attempt.output().strip()[-300:]}"
