@@ -53,15 +53,10 @@ using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options, llvm::StringRef program,
                                 llvm::StringRef model, ObjectBuffers &objects);
 
-/// Links objects to a shared object at `path` (or, with `relocatable`, to one
-/// object), which appears whole or not at all. dsopt_rt_* stay undefined.
-llvm::LogicalResult linkObjects(mlir::Location loc, const ObjectBuffers &objects, llvm::StringRef path,
-                                bool relocatable = false);
-
-/// Writes a copy of dsopt-run with the shared object behind it and the footer of
-/// include/dsopt/Runtime/Footer.h: an executable, whole or not at all.
-llvm::LogicalResult writeExecutable(mlir::Location loc, llvm::StringRef runtime, llvm::StringRef sharedObject,
-                                    llvm::StringRef path);
+/// Links objects to a shared object, or, with `relocatable`, to one object. dsopt_rt_* stay undefined.
+/// Nothing is written to disk, so that nothing stays there whenever this process ends.
+llvm::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+linkObjects(mlir::Location loc, const ObjectBuffers &objects, bool relocatable = false);
 
 /// Registers what translating the LLVM dialect to LLVM IR needs.
 void registerTargetDialects(mlir::DialectRegistry &registry);

@@ -1,61 +1,31 @@
 //===- ProgramObject.cpp - loads a program by path or out of the executable ===//
 
 #include "ProgramObject.h"
+#include "Descriptor.h"
 #include "dsopt/Runtime/ABI.h"
-#include "dsopt/Runtime/Footer.h"
+#include "dsopt/Runtime/Executable.h"
+#include "dsopt/Runtime/Fault.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace dsopt::runtime;
 
-namespace {
-/// A file descriptor that closes itself.
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int fd) : fd(fd) {}
-  ~Descriptor() {
-    if (fd >= 0)
-      close(fd);
-  }
-  Descriptor(const Descriptor &) = delete;
-};
-} // namespace
-
 std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
-  Descriptor self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  struct stat info;
-  dsopt_footer footer;
-  if (self.fd < 0 || fstat(self.fd, &info) != 0)
+  fault::point("load.program");
+  Descriptor self(sys::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (self.fd < 0)
     throw Error(StatusFailure, std::string("/proc/self/exe cannot be read: ") + std::strerror(errno));
-  off_t end = info.st_size - static_cast<off_t>(sizeof footer);
-  if (end < 0 || pread(self.fd, &footer, sizeof footer, end) != static_cast<ssize_t>(sizeof footer) ||
-      std::memcmp(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic) != 0)
-    return nullptr;
-  if (footer.version != DSOPT_FOOTER_VERSION || footer.offset % DSOPT_FOOTER_ALIGNMENT ||
-      footer.size > static_cast<uint64_t>(end) || footer.offset > static_cast<uint64_t>(end) - footer.size)
-    throw Error(StatusInput, "the program at the end of this executable is damaged; compile it again");
-  Descriptor memory(memfd_create("dsopt-program", MFD_CLOEXEC));
+  Descriptor memory(openEmbedded(self.fd));
   if (memory.fd < 0)
-    throw Error(StatusFailure, std::string("memfd_create failed: ") + std::strerror(errno));
-  off_t from = static_cast<off_t>(footer.offset);
-  for (uint64_t left = footer.size; left;) {
-    ssize_t copied = sendfile(memory.fd, self.fd, &from, std::min<uint64_t>(left, 1u << 30));
-    if (copied <= 0)
-      throw Error(StatusFailure,
-                  std::string("the program cannot be copied to memory: ") + std::strerror(errno));
-    left -= copied;
-  }
+    return nullptr;
   auto object = std::make_unique<ProgramObject>();
   object->open("/proc/self/fd/" + std::to_string(memory.fd), "the program at the end of this executable");
   return object;
@@ -97,15 +67,15 @@ uint64_t ProgramObject::modelBytes() const {
 }
 
 static uint64_t hashFile(const std::string &path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(sys::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info{};
-  if (file.fd < 0 || fstat(file.fd, &info) != 0 || info.st_size == 0)
+  if (file.fd < 0 || sys::fstat(file.fd, &info) != 0 || info.st_size == 0)
     return 0;
-  void *bytes = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void *bytes = sys::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (bytes == MAP_FAILED)
     return 0;
   uint64_t hash = XXH3_64bits(bytes, info.st_size);
-  munmap(bytes, info.st_size);
+  sys::munmap(bytes, info.st_size);
   return hash;
 }
 

@@ -9,7 +9,9 @@
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/World.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 using namespace dsopt::runtime;
 
@@ -62,30 +64,32 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   return data;
 }
 
+/// Prints what was asked for and nothing else: an Error of status 2 if it cannot be.
+static int answer(const std::string &text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Error(StatusFailure, std::string("standard output: writing failed: ") + std::strerror(errno));
+  return StatusOk;
+}
+
 static int run(int argc, char **argv, int &launchedRank) {
   ParsedOptions options = parseOptions(argc, argv, Tool::Program);
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
-  if (options.has("version")) {
-    std::printf("dsopt %s\n", DSOPT_VERSION);
-    return StatusOk;
-  }
+  if (options.has("version"))
+    return answer("dsopt " DSOPT_VERSION "\n");
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
     if (options.positionals.empty()) {
       if (!options.has("help"))
         throw Error(StatusInput, "no program given; usage: " + name + " PROGRAM.so -data=FILE.npz [options]");
-      std::printf("usage: %s PROGRAM.so -data=FILE.npz [options]\n\n%s", name.c_str(),
-                  optionsHelp(Tool::Program).c_str());
-      return StatusOk;
+      return answer("usage: " + name + " PROGRAM.so -data=FILE.npz [options]\n\n" +
+                    optionsHelp(Tool::Program));
     }
     object = ProgramObject::fromFile(options.positionals.front());
     options.positionals.erase(options.positionals.begin());
   }
   const Program &program = object->program;
-  if (options.has("help")) {
-    std::fputs(programHelp(program, name).c_str(), stdout);
-    return StatusOk;
-  }
+  if (options.has("help"))
+    return answer(programHelp(program, name));
   if (!options.positionals.empty())
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
