@@ -1,0 +1,19 @@
+//===- Process.h - what a process sets up before all else -------*- C++ -*-===//
+
+#ifndef DSOPT_RUNTIME_PROCESS_H
+#define DSOPT_RUNTIME_PROCESS_H
+
+#include <cstdint>
+
+namespace dsopt::runtime {
+
+/// Standard streams that are closed become /dev/null, so that no file takes their numbers; a reader that is
+/// gone and a limit on file sizes are errors of the calls that meet them, not signals.
+void prepareProcess();
+
+/// Raises the limit of open files to `wanted` where that is allowed; the limit then.
+int64_t raiseDescriptorLimit(int64_t wanted);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_RUNTIME_PROCESS_H
