@@ -209,7 +209,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   ASSERT_TRUE(module) << message;
   auto text = emitProgram(*module);
   ASSERT_TRUE(succeeded(text)) << message;
-  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  runtime::Program program = runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
   EXPECT_EQ(program.command, "dsopt tiny.onnx");
   EXPECT_EQ(program.model, "tiny");
   // Absolute, so that a program finds its weights from every working folder.
@@ -294,7 +294,7 @@ TEST_F(Target, RefusesModulesWithoutTarget) {
   auto module = lower("native");
   ASSERT_TRUE(module) << message;
   ObjectBuffers objects;
-  auto refuses = [&] { return failed(emitObjects(*module, {}, "", "", objects)); };
+  auto refuses = [&] { return failed(emitObjects(*module, {}, {}, "", objects)); };
   auto kernels = module->lookupSymbol<ModuleOp>("kernels");
   kernels->removeAttr(kTargetAttr);
   EXPECT_TRUE(refuses());
@@ -332,20 +332,20 @@ TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
   auto text = emitProgram(*module);
   ASSERT_TRUE(succeeded(text)) << message;
   EXPECT_NE(
-      text->find(
+      text->text.find(
           R"("memories":[{"kind":"device","bytes":4096,"alignment":64},)"
           R"({"kind":"host","bytes":4096,"alignment":4096}],"queues":[{"name":"offload","kind":"copy"},)"
           R"({"name":"compute","kind":"compute"},{"name":"comm","kind":"communication"}])"),
       std::string::npos)
-      << *text;
-  EXPECT_NE(text->find(R"("name":"norms","kind":"buffers","memory":1,"offset":0)"), std::string::npos)
-      << *text;
+      << text->text;
+  EXPECT_NE(text->text.find(R"("name":"norms","kind":"buffers","memory":1,"offset":0)"), std::string::npos)
+      << text->text;
   // Actions are on the queues of their streams, wherever these are listed.
-  EXPECT_NE(text->find(R"({"queue":2,"kind":"gather")"), std::string::npos) << *text;
-  EXPECT_NE(text->find(R"({"queue":1,"kind":"input")"), std::string::npos) << *text;
+  EXPECT_NE(text->actions.find(R"({"queue":2,"kind":"gather")"), std::string::npos) << text->text;
+  EXPECT_NE(text->actions.find(R"({"queue":1,"kind":"input")"), std::string::npos) << text->text;
   // What the runtime has no memory for, and no queue, it does not run.
   try {
-    runtime::parseProgram(text->data(), text->size());
+    runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
     FAIL() << "a program with a memory of the host runs";
   } catch (const runtime::Error &error) {
     EXPECT_STREQ(error.what(),
@@ -377,9 +377,9 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   ASSERT_TRUE(module) << message;
   ObjectBuffers one, two;
   ObjectOptions options;
-  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", one))) << message;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, {"{}", "[]"}, "model", one))) << message;
   options.threads = 2;
-  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", two))) << message;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, {"{}", "[]"}, "model", two))) << message;
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i)
     EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer())
@@ -394,6 +394,7 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   ASSERT_TRUE(object) << dlerror();
   EXPECT_EQ(std::string(static_cast<const char *>(dlsym(object, "dsopt_program")), 2), "{}");
   EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_program_bytes")), 2u);
+  EXPECT_EQ(std::string(static_cast<const char *>(dlsym(object, "dsopt_actions")), 2), "[]");
   EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_model_bytes")), 5u);
   auto *constant = static_cast<float *>(dlsym(object, "const_0"));
   ASSERT_TRUE(constant);
@@ -438,7 +439,7 @@ TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
   ASSERT_TRUE(shared);
   auto text = emitProgram(*shared);
   ASSERT_TRUE(succeeded(text)) << message;
-  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  runtime::Program program = runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
   const runtime::Action &run = program.positions[0].actions[2];
   EXPECT_EQ(run.name, "block 3 E");
   EXPECT_EQ(run.phase, runtime::Phase::Evaluation);

@@ -221,7 +221,7 @@ LogicalResult Product::produce(const ParsedOptions &options) {
     return printed;
   }
 
-  FailureOr<std::string> program = emitProgram(module);
+  FailureOr<ProgramTable> program = emitProgram(module);
   ObjectBuffers objects;
   if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects)))
     return failure();

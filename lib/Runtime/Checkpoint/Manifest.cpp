@@ -116,6 +116,12 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
   file.commit();
 }
 
+static uint64_t hashNamed(const std::string &text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Json::other_error::create(500, "'" + text + "' is no hash", nullptr);
+  return std::strtoull(text.c_str(), nullptr, 16);
+}
+
 Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
   std::string path = checkpoint + "/" + kFile;
   std::ifstream in(path, std::ios::binary);
@@ -163,7 +169,7 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
       entry.at("file_bytes").get_to(tensor.file_bytes);
       tensor.bytes = wholeBytes(tensor);
       for (const Json &hash : entry.at("hashes"))
-        tensor.chunks.push_back(std::stoull(hash.get<std::string>(), nullptr, 16));
+        tensor.chunks.push_back(hashNamed(hash.get<std::string>()));
       m.tensors.push_back(std::move(tensor));
     }
   } catch (const Json::exception &error) {

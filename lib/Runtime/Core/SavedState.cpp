@@ -46,9 +46,7 @@ void forParameters(const Program &program, int64_t bucket, int64_t first, int64_
 
 /// The optimizer's states in an update's operands, but for masters, which are the parameters themselves.
 template <typename Body> void forStates(const Program &program, const Position &position, Body body) {
-  for (const Action &action : position.actions) {
-    if (action.kind != ActionKind::Update)
-      continue;
+  for (const Action &action : position.updates) {
     std::string prefix = program.buckets[action.bucket].name + ".";
     for (size_t i = 2; i < action.refs.size(); ++i) {
       const std::string &name = position.buffers[action.refs[i].buffer].name;

@@ -50,7 +50,7 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_program_bytes"));
   if (!text || !bytes)
     throw Error(StatusInput, shownAs + ": is not a dsopt program (it has no program table)");
-  program = parseProgram(text, *bytes);
+  program = parseProgram(text, *bytes, actions());
   if (program.version != DSOPT_ABI_VERSION)
     throw Error(StatusInput, shownAs + ": has program version " + std::to_string(program.version) +
                                  ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
@@ -58,6 +58,11 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
 }
 
 void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
+
+std::string_view ProgramObject::actions() const {
+  auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_actions_bytes"));
+  return {static_cast<const char *>(symbol("dsopt_actions")), bytes ? *bytes : 0};
+}
 
 const char *ProgramObject::model() const { return static_cast<const char *>(symbol("dsopt_model")); }
 
@@ -81,8 +86,11 @@ static uint64_t hashFile(const std::string &path) {
 
 ProgramObject::Identity ProgramObject::identity() const {
   Identity identity;
-  identity.table =
-      XXH3_64bits(symbol("dsopt_program"), *static_cast<const uint64_t *>(symbol("dsopt_program_bytes")));
+  std::string_view later = actions();
+  uint64_t tables[] = {
+      XXH3_64bits(symbol("dsopt_program"), *static_cast<const uint64_t *>(symbol("dsopt_program_bytes"))),
+      XXH3_64bits(later.data(), later.size())};
+  identity.table = XXH3_64bits(tables, sizeof tables);
   uint64_t files[] = {hashFile("/proc/self/exe"), file.empty() ? 0 : hashFile(file)};
   identity.code = XXH3_64bits(files, sizeof files);
   return identity;
