@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace dsopt::test {
 
-/// Inputs to begin with.
+/// Inputs to begin with; an empty one where a fuzzer says none.
 std::vector<std::string> fuzzSeeds();
 
 /// A folder for files that a fuzzer writes, in memory where the machine has such a place. Gone with the

@@ -32,6 +32,7 @@ std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
 }
 
 std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) {
+  fault::point("load.program");
   if (access(path.c_str(), R_OK) != 0)
     throw Error(StatusInput, path + ": cannot be read: " + std::strerror(errno));
   auto object = std::make_unique<ProgramObject>();

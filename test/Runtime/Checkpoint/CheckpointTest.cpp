@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,10 +12,21 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 using namespace dsopt::runtime;
+
+/// What close() fails with, in place of the C library's own; 0: nothing.
+static int closingFails = 0;
+extern "C" int close(int fd) {
+  int result = static_cast<int>(syscall(SYS_close, fd));
+  if (!closingFails)
+    return result;
+  errno = closingFails;
+  return -1;
+}
 
 namespace {
 class Checkpoint : public ::testing::Test {
@@ -199,6 +211,24 @@ TEST_F(Checkpoint, DevicesAndFifosAreWrittenInPlace) {
   EXPECT_EQ(std::string(got, std::max<ssize_t>(0, ::read(reader, got, sizeof got))), "aBcd");
   close(reader);
   EXPECT_TRUE(std::filesystem::is_fifo(out()));
+}
+
+TEST_F(Checkpoint, ADiskThatFailsAtTheEndIsNamed) {
+  AtomicFile file(out());
+  file.append("x", 1);
+  errno = ENOENT; // of something earlier
+  closingFails = EIO;
+  try {
+    file.commit();
+    closingFails = 0;
+    FAIL();
+  } catch (const Error &error) {
+    closingFails = 0;
+    EXPECT_EQ(error.status, StatusFailure);
+    EXPECT_EQ(std::string(error.what()), out() + ": cannot be put in place: Input/output error");
+  }
+  EXPECT_FALSE(exists(out()));
+  EXPECT_EQ(temporaries(folder).size(), 0u);
 }
 
 TEST_F(Checkpoint, TheUmaskIsObeyed) {
