@@ -14,6 +14,14 @@ using Json = nlohmann::json;
 
 [[noreturn]] void bad(const std::string &what) { badProgram(what); }
 
+/// The beginning of a value, however deep it is.
+std::string shown(const Json &json) {
+  for (const Json &child : json)
+    if (child.is_structured() && !child.empty())
+      return json.type_name();
+  return json.dump().substr(0, 60);
+}
+
 /// Reads members of one object; what is absent keeps its default.
 class Reader {
 public:
@@ -45,12 +53,12 @@ public:
     try {
       json.get_to(value);
     } catch (const Json::exception &) {
-      bad(where + ": unexpected value " + json.dump().substr(0, 60));
+      bad(where + ": unexpected value " + shown(json));
     }
   }
   static void convert(const Json &json, Ref &ref, const std::string &where) {
     if (!json.is_array() || json.size() != 4)
-      bad(where + ": expected an address of four numbers, got " + json.dump().substr(0, 60));
+      bad(where + ": expected an address of four numbers, got " + shown(json));
     convert(json[0], ref.buffer, where);
     convert(json[1], ref.slot, where);
     convert(json[2], ref.offset, where);
@@ -62,7 +70,7 @@ public:
     else if (json.is_number_integer())
       value = json.get<int64_t>() != 0;
     else
-      bad(where + ": expected true or false, got " + json.dump().substr(0, 60));
+      bad(where + ": expected true or false, got " + shown(json));
   }
 
   template <typename E, size_t N> Reader &name(const char *key, E &value, const char *const (&names)[N]) {
@@ -209,7 +217,7 @@ private:
     std::vector<uint64_t> section;
     Reader::convert(*it, section, where + ".section");
     if (section.size() != 2 || section[0] > text.size() || section[1] > text.size() - section[0])
-      bad(where + ".section: " + it->dump().substr(0, 60) + " does not lie in the " +
+      bad(where + ".section: " + shown(*it) + " does not lie in the " +
           std::to_string(text.size()) + " bytes of actions");
     std::string_view part = text.substr(section[0], section[1]);
     auto owner = std::make_shared<Position>(position);

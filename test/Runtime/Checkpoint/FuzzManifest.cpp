@@ -37,6 +37,7 @@ std::vector<std::string> dsopt::test::fuzzSeeds() {
   tensor.type = "f32";
   tensor.shape = {2, 3};
   tensor.file = "model.safetensors";
+  tensor.file_bytes = 24;
   tensor.chunks = {~uint64_t(0)};
   manifest.tensors = {tensor};
   writeManifest(manifest, folder.path);
