@@ -323,11 +323,12 @@ static LogicalResult collectGroups(ModuleOp module, unsigned optLevel, Data addT
   return success();
 }
 
-LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, StringRef program,
+LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, const ProgramTable &program,
                                  StringRef model, ObjectBuffers &objects) {
   std::vector<Group> groups;
   auto addTables = [&](llvm::Module &tables) {
-    addTable(tables, "dsopt_program", program);
+    addTable(tables, "dsopt_program", program.text);
+    addTable(tables, "dsopt_actions", program.actions);
     addTable(tables, "dsopt_model", model);
   };
   size_t withTables = 0; ///< the group that has them

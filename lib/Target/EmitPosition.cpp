@@ -12,25 +12,25 @@ using namespace mlir;
 using namespace dsopt;
 
 void ProgramWriter::integers(StringRef key, DictionaryAttr dictionary) {
-  json.attributeObject(key, [&] {
+  json->attributeObject(key, [&] {
     if (dictionary)
       for (NamedAttribute entry : dictionary)
         if (auto value = dyn_cast<IntegerAttr>(entry.getValue()))
-          json.attribute(entry.getName().getValue(), value.getInt());
+          json->attribute(entry.getName().getValue(), value.getInt());
   });
 }
 
 void ProgramWriter::ref(exec::RefAttr ref) {
-  json.array([&] {
-    json.value(bufferIndex.lookup(ref.getBuffer().getValue()));
-    json.value(ref.getSlot());
-    json.value(ref.getOffset());
-    json.value(ref.getPerRank());
+  json->array([&] {
+    json->value(bufferIndex.lookup(ref.getBuffer().getValue()));
+    json->value(ref.getSlot());
+    json->value(ref.getOffset());
+    json->value(ref.getPerRank());
   });
 }
 
 void ProgramWriter::refs(ArrayRef<exec::RefAttr> list) {
-  json.attributeArray("refs", [&] {
+  json->attributeArray("refs", [&] {
     for (exec::RefAttr entry : list)
       ref(entry);
   });
@@ -50,7 +50,7 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   bucketOfBuffer.clear();
   SmallVector<exec::MemoryOp> memories = exec::getMemories(program);
   LogicalResult result = success();
-  json.attributeArray("buffers", [&] {
+  json->attributeArray("buffers", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
       bufferIndex.try_emplace(buffer.getSymName(), bufferIndex.size());
       if (auto bucket = buffer.getOf())
@@ -59,17 +59,17 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
         result = buffer.emitOpError("has no offset, expected memory to be planned");
         return;
       }
-      json.object([&] {
+      json->object([&] {
         string("name", nameInTable(buffer));
         string("kind", stringifyBufferKind(buffer.getKind()));
         if (size_t memory = exec::memoryOf(buffer, memories))
-          json.attribute("memory", int64_t(memory));
+          json->attribute("memory", int64_t(memory));
         if (auto offset = buffer.getOffset())
-          json.attribute("offset", int64_t(*offset));
-        json.attribute("bytes", graph::numBytes(buffer.getType()));
-        json.attribute("slots", int64_t(buffer.getSlots()));
-        json.attribute("stride", int64_t(buffer.getStride()));
-        json.attribute("persistent", buffer.getPersistent());
+          json->attribute("offset", int64_t(*offset));
+        json->attribute("bytes", graph::numBytes(buffer.getType()));
+        json->attribute("slots", int64_t(buffer.getSlots()));
+        json->attribute("stride", int64_t(buffer.getStride()));
+        json->attribute("persistent", buffer.getPersistent());
         if (auto symbol = buffer.getSymbol())
           string("symbol", *symbol);
       });
@@ -82,7 +82,7 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
 /// slice.
 LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
   LogicalResult result = success();
-  json.attributeArray("loads", [&] {
+  json->attributeArray("loads", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
       bool master = buffer.getRole() == exec::BufferRole::Master;
       if (!master && buffer.getRole() != exec::BufferRole::Stored)
@@ -95,15 +95,15 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
                                             << bucket.getPadded() << " or a slice's " << bucket.getSlice();
         return;
       }
-      json.object([&] {
-        json.attribute("bucket", index);
-        json.attributeBegin("target");
+      json->object([&] {
+        json->attribute("bucket", index);
+        json->attributeBegin("target");
         ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0,
                                0));
-        json.attributeEnd();
-        json.attribute("sliced", elements != int64_t(bucket.getPadded()));
+        json->attributeEnd();
+        json->attribute("sliced", elements != int64_t(bucket.getPadded()));
         if (master)
-          json.attribute("master", true);
+          json->attribute("master", true);
       });
     }
   });
@@ -124,13 +124,13 @@ LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
   string("symbol", run.getSegment());
   refs(llvm::to_vector(run.getBuffers().getAsRange<exec::RefAttr>()));
   if (auto temp = run.getTemp()) {
-    json.attributeBegin("temp");
+    json->attributeBegin("temp");
     ref(*temp);
-    json.attributeEnd();
+    json->attributeEnd();
   }
-  json.attribute("micro_batch", int64_t(run.getMicroBatch()));
+  json->attribute("micro_batch", int64_t(run.getMicroBatch()));
   if (run.getAccumulate())
-    json.attribute("accumulate", true);
+    json->attribute("accumulate", true);
   return success();
 }
 
@@ -141,7 +141,7 @@ LogicalResult ProgramWriter::communicator(Operation &action) {
   auto it = communicatorIndex.find(name.getValue());
   if (it == communicatorIndex.end())
     return action.emitOpError("is over ") << name << ", which is no communicator of this module";
-  json.attribute("communicator", it->second);
+  json->attribute("communicator", it->second);
   return success();
 }
 
@@ -152,8 +152,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
   };
   auto transfer = [&](auto transfer, exec::RefAttr value) {
     refs({value});
-    json.attribute("bytes", int64_t(transfer.getBytes()));
-    json.attribute("peer", int64_t(transfer.getPeer()));
+    json->attribute("bytes", int64_t(transfer.getBytes()));
+    json->attribute("peer", int64_t(transfer.getPeer()));
     string("tag", transfer.getLabel());
     string("traffic", stringifyTraffic(transfer.getTraffic()));
   };
@@ -169,8 +169,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
                  << input.getInput() << "', which exec.inputs of the module does not name";
         head("input", "input " + input.getInput());
         refs({input.getTarget()});
-        json.attribute("input", isContext ? -1 : it->second);
-        json.attribute("micro_batch", int64_t(input.getMicroBatch()));
+        json->attribute("input", isContext ? -1 : it->second);
+        json->attribute("micro_batch", int64_t(input.getMicroBatch()));
         return success();
       })
       .Case<exec::RunOp>([&](exec::RunOp run) { return writeRun(run); })
@@ -178,32 +178,32 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         int64_t bucket = bucketOf(gather.getTarget());
         head("gather", "gather " + nameOf(bucket, gather.getTarget()));
         refs({gather.getSlice(), gather.getTarget()});
-        json.attribute("bytes", int64_t(gather.getBytes()));
+        json->attribute("bytes", int64_t(gather.getBytes()));
         string("traffic", stringifyTraffic(gather.getTraffic()));
-        json.attribute("bucket", bucket);
+        json->attribute("bucket", bucket);
         return success();
       })
       .Case<exec::ReduceOp>([&](exec::ReduceOp reduce) {
         int64_t bucket = bucketOf(reduce.getTarget());
         head("reduce", "reduce " + nameOf(bucket, reduce.getTarget()));
         refs({reduce.getWhole(), reduce.getTarget()});
-        json.attribute("elements", int64_t(reduce.getElements()));
+        json->attribute("elements", int64_t(reduce.getElements()));
         string("type", typeName(reduce.getType()));
         if (reduce.getAccumulate())
-          json.attribute("accumulate", true);
-        json.attribute("bucket", bucket);
+          json->attribute("accumulate", true);
+        json->attribute("bucket", bucket);
         return success();
       })
       .Case<exec::AllToAllOp>([&](exec::AllToAllOp exchange) {
         head("all_to_all", "all-to-all into " + exchange.getTarget().getBuffer().getValue());
         refs({exchange.getSource(), exchange.getTarget()});
-        json.attribute("bytes", int64_t(exchange.getBytes()));
+        json->attribute("bytes", int64_t(exchange.getBytes()));
         return success();
       })
       .Case<exec::AddOp>([&](exec::AddOp add) {
         head("add", "add to " + add.getTarget().getBuffer().getValue());
         refs({add.getTarget(), add.getSource()});
-        json.attribute("elements", int64_t(add.getElements()));
+        json->attribute("elements", int64_t(add.getElements()));
         string("type", typeName(add.getType()));
         return success();
       })
@@ -221,14 +221,14 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         head("norm", "norm " + norm.getBucket());
         refs({norm.getGradient(), norm.getRecord()});
         int64_t bucket = indexOfBucket(norm.getBucketAttr());
-        json.attribute("bucket", bucket);
+        json->attribute("bucket", bucket);
         string("type", typeName(buckets[bucket].getGradientType()));
         return success();
       })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {
         head("agree", "agree");
         auto list = llvm::to_vector(agree.getNorms().getAsRange<exec::RefAttr>());
-        json.attribute("norms", int64_t(list.size()));
+        json->attribute("norms", int64_t(list.size()));
         llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
         refs(list);
         return success();
@@ -237,17 +237,17 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         head("update", "update " + update.getBucket());
         string("symbol", update.getKernel().getLeafReference());
         refs(llvm::to_vector(update.getBuffers().getAsRange<exec::RefAttr>()));
-        json.attribute("elements", int64_t(update.getElements()));
-        json.attribute("bucket", indexOfBucket(update.getBucketAttr()));
+        json->attribute("elements", int64_t(update.getElements()));
+        json->attribute("bucket", indexOfBucket(update.getBucketAttr()));
         if (update.getSliced())
-          json.attribute("sliced", true);
+          json->attribute("sliced", true);
         return success();
       })
       .Case<exec::MapOp>([&](exec::MapOp map) {
         head("map", "map by " + map.getKernel().getLeafReference().getValue());
         string("symbol", map.getKernel().getLeafReference());
         refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
-        json.attribute("elements", int64_t(map.getElements()));
+        json->attribute("elements", int64_t(map.getElements()));
         return success();
       })
       .Case<exec::FoldOp>([&](exec::FoldOp fold) {
@@ -255,14 +255,14 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         SmallVector<exec::RefAttr> list{fold.getStatistics()};
         llvm::append_range(list, fold.getTargets().getAsRange<exec::RefAttr>());
         refs(list);
-        json.attribute("bytes", int64_t(fold.getBytes()));
-        json.attributeArray("folds", [&] {
+        json->attribute("bytes", int64_t(fold.getBytes()));
+        json->attributeArray("folds", [&] {
           for (auto [place, elements, momentum] : llvm::zip_equal(fold.getPlaces(), fold.getElements(),
                                                                   fold.getMomenta().getAsRange<FloatAttr>()))
-            json.object([&, place = place, elements = elements, momentum = momentum] {
-              json.attribute("place", place);
-              json.attribute("elements", elements);
-              json.attribute("momentum", momentum.getValueAsDouble());
+            json->object([&, place = place, elements = elements, momentum = momentum] {
+              json->attribute("place", place);
+              json->attribute("elements", elements);
+              json->attribute("momentum", momentum.getValueAsDouble());
             });
         });
         return success();
@@ -274,7 +274,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
 
 LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
   LogicalResult result = success();
-  json.attributeArray("actions", [&] {
+  json->array([&] {
     DenseMap<Value, std::pair<int64_t, int>> events;
     std::vector<std::set<int64_t>> pending(streams.size());
     for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
@@ -292,16 +292,16 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
         }
         int on = streams.of(&op);
         events.try_emplace(op.getResult(0), int64_t(events.size()), on);
-        json.object([&] {
-          json.attribute("queue", int64_t(on));
+        json->object([&] {
+          json->attribute("queue", int64_t(on));
           result = writeAction(op);
           if (succeeded(result))
             result = communicator(op);
           auto &waits = pending[on];
           if (!waits.empty())
-            json.attributeArray("waits", [&] {
+            json->attributeArray("waits", [&] {
               for (int64_t index : waits)
-                json.value(index);
+                json->value(index);
             });
           waits.clear();
         });
@@ -312,10 +312,39 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
   return result;
 }
 
+LogicalResult ProgramWriter::writeSection(exec::ProgramOp program) {
+  uint64_t begin = actions.tell();
+  LogicalResult result = success();
+  {
+    llvm::json::OStream section(actions);
+    json = &section;
+    result = writeActions(program);
+    json = &document;
+  }
+  numbers("section", {int64_t(begin), int64_t(actions.tell() - begin)});
+  actions << "\n";
+  return result;
+}
+
+/// What they refer to tells which state there is: said beside the actions, for ranks of other positions.
+LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
+  LogicalResult result = success();
+  json->attributeArray("updates", [&] {
+    for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
+      for (auto update : schedule.getBody().getOps<exec::UpdateOp>())
+        json->object([&] {
+          json->attribute("queue", int64_t(streams.of(update)));
+          if (succeeded(result))
+            result = writeAction(*update);
+        });
+  });
+  return result;
+}
+
 void ProgramWriter::writeQueues() {
-  json.attributeArray("queues", [&] {
+  json->attributeArray("queues", [&] {
     for (int index = 0; index < streams.size(); ++index)
-      json.object([&] {
+      json->object([&] {
         exec::StreamOp stream = streams[index];
         string("name", stream.getSymName());
         string("kind", exec::stringifyStreamKind(stream.getKind()));
@@ -324,12 +353,12 @@ void ProgramWriter::writeQueues() {
 }
 
 void ProgramWriter::writeMemories(exec::ProgramOp program) {
-  json.attributeArray("memories", [&] {
+  json->attributeArray("memories", [&] {
     for (exec::MemoryOp memory : exec::getMemories(program))
-      json.object([&] {
+      json->object([&] {
         string("kind", exec::stringifyMemoryKind(memory.getKind()));
-        json.attribute("bytes", int64_t(*memory.getBytes()));
-        json.attribute("alignment", int64_t(memory.getAlignment()));
+        json->attribute("bytes", int64_t(*memory.getBytes()));
+        json->attribute("alignment", int64_t(memory.getAlignment()));
       });
   });
 }
@@ -340,12 +369,12 @@ LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
     if (!memory.getBytes())
       return memory.emitOpError("has no bytes, expected memory to be planned");
   LogicalResult result = success();
-  json.object([&] {
+  json->object([&] {
     writeMemories(program);
     writeQueues();
-    json.attributeArray("blocks", [&] {
+    json->attributeArray("blocks", [&] {
       for (int64_t block : program.getBlocks())
-        json.value(block);
+        json->value(block);
     });
     if (!memories.empty())
       integers("memory", memories.front()->getAttrOfType<DictionaryAttr>(exec::kLiveAttr));
@@ -354,7 +383,9 @@ LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
     if (succeeded(result))
       result = writeLoads(program);
     if (succeeded(result))
-      result = writeActions(program);
+      result = writeUpdates(program);
+    if (succeeded(result))
+      result = writeSection(program);
   });
   return result;
 }

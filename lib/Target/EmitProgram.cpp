@@ -23,8 +23,8 @@ using namespace dsopt;
 // What the module says
 //===----------------------------------------------------------------------===//
 
-ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &os)
-    : module(module), symbols(module), streams(module), json(os) {
+ProgramWriter::ProgramWriter(ModuleOp module, llvm::raw_ostream &text, llvm::raw_ostream &actions)
+    : module(module), symbols(module), streams(module), document(text), actions(actions) {
   for (auto bucket : module.getOps<dist::BucketOp>()) {
     bucketIndex[bucket.getSymName()] = buckets.size();
     buckets.push_back(bucket);
@@ -50,33 +50,33 @@ std::string ProgramWriter::typeName(Type type) {
 }
 
 void ProgramWriter::numbers(StringRef key, ArrayRef<int64_t> values) {
-  json.attributeArray(key, [&] {
+  json->attributeArray(key, [&] {
     for (int64_t value : values)
-      json.value(value);
+      json->value(value);
   });
 }
 
 void ProgramWriter::shape(Type type) { numbers("shape", cast<ShapedType>(type).getShape()); }
 
 void ProgramWriter::writeInputs() {
-  json.attributeArray("inputs", [&] {
+  json->attributeArray("inputs", [&] {
     for (DictionaryAttr input : inputs)
-      json.object([&] {
+      json->object([&] {
         Type type = input.getAs<TypeAttr>("type").getValue();
         string("name", input.getAs<StringAttr>("name").getValue());
         string("type", typeName(type));
         shape(type);
         auto label = input.getAs<BoolAttr>("label");
-        json.attribute("label", label && label.getValue());
+        json->attribute("label", label && label.getValue());
         if (auto ignore = input.getAs<IntegerAttr>("ignore_index"))
-          json.attribute("ignore_index", ignore.getInt());
+          json->attribute("ignore_index", ignore.getInt());
         if (auto bound = input.getAs<IntegerAttr>("bound"))
-          json.attribute("bound", bound.getInt());
+          json->attribute("bound", bound.getInt());
         if (auto source = input.getAs<TypeAttr>("source"))
           string("source", typeName(source.getValue()));
         if (auto least = input.getAs<IntegerAttr>("least")) {
-          json.attribute("looked_up", true);
-          json.attribute("least", least.getInt());
+          json->attribute("looked_up", true);
+          json->attribute("least", least.getInt());
         }
       });
   });
@@ -89,45 +89,45 @@ void ProgramWriter::writeShapes(int64_t size) {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>())
       if (StringRef name = buffer.getSymName(); name.consume_front("input."))
         types[name] = buffer.getType();
-  json.attributeArray("shapes", [&] {
+  json->attributeArray("shapes", [&] {
     for (DictionaryAttr input : inputs) {
       auto known = types.find(input.getAs<StringAttr>("name").getValue());
       Type type = known != types.end() ? known->second : input.getAs<TypeAttr>("type").getValue();
-      json.array([&] {
+      json->array([&] {
         for (int64_t extent : cast<ShapedType>(type).getShape())
-          json.value(extent);
+          json->value(extent);
       });
     }
   });
 }
 
 void ProgramWriter::writeParameters() {
-  json.attributeArray("parameters", [&] {
+  json->attributeArray("parameters", [&] {
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
       auto place = places.find(parameter.getSymNameAttr());
       if (place == places.end())
         continue;
-      json.object([&] {
+      json->object([&] {
         string("name", parameter.getModelName());
         string("type", typeName(parameter.getType()));
         shape(parameter.getType());
-        json.attribute("trainable", !parameter.getFrozen());
+        json->attribute("trainable", !parameter.getFrozen());
         if (parameter.getConstant())
-          json.attribute("constant", true);
+          json->attribute("constant", true);
         string("file", parameter.getFile());
-        json.attribute("offset", int64_t(parameter.getOffset()));
-        json.attribute("bytes", int64_t(parameter.getBytes()));
+        json->attribute("offset", int64_t(parameter.getOffset()));
+        json->attribute("bytes", int64_t(parameter.getBytes()));
         if (auto source = parameter.getSource())
           string("source", typeName(*source));
         if (auto bytes = parameter.getFileBytes())
-          json.attribute("file_bytes", int64_t(*bytes));
+          json->attribute("file_bytes", int64_t(*bytes));
         if (auto chunks = parameter.getChunks())
-          json.attributeArray("chunks", [&] {
+          json->attributeArray("chunks", [&] {
             for (int64_t chunk : *chunks)
-              json.value(llvm::json::Value(uint64_t(chunk)));
+              json->value(llvm::json::Value(uint64_t(chunk)));
           });
-        json.attribute("bucket", place->second.bucket);
-        json.attribute("bucket_offset", place->second.offset);
+        json->attribute("bucket", place->second.bucket);
+        json->attribute("bucket_offset", place->second.offset);
       });
     }
   });
@@ -151,31 +151,31 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
     if (groups.empty() || groups.back().scale != group.scale || groups.back().decay != group.decay)
       groups.push_back(group);
   }
-  json.attributeArray("groups", [&] {
+  json->attributeArray("groups", [&] {
     for (auto [index, group] : llvm::enumerate(groups))
-      json.object([&, index = index, group = group] {
-        json.attribute("begin", group.begin);
-        json.attribute("end",
-                       index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
-        json.attribute("lr_scale", group.scale);
-        json.attribute("decay_scale", group.decay);
+      json->object([&, index = index, group = group] {
+        json->attribute("begin", group.begin);
+        json->attribute("end",
+                        index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
+        json->attribute("lr_scale", group.scale);
+        json->attribute("decay_scale", group.decay);
       });
   });
 }
 
 void ProgramWriter::writeBuckets() {
-  json.attributeArray("buckets", [&] {
+  json->attributeArray("buckets", [&] {
     for (dist::BucketOp bucket : buckets)
-      json.object([&] {
+      json->object([&] {
         string("name", bucket.getSymName());
         string("type", typeName(bucket.getType()));
-        json.attribute("elements", int64_t(bucket.getElements()));
-        json.attribute("padded", int64_t(bucket.getPadded()));
-        json.attribute("trainable", !bucket.getFrozen());
-        json.attribute("tied", bucket.isTied());
+        json->attribute("elements", int64_t(bucket.getElements()));
+        json->attribute("padded", int64_t(bucket.getPadded()));
+        json->attribute("trainable", !bucket.getFrozen());
+        json->attribute("tied", bucket.isTied());
         for (exec::ProgramOp program : programs)
           if (!bucket.getBlocks().empty() && program.hasBlock(bucket.getBlocks().front()))
-            json.attribute("owner", int64_t(program.getPosition()));
+            json->attribute("owner", int64_t(program.getPosition()));
         if (!bucket.getFrozen())
           writeGroups(bucket);
       });
@@ -183,16 +183,16 @@ void ProgramWriter::writeBuckets() {
 }
 
 void ProgramWriter::writeCommunicators() {
-  json.attributeArray("communicators", [&] {
+  json->attributeArray("communicators", [&] {
     for (auto communicator : module.getOps<exec::CommunicatorOp>()) {
       communicatorIndex.try_emplace(communicator.getSymName(), communicatorIndex.size());
-      json.object([&] {
+      json->object([&] {
         string("name", communicator.getSymName());
-        json.attributeArray("groups", [&] {
+        json->attributeArray("groups", [&] {
           for (auto group : communicator.getGroups().getAsRange<ArrayAttr>())
-            json.array([&] {
+            json->array([&] {
               for (auto rank : group.getAsRange<IntegerAttr>())
-                json.value(rank.getInt());
+                json->value(rank.getInt());
             });
         });
       });
@@ -208,21 +208,21 @@ void ProgramWriter::writeCalls() {
   auto calls = module->getAttrOfType<ArrayAttr>(exec::kCallsAttr);
   if (!calls)
     return;
-  json.attributeArray("calls", [&] {
+  json->attributeArray("calls", [&] {
     for (auto call : calls.getAsRange<DictionaryAttr>())
-      json.object([&] {
+      json->object([&] {
         for (StringRef key : {"kind", "what"})
           string(key, call.getAs<StringAttr>(key).getValue());
         string("type", typeName(call.getAs<TypeAttr>("type").getValue()));
         for (StringRef key : {"bytes", "flops"})
-          json.attribute(key, call.getAs<IntegerAttr>(key).getInt());
+          json->attribute(key, call.getAs<IntegerAttr>(key).getInt());
         if (auto products = call.getAs<DenseI64ArrayAttr>("products"))
           numbers("products", products);
         if (auto place = call.getAs<StringAttr>("place"))
           string("place", place.getValue());
       });
   });
-  json.attributeObject("segment_calls", [&] {
+  json->attributeObject("segment_calls", [&] {
     for (auto segment : module.getOps<LLVM::LLVMFuncOp>())
       if (auto made = segment->getAttrOfType<DenseI64ArrayAttr>(exec::kCallsAttr))
         numbers(segment.getName(), made);
@@ -235,8 +235,8 @@ void ProgramWriter::writeCalls() {
 //===----------------------------------------------------------------------===//
 
 void ProgramWriter::writeNames(TargetAttr target) {
-  json.attribute("version", DSOPT_ABI_VERSION);
-  json.attribute("dsopt", DSOPT_VERSION);
+  json->attribute("version", DSOPT_ABI_VERSION);
+  json->attribute("dsopt", DSOPT_VERSION);
   string("command", getOption(module, "command", StringRef()));
   if (auto model = module->getAttrOfType<StringAttr>(graph::kModelAttr))
     string("model", model.getValue());
@@ -247,11 +247,11 @@ void ProgramWriter::writeNames(TargetAttr target) {
     string("model_folder", absolute);
   }
   string("arch", target.getArch());
-  json.attributeArray("features", [&] {
+  json->attributeArray("features", [&] {
     for (const std::string &feature : statedFeatures(target))
-      json.value(feature);
+      json->value(feature);
   });
-  json.attributeObject("defaults", [&] {
+  json->attributeObject("defaults", [&] {
     if (auto defaults = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults")))
       for (NamedAttribute entry : defaults)
         if (auto text = dyn_cast<StringAttr>(entry.getValue()))
@@ -263,25 +263,25 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   int64_t dp = getOption(module, "dp", 1), pp = programs.size();
   int64_t zero = getOption(module, "zero", 0),
           M = getOption(module, "micro_batches", exec::getMicroBatches(programs));
-  json.attribute("dp", dp);
-  json.attribute("pp", pp);
-  json.attribute("zero", dp > 1 ? zero : 0);
-  json.attribute("threads", target.getThreads());
-  json.attribute("K", dp * M);
-  json.attribute("V", getOption(module, "reduction_shards", dp));
-  json.attribute("M", M);
-  json.attribute("micro_batch_size", getOption(module, "micro_batch_size", 0));
+  json->attribute("dp", dp);
+  json->attribute("pp", pp);
+  json->attribute("zero", dp > 1 ? zero : 0);
+  json->attribute("threads", target.getThreads());
+  json->attribute("K", dp * M);
+  json->attribute("V", getOption(module, "reduction_shards", dp));
+  json->attribute("M", M);
+  json->attribute("micro_batch_size", getOption(module, "micro_batch_size", 0));
   string("accumulate", getOption(module, "accumulate", zero >= 2 ? "sharded" : "local"));
   string("schedule", getOption(module, "schedule", "1f1b"));
   string("precision", getOption(module, "precision", "fp32"));
   string("gradient_type", getOption(module, "gradient_type", "fp32"));
   string("optimizer", getOption(module, "optimizer", "adamw"));
   string("init", getOption(module, "init", "model"));
-  json.attribute("clip", getOption(module, "clip", 0) != 0);
+  json->attribute("clip", getOption(module, "clip", 0) != 0);
 
   StepCost cost = estimateStep(module);
-  json.attribute("flops", int64_t(cost.flops) * dp);
-  json.attribute("bubble", cost.bubble);
+  json->attribute("flops", int64_t(cost.flops) * dp);
+  json->attribute("bubble", cost.bubble);
 }
 
 LogicalResult ProgramWriter::write() {
@@ -289,7 +289,7 @@ LogicalResult ProgramWriter::write() {
   if (failed(target))
     return failure();
   LogicalResult result = success();
-  json.object([&] {
+  json->object([&] {
     writeNames(*target);
     writeLayout(*target);
     writeInputs();
@@ -298,14 +298,14 @@ LogicalResult ProgramWriter::write() {
     writeCommunicators();
     writeCalls();
     auto positions = [&](StringRef key, ArrayRef<exec::ProgramOp> list) {
-      json.attributeArray(key, [&] {
+      json->attributeArray(key, [&] {
         for (exec::ProgramOp program : list)
           if (succeeded(result))
             result = writePosition(program);
       });
     };
     bool trains = !exec::getPrograms(module).empty();
-    json.attribute("trains", trains);
+    json->attribute("trains", trains);
     positions("positions", programs);
     if (trains)
       positions("evaluation", exec::getPrograms(module, /*evaluate=*/true));
@@ -313,11 +313,11 @@ LogicalResult ProgramWriter::write() {
     if (!dimension)
       return;
     string("dimension", dimension.getAs<StringAttr>("name").getValue());
-    json.attribute("size", dimension.getAs<IntegerAttr>("size").getInt());
-    json.attributeArray("variants", [&] {
+    json->attribute("size", dimension.getAs<IntegerAttr>("size").getInt());
+    json->attributeArray("variants", [&] {
       for (int64_t size : exec::getVariants(module))
-        json.object([&] {
-          json.attribute("size", size);
+        json->object([&] {
+          json->attribute("size", size);
           writeShapes(size);
           positions("positions", exec::getStepPrograms(module, size));
           if (trains)
@@ -328,10 +328,10 @@ LogicalResult ProgramWriter::write() {
   return result;
 }
 
-llvm::FailureOr<std::string> dsopt::emitProgram(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (failed(ProgramWriter(module, os).write()))
+llvm::FailureOr<ProgramTable> dsopt::emitProgram(ModuleOp module) {
+  ProgramTable table;
+  llvm::raw_string_ostream text(table.text), actions(table.actions);
+  if (failed(ProgramWriter(module, text, actions).write()))
     return failure();
-  return text;
+  return table;
 }

@@ -1,26 +1,23 @@
-//===- Link.cpp - objects to shared objects and executables ---------------===//
+//===- Link.cpp - objects to shared objects -------------------------------===//
 //
-// lld runs as a process of its own. Files appear under a temporary name beside
-// their place and are renamed when they are complete.
+// lld runs as a process of its own. What it reads and writes are files in memory:
+// it finds the objects as members of one archive.
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Runtime/Footer.h"
 #include "dsopt/Target/Target.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MathExtras.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
-#include <cstring>
+
+#include <cerrno>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace mlir;
-namespace fs = llvm::sys::fs;
-namespace path = llvm::sys::path;
 
 namespace {
 /// The linker: of the LLVM that dsopt was built with, else from PATH.
@@ -34,110 +31,86 @@ llvm::FailureOr<std::string> findLinker(Location loc) {
   return emitError(loc) << "no linker, expected ld.lld-22 or ld.lld in PATH (Debian's package lld-22)";
 }
 
-/// A new empty file beside `file`.
-llvm::FailureOr<std::string> createBeside(Location loc, StringRef file) {
-  SmallString<128> name;
-  if (std::error_code error = fs::createUniqueFile(file + ".%%%%%%%%", name))
-    return emitError(loc) << "cannot write " << file << ": " << error.message();
-  return name.str().str();
-}
-
-/// Gives a complete file its mode and its name.
-LogicalResult publish(Location loc, StringRef temporary, StringRef file, bool executable) {
-  std::error_code error = fs::setPermissions(temporary, fs::perms(executable ? 0755 : 0644));
-  if (!error)
-    error = fs::rename(temporary, file);
-  if (error)
-    return emitError(loc) << "cannot write " << file << ": " << error.message();
-  return success();
-}
-
-LogicalResult writeFile(Location loc, StringRef file, ArrayRef<StringRef> pieces) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(file, error);
-  if (!error) {
-    for (StringRef piece : pieces)
-      os << piece;
-    os.close();
-    error = os.error();
-    os.clear_error();
+/// A file in memory, which a process started from here finds under the same name.
+class MemoryFile {
+public:
+  explicit MemoryFile(StringRef content = "") : fd(memfd_create("dsopt-link", 0)) {
+    while (fd >= 0 && !content.empty()) {
+      ssize_t written = ::write(fd, content.data(), content.size());
+      if (written < 0 && errno == EINTR)
+        continue;
+      if (written <= 0) {
+        int error = written < 0 ? errno : ENOSPC;
+        close(fd);
+        errno = error;
+        fd = -1;
+        break;
+      }
+      content = content.drop_front(written);
+    }
+    error = std::error_code(fd < 0 ? errno : 0, std::generic_category());
   }
-  if (error)
-    return emitError(loc) << "cannot write " << file << ": " << error.message();
-  return success();
+  ~MemoryFile() {
+    if (fd >= 0)
+      close(fd);
+  }
+  MemoryFile(const MemoryFile &) = delete;
+
+  std::string name() const { return "/proc/self/fd/" + std::to_string(fd); }
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> read() const {
+    return llvm::MemoryBuffer::getFile(name(), /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                       /*IsVolatile=*/true);
+  }
+
+  std::error_code error;
+
+private:
+  int fd;
+};
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> archive(const dsopt::ObjectBuffers &objects) {
+  std::vector<llvm::NewArchiveMember> members;
+  std::vector<std::string> names;
+  for (size_t index = 0; index < objects.size(); ++index)
+    names.push_back(std::to_string(index) + ".o");
+  for (auto [object, name] : llvm::zip_equal(objects, names))
+    members.emplace_back(llvm::MemoryBufferRef(object->getBuffer(), name));
+  return llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
+                                    /*Deterministic=*/true, /*Thin=*/false);
 }
 } // namespace
 
-LogicalResult dsopt::linkObjects(Location loc, const ObjectBuffers &objects, StringRef file,
-                                 bool relocatable) {
+llvm::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+dsopt::linkObjects(Location loc, const ObjectBuffers &objects, bool relocatable) {
   auto linker = findLinker(loc);
   if (failed(linker))
     return failure();
-  auto output = createBeside(loc, file);
-  if (failed(output))
-    return failure();
-  llvm::scope_exit removeOutput([&] { fs::remove(*output); });
-  SmallString<128> folder;
-  if (std::error_code error = fs::createUniqueDirectory("dsopt", folder))
-    return emitError(loc) << "cannot create a temporary folder: " << error.message();
-  llvm::scope_exit removeFolder([&] { fs::remove_directories(folder); });
+  auto bytes = archive(objects);
+  if (!bytes)
+    return emitError(loc) << "cannot link: " << llvm::toString(bytes.takeError());
+  MemoryFile input((*bytes)->getBuffer()), output, log;
+  for (const MemoryFile *file : {&input, &output, &log})
+    if (file->error)
+      return emitError(loc) << "cannot link: no file in memory: " << file->error.message();
 
-  std::vector<std::string> arguments = {*linker, "-o", *output};
+  // "-" is the standard output.
+  std::vector<std::string> arguments = {*linker, "-o", "-"};
   if (relocatable)
     arguments.push_back("-r");
   else
     arguments.insert(arguments.end(), {"-shared", "-Bsymbolic", "--build-id=none", "-z", "noexecstack"});
-  for (auto [index, object] : llvm::enumerate(objects)) {
-    SmallString<128> name(folder);
-    path::append(name, std::to_string(index) + ".o");
-    if (failed(writeFile(loc, name, object->getBuffer())))
-      return failure();
-    arguments.push_back(name.str().str());
-  }
-
-  SmallString<128> log(folder);
-  path::append(log, "log");
+  arguments.insert(arguments.end(), {"--whole-archive", input.name()});
+  std::string to = output.name(), said = log.name(), error;
   SmallVector<StringRef> refs(arguments.begin(), arguments.end());
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
-  std::string error;
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(to), StringRef(said)};
   int status = llvm::sys::ExecuteAndWait(*linker, refs, std::nullopt, redirects, 0, 0, &error);
   if (status != 0) {
-    if (auto text = llvm::MemoryBuffer::getFile(log); text && error.empty())
+    if (auto text = log.read(); text && error.empty())
       error = (*text)->getBuffer().trim().str();
-    return emitError(loc) << "cannot link " << file << ": " << *linker << " ended with status " << status
-                          << ": " << error;
+    return emitError(loc) << "cannot link: " << *linker << " ended with status " << status << ": " << error;
   }
-  return publish(loc, *output, file, /*executable=*/!relocatable);
-}
-
-LogicalResult dsopt::writeExecutable(Location loc, StringRef runtime, StringRef sharedObject,
-                                     StringRef file) {
-  auto read = [&](StringRef name) -> std::unique_ptr<llvm::MemoryBuffer> {
-    auto buffer = llvm::MemoryBuffer::getFile(name, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-    if (!buffer) {
-      emitError(loc) << "cannot read " << name << ": " << buffer.getError().message();
-      return nullptr;
-    }
-    return std::move(*buffer);
-  };
-  auto program = read(runtime);
-  auto object = program ? read(sharedObject) : nullptr;
-  if (!object)
-    return failure();
-  dsopt_footer footer;
-  footer.offset = llvm::alignTo(program->getBufferSize(), DSOPT_FOOTER_ALIGNMENT);
-  footer.size = object->getBufferSize();
-  std::memcpy(footer.magic, DSOPT_FOOTER_MAGIC, sizeof(footer.magic));
-  footer.version = DSOPT_FOOTER_VERSION;
-  std::string padding(footer.offset - program->getBufferSize(), '\0');
-
-  auto output = createBeside(loc, file);
-  if (failed(output))
-    return failure();
-  llvm::scope_exit removeOutput([&] { fs::remove(*output); });
-  if (failed(writeFile(loc, *output,
-                       {program->getBuffer(), padding, object->getBuffer(),
-                        StringRef(reinterpret_cast<const char *>(&footer), sizeof(footer))})))
-    return failure();
-  return publish(loc, *output, file, /*executable=*/true);
+  auto linked = output.read();
+  if (!linked)
+    return emitError(loc) << "cannot read what " << *linker << " linked: " << linked.getError().message();
+  return std::move(*linked);
 }

@@ -10,6 +10,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+#include <fcntl.h>
+
 using namespace llvm;
 using namespace dsopt;
 namespace fs = llvm::sys::fs;
@@ -66,19 +69,19 @@ std::unique_ptr<MemoryBuffer> ObjectCache::find(StringRef key) {
 void ObjectCache::store(StringRef key, StringRef object) {
   if (folder.empty())
     return;
-  auto file = fs::TempFile::create(folder + "/part-%%%%%%%%");
-  if (!file)
-    return consumeError(file.takeError());
-  bool written;
-  {
-    raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-    os << kVersion << text(BLAKE3::hash<32>(arrayRefFromStringRef(object))) << object;
-    os.flush();
-    written = !os.has_error();
-    os.clear_error();
-  }
+  // LLVM's own temporary files take every '%' of the folder's name for a letter to choose.
+  std::string name = folder + "/part-XXXXXX";
+  int descriptor = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0)
+    return;
+  raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+  os << kVersion << text(BLAKE3::hash<32>(arrayRefFromStringRef(object))) << object;
+  os.close();
+  bool written = !os.has_error();
+  os.clear_error();
   // Whole or not at all.
-  consumeError(written ? file->keep(pathOf(key)) : file->discard());
+  if (!written || fs::rename(name, pathOf(key)))
+    fs::remove(name);
   added = true;
 }
 

@@ -19,7 +19,7 @@ namespace dsopt {
 
 class ProgramWriter {
 public:
-  ProgramWriter(mlir::ModuleOp module, llvm::raw_ostream &os);
+  ProgramWriter(mlir::ModuleOp module, llvm::raw_ostream &text, llvm::raw_ostream &actions);
   llvm::LogicalResult write();
 
 private:
@@ -34,7 +34,9 @@ private:
   void writeCalls();
   void writeGroups(dist::BucketOp bucket);
   /// A string member; names that are not UTF-8 are repaired.
-  void string(llvm::StringRef key, llvm::StringRef value) { json.attribute(key, llvm::json::fixUTF8(value)); }
+  void string(llvm::StringRef key, llvm::StringRef value) {
+    json->attribute(key, llvm::json::fixUTF8(value));
+  }
   void shape(mlir::Type type);
   void numbers(llvm::StringRef key, llvm::ArrayRef<int64_t> values);
   /// The element type as MLIR spells it.
@@ -48,6 +50,9 @@ private:
   llvm::LogicalResult writePosition(exec::ProgramOp program);
   llvm::LogicalResult writeBuffers(exec::ProgramOp program);
   llvm::LogicalResult writeLoads(exec::ProgramOp program);
+  llvm::LogicalResult writeUpdates(exec::ProgramOp program);
+  /// The actions as a document of their own, and where it is.
+  llvm::LogicalResult writeSection(exec::ProgramOp program);
   llvm::LogicalResult writeActions(exec::ProgramOp program);
   llvm::LogicalResult writeAction(mlir::Operation &op);
   llvm::LogicalResult writeRun(exec::RunOp run);
@@ -69,7 +74,9 @@ private:
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   exec::Streams streams;
-  llvm::json::OStream json;
+  llvm::json::OStream document;
+  llvm::raw_ostream &actions;
+  llvm::json::OStream *json = &document;       ///< what is written to
   llvm::SmallVector<exec::ProgramOp> programs; ///< of a step
   llvm::SmallVector<dist::BucketOp> buckets;
   llvm::SmallVector<mlir::DictionaryAttr> inputs;

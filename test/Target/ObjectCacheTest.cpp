@@ -39,6 +39,13 @@ TEST_F(Cache, FindsWhatWasStored) {
   EXPECT_EQ(found(cache, "other"), "nothing");
 }
 
+TEST_F(Cache, AFolderMayHaveAnyName) {
+  std::string odd = (folder + "/a%s%").str();
+  ObjectCache cache(odd, 1 << 20);
+  cache.store("k", "an object");
+  EXPECT_EQ(found(cache, "k"), "an object");
+}
+
 TEST_F(Cache, KeysTellTargetsApart) {
   mlir::DialectRegistry registry;
   registry.insert<OptionsDialect>();

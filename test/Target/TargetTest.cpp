@@ -5,7 +5,6 @@
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Runtime/ABI.h"
-#include "dsopt/Runtime/Footer.h"
 #include "dsopt/Runtime/Session.h"
 
 #include "mlir/Parser/Parser.h"
@@ -210,7 +209,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   ASSERT_TRUE(module) << message;
   auto text = emitProgram(*module);
   ASSERT_TRUE(succeeded(text)) << message;
-  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  runtime::Program program = runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
   EXPECT_EQ(program.command, "dsopt tiny.onnx");
   EXPECT_EQ(program.model, "tiny");
   // Absolute, so that a program finds its weights from every working folder.
@@ -295,7 +294,7 @@ TEST_F(Target, RefusesModulesWithoutTarget) {
   auto module = lower("native");
   ASSERT_TRUE(module) << message;
   ObjectBuffers objects;
-  auto refuses = [&] { return failed(emitObjects(*module, {}, "", "", objects)); };
+  auto refuses = [&] { return failed(emitObjects(*module, {}, {}, "", objects)); };
   auto kernels = module->lookupSymbol<ModuleOp>("kernels");
   kernels->removeAttr(kTargetAttr);
   EXPECT_TRUE(refuses());
@@ -333,20 +332,20 @@ TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
   auto text = emitProgram(*module);
   ASSERT_TRUE(succeeded(text)) << message;
   EXPECT_NE(
-      text->find(
+      text->text.find(
           R"("memories":[{"kind":"device","bytes":4096,"alignment":64},)"
           R"({"kind":"host","bytes":4096,"alignment":4096}],"queues":[{"name":"offload","kind":"copy"},)"
           R"({"name":"compute","kind":"compute"},{"name":"comm","kind":"communication"}])"),
       std::string::npos)
-      << *text;
-  EXPECT_NE(text->find(R"("name":"norms","kind":"buffers","memory":1,"offset":0)"), std::string::npos)
-      << *text;
+      << text->text;
+  EXPECT_NE(text->text.find(R"("name":"norms","kind":"buffers","memory":1,"offset":0)"), std::string::npos)
+      << text->text;
   // Actions are on the queues of their streams, wherever these are listed.
-  EXPECT_NE(text->find(R"({"queue":2,"kind":"gather")"), std::string::npos) << *text;
-  EXPECT_NE(text->find(R"({"queue":1,"kind":"input")"), std::string::npos) << *text;
+  EXPECT_NE(text->actions.find(R"({"queue":2,"kind":"gather")"), std::string::npos) << text->text;
+  EXPECT_NE(text->actions.find(R"({"queue":1,"kind":"input")"), std::string::npos) << text->text;
   // What the runtime has no memory for, and no queue, it does not run.
   try {
-    runtime::parseProgram(text->data(), text->size());
+    runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
     FAIL() << "a program with a memory of the host runs";
   } catch (const runtime::Error &error) {
     EXPECT_STREQ(error.what(),
@@ -378,20 +377,24 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   ASSERT_TRUE(module) << message;
   ObjectBuffers one, two;
   ObjectOptions options;
-  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", one))) << message;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, {"{}", "[]"}, "model", one))) << message;
   options.threads = 2;
-  ASSERT_TRUE(succeeded(emitObjects(*module, options, "{}", "model", two))) << message;
+  ASSERT_TRUE(succeeded(emitObjects(*module, options, {"{}", "[]"}, "model", two))) << message;
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i)
     EXPECT_EQ(one[i]->getBuffer(), two[i]->getBuffer())
         << "object " << i << " depends on the number of threads";
 
+  auto linked = linkObjects(loc(), one);
+  ASSERT_TRUE(succeeded(linked)) << message;
   std::string path = file("tiny.so");
-  ASSERT_TRUE(succeeded(linkObjects(loc(), one, path))) << message;
+  std::error_code error;
+  llvm::raw_fd_ostream(path, error) << (*linked)->getBuffer();
   void *object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_TRUE(object) << dlerror();
   EXPECT_EQ(std::string(static_cast<const char *>(dlsym(object, "dsopt_program")), 2), "{}");
   EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_program_bytes")), 2u);
+  EXPECT_EQ(std::string(static_cast<const char *>(dlsym(object, "dsopt_actions")), 2), "[]");
   EXPECT_EQ(*static_cast<const uint64_t *>(dlsym(object, "dsopt_model_bytes")), 5u);
   auto *constant = static_cast<float *>(dlsym(object, "const_0"));
   ASSERT_TRUE(constant);
@@ -421,34 +424,13 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
     EXPECT_EQ(g[i], 2 * once[i]) << i;
   dlclose(object);
 
-  ASSERT_TRUE(succeeded(linkObjects(loc(), one, file("tiny.o"), /*relocatable=*/true))) << message;
-  EXPECT_TRUE(failed(linkObjects(loc(), one, file("no/such/folder.so"))));
-  EXPECT_NE(message.find("cannot write"), std::string::npos) << message;
-}
-
-TEST_F(Target, AppendsTheObjectToTheRuntime) {
-  auto write = [&](const char *name, size_t bytes, char fill) {
-    std::error_code error;
-    llvm::raw_fd_ostream(file(name), error) << std::string(bytes, fill);
-  };
-  write("runtime", 5000, 'r');
-  write("object", 300, 'o');
-  ASSERT_TRUE(succeeded(writeExecutable(loc(), file("runtime"), file("object"), file("train")))) << message;
-  auto written = llvm::MemoryBuffer::getFile(file("train"));
-  ASSERT_TRUE(bool(written));
-  llvm::StringRef bytes = (*written)->getBuffer();
-  dsopt_footer footer;
-  ASSERT_EQ(bytes.size(), 8192 + 300 + sizeof(footer));
-  std::memcpy(&footer, bytes.end() - sizeof(footer), sizeof(footer));
-  EXPECT_EQ(llvm::StringRef(footer.magic, sizeof(footer.magic)), DSOPT_FOOTER_MAGIC);
-  EXPECT_EQ(footer.version, uint64_t(DSOPT_FOOTER_VERSION));
-  EXPECT_EQ(footer.offset, 8192u);
-  EXPECT_EQ(footer.size, 300u);
-  EXPECT_EQ(bytes.substr(footer.offset, footer.size), std::string(300, 'o'));
-  EXPECT_TRUE(llvm::sys::fs::can_execute(file("train")));
-
-  EXPECT_TRUE(failed(writeExecutable(loc(), file("missing"), file("object"), file("train"))));
-  EXPECT_NE(message.find("cannot read"), std::string::npos) << message;
+  auto relocatable = linkObjects(loc(), one, /*relocatable=*/true);
+  ASSERT_TRUE(succeeded(relocatable)) << message;
+  EXPECT_EQ((*relocatable)->getBuffer()[16], 1); // ET_REL
+  ObjectBuffers wrong;
+  wrong.push_back(llvm::MemoryBuffer::getMemBufferCopy("no object", "wrong"));
+  EXPECT_TRUE(failed(linkObjects(loc(), wrong)));
+  EXPECT_NE(message.find("cannot link"), std::string::npos) << message;
 }
 
 /// Equal blocks share segments, evaluations those of training: a run's own block and phase count.
@@ -457,7 +439,7 @@ TEST_F(Target, RunsAreNamedByTheirOwnBlock) {
   ASSERT_TRUE(shared);
   auto text = emitProgram(*shared);
   ASSERT_TRUE(succeeded(text)) << message;
-  runtime::Program program = runtime::parseProgram(text->data(), text->size());
+  runtime::Program program = runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
   const runtime::Action &run = program.positions[0].actions[2];
   EXPECT_EQ(run.name, "block 3 E");
   EXPECT_EQ(run.phase, runtime::Phase::Evaluation);

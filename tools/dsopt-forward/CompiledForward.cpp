@@ -179,7 +179,7 @@ LogicalResult Forward::compile() {
   ObjectOptions options;
   options.optLevel = 1;
   ObjectBuffers objects;
-  if (failed(emitObjects(module, options, "", "", objects)))
+  if (failed(emitObjects(module, options, {}, "", objects)))
     return failure();
   auto problem = [&](llvm::Error error) {
     return module.emitError("cannot be loaded: ") << llvm::toString(std::move(error));

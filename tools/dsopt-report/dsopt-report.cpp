@@ -6,14 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Page.h"
+#include "dsopt/Runtime/AtomicFile.h"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 
 using namespace dsopt::report;
+namespace runtime = dsopt::runtime;
 
 static const char *const kUsage =
     "usage: dsopt-report RUN.jsonl [MORE.jsonl ...] [-o FILE.html]\n\n"
@@ -72,19 +73,29 @@ static int run(int argc, char **argv) {
   for (const std::string &path : paths)
     if (path == output)
       throw std::runtime_error("-o " + output + " is one of the logs");
-  std::ofstream file(output, std::ios::binary);
-  file << page(logs) << std::flush;
-  if (!file)
-    throw std::runtime_error("cannot write " + output + ": " + std::strerror(errno));
+  runtime::checkWritable(output, "o");
+  std::string text = page(logs);
+  runtime::AtomicFile file(output);
+  file.append(text.data(), text.size());
+  file.commit();
   std::printf("wrote %s\n", output.c_str());
   return 0;
 }
 
 int main(int argc, char **argv) {
+  auto fail = [](const std::string &what, int status) {
+    std::fprintf(stderr, "dsopt-report: error: %s\n", what.c_str());
+    return status;
+  };
   try {
-    return run(argc, argv);
+    int status = run(argc, argv);
+    if (std::fflush(stdout) != 0)
+      return fail(std::string("standard output: writing failed: ") + std::strerror(errno),
+                  runtime::StatusFailure);
+    return status;
+  } catch (const runtime::Error &error) {
+    return fail(error.what(), error.status);
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "dsopt-report: error: %s\n", error.what());
-    return 1;
+    return fail(error.what(), runtime::StatusInput);
   }
 }

@@ -1,8 +1,11 @@
 //===- Produce.cpp - from a lowered module to a file or a run -------------===//
 
 #include "Produce.h"
+#include "Output.h"
 
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/AtomicFile.h"
+#include "dsopt/Runtime/Executable.h"
 #include "dsopt/Target/Target.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -213,32 +216,27 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   how.cache = cacheFolder();
   std::string emit = options.text("emit"), output = outputFile(path, options);
   if (emit == "llvm") {
-    std::error_code error;
-    llvm::raw_fd_ostream out(output.empty() ? "-" : output, error);
-    if (error)
-      throw Error(1, "cannot write " + output + ": " + error.message());
-    return emitLLVM(module, out);
+    LogicalResult printed = success();
+    writeText(output, [&](llvm::raw_ostream &out) { return succeeded(printed = emitLLVM(module, out)); });
+    return printed;
   }
 
-  FailureOr<std::string> program = emitProgram(module);
+  FailureOr<ProgramTable> program = emitProgram(module);
   ObjectBuffers objects;
   if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects)))
     return failure();
-  if (emit == "obj")
-    return linkObjects(loc, objects, output, /*relocatable=*/true);
-
-  llvm::SmallString<128> scratch;
-  if (std::error_code error = fs::createUniqueDirectory("dsopt", scratch))
-    throw Error(2, "cannot make a temporary folder: " + error.message());
-  std::string object = (scratch + "/program.so").str();
-  LogicalResult linked = linkObjects(loc, objects, object);
-  std::string bytes = succeeded(linked) ? readFile(object) : "";
-  if (succeeded(linked) && !options.has("run"))
-    linked = writeExecutable(loc, runtimePath(), object, output);
-  fs::remove_directories(scratch);
+  auto linked = linkObjects(loc, objects, /*relocatable=*/emit == "obj");
   if (failed(linked))
     return failure();
+  llvm::StringRef bytes = (*linked)->getBuffer();
+  if (emit == "obj") {
+    runtime::AtomicFile file(output);
+    file.append(bytes.data(), bytes.size());
+    file.commit();
+    return success();
+  }
   if (!options.has("run")) {
+    runtime::writeExecutable(runtimePath(), bytes, output);
     if (!options.has("quiet"))
       sayWritten(module, path, output);
     return success();

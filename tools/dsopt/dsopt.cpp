@@ -11,6 +11,7 @@
 #include "ImportReport.h"
 #include "Messages.h"
 #include "ModelOptions.h"
+#include "Output.h"
 #include "Produce.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -35,6 +36,7 @@
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -224,6 +226,15 @@ static std::optional<std::string> modelPath(ModuleOp module, const std::string &
   return llvm::sys::fs::exists(source) ? std::optional(source) : std::nullopt;
 }
 
+/// Programs and IR keep in which folder the model lies, as text.
+static void checkName(const std::string &path) {
+  llvm::SmallString<128> absolute(path);
+  llvm::sys::fs::make_absolute(absolute);
+  if (path != "-" && !llvm::json::isUTF8(absolute))
+    throw Error(1, "the model's path is not UTF-8 (" + llvm::json::fixUTF8(absolute) +
+                       "), as which programs keep it: rename the file or its folder");
+}
+
 /// The stage that must be reached for what was asked.
 static Stage goalStage(const ParsedOptions &options) {
   std::string emit = options.text("emit");
@@ -231,16 +242,6 @@ static Stage goalStage(const ParsedOptions &options) {
          : emit == "dist"                        ? Stage::Dist
          : emit == "exec" || options.has("plan") ? Stage::Exec
                                                  : Stage::LLVM;
-}
-
-static void writeText(const ParsedOptions &options, llvm::function_ref<void(llvm::raw_ostream &)> print) {
-  if (!options.has("o"))
-    return print(llvm::outs());
-  std::error_code error;
-  llvm::raw_fd_ostream file(options.text("o"), error);
-  if (error)
-    throw Error(1, "cannot write " + options.text("o") + ": " + error.message());
-  print(file);
 }
 
 /// What is wrong with an option that the configuration or the model set: says where it comes from.
@@ -332,6 +333,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   checkSchedule(options);
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
+  checkName(path);
   Dimension dimension = openDimension(options);
   bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
   bool reports = options.text("report") == "import";
@@ -404,13 +406,13 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
       messages.fail("code generation failed");
     return 0;
   }
-  if (options.has("plan"))
-    writeText(options, [&](llvm::raw_ostream &out) {
-      if (failed(printPlan(compiled, out, options.text("plan") == "json")))
-        messages.fail("planning failed");
-    });
-  else
-    writeText(options, [&](llvm::raw_ostream &out) { printModule(compiled, out); });
+  writeText(options.text("o"), [&](llvm::raw_ostream &out) {
+    if (options.has("plan") && failed(printPlan(compiled, out, options.text("plan") == "json")))
+      messages.fail("planning failed");
+    if (!options.has("plan"))
+      printModule(compiled, out);
+    return true;
+  });
   return 0;
 }
 
@@ -430,39 +432,49 @@ static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int 
   }
 }
 
+static int runCompiler(int argc, char **argv, bool &speaks) {
+  ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
+  if (options.has("help")) {
+    llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"
+                 << runtime::optionsHelp(runtime::Tool::Compiler);
+    return 0;
+  }
+  if (options.has("version")) {
+    llvm::outs() << "dsopt " DSOPT_VERSION "\n";
+    return 0;
+  }
+  if (options.has("check"))
+    return runtime::checkCheckpoints(options.text("check"));
+  if (options.text("config") == "help") {
+    printConfigKeys(llvm::outs());
+    return 0;
+  }
+  // An evaluation is a run, unless something else is asked for.
+  if (options.has("eval") && !options.has("o") && !options.has("emit") && !options.has("plan"))
+    options.setDefault("run", "");
+  LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
+  std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
+  try {
+    return compile(options, launcher, configured, argc, argv, speaks);
+  } catch (const Error &error) {
+    throw withOrigin(error, configured);
+  }
+}
+
 int main(int argc, char **argv) {
   bool speaks = runtime::launchedRank() <= 0;
+  int status;
   try {
     runtime::fault::start();
-    ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
-    if (options.has("help")) {
-      llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"
-                   << runtime::optionsHelp(runtime::Tool::Compiler);
-      return 0;
-    }
-    if (options.has("version")) {
-      llvm::outs() << "dsopt " DSOPT_VERSION "\n";
-      return 0;
-    }
-    if (options.has("check"))
-      return runtime::checkCheckpoints(options.text("check"));
-    if (options.text("config") == "help") {
-      printConfigKeys(llvm::outs());
-      return 0;
-    }
-    // An evaluation is a run, unless something else is asked for.
-    if (options.has("eval") && !options.has("o") && !options.has("emit") && !options.has("plan"))
-      options.setDefault("run", "");
-    LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
-    std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
-    try {
-      return compile(options, launcher, configured, argc, argv, speaks);
-    } catch (const Error &error) {
-      throw withOrigin(error, configured);
-    }
+    status = runCompiler(argc, argv, speaks);
+    finishStandardOutput();
   } catch (const Error &error) {
     if (dynamic_cast<const runtime::LaunchError *>(&error) || speaks)
       printError(error);
-    return error.status;
+    status = error.status;
+    // What could not be printed before it is no second error.
+    llvm::outs().flush();
+    llvm::outs().clear_error();
   }
+  return status;
 }

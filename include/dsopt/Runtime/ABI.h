@@ -4,6 +4,7 @@
 // runtime that loads it. The object exports
 //   dsopt_program        the program table, JSON text (see Program.h), and
 //   dsopt_program_bytes  its length (uint64_t),
+//   dsopt_actions, dsopt_actions_bytes   what the positions do, where the table does not say it,
 //   dsopt_model, dsopt_model_bytes   the model's protobuf without its parameters,
 //   one function for each segment and each update kernel, named in the table,
 //   one symbol for each constant, named in the table.
@@ -26,7 +27,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 8
+#define DSOPT_ABI_VERSION 9
 
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;

@@ -1,15 +1,16 @@
 //===- Checkpoint.h - what becomes of trained parameters --------*- C++ -*-===//
 //
 // Writers that take whole parameters one after the other (Session::
-// visitParameters) and put files in place atomically: a temporary file beside
-// the target, renamed at the end. Unwritable places are Error(1) when a writer
-// is checked, failing disks Error(2) while it writes.
+// visitParameters) and put files in place when they are whole (AtomicFile.h).
+// Unwritable places are Error(1) when a writer is checked, failing disks Error(2)
+// while it writes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_RUNTIME_CHECKPOINT_H
 #define DSOPT_RUNTIME_CHECKPOINT_H
 
+#include "dsopt/Runtime/AtomicFile.h"
 #include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Program.h"
 
@@ -20,33 +21,6 @@
 #include <vector>
 
 namespace dsopt::runtime {
-
-/// Writes or reads all bytes at a place of an open file; false with errno at an error. A disk that takes
-/// nothing more is ENOSPC; a file that ends early is no error number: errno is 0.
-bool writeFully(int descriptor, int64_t offset, const void *data, int64_t bytes);
-bool readFully(int descriptor, int64_t offset, void *data, int64_t bytes);
-
-/// A file that appears under its name when it is complete, and not at all otherwise.
-class AtomicFile {
-public:
-  explicit AtomicFile(const std::string &path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile &) = delete;
-  void append(const void *data, uint64_t bytes);
-  /// Somewhere else than at the end; does not move the end.
-  void writeAt(uint64_t offset, const void *data, uint64_t bytes);
-  uint64_t position() const { return end; }
-  /// Data to disk, then the name.
-  void commit();
-
-private:
-  std::string path, temporary;
-  int fd = -1;
-  uint64_t end = 0;
-};
-
-/// An Error of status 1 unless `path` can be created (or replaced) as a file; `option` asked for it.
-void checkWritable(const std::string &path, const std::string &option);
 
 /// Takes every parameter once, then `finish`.
 class ParameterSink {

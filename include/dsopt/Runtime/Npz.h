@@ -1,8 +1,9 @@
 //===- Npz.h - reads NumPy's .npz archives ----------------------*- C++ -*-===//
 //
 // The zip directory (zip64 included), the .npy headers of its members, and their
-// bytes: stored members are mapped, deflated ones inflated once on request.
-// Errors are Error(1) and name the file and the member.
+// bytes: stored members are mapped, deflated ones inflated once on request. Bytes
+// are compared with their checksum before anybody gets them. Errors are Error(1)
+// and name the file and the member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,8 @@
 #include <vector>
 
 namespace dsopt::runtime {
+
+class MappedFile;
 
 /// One member that is a .npy array.
 struct NpzArray {
@@ -44,21 +47,30 @@ public:
   const std::vector<NpzArray> &arrays() const { return members; }
   /// The array called `name`, or null.
   const NpzArray *find(const std::string &name) const;
-  /// Its bytes, little-endian and row-major; inflates them the first time.
+  /// Its bytes, little-endian and row-major. The first time reads them all, by every CPU of this process:
+  /// they are inflated and their checksum is compared.
   const char *data(const NpzArray &array);
   const std::string &path() const { return filePath; }
 
 private:
+  /// A member that was asked for.
+  struct Opened {
+    const uint8_t *bytes = nullptr;
+    uint64_t inflated = 0; ///< how many they are, in memory of their own; 0: they are the file's
+  };
+
   std::string filePath;
-  const uint8_t *file = nullptr;
-  uint64_t fileBytes = 0;
+  std::unique_ptr<MappedFile> mapped;
+  const uint8_t *file;
+  uint64_t fileBytes;
   std::vector<NpzArray> members;
-  std::map<std::string, std::pair<char *, uint64_t>> inflated;
+  std::map<const NpzArray *, Opened> opened;
 
   [[noreturn]] void damaged(const std::string &what) const;
   const uint8_t *at(uint64_t offset, uint64_t bytes, const char *what) const;
   void readDirectory();
   void readHeader(NpzArray &array);
+  void inflateWhole(const NpzArray &array, Opened &member) const;
 };
 
 /// Name, type and shape of every array, without reading any.

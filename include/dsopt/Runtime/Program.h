@@ -1,9 +1,11 @@
 //===- Program.h - the program table: what a compiled program says of itself -===//
 //
-// The compiler writes this table as one JSON document into the object
-// (lib/Target/EmitProgram.cpp); the runtime reads it once (lib/Runtime/Core/
-// Program.cpp). JSON keys are the members' names; what is absent has the default
-// given here. Sizes and offsets are bytes unless named otherwise.
+// The compiler writes this table as one JSON document into the object, and the
+// actions of each position, which only its own ranks need, as a document of their own
+// (lib/Target/EmitProgram.cpp); the runtime reads the first at once and the others when
+// it needs them (lib/Runtime/Core/Program.cpp). JSON keys are the members' names; what is
+// absent has the default given here. Sizes and offsets are bytes unless named
+// otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +13,9 @@
 #define DSOPT_RUNTIME_PROGRAM_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -180,6 +184,30 @@ struct Action {
   bool sliced = false; ///< Update: elements start at this rank's slice
 };
 
+/// A position's actions in order of issue. Those of a table are read when somebody asks for them first, by
+/// any thread; copies share what was read. An Error of status 1 then says what is wrong with them.
+class Actions {
+public:
+  using Read = std::function<std::vector<Action>()>;
+
+  const std::vector<Action> &get() const { return later ? readLater() : own; }
+  operator const std::vector<Action> &() const { return get(); }
+  size_t size() const { return get().size(); }
+  const Action &operator[](size_t index) const { return get()[index]; }
+  auto begin() const { return get().begin(); }
+  auto end() const { return get().end(); }
+
+  /// To build a program.
+  std::vector<Action> &edit() { return own; }
+  void setLater(Read read);
+
+private:
+  struct Later;
+  const std::vector<Action> &readLater() const;
+  std::vector<Action> own;
+  std::shared_ptr<Later> later;
+};
+
 inline constexpr int64_t kProductNumbers = 7;
 
 /// What a runtime call of a segment, or an update kernel, computes: for reports only.
@@ -206,7 +234,9 @@ struct Position {
   std::map<std::string, int64_t> memory; ///< the plan's classes at the peak, and total
   Traffic traffic;
   std::vector<Buffer> buffers;
-  std::vector<Action> actions; ///< in order of issue
+  /// JSON: an array; or `section`, first byte and bytes of one among the actions that the object keeps apart.
+  Actions actions;
+  std::vector<Action> updates; ///< those among them that update: what state ranks have, of every position
   /// Parameter values each rank loads before step 0: bucket index, where its
   /// whole (`sliced` false) or this rank's slice of it lies.
   struct Load {

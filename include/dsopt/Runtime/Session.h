@@ -31,13 +31,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace dsopt::runtime {
 
-/// Reads the program table; an Error of status 1 names what is wrong with it.
-Program parseProgram(const char *json, size_t bytes);
+/// Reads the program table; an Error of status 1 names what is wrong with it. `actions` are the documents
+/// that its positions' sections lie in, read later: they have to stay.
+Program parseProgram(const char *json, size_t bytes, std::string_view actions = {});
 
 /// An Error of status 1 if this machine lacks a CPU feature the program needs.
 void checkMachine(const Program &program);

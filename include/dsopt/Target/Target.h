@@ -36,10 +36,16 @@ std::string featureText(TargetAttr target);
 /// Whether the target multiplies bf16 and rounds to it.
 bool multipliesBF16(TargetAttr target);
 
-/// The module's programs as the JSON text that include/dsopt/Runtime/Program.h
-/// describes. Reads exec.program, dist.bucket, graph.parameter, the options and
-/// the module's `dsopt.target` and `exec.inputs`; segments give their flops, lowered or not.
-llvm::FailureOr<std::string> emitProgram(mlir::ModuleOp module);
+/// A program as text.
+struct ProgramTable {
+  std::string text;    ///< JSON
+  std::string actions; ///< of each position, one JSON array a line, which the text names by place
+};
+
+/// The module's programs as include/dsopt/Runtime/Program.h describes them. Reads exec.program, dist.bucket,
+/// graph.parameter, the options and the module's `dsopt.target` and `exec.inputs`; segments give their flops,
+/// lowered or not.
+llvm::FailureOr<ProgramTable> emitProgram(mlir::ModuleOp module);
 
 /// Prints the functions and constants of the LLVM dialect as one LLVM module,
 /// before optimization.
@@ -50,18 +56,13 @@ using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
 /// at a time, and `program` and `model` as the object's tables. What is compiled
 /// together does not depend on the number of threads.
-llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options, llvm::StringRef program,
-                                llvm::StringRef model, ObjectBuffers &objects);
+llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options,
+                                const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects);
 
-/// Links objects to a shared object at `path` (or, with `relocatable`, to one
-/// object), which appears whole or not at all. dsopt_rt_* stay undefined.
-llvm::LogicalResult linkObjects(mlir::Location loc, const ObjectBuffers &objects, llvm::StringRef path,
-                                bool relocatable = false);
-
-/// Writes a copy of dsopt-run with the shared object behind it and the footer of
-/// include/dsopt/Runtime/Footer.h: an executable, whole or not at all.
-llvm::LogicalResult writeExecutable(mlir::Location loc, llvm::StringRef runtime, llvm::StringRef sharedObject,
-                                    llvm::StringRef path);
+/// Links objects to a shared object, or, with `relocatable`, to one object. dsopt_rt_* stay undefined.
+/// Nothing is written to disk, so that nothing stays there whenever this process ends.
+llvm::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+linkObjects(mlir::Location loc, const ObjectBuffers &objects, bool relocatable = false);
 
 /// Registers what translating the LLVM dialect to LLVM IR needs.
 void registerTargetDialects(mlir::DialectRegistry &registry);

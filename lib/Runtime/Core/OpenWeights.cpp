@@ -71,7 +71,7 @@ public:
   WeightsFile(const std::string &path, const Program &program, const OriginalNames &names, ThreadPool *pool,
               std::unique_ptr<ParameterValues> model)
       : path(path), pool(pool), model(std::move(model)) {
-    file = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    file.fd = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info{};
     if (file < 0 || sys::fstat(file, &info) != 0)
       cannotRead("it", errno);
@@ -79,11 +79,6 @@ public:
     readHeader();
     match(program, names);
   }
-  ~WeightsFile() override {
-    if (file >= 0)
-      sys::close(file);
-  }
-
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
     auto found = chosen.find(parameter.name);
     if (found == chosen.end())
@@ -237,7 +232,15 @@ private:
   std::string path;
   ThreadPool *pool;
   std::unique_ptr<ParameterValues> model; ///< for parameters that the file lacks
-  int file = -1;
+  /// Closed also where the header is refused.
+  struct Open {
+    int fd = -1;
+    ~Open() {
+      if (fd >= 0)
+        close(fd);
+    }
+    operator int() const { return fd; }
+  } file;
   int64_t bytes = 0;
   std::map<std::string, Stored> tensors; ///< by the file's name
   std::map<std::string, Stored> chosen;  ///< by the parameter's name

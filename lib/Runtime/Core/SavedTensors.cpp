@@ -33,7 +33,7 @@ SavedTensors::SavedTensors(const Program &program) {
   parameters = tensors.size();
   for (size_t position = 0; position < program.positions.size(); ++position) {
     const Position &at = program.positions[position];
-    for (const Action &action : at.actions) {
+    for (const Action &action : at.updates) {
       if (action.kind != ActionKind::Update)
         continue;
       std::string prefix = program.buckets[action.bucket].name + ".";

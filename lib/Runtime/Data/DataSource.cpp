@@ -3,12 +3,12 @@
 #include "NpzSource.h"
 #include "StreamSource.h"
 #include "TokenSource.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include <glob.h>
-#include <sys/stat.h>
 
 using namespace dsopt::runtime;
 
@@ -101,12 +101,18 @@ int64_t DataSource::itemAt(int64_t step, int64_t microBatch, int64_t item, int64
 
 static bool isFolder(const std::string &path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return sys::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// Whether text is the name of what is there: then its letters mean nothing else.
+static bool exists(const std::string &text) {
+  struct stat info;
+  return sys::stat(text.c_str(), &info) == 0;
 }
 
 bool dsopt::runtime::namesNpz(const std::string &text) {
   return text.size() > 4 && text.compare(text.size() - 4, 4, ".npz") == 0 &&
-         text.find_first_of(",*?[") == std::string::npos;
+         (text.find_first_of(",*?[") == std::string::npos || exists(text));
 }
 
 /// Files that a pattern matches, in name order.
@@ -122,10 +128,10 @@ static std::vector<std::string> matching(const std::string &pattern) {
 static std::vector<std::string> tokenFiles(const std::string &text) {
   std::vector<std::string> paths;
   for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
+    size_t end = exists(text) ? text.size() : std::min(text.find(',', begin), text.size());
     std::string part = text.substr(begin, end - begin);
     begin = end + 1;
-    bool folder = isFolder(part), pattern = part.find_first_of("*?[") != std::string::npos;
+    bool folder = isFolder(part), pattern = part.find_first_of("*?[") != std::string::npos && !exists(part);
     if (!folder && !pattern) {
       paths.push_back(part);
       continue;

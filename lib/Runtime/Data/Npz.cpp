@@ -1,20 +1,23 @@
 //===- Npz.cpp - zip directory, npy headers, stored and deflated members --===//
 
 #include "dsopt/Runtime/Npz.h"
+#include "MappedFile.h"
 #include "Npy.h"
 #include "dsopt/Runtime/Error.h"
-#include "dsopt/Runtime/Mappings.h"
+#include "dsopt/Runtime/System.h"
 
-#include <cerrno>
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 using namespace dsopt::runtime;
+
+/// Deflate makes no byte into more than 1032.
+static constexpr uint64_t kMostInflated = 1032;
 
 template <typename T> static T load(const uint8_t *p) {
   T value;
@@ -43,46 +46,18 @@ const uint8_t *NpzFile::at(uint64_t offset, uint64_t bytes, const char *what) co
   return file + offset;
 }
 
-NpzFile::NpzFile(const std::string &path) : filePath(path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info;
-  if (fd < 0 || fstat(fd, &info) != 0) {
-    int error = errno;
-    if (fd >= 0)
-      close(fd);
-    throw Error(StatusInput, path + ": cannot be read: " + std::strerror(error));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    close(fd);
-    throw Error(StatusInput, path + ": expected a .npz file, got a folder or device");
-  }
-  fileBytes = info.st_size;
-  if (fileBytes) {
-    void *mapped = mmap(nullptr, fileBytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapped != MAP_FAILED) {
-      file = static_cast<const uint8_t *>(mapped);
-      registerMapping(mapped, fileBytes, path);
-    }
-  }
-  close(fd);
-  if (fileBytes && !file)
-    throw Error(StatusFailure, path + ": cannot be mapped: " + std::strerror(errno));
-  try {
-    if (fileBytes < 4 || std::memcmp(file, "PK", 2) != 0)
-      throw Error(StatusInput, path + ": expected a .npz file (a zip archive)");
-    readDirectory();
-  } catch (...) {
-    forgetMapping(file);
-    munmap(const_cast<uint8_t *>(file), fileBytes);
-    throw;
-  }
+NpzFile::NpzFile(const std::string &path)
+    : filePath(path), mapped(std::make_unique<MappedFile>(path, "a .npz file")), file(mapped->data()),
+      fileBytes(mapped->size()) {
+  if (fileBytes < 4 || std::memcmp(file, "PK", 2) != 0)
+    throw Error(StatusInput, path + ": expected a .npz file (a zip archive)");
+  readDirectory();
 }
 
 NpzFile::~NpzFile() {
-  for (auto &[name, memory] : inflated)
-    munmap(memory.first, memory.second);
-  forgetMapping(file);
-  munmap(const_cast<uint8_t *>(file), fileBytes);
+  for (auto &[array, member] : opened)
+    if (member.inflated)
+      sys::munmap(const_cast<uint8_t *>(member.bytes), member.inflated);
 }
 
 void NpzFile::readDirectory() {
@@ -149,6 +124,10 @@ void NpzFile::readDirectory() {
     at(array.offset, array.storedBytes, ("member '" + array.name + "'").c_str());
     if (!array.deflated && array.storedBytes != array.memberBytes)
       damaged("member '" + array.name + "' has two different sizes");
+    // No memory for what a file says that it cannot hold.
+    if (array.deflated && array.memberBytes / kMostInflated > array.storedBytes)
+      damaged("member '" + array.name + "' says that its " + std::to_string(array.storedBytes) +
+              " bytes become " + std::to_string(array.memberBytes));
     readHeader(array);
     members.push_back(array);
   }
@@ -206,26 +185,58 @@ const NpzArray *NpzFile::find(const std::string &name) const {
   return nullptr;
 }
 
+/// The zip checksum of many bytes, by as many threads as this process may run.
+static uint32_t checksum(const uint8_t *bytes, uint64_t count) {
+  constexpr uint64_t kBlock = 16 << 20;
+  uint64_t blocks = (count + kBlock - 1) / kBlock;
+  std::vector<uLong> sums(blocks);
+  auto sizeOf = [&](uint64_t block) { return std::min(kBlock, count - block * kBlock); };
+  std::atomic<uint64_t> next{0};
+  auto work = [&] {
+    for (uint64_t block; (block = next++) < blocks;)
+      sums[block] = crc32_z(0, bytes + block * kBlock, sizeOf(block));
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t i = 1; i < std::min<uint64_t>(blocks, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  uLong sum = 0;
+  for (uint64_t block = 0; block < blocks; ++block)
+    sum = crc32_combine(sum, sums[block], static_cast<z_off_t>(sizeOf(block)));
+  return static_cast<uint32_t>(sum);
+}
+
+void NpzFile::inflateWhole(const NpzArray &array, Opened &member) const {
+  void *memory =
+      sys::mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(StatusFailure, filePath + ": no memory to inflate array '" + array.name + "' (" +
+                                   std::to_string(array.memberBytes) + " bytes)");
+  member.bytes = static_cast<uint8_t *>(memory);
+  member.inflated = array.memberBytes;
+  if (inflateMember(file + array.offset, array.storedBytes, static_cast<uint8_t *>(memory),
+                    array.memberBytes))
+    return;
+  sys::munmap(memory, array.memberBytes);
+  damaged("array '" + array.name + "' cannot be inflated");
+}
+
 const char *NpzFile::data(const NpzArray &array) {
-  const uint8_t *member = file + array.offset;
-  if (!array.deflated)
-    return reinterpret_cast<const char *>(member) + array.headerBytes;
-  auto [entry, isNew] = inflated.try_emplace(array.name, nullptr, array.memberBytes);
-  if (isNew) {
-    void *memory =
-        mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      inflated.erase(entry);
-      throw Error(StatusFailure, filePath + ": no memory to inflate array '" + array.name + "' (" +
-                                     std::to_string(array.memberBytes) + " bytes)");
-    }
-    entry->second.first = static_cast<char *>(memory);
-    if (!inflateMember(member, array.storedBytes, static_cast<uint8_t *>(memory), array.memberBytes))
-      damaged("array '" + array.name + "' cannot be inflated");
-    if (crc32_z(0, static_cast<uint8_t *>(memory), array.memberBytes) != array.crc)
+  auto known = opened.find(&array);
+  if (known == opened.end()) {
+    Opened member{file + array.offset};
+    if (array.deflated)
+      inflateWhole(array, member);
+    bool right = checksum(member.bytes, array.memberBytes) == array.crc;
+    if (!right && member.inflated)
+      sys::munmap(const_cast<uint8_t *>(member.bytes), member.inflated);
+    if (!right)
       damaged("array '" + array.name + "' is damaged: its checksum differs");
+    known = opened.emplace(&array, member).first;
   }
-  return entry->second.first + array.headerBytes;
+  return reinterpret_cast<const char *>(known->second.bytes) + array.headerBytes;
 }
 
 std::vector<NpzArray> dsopt::runtime::readNpzHeaders(const std::string &path) {

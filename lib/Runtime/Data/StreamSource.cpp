@@ -1,23 +1,24 @@
 //===- StreamSource.cpp - steps as somebody makes them --------------------===//
 
 #include "StreamSource.h"
+#include "MappedFile.h"
+#include "dsopt/Runtime/System.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 using namespace dsopt::runtime;
-using Clock = std::chrono::steady_clock;
 
 StreamSource::StreamSource(const Program &program, const std::string &folder, bool pad)
     : DataSource(program, kStreamPrefix + folder), folder(folder), pad(pad) {
-  lock = open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  lock = sys::open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (lock < 0)
     throw Error(StatusInput, "option -data=" + name + ": cannot open " + folder +
                                  "/lock, which the stream's "
@@ -25,7 +26,7 @@ StreamSource::StreamSource(const Program &program, const std::string &folder, bo
                                  std::strerror(errno));
 }
 
-StreamSource::~StreamSource() { close(lock); }
+StreamSource::~StreamSource() { sys::close(lock); }
 
 int64_t StreamSource::plannedSteps(int64_t steps, int64_t epochs) {
   if (epochs > 0)
@@ -37,13 +38,16 @@ void StreamSource::shuffle(int64_t) {
   throw Error(StatusInput, "option -shuffle: a stream comes in its writer's order");
 }
 
-bool StreamSource::isThere(const std::string &file) const { return access(file.c_str(), F_OK) == 0; }
+bool StreamSource::isThere(const std::string &file) const {
+  struct stat info;
+  return sys::stat(file.c_str(), &info) == 0;
+}
 
 bool StreamSource::writerLives() const {
   // Ranks that look at the same time share the lock.
-  if (flock(lock, LOCK_SH | LOCK_NB) != 0)
+  if (sys::flock(lock, LOCK_SH | LOCK_NB) != 0)
     return true;
-  flock(lock, LOCK_UN);
+  sys::flock(lock, LOCK_UN);
   return false;
 }
 
@@ -52,7 +56,7 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
   std::snprintf(number, sizeof number, "%08lld", static_cast<long long>(step - first));
   std::string file = folder + "/step-" + number + ".npz";
   current.reset();
-  Clock::time_point begin = Clock::now(), looked = begin;
+  sys::Clock::time_point begin = sys::now(), looked = begin;
   while (true) {
     bool ended = isThere(folder + "/end");
     if (isThere(file))
@@ -63,7 +67,7 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
       return Arrival::Ended;
     if (stop())
       return Arrival::Stopped;
-    Clock::time_point now = Clock::now();
+    sys::Clock::time_point now = sys::now();
     // The writer's last file may have come between the two looks.
     if (now - looked > std::chrono::milliseconds(500)) {
       looked = now;
@@ -83,13 +87,18 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
 }
 
 std::string StreamSource::savePlace() const {
-  std::string place;
-  std::getline(std::ifstream(folder + "/save"), place);
+  std::string path = folder + "/save", place;
+  if (MappedFile file(path, "a file with a folder's name"); file.size()) {
+    auto *text = reinterpret_cast<const char *>(file.data());
+    place.assign(text, std::find(text, text + file.size(), '\n'));
+  }
+  if (place.empty() || place.size() > PATH_MAX || place.find('\0') != std::string::npos)
+    throw Error(StatusInput, path + ": expected a line with the folder of a checkpoint");
   return place;
 }
 
 void StreamSource::saved() {
-  if (rename((folder + "/save").c_str(), (folder + "/saved").c_str()) != 0)
+  if (sys::rename((folder + "/save").c_str(), (folder + "/saved").c_str()) != 0)
     throw Error(StatusFailure, name + ": cannot rename " + folder + "/save: " + std::strerror(errno));
 }
 

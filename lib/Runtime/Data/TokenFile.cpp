@@ -3,17 +3,11 @@
 #include "TokenFile.h"
 #include "Npy.h"
 #include "dsopt/Runtime/Error.h"
-#include "dsopt/Runtime/Mappings.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using namespace dsopt::runtime;
 
@@ -34,41 +28,16 @@ template <typename T> static T load(const char *from) {
   return value;
 }
 
-TokenFile::TokenFile(const std::string &path, int64_t rawBytes) : file(path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info{};
-  if (descriptor < 0 || fstat(descriptor, &info) != 0 || S_ISDIR(info.st_mode)) {
-    std::string why = descriptor < 0 ? std::strerror(errno) : "it is a folder";
-    if (descriptor >= 0)
-      close(descriptor);
-    fail("cannot be read: " + why);
-  }
-  size = info.st_size;
-  void *mapped = size ? mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0) : nullptr;
-  int error = errno;
-  close(descriptor);
+TokenFile::TokenFile(const std::string &path, int64_t rawBytes)
+    : file(path), mapped(path, "a file of tokens"), data(reinterpret_cast<const char *>(mapped.data())),
+      size(static_cast<int64_t>(mapped.size())) {
   if (!size)
     fail("holds no tokens");
-  if (mapped == MAP_FAILED)
-    fail(std::string("cannot be mapped: ") + std::strerror(error));
-  data = static_cast<const char *>(mapped);
-  registerMapping(mapped, size, path);
-  try {
-    int32_t magic = size >= 12 ? load<int32_t>(data) : 0;
-    if (magic == kLlmC16 || magic == kLlmC32)
-      readLlmC();
-    else if (!readMegatron() && !readNpy())
-      readRaw(rawBytes);
-  } catch (...) {
-    forgetMapping(mapped);
-    munmap(mapped, size);
-    throw;
-  }
-}
-
-TokenFile::~TokenFile() {
-  forgetMapping(data);
-  munmap(const_cast<char *>(data), size);
+  int32_t magic = size >= 12 ? load<int32_t>(data) : 0;
+  if (magic == kLlmC16 || magic == kLlmC32)
+    readLlmC();
+  else if (!readMegatron() && !readNpy())
+    readRaw(rawBytes);
 }
 
 void TokenFile::readLlmC() {
@@ -83,9 +52,13 @@ bool TokenFile::readMegatron() {
   if (file.size() < 4 || file.compare(file.size() - 4, 4, ".bin") != 0)
     return false;
   std::string path = file.substr(0, file.size() - 4) + ".idx";
-  std::ifstream index(path, std::ios::binary);
-  char head[34] = {};
-  if (!index.read(head, sizeof head) || std::memcmp(head, "MMIDIDX\0\0", 9) != 0)
+  struct stat info;
+  if (sys::stat(path.c_str(), &info) != 0 && errno == ENOENT)
+    return false;
+  MappedFile index(path, "the index of " + file);
+  constexpr uint64_t kHead = 34;
+  auto *head = reinterpret_cast<const char *>(index.data());
+  if (index.size() < kHead || std::memcmp(head, "MMIDIDX\0\0", 9) != 0)
     return false;
   int code = head[17];
   // Megatron's codes: unsigned and signed 8 bits, 16, 32, 64, two of floats, unsigned 16.
@@ -94,16 +67,16 @@ bool TokenFile::readMegatron() {
   isSigned = code > 1 && code < 6;
   if (!width)
     fail("its index " + path + " has element type " + std::to_string(code) + ", expected integers");
-  int64_t sequences = load<int64_t>(head + 18);
-  for (int64_t i = 0; i < sequences; ++i) {
-    char length[4];
-    if (!index.read(length, sizeof length))
-      fail("its index " + path + " is shorter than its " + std::to_string(sequences) + " sequences");
-    if (load<int32_t>(length) < 0)
-      fail("its index " + path + " has a sequence of " + std::to_string(load<int32_t>(length)) + " tokens");
-    count += load<int32_t>(length);
+  uint64_t sequences = load<uint64_t>(head + 18);
+  if (sequences > (index.size() - kHead) / sizeof(int32_t))
+    fail("its index " + path + " is shorter than its " + std::to_string(sequences) + " sequences");
+  for (uint64_t i = 0; i < sequences; ++i) {
+    int32_t length = load<int32_t>(head + kHead + i * sizeof length);
+    if (length < 0)
+      fail("its index " + path + " has a sequence of " + std::to_string(length) + " tokens");
+    count += length;
   }
-  if (size != count * width)
+  if (size % width || size / width != count)
     failSize("its index " + path);
   return true;
 }
@@ -128,7 +101,7 @@ bool TokenFile::readNpy() {
   isSigned = array.type[0] == 'i';
   start = array.headerBytes;
   count = array.shape[0];
-  if (size != start + count * width)
+  if ((size - start) % width || (size - start) / width != count)
     failSize("its header");
   return true;
 }

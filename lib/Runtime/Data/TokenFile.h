@@ -9,6 +9,8 @@
 #ifndef DSOPT_LIB_RUNTIME_DATA_TOKENFILE_H
 #define DSOPT_LIB_RUNTIME_DATA_TOKENFILE_H
 
+#include "MappedFile.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,8 +22,6 @@ public:
   /// Maps the file. Raw tokens have `rawBytes` bytes; 0: they have 2, and a file that looks like anything
   /// else is refused. An Error of status 1 says what is wrong with it.
   TokenFile(const std::string &path, int64_t rawBytes);
-  ~TokenFile();
-  TokenFile(const TokenFile &) = delete;
 
   const std::string &path() const { return file; }
   int64_t tokens() const { return count; }
@@ -42,8 +42,9 @@ private:
   [[noreturn]] void failSize(const std::string &source) const;
 
   std::string file;
-  const char *data = nullptr;
-  int64_t size = 0, start = 0, width = 2, count = 0;
+  MappedFile mapped;
+  const char *data;
+  int64_t size, start = 0, width = 2, count = 0;
   bool isSigned = false;
 };
 

@@ -1,11 +1,12 @@
 //===- ProgramObject.cpp - loads a program by path or out of the executable ===//
 
 #include "ProgramObject.h"
+#include "Descriptor.h"
 #include "dsopt/Runtime/ABI.h"
-#include "dsopt/Runtime/Footer.h"
+#include "dsopt/Runtime/Executable.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Mappings.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,57 +14,27 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace dsopt::runtime;
 
-namespace {
-/// A file descriptor that closes itself.
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int fd) : fd(fd) {}
-  ~Descriptor() {
-    if (fd >= 0)
-      close(fd);
-  }
-  Descriptor(const Descriptor &) = delete;
-};
-} // namespace
-
 std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
-  Descriptor self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  struct stat info;
-  dsopt_footer footer;
-  if (self.fd < 0 || fstat(self.fd, &info) != 0)
+  fault::point("load.program");
+  Descriptor self(sys::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (self.fd < 0)
     throw Error(StatusFailure, std::string("/proc/self/exe cannot be read: ") + std::strerror(errno));
-  off_t end = info.st_size - static_cast<off_t>(sizeof footer);
-  if (end < 0 || pread(self.fd, &footer, sizeof footer, end) != static_cast<ssize_t>(sizeof footer) ||
-      std::memcmp(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic) != 0)
-    return nullptr;
-  if (footer.version != DSOPT_FOOTER_VERSION || footer.offset % DSOPT_FOOTER_ALIGNMENT ||
-      footer.size > static_cast<uint64_t>(end) || footer.offset > static_cast<uint64_t>(end) - footer.size)
-    throw Error(StatusInput, "the program at the end of this executable is damaged; compile it again");
-  Descriptor memory(memfd_create("dsopt-program", MFD_CLOEXEC));
+  Descriptor memory(openEmbedded(self.fd));
   if (memory.fd < 0)
-    throw Error(StatusFailure, std::string("memfd_create failed: ") + std::strerror(errno));
-  off_t from = static_cast<off_t>(footer.offset);
-  for (uint64_t left = footer.size; left;) {
-    ssize_t copied = sendfile(memory.fd, self.fd, &from, std::min<uint64_t>(left, 1u << 30));
-    if (copied <= 0)
-      throw Error(StatusFailure,
-                  std::string("the program cannot be copied to memory: ") + std::strerror(errno));
-    left -= copied;
-  }
+    return nullptr;
   auto object = std::make_unique<ProgramObject>();
   object->open("/proc/self/fd/" + std::to_string(memory.fd), "the program at the end of this executable");
   return object;
 }
 
 std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) {
+  fault::point("load.program");
   if (access(path.c_str(), R_OK) != 0)
     throw Error(StatusInput, path + ": cannot be read: " + std::strerror(errno));
   auto object = std::make_unique<ProgramObject>();
@@ -105,7 +76,7 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_program_bytes"));
   if (!text || !bytes)
     throw Error(StatusInput, shownAs + ": is not a dsopt program (it has no program table)");
-  program = parseProgram(text, *bytes);
+  program = parseProgram(text, *bytes, actions());
   if (program.version != DSOPT_ABI_VERSION)
     throw Error(StatusInput, shownAs + ": has program version " + std::to_string(program.version) +
                                  ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
@@ -113,6 +84,11 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
 }
 
 void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
+
+std::string_view ProgramObject::actions() const {
+  auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_actions_bytes"));
+  return {static_cast<const char *>(symbol("dsopt_actions")), bytes ? *bytes : 0};
+}
 
 const char *ProgramObject::model() const { return static_cast<const char *>(symbol("dsopt_model")); }
 
@@ -122,22 +98,25 @@ uint64_t ProgramObject::modelBytes() const {
 }
 
 static uint64_t hashFile(const std::string &path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(sys::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info{};
-  if (file.fd < 0 || fstat(file.fd, &info) != 0 || info.st_size == 0)
+  if (file.fd < 0 || sys::fstat(file.fd, &info) != 0 || info.st_size == 0)
     return 0;
-  void *bytes = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void *bytes = sys::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (bytes == MAP_FAILED)
     return 0;
   uint64_t hash = XXH3_64bits(bytes, info.st_size);
-  munmap(bytes, info.st_size);
+  sys::munmap(bytes, info.st_size);
   return hash;
 }
 
 ProgramObject::Identity ProgramObject::identity() const {
   Identity identity;
-  identity.table =
-      XXH3_64bits(symbol("dsopt_program"), *static_cast<const uint64_t *>(symbol("dsopt_program_bytes")));
+  std::string_view later = actions();
+  uint64_t tables[] = {
+      XXH3_64bits(symbol("dsopt_program"), *static_cast<const uint64_t *>(symbol("dsopt_program_bytes"))),
+      XXH3_64bits(later.data(), later.size())};
+  identity.table = XXH3_64bits(tables, sizeof tables);
   uint64_t files[] = {hashFile("/proc/self/exe"), file.empty() ? 0 : hashFile(file)};
   identity.code = XXH3_64bits(files, sizeof files);
   return identity;

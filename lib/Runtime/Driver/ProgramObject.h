@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace dsopt::runtime {
 
@@ -31,6 +32,7 @@ public:
 
 private:
   void open(const std::string &path, const std::string &shownAs);
+  std::string_view actions() const;
   void *handle = nullptr;
   std::string file; ///< where it was loaded from, unless this executable holds it
 };

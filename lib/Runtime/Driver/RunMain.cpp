@@ -16,8 +16,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <unistd.h>
-
 using namespace dsopt::runtime;
 
 static void refuseStream(const DataSource &data, const std::string &option) {
@@ -82,9 +80,9 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   return data;
 }
 
-/// What a command that only prints ends with.
-static int printed() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+/// Prints what was asked for and nothing else: an Error of status 2 if it cannot be.
+static int answer(const std::string &text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(StatusFailure, std::string("standard output: writing failed: ") + std::strerror(errno));
   return StatusOk;
 }
@@ -92,30 +90,24 @@ static int printed() {
 static int run(int argc, char **argv, int &launchedRank) {
   ParsedOptions options = saidByFirst(launchedRank, [&] { return parseOptions(argc, argv, Tool::Program); });
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
-  if (options.has("version")) {
-    std::printf("dsopt %s\n", DSOPT_VERSION);
-    return printed();
-  }
+  if (options.has("version"))
+    return answer("dsopt " DSOPT_VERSION "\n");
   if (options.has("check"))
     return checkCheckpoints(options.text("check"));
-  fault::point("load.program");
   std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
   if (!object) {
     if (options.positionals.empty()) {
       if (!options.has("help"))
         throw Error(StatusInput, "no program given; usage: " + name + " PROGRAM.so -data=FILE.npz [options]");
-      std::printf("usage: %s PROGRAM.so -data=FILE.npz [options]\n\n%s", name.c_str(),
-                  optionsHelp(Tool::Program).c_str());
-      return printed();
+      return answer("usage: " + name + " PROGRAM.so -data=FILE.npz [options]\n\n" +
+                    optionsHelp(Tool::Program));
     }
     object = ProgramObject::fromFile(options.positionals.front());
     options.positionals.erase(options.positionals.begin());
   }
   const Program &program = object->program;
-  if (options.has("help")) {
-    std::fputs(programHelp(program, name).c_str(), stdout);
-    return printed();
-  }
+  if (options.has("help"))
+    return answer(programHelp(program, name));
   if (!options.positionals.empty())
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");

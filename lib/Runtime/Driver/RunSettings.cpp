@@ -65,9 +65,8 @@ void dsopt::runtime::refuseCompiledIn(const Program &program, const std::vector<
 /// Whether the program's updates have state of this kind (sgd with momentum).
 static bool hasMomentum(const Program &program) {
   for (const Position &position : program.positions)
-    for (const Action &action : position.actions)
-      if (action.kind == ActionKind::Update)
-        return action.refs.size() > (program.precision == "fp32" ? 2 : 3); // with masters
+    for (const Action &update : position.updates)
+      return update.refs.size() > (program.precision == "fp32" ? 2 : 3); // with masters
   return false;
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct Entry {
   std::atomic<uintptr_t> begin{0}; ///< 0: forgotten
   std::atomic<size_t> bytes{0};
-  std::atomic<const char *> path{nullptr};
+  char path[1024] = ""; ///< in the entry: a stream maps a file each step
   Entry *next = nullptr;
 };
 
@@ -72,7 +72,7 @@ void onBusError(int signal, siginfo_t *info, void *) {
   }
   Text text;
   text.add(before);
-  text.add(entry->path.load());
+  text.add(entry->path);
   text.add(": cannot be read any more from byte ");
   text.add(static_cast<uint64_t>(address - entry->begin.load()));
   text.add(" on: the file was truncated while the run used it, or its disk fails");
@@ -87,8 +87,6 @@ void registerMapping(const void *address, size_t bytes, const std::string &path)
   if (!address || bytes == 0)
     return;
   std::lock_guard<std::mutex> lock(changing);
-  // Paths stay: the handler may come at any moment.
-  const char *name = strdup(path.c_str());
   Entry *entry = entries.load();
   while (entry && entry->begin.load())
     entry = entry->next;
@@ -96,7 +94,7 @@ void registerMapping(const void *address, size_t bytes, const std::string &path)
   if (fresh)
     entry = new Entry();
   entry->bytes = bytes;
-  entry->path = name;
+  entry->path[path.copy(entry->path, sizeof entry->path - 1)] = 0;
   entry->begin = reinterpret_cast<uintptr_t>(address);
   if (fresh) {
     entry->next = entries.load();

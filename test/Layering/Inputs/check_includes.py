@@ -38,7 +38,7 @@ SHARED_WITH = {
     "Import": ["Scalars.h"],
     "Transforms/Autodiff": ["Scalars.h"],
     "Conversion": ["ABI.h"],
-    "Target": ["ABI.h", "Footer.h"],
+    "Target": ["ABI.h"],
 }
 
 

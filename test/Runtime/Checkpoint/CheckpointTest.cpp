@@ -4,14 +4,29 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace dsopt::runtime;
+
+/// What close() fails with, in place of the C library's own; 0: nothing.
+static int closingFails = 0;
+extern "C" int close(int fd) {
+  int result = static_cast<int>(syscall(SYS_close, fd));
+  if (!closingFails)
+    return result;
+  errno = closingFails;
+  return -1;
+}
 
 namespace {
 class Checkpoint : public ::testing::Test {
@@ -31,7 +46,7 @@ protected:
     parameters[1].shape = {2};
   }
   void TearDown() override {
-    for (const char *name : {"/out", "/out.data"})
+    for (const char *name : {"/out", "/out.data", "/out.run"})
       unlink((folder + name).c_str());
     EXPECT_EQ(rmdir(folder.c_str()), 0) << "something was left behind in " << folder;
   }
@@ -137,6 +152,96 @@ TEST_F(Checkpoint, UnwritablePlacesAreErrors) {
       EXPECT_EQ(std::string(error.what()).find("option -save-onnx: "), 0u);
     }
   }
+}
+
+/// Names in the folder that are not of the test.
+static std::vector<std::string> temporaries(const std::string &folder) {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().filename().string().rfind(".dsopt-", 0) == 0)
+      names.push_back(entry.path());
+  return names;
+}
+
+TEST_F(Checkpoint, TemporaryNamesCannotBePredicted) {
+  // Two writers of one process, as two containers' whose processes have one number.
+  auto one = std::make_unique<AtomicFile>(out());
+  std::vector<std::string> first = temporaries(folder);
+  ASSERT_EQ(first.size(), 1u);
+  AtomicFile other(out());
+  EXPECT_EQ(temporaries(folder).size(), 2u);
+  EXPECT_EQ(first[0].find(std::to_string(getpid()) + ".tmp"), std::string::npos);
+  one->append("one", 3);
+  other.append("two", 3);
+  one->commit();
+  EXPECT_EQ(read(out()), "one");
+  other.commit();
+  EXPECT_EQ(read(out()), "two");
+  EXPECT_EQ(temporaries(folder).size(), 0u);
+}
+
+TEST_F(Checkpoint, WhatAKilledRunLeftGoesWithTheNext) {
+  if (pid_t child = fork()) {
+    int status;
+    waitpid(child, &status, 0);
+  } else {
+    new AtomicFile(out());
+    _exit(0);
+  }
+  ASSERT_EQ(temporaries(folder).size(), 1u);
+  AtomicFile living(out());
+  checkWritable(out(), "save-onnx");
+  EXPECT_EQ(temporaries(folder).size(), 1u);
+  living.append("x", 1);
+  living.commit();
+  EXPECT_EQ(read(out()), "x");
+}
+
+TEST_F(Checkpoint, DevicesAndFifosAreWrittenInPlace) {
+  ASSERT_EQ(mkfifo(out().c_str(), 0600), 0);
+  int reader = open(out().c_str(), O_RDONLY | O_NONBLOCK);
+  checkWritable(out(), "save-onnx");
+  AtomicFile file(out());
+  file.append("ab", 2);
+  file.append("cd", 2);
+  file.writeAt(1, "B", 1);
+  char got[8];
+  EXPECT_LE(::read(reader, got, sizeof got), 0); // nothing before it is whole
+  file.commit();
+  EXPECT_EQ(std::string(got, std::max<ssize_t>(0, ::read(reader, got, sizeof got))), "aBcd");
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(out()));
+}
+
+TEST_F(Checkpoint, ADiskThatFailsAtTheEndIsNamed) {
+  AtomicFile file(out());
+  file.append("x", 1);
+  errno = ENOENT; // of something earlier
+  closingFails = EIO;
+  try {
+    file.commit();
+    closingFails = 0;
+    FAIL();
+  } catch (const Error &error) {
+    closingFails = 0;
+    EXPECT_EQ(error.status, StatusFailure);
+    EXPECT_EQ(std::string(error.what()), out() + ": cannot be put in place: Input/output error");
+  }
+  EXPECT_FALSE(exists(out()));
+  EXPECT_EQ(temporaries(folder).size(), 0u);
+}
+
+TEST_F(Checkpoint, TheUmaskIsObeyed) {
+  mode_t before = umask(027);
+  AtomicFile file(out()), program(out() + ".run", 0777);
+  file.commit();
+  program.commit();
+  umask(before);
+  struct stat info;
+  stat(out().c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+  stat((out() + ".run").c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0750u);
 }
 
 TEST_F(Checkpoint, HashDependsOnEveryPartAndNotOnOrder) {

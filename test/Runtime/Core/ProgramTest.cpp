@@ -1,32 +1,16 @@
 //===- ProgramTest.cpp - the program table, good and bad -------------------===//
 
+#include "ProgramTables.h"
 #include "dsopt/Runtime/Session.h"
 
 #include <gtest/gtest.h>
 
-using namespace dsopt::runtime;
+#include <functional>
 
-static const char *const kGood =
-    R"({"version": 8, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
-  "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
-  "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
-  "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
-  "communicators": [{"name": "dp", "groups": [[0, 1]]}, {"name": "own", "groups": [[0], [1]]},
-                    {"name": "part", "groups": [[1]]}],
-  "positions": [{"memories": [{"kind": "device", "bytes": 1024}], "queues": [{"name": "compute"}, {"name": "comm", "kind": "communication"}],
-    "traffic": {"tied": 7}, "memory": {"total": 1024},
-    "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
-    "actions": [{"kind": "input", "name": "in", "refs": [[0, 1, 0, 0]]},
-                {"kind": "reduce", "queue": 1, "waits": [0], "type": "f32", "communicator": 0,
-                 "refs": [[1, 0, 0, 0], [1, 0, 0, 256]], "accumulate": true},
-                {"kind": "input", "input": -1, "refs": [[0, 0, 0, 0]]},
-                {"kind": "fold", "bytes": 8, "refs": [[0, 0, 0, 0], [1, 0, 0, 0]],
-                 "folds": [{"place": 4, "elements": 1, "momentum": 0.75}]},
-                {"kind": "run", "phase": "W"},
-                {"kind": "all_to_all", "queue": 1, "bytes": 64, "communicator": 1,
-                 "refs": [[0, 0, 0, 0], [1, 0, 0, 0]]},
-                {"kind": "agree", "queue": 1, "communicator": 0}],
-    "loads": [{"bucket": 0, "target": [1, 0, 0, 0], "sliced": false}]}]})";
+using namespace dsopt::runtime;
+using namespace dsopt::test;
+
+static const char *const kGood = kGoodTable;
 
 static std::string failure(std::string text, const std::string &from, const std::string &to) {
   size_t at = text.find(from);
@@ -70,8 +54,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 8", "\"version\": 9"),
-            "program table: version 9, this runtime expects 8: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 9", "\"version\": 10"),
+            "program table: version 10, this runtime expects 9: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -156,6 +140,64 @@ TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
             "'comm'");
   EXPECT_EQ(failure(two, "{\"kind\": \"all_to_all\", \"queue\": 1", "{\"kind\": \"reduce\", \"queue\": 2"),
             "program table: action 5 (): on queue 'fast', but reductions are on queue 'comm'");
+}
+
+static std::string failure(const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status, StatusInput);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Program, SectionsAreTheSameAsActions) {
+  std::string whole = kGoodTable, apart = kTableOfSections;
+  Program one = parseProgram(whole.data(), whole.size());
+  Program other = parseProgram(apart.data(), apart.size(), kSections);
+  Program copy = other;
+  ASSERT_EQ(copy.positions[0].actions.size(), one.positions[0].actions.size());
+  for (size_t i = 0; i < one.positions[0].actions.size(); ++i) {
+    EXPECT_EQ(copy.positions[0].actions[i].kind, one.positions[0].actions[i].kind);
+    EXPECT_EQ(copy.positions[0].actions[i].refs.size(), one.positions[0].actions[i].refs.size());
+  }
+  // What one has read, its copies have.
+  EXPECT_EQ(&other.positions[0].actions[0], &copy.positions[0].actions[0]);
+  EXPECT_EQ(failure([&] {
+              parseProgram(apart.data(), apart.size(), "[]");
+            }).find("program table: program.positions[0].section: [0,"),
+            0u);
+}
+
+/// A program for many ranks: every position but one says nonsense, which no rank of that one reads.
+TEST(Program, ARankReadsItsOwnPositionOnly) {
+  const int64_t pp = 64, dp = 8, count = 2000;
+  std::string positions, sections, groups;
+  for (int64_t place = 0; place < pp; ++place) {
+    std::string section = "[";
+    for (int64_t i = 0; i < count; ++i)
+      section += std::string(i ? "," : "") +
+                 R"({"kind":"run","name":"block 3 F","symbol":"block3.F","waits":[)" +
+                 (i ? std::to_string(i - 1) : "") + R"(],"refs":[[0,0,0,0]]})";
+    section += "]";
+    if (place != 5)
+      std::fill(section.begin(), section.end(), '?');
+    positions += std::string(place ? "," : "") +
+                 R"({"memories":[{"kind":"device","bytes":1024}],"queues":[{"name":"compute"}],)"
+                 R"("buffers":[{"name":"x","bytes":256}],"section":[)" +
+                 std::to_string(sections.size()) + "," + std::to_string(section.size()) + "]}";
+    sections += section + "\n";
+  }
+  std::string table =
+      R"({"version": 9, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+  Program program = parseProgram(table.data(), table.size(), sections);
+  EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
+  EXPECT_EQ(program.positions[5].actions.size(), size_t(count));
+  EXPECT_EQ(describeAction(program, 5 * dp, count - 1), "block 3 F");
+  for (int again = 0; again < 2; ++again)
+    EXPECT_EQ(failure([&] { program.positions[6].actions.size(); }),
+              "program table: program.positions[6].section: not JSON");
 }
 
 TEST(Program, RunOrder) {

@@ -141,10 +141,10 @@ struct Builder {
       action.communicator = 1;
     else if (kind == ActionKind::Agree)
       action.communicator = 2;
-    position.actions.push_back(action);
+    position.actions.edit().push_back(action);
     return position.actions.size() - 1;
   }
-  Action &last() { return position.actions.back(); }
+  Action &last() { return position.actions.edit().back(); }
 };
 
 constexpr int64_t kBytes = kToyElements * 4;
@@ -355,6 +355,10 @@ Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &fold
   }
   for (int64_t index = 0; index < pp; ++index)
     program.positions.push_back(buildPosition(program, index));
+  for (Position &position : program.positions)
+    for (const Action &action : position.actions)
+      if (action.kind == ActionKind::Update)
+        position.updates.push_back(action);
   return program;
 }
 

@@ -2,10 +2,13 @@
 
 #include "Data/NpzSource.h"
 #include "NpzWriter.h"
+#include "dsopt/Runtime/Mappings.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
+
+#include <unistd.h>
 
 using namespace dsopt::runtime;
 using dsopt::test::NpzWriter;
@@ -198,5 +201,94 @@ TEST_F(Npz, TruncatedAndForeignFilesAreErrors) {
     }
   }
   EXPECT_THROW(readNpzHeaders("/nonexistent.npz"), Error);
+}
+
+/// What reading all arrays says is wrong with a file.
+static std::string damage(const std::string &path) {
+  try {
+    NpzFile file(path);
+    for (const NpzArray &array : file.arrays())
+      file.data(array);
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status, StatusInput);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST_F(Npz, EveryDamagedByteOfAnArrayIsFound) {
+  for (bool deflate : {false, true}) {
+    NpzWriter writer;
+    writer.deflate = deflate;
+    writer.add("x", "<f4", "(30,)", floats(30));
+    std::string whole = writer.bytes();
+    writer.write(path);
+    EXPECT_EQ(damage(path), "none");
+    NpzFile file(path);
+    for (uint64_t at = 0; at < file.arrays()[0].storedBytes; ++at) {
+      std::string changed = whole;
+      changed[file.arrays()[0].offset + at] ^= 1 << at % 8;
+      std::ofstream(path + ".changed", std::ios::binary) << changed;
+      std::string got = damage(path + ".changed");
+      // Some bits of a deflated member mean nothing.
+      if (deflate && got == "none") {
+        NpzFile same(path + ".changed");
+        EXPECT_EQ(std::memcmp(same.data(same.arrays()[0]), floats(30).data(), 120), 0) << at;
+      } else {
+        EXPECT_NE(got.find(": not a readable .npz file: array 'x' "), std::string::npos) << at << ": " << got;
+      }
+    }
+    std::remove((path + ".changed").c_str());
+  }
+}
+
+TEST_F(Npz, LargeArraysAreSummedInParts) {
+  NpzWriter writer;
+  writer.add("x", "<f4", "(10000000,)", floats(10000000));
+  std::string whole = writer.bytes();
+  writer.write(path);
+  EXPECT_EQ(damage(path), "none");
+  for (size_t at : {size_t(1000), whole.size() / 2, whole.size() - 200}) {
+    std::string changed = whole;
+    changed[at] ^= 1;
+    std::ofstream(path, std::ios::binary) << changed;
+    EXPECT_NE(damage(path).find("array 'x' is damaged: its checksum differs"), std::string::npos) << at;
+  }
+}
+
+TEST_F(Npz, NothingIsAllocatedThatAFileOnlyClaims) {
+  NpzWriter writer;
+  writer.deflate = writer.zip64 = true;
+  writer.add("x", "<f4", "(30,)", floats(30));
+  std::string whole = writer.bytes();
+  // The size before its compression, in the directory's zip64 field.
+  size_t field = whole.find("x.npy", whole.find("x.npy") + 1) + 5 + 4;
+  uint64_t claimed = uint64_t(1) << 45;
+  std::memcpy(&whole[field], &claimed, sizeof claimed);
+  std::ofstream(path, std::ios::binary) << whole;
+  EXPECT_NE(damage(path).find("bytes become 35184372088832"), std::string::npos) << damage(path);
+}
+
+TEST_F(Npz, AFileThatIsCutLaterIsNamed) {
+  good(4000).write(path);
+  EXPECT_EXIT(
+      {
+        reportLostMappings(STDERR_FILENO, "error: ", '\n');
+        NpzSource source(program, path);
+        source.prepare();
+        truncate(path.c_str(), 100);
+        float x[6];
+        source.fill(900, 3, 0, x);
+      },
+      ::testing::ExitedWithCode(StatusFailure), "error: .*npz-test.*cannot be read any more");
+}
+
+TEST_F(Npz, WhatALetterMeansElsewhereMayBeInAName) {
+  std::string odd = path.substr(0, path.size() - 4) + ",a[b].npz";
+  EXPECT_FALSE(namesNpz(odd));
+  good(4).write(odd);
+  EXPECT_TRUE(namesNpz(odd));
+  EXPECT_EQ(openData(program, odd)->microBatches(), 4);
+  std::remove(odd.c_str());
 }
 } // namespace

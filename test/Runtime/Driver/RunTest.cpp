@@ -1,7 +1,7 @@
 //===- RunTest.cpp - dsopt-run from the command line to its exit status ---===//
 
 #include "NpzWriter.h"
-#include "dsopt/Runtime/Footer.h"
+#include "dsopt/Runtime/Executable.h"
 
 #include <gtest/gtest.h>
 
@@ -142,14 +142,7 @@ TEST_F(Run, StepsWrapAroundAndOptionsCount) {
 }
 
 TEST_F(Run, AppendedProgramsRunAlone) {
-  std::string runtime = readFile(DSOPT_RUN), program = readFile(TINY2);
-  runtime.resize((runtime.size() + DSOPT_FOOTER_ALIGNMENT - 1) / DSOPT_FOOTER_ALIGNMENT *
-                 DSOPT_FOOTER_ALIGNMENT);
-  dsopt_footer footer{runtime.size(), program.size(), {}, DSOPT_FOOTER_VERSION};
-  std::memcpy(footer.magic, DSOPT_FOOTER_MAGIC, 8);
-  std::ofstream(folder + "/train", std::ios::binary)
-      << runtime << program << std::string(reinterpret_cast<char *>(&footer), sizeof footer);
-  chmod((folder + "/train").c_str(), 0777);
+  dsopt::runtime::writeExecutable(DSOPT_RUN, readFile(TINY2), folder + "/train");
   EXPECT_EQ(shell("./train -data=data.npz -weights=. -log=log.jsonl"), 0) << output;
   EXPECT_NE(log().find("\"status\":\"ok\""), std::string::npos);
   EXPECT_EQ(shell("./train --help"), 0);
@@ -158,6 +151,13 @@ TEST_F(Run, AppendedProgramsRunAlone) {
   EXPECT_EQ(shell("./train -zero=3"), 1);
   EXPECT_EQ(output, "dsopt: error: option -zero is compiled in; use: dsopt tiny.onnx -dp=2 -optimizer=sgd -o "
                     "tiny -zero=3\n");
+  // A damaged one says so before anything of it runs.
+  std::string bytes = readFile(folder + "/train");
+  bytes[bytes.size() - readFile(TINY2).size() / 2] ^= 4;
+  std::ofstream(folder + "/train", std::ios::binary) << bytes;
+  EXPECT_EQ(shell("./train -data=data.npz -weights=."), 1);
+  EXPECT_EQ(output, "dsopt: error: this executable is damaged (the program in it is not what was written); "
+                    "compile it again\n");
 }
 
 TEST_F(Run, SavesWeightsAndModel) {

@@ -1,0 +1,289 @@
+//===- CheckProgram.cpp - what the runtime relies on without looking -------===//
+
+#include "CheckProgram.h"
+
+#include "dsopt/Runtime/Engine.h"
+#include "dsopt/Runtime/Session.h"
+
+#include <set>
+
+namespace dsopt::runtime {
+
+void badProgram(const std::string &what) { throw Error(StatusInput, "program table: " + what); }
+
+namespace {
+[[noreturn]] void bad(const std::string &what) { badProgram(what); }
+
+/// Ranks, micro-batches and the like: what is made of two of them fits into 64 bits.
+constexpr int64_t kMost = 1 << 28;
+
+void checkIndex(int64_t index, size_t size, const std::string &where) {
+  if (index < 0 || index >= static_cast<int64_t>(size))
+    bad(where + ": index " + std::to_string(index) + ", expected less than " + std::to_string(size));
+}
+
+void checkCommunicators(const Program &p) {
+  // The engine keeps one number for itself.
+  if (p.communicators.size() >= Engine::kCommunicators)
+    bad(std::to_string(p.communicators.size()) + " communicators, expected less than " +
+        std::to_string(Engine::kCommunicators));
+  int64_t ranks = p.dp * p.pp;
+  for (const RankGroups &communicator : p.communicators) {
+    std::set<int> seen;
+    for (const std::vector<int> &group : communicator.groups)
+      for (int rank : group) {
+        std::string where = "communicator '" + communicator.name + "'";
+        checkIndex(rank, ranks, where + ": rank");
+        if (!seen.insert(rank).second)
+          bad(where + " has rank " + std::to_string(rank) + " twice");
+      }
+  }
+}
+
+/// The groups of a communicator that a position's ranks are in.
+struct PositionGroups {
+  int64_t first = 0; ///< rank
+  std::vector<const std::vector<int> *> groups;
+};
+
+/// All ranks of a position run its actions, each in its own group: of one size.
+PositionGroups findGroups(const Program &p, int64_t position, int64_t communicator,
+                          const std::string &where) {
+  checkIndex(communicator, p.communicators.size(), where + ": communicator");
+  const RankGroups &all = p.communicators[communicator];
+  PositionGroups found{position * p.dp, {}};
+  for (int64_t rank = found.first; rank < found.first + p.dp; ++rank) {
+    const std::vector<int> *group = all.find(static_cast<int>(rank));
+    if (!group)
+      bad(where + ": rank " + std::to_string(rank) + " is not a member of communicator '" + all.name + "'");
+    found.groups.push_back(group);
+    if (group->size() != found.groups.front()->size())
+      bad(where + ": groups of " + std::to_string(found.groups.front()->size()) + " and " +
+          std::to_string(group->size()) + " ranks in communicator '" + all.name + "', expected equal sizes");
+  }
+  return found;
+}
+
+void checkMembers(const Program &p, const PositionGroups &found, const Action &action,
+                  const std::string &where) {
+  int64_t size = found.groups.front()->size();
+  if (action.kind == ActionKind::Agree && size != p.dp * p.pp)
+    bad(where + ": " + std::to_string(size) + " ranks agree, expected all " + std::to_string(p.dp * p.pp));
+  if (action.kind != ActionKind::Send && action.kind != ActionKind::Recv)
+    return;
+  checkIndex(action.peer, size, where + ": peer");
+  for (size_t i = 0; i < found.groups.size(); ++i)
+    if ((*found.groups[i])[action.peer] == found.first + static_cast<int64_t>(i))
+      bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
+}
+
+/// What this runtime has: one memory, queues of its own threads and of the engine.
+void checkMachine(const Position &position) {
+  if (position.memories.empty())
+    bad("a position has no memory, expected the device's");
+  for (size_t i = 0; i < position.memories.size(); ++i)
+    if (const Memory &memory = position.memories[i]; i > 0 || memory.kind != MemoryKind::Device)
+      bad("memory " + std::to_string(i) + " is of kind " + kMemoryKinds[static_cast<int>(memory.kind)] +
+          ": this runtime has one memory, of kind device");
+  if (position.memories[0].alignment < 1 || position.memories[0].bytes < 0)
+    bad("memory 0 has " + std::to_string(position.memories[0].bytes) + " bytes and an alignment of " +
+        std::to_string(position.memories[0].alignment));
+  if (position.queues.size() >= Engine::kSlots)
+    bad(std::to_string(position.queues.size()) + " queues, expected less than " +
+        std::to_string(Engine::kSlots));
+  for (const Queue &queue : position.queues)
+    if (queue.kind != QueueKind::Compute && queue.kind != QueueKind::Communication)
+      bad("queue '" + queue.name + "' is of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
+          ", which this runtime does not have");
+}
+
+/// Actions are on queues that can run them. The operations of a communicator fly one at a time, and so do
+/// reductions, which share the staging buffer: each on one queue.
+void checkQueues(const Program &p, const Position &position, const std::vector<Action> &actions) {
+  std::map<std::string, int64_t> used; ///< by what has to be on one queue
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const Action &action = actions[i];
+    std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
+    checkIndex(action.queue, position.queues.size(), where + ": queue");
+    const Queue &queue = position.queues[action.queue];
+    QueueKind expected = communicates(action.kind) ? QueueKind::Communication : QueueKind::Compute;
+    if (queue.kind != expected)
+      bad(where + ": on queue '" + queue.name + "' of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
+          ", expected " + kQueueKinds[static_cast<int>(expected)]);
+    auto expectOne = [&](const std::string &what) {
+      int64_t first = used.emplace(what, action.queue).first->second;
+      if (first != action.queue)
+        bad(where + ": on queue '" + queue.name + "', but " + what + " are on queue '" +
+            position.queues[first].name + "'");
+    };
+    if (communicates(action.kind) && action.kind != ActionKind::Send && action.kind != ActionKind::Recv)
+      expectOne("collectives of communicator '" + p.communicators[action.communicator].name + "'");
+    if (action.kind == ActionKind::Reduce)
+      expectOne("reductions");
+  }
+}
+
+void checkRef(const Position &position, const Ref &ref, const std::string &where) {
+  checkIndex(ref.buffer, position.buffers.size(), where + ": buffer");
+  checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
+}
+
+/// All but what it does.
+void checkPosition(const Program &p, const Position &position) {
+  checkMachine(position);
+  for (const Buffer &buffer : position.buffers) {
+    checkIndex(buffer.memory, position.memories.size(), "memory of buffer '" + buffer.name + "'");
+    const Memory &memory = position.memories[buffer.memory];
+    if (!buffer.symbol.empty())
+      continue;
+    int64_t end = 0;
+    if (buffer.offset < 0 || buffer.slots < 1 || buffer.stride < 0 || buffer.bytes < 0 ||
+        __builtin_mul_overflow(buffer.slots - 1, buffer.stride, &end) ||
+        __builtin_add_overflow(end, buffer.offset, &end) || __builtin_add_overflow(end, buffer.bytes, &end) ||
+        end > memory.bytes)
+      bad("buffer '" + buffer.name + "' does not lie in the " + kMemoryKinds[static_cast<int>(memory.kind)] +
+          " memory of " + std::to_string(memory.bytes) + " bytes");
+    if (buffer.offset % memory.alignment)
+      bad("buffer '" + buffer.name + "' is at " + std::to_string(buffer.offset) +
+          ", expected a multiple of " + std::to_string(memory.alignment));
+  }
+  for (const Position::Load &load : position.loads) {
+    checkIndex(load.bucket, p.buckets.size(), "bucket of a load");
+    checkRef(position, load.target, "target of a load");
+  }
+}
+} // namespace
+
+void checkActions(const Program &p, int64_t place, const Position &position,
+                  const std::vector<Action> &actions) {
+  auto checkRecord = [&](const Ref &ref, const std::string &where) {
+    if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
+      bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
+          " bytes at the start of a slot");
+  };
+  std::map<int64_t, PositionGroups> groups; ///< by communicator
+  auto groupsOf = [&](const Action &action, const std::string &where) -> const PositionGroups & {
+    auto known = groups.find(action.communicator);
+    if (known == groups.end())
+      known = groups.emplace(action.communicator, findGroups(p, place, action.communicator, where)).first;
+    return known->second;
+  };
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const Action &action = actions[i];
+    std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
+    for (const Ref &ref : action.refs)
+      checkRef(position, ref, where);
+    if (action.temp.buffer >= 0)
+      checkRef(position, action.temp, where);
+    for (int64_t wait : action.waits)
+      checkIndex(wait, i, where + ": wait");
+    auto expect = [&](size_t least) {
+      if (action.refs.size() < least)
+        bad(where + ": got " + std::to_string(action.refs.size()) + " addresses, expected " +
+            std::to_string(least));
+    };
+    switch (action.kind) {
+    case ActionKind::Input:
+      if (action.input != -1)
+        checkIndex(action.input, p.inputs.size(), where + ": input");
+      expect(1);
+      break;
+    case ActionKind::Gather:
+    case ActionKind::Reduce:
+    case ActionKind::AllToAll:
+      checkMembers(p, groupsOf(action, where), action, where);
+      [[fallthrough]];
+    case ActionKind::Add:
+      expect(2);
+      break;
+    case ActionKind::Send:
+    case ActionKind::Recv:
+      checkMembers(p, groupsOf(action, where), action, where);
+      expect(1);
+      break;
+    case ActionKind::Agree:
+      checkMembers(p, groupsOf(action, where), action, where);
+      expect(action.norms);
+      for (int64_t i = 0; i < action.norms; ++i)
+        checkRecord(action.refs[i], where);
+      break;
+    case ActionKind::Norm:
+      checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+      expect(2);
+      checkRecord(action.refs[1], where);
+      break;
+    case ActionKind::Update:
+      checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+      expect(2);
+      break;
+    case ActionKind::Map:
+      expect(1);
+      break;
+    case ActionKind::Fold:
+      expect(1 + action.folds.size());
+      break;
+    case ActionKind::Run:
+      break;
+    }
+    if (!isElement(action.type))
+      bad(where + ": element type '" + action.type + "', expected f32 or bf16");
+  }
+  checkQueues(p, position, actions);
+}
+
+void checkProgram(const Program &p) {
+  auto positive = [](int64_t value, const char *what) {
+    if (value < 1 || value > kMost)
+      bad(std::string(what) + " is " + std::to_string(value) + ", expected 1 or more, at most " +
+          std::to_string(kMost));
+  };
+  positive(p.dp, "dp");
+  positive(p.pp, "pp");
+  positive(p.K, "K");
+  positive(p.V, "V");
+  positive(p.M, "M");
+  if (p.K != p.dp * p.M || p.K % p.V || p.V % p.dp)
+    bad("K = " + std::to_string(p.K) + ", V = " + std::to_string(p.V) + ", M = " + std::to_string(p.M) +
+        " do not fit dp = " + std::to_string(p.dp));
+  if (static_cast<int64_t>(p.positions.size()) != p.pp)
+    bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp));
+  for (const Parameter &parameter : p.parameters)
+    checkIndex(parameter.bucket, p.buckets.size(), "bucket of parameter '" + parameter.name + "'");
+  for (const Bucket &bucket : p.buckets)
+    if (bucket.padded % (64 * p.dp) || bucket.padded < bucket.elements)
+      bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
+          " elements with padding, expected " + std::to_string(bucket.elements) +
+          " or more and a multiple of 64 dp");
+  checkCommunicators(p);
+  for (const auto &[segment, calls] : p.segment_calls)
+    for (int64_t call : calls)
+      checkIndex(call, p.calls.size(), "calls of segment '" + segment + "'");
+  for (const auto &[kernel, call] : p.update_calls)
+    checkIndex(call, p.calls.size(), "call of update kernel '" + kernel + "'");
+  for (size_t list = 0; list < countLists(p); ++list) {
+    const std::vector<Position> &positions = positionsOf(p, list);
+    if (!positions.empty() && positions.size() != p.positions.size())
+      bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +
+          ", expected " + std::to_string(p.positions.size()));
+    for (size_t place = 0; place < positions.size(); ++place) {
+      checkPosition(p, positions[place]);
+      if (positions[place].queues.size() != p.positions[place].queues.size())
+        bad("got " + std::to_string(positions[place].queues.size()) + " queues of list " +
+            std::to_string(list) + ", expected the step's " +
+            std::to_string(p.positions[place].queues.size()));
+    }
+  }
+  int64_t last = 0;
+  for (const Variant &variant : p.variants) {
+    if (variant.size <= last || variant.size >= p.size || variant.shapes.size() != p.inputs.size() ||
+        variant.positions.empty())
+      bad("the variant of size " + std::to_string(variant.size) + " does not fit the program's");
+    last = variant.size;
+    for (size_t i = 0; i < p.inputs.size(); ++i)
+      if (variant.shapes[i].size() != p.inputs[i].shape.size())
+        bad("the variant of size " + std::to_string(variant.size) + " has another rank of input '" +
+            p.inputs[i].name + "'");
+  }
+}
+
+} // namespace dsopt::runtime

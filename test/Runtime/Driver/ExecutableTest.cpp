@@ -1,0 +1,95 @@
+//===- ExecutableTest.cpp - a program and its runtime in one file ---------===//
+
+#include "dsopt/Runtime/Executable.h"
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Footer.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+
+namespace {
+class Executable : public ::testing::Test {
+protected:
+  void SetUp() override {
+    char name[] = "/tmp/dsopt-test-XXXXXX";
+    folder = mkdtemp(name);
+    std::ofstream(folder + "/runtime", std::ios::binary) << std::string(5000, 'r');
+    writeExecutable(folder + "/runtime", program, folder + "/train");
+    std::stringstream text;
+    text << std::ifstream(folder + "/train", std::ios::binary).rdbuf();
+    bytes = text.str();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  /// What is opened at the end of these bytes; what is wrong with them; "none".
+  std::string open(const std::string &bytes) {
+    std::ofstream(folder + "/copy", std::ios::binary) << bytes;
+    int file = ::open((folder + "/copy").c_str(), O_RDONLY);
+    std::string result = "none";
+    try {
+      if (int found = openEmbedded(file); found >= 0) {
+        char text[1000];
+        result.assign(text, pread(found, text, sizeof text, 0));
+        EXPECT_LT(pwrite(found, "x", 1, 0), 0); // what was compared stays
+        close(found);
+      }
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      result = error.what();
+    }
+    close(file);
+    return result;
+  }
+
+  const std::string program = std::string(300, 'o');
+  std::string folder, bytes;
+};
+
+TEST_F(Executable, IsTheRuntimeThenTheProgram) {
+  dsopt_footer footer;
+  ASSERT_EQ(bytes.size(), 8192 + 300 + sizeof footer);
+  std::memcpy(&footer, bytes.data() + bytes.size() - sizeof footer, sizeof footer);
+  EXPECT_EQ(std::string(footer.magic, sizeof footer.magic), DSOPT_FOOTER_MAGIC);
+  EXPECT_EQ(footer.version, uint64_t(DSOPT_FOOTER_VERSION));
+  EXPECT_EQ(footer.offset, 8192u);
+  EXPECT_EQ(bytes.substr(0, 5000), std::string(5000, 'r'));
+  EXPECT_EQ(bytes.substr(footer.offset, footer.size), program);
+  EXPECT_EQ(open(bytes), program);
+  EXPECT_EQ(access((folder + "/train").c_str(), X_OK), 0);
+}
+
+TEST_F(Executable, EveryDamagedByteIsRefused) {
+  for (size_t at = 0; at < bytes.size(); at += at < 8192 ? 61 : 1) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1 << at % 8;
+    EXPECT_NE(open(damaged).find("this executable is damaged"), std::string::npos)
+        << "byte " << at << ": " << open(damaged);
+  }
+}
+
+TEST_F(Executable, OneWithoutAProgramIsNone) {
+  EXPECT_EQ(open(std::string(100, 'r')), "none");
+  EXPECT_EQ(open(""), "none");
+  // What is left out before the footer is missed.
+  EXPECT_NE(open(bytes.substr(0, 8192) + bytes.substr(8193)).find("damaged"), std::string::npos);
+}
+
+TEST_F(Executable, ARuntimeThatIsNotThereIsAnError) {
+  try {
+    writeExecutable(folder + "/missing", program, folder + "/other");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("cannot read"), std::string::npos);
+  }
+  EXPECT_NE(access((folder + "/other").c_str(), F_OK), 0);
+}
+} // namespace

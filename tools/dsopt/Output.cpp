@@ -1,0 +1,59 @@
+//===- Output.cpp - what the compiler prints ------------------------------===//
+
+#include "Output.h"
+
+#include "dsopt/Runtime/AtomicFile.h"
+
+#include <optional>
+
+using dsopt::runtime::AtomicFile;
+using dsopt::runtime::Error;
+
+namespace {
+/// What is printed, into a file. LLVM's printers let no exception through: the first error is kept.
+class FileStream : public llvm::raw_ostream {
+public:
+  explicit FileStream(AtomicFile &file) : file(file) { SetBufferSize(1 << 16); }
+  ~FileStream() override { flush(); }
+  void finish() {
+    flush();
+    if (error)
+      throw *error;
+    file.commit();
+  }
+
+private:
+  void write_impl(const char *bytes, size_t count) override {
+    try {
+      if (!error)
+        file.append(bytes, count);
+    } catch (const Error &wrong) {
+      error = wrong;
+    }
+  }
+  uint64_t current_pos() const override { return file.position(); }
+
+  AtomicFile &file;
+  std::optional<Error> error;
+};
+} // namespace
+
+void dsopt::writeText(const std::string &path, llvm::function_ref<bool(llvm::raw_ostream &)> print) {
+  if (path.empty()) {
+    print(llvm::outs());
+    return;
+  }
+  AtomicFile file(path);
+  FileStream out(file);
+  if (print(out))
+    out.finish();
+}
+
+void dsopt::finishStandardOutput() {
+  llvm::raw_fd_ostream &out = llvm::outs();
+  out.flush();
+  std::error_code error = out.error();
+  out.clear_error();
+  if (error)
+    throw Error(runtime::StatusFailure, "standard output: writing failed: " + error.message());
+}
