@@ -1,6 +1,7 @@
 //===- World.cpp - shared memory within a host, TCP between hosts ----------===//
 
 #include "dsopt/Runtime/World.h"
+#include "Comm/Hmac.h"
 #include "Comm/Rendezvous.h"
 #include "Comm/Tcp.h"
 #include "Core/Futex.h"
@@ -182,7 +183,8 @@ Address memoryName(const Met &met, int first) {
   auto &name = reinterpret_cast<sockaddr_un &>(address.storage);
   name.sun_family = AF_UNIX;
   std::string text = "dsopt-" + std::to_string(first) + "-";
-  for (unsigned char byte : met.secret) {
+  // Everybody on this host can read such names: the key itself does not belong there.
+  for (unsigned char byte : hmac(met.key, "memory")) {
     text += "0123456789abcdef"[byte >> 4];
     text += "0123456789abcdef"[byte & 15];
   }
@@ -257,7 +259,7 @@ Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes)
   } catch (const Disconnected &error) {
     throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " on " +
                                          met.names[meeting.rank] +
-                                         ": handing over memory failed: " + error.why);
+                                         ": handing over memory failed: " + error.what());
   }
   joined.arena = joined.memory ? joined.memory->arena(meeting.rank) : allocateArena(arenaBytes[meeting.rank]);
   joined.engine = std::make_unique<WorldEngine>(meeting.rank, std::move(met), joined.memory);

@@ -10,6 +10,7 @@
 #include "dsopt/Runtime/World.h"
 
 #include <cstdio>
+#include <cstring>
 
 using namespace dsopt::runtime;
 
@@ -62,8 +63,25 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   return data;
 }
 
-static int run(int argc, char **argv, int &launchedRank) {
-  ParsedOptions options = parseOptions(argc, argv, Tool::Program);
+namespace {
+/// How this process reaches the other ranks before it knows all of its options.
+struct Reach {
+  Launch launch;
+  bool insecure = false;
+};
+} // namespace
+
+static int run(int argc, char **argv, Reach &reach) {
+  for (int i = 1; i < argc; ++i)
+    reach.insecure |= !std::strcmp(argv[i], "-insecure") || !std::strcmp(argv[i], "--insecure");
+  ParsedOptions options;
+  try {
+    options = parseOptions(argc, argv, Tool::Program);
+  } catch (const Error &) {
+    reach.launch = findLaunch("");
+    throw;
+  }
+  reach.launch = findLaunch(options.text("launcher"));
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
   if (options.has("version")) {
     std::printf("dsopt %s\n", DSOPT_VERSION);
@@ -91,7 +109,7 @@ static int run(int argc, char **argv, int &launchedRank) {
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
   RunSettings settings = resolveSettings(program, options);
-  launchedRank = settings.launch.rank;
+  reach = {settings.launch, settings.insecure};
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);
   if (!settings.saveOnnx.empty() && (!object->model() || !object->modelBytes()))
@@ -106,27 +124,32 @@ static int run(int argc, char **argv, int &launchedRank) {
     notes.insert(notes.end(), evalData->notes().begin(), evalData->notes().end());
   // Before this run's log can take the other's place.
   std::shared_ptr<Comparison> comparison;
-  if (!settings.compare.empty() && launchedRank <= 0)
+  if (!settings.compare.empty() && reach.launch.rank <= 0)
     comparison = std::make_shared<Comparison>(settings.compare);
+  reach = {};
   Run run{*object, settings, *data, evalData.get(), notes, std::move(resumed), comparison};
   return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
 
 int dsopt::runtime::runMain(int argc, char **argv) {
-  // Under a launcher that numbers its ranks, what is wrong for all is said by the first.
-  int launchedRank = runtime::launchedRank();
+  Reach reach;
   int status = StatusFailure;
   try {
-    status = run(argc, argv, launchedRank);
+    status = run(argc, argv, reach);
   } catch (const LaunchError &error) {
-    printError(error.what());
+    // Said by every rank.
+    if (!error.quiet)
+      printError(error.what());
+    tellOthers(reach.launch, reach.insecure, error, /*isSaid=*/true);
     status = error.status;
   } catch (const Error &error) {
-    if (!error.quiet && launchedRank <= 0)
-      printError(error.what());
+    if (!tellOthers(reach.launch, reach.insecure, error, error.quiet) && !error.quiet)
+      printError((reach.launch.rank > 0 ? "rank " + std::to_string(reach.launch.rank) + ": " : "") +
+                 error.what());
     status = error.status;
   } catch (const std::exception &error) {
     printError(error.what());
+    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, error.what()), /*isSaid=*/true);
   }
   std::fflush(nullptr);
   return status;

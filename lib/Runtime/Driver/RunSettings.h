@@ -27,6 +27,7 @@ struct RunSettings {
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
   Launch launch;
+  bool insecure = false;   ///< ranks need no secret to meet where others can reach them
   std::string commandLine; ///< this run's
 };
 
