@@ -27,6 +27,7 @@ bool GuestMachine::oneHost() const {
 void GuestMachine::end(int status, const std::string &text, bool quiet) {
   if (!refusal && !met)
     refusal = Refusal{status, text, quiet};
+  wantsPort = false;
   done = true;
 }
 
@@ -71,15 +72,15 @@ void GuestMachine::tick(Time now) {
   for (int id : late)
     closed(id, "no answer in time", now);
   if (hostLine < 0) {
+    if (otherKey && (now >= limit || now - *otherKey > kHelloLimit))
+      return end(StatusInput, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
+                                  " do not know the same secret: DSOPT_SECRET or "
+                                  "DSOPT_SECRET_FILE has to be the same on all ranks");
     if (now >= limit)
       return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " of " +
                                     std::to_string(meeting.size) + " cannot reach rank 0 at " +
                                     placeOf(meeting) + " within " + std::to_string(meeting.limit.count()) +
                                     " s: " + why);
-    if (otherKey && now - *otherKey > kHelloLimit)
-      return end(StatusInput, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
-                                  " do not know the same secret: DSOPT_SECRET or "
-                                  "DSOPT_SECRET_FILE has to be the same on all ranks");
     if (calling || now < nextCalls)
       return;
     nextCalls = now + kPause;

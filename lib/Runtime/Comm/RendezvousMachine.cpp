@@ -70,10 +70,10 @@ void Machine::dropSilent(Time now) {
 
 void Machine::received(int id, std::string_view bytes, Time now) {
   auto found = lines.find(id);
-  if (found == lines.end() || found->second.ends)
+  if (found == lines.end())
     return;
   Line &line = found->second;
-  while (!bytes.empty() && !line.ends) {
+  while (!bytes.empty() && !line.ends && !done) {
     size_t part = std::min(line.channel.wants(), bytes.size());
     if (part == 0) // more than this side asked for
       break;
@@ -101,7 +101,7 @@ void Machine::closed(int id, const std::string &why, Time now) {
     return;
   Line line = std::move(found->second);
   lines.erase(found);
-  if (!line.ends)
+  if (!line.ends && !done)
     lost(id, line, why, now);
 }
 

@@ -3,6 +3,7 @@
 #include "Launched.h"
 #include "RunRecord.h"
 #include "Secret.h"
+#include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 
 #include <cstdlib>

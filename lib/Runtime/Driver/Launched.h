@@ -10,10 +10,6 @@ namespace dsopt::runtime {
 /// An Error unless the launcher started as many ranks as the program has.
 void checkWorldSize(const Program &program, const Launch &launch);
 
-/// Tells the other ranks of what keeps this one from joining them, so that none waits for it: rank 0 says it,
-/// unless it `isSaid` here already. False if nobody has said it.
-bool tellOthers(const Launch &launch, bool insecure, const Error &error, bool isSaid);
-
 /// Joins the other ranks, runs this one and returns its status. Prints its errors.
 int runLaunched(Run &run);
 
