@@ -183,6 +183,10 @@ refused("other token options", launch(range(4), command=lambda rank: [program, *
         "rank 2", "-labels=shifted is given, there not given")
 
 
+refused("other options under mpirun", start([([*MPIRUN, "3", program, *arguments(log), ":", "-n", "1", program, *arguments(log, "-lr=1")], here)]), {1},
+        "rank 3 was started with other options", "-lr is 1", limit=20)
+
+
 def troubled(title, processes, status, *words, limit=8):
     """All end soon with the status, and one of them says why."""
     began = time.monotonic()

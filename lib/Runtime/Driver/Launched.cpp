@@ -3,6 +3,7 @@
 #include "Launched.h"
 #include "RunRecord.h"
 #include "Secret.h"
+#include "dsopt/Runtime/Partners.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 
@@ -73,6 +74,7 @@ static Joined joinLaunched(const Run &run) {
   }
   Meeting meeting = meetingOf(launch, run.settings.insecure);
   meeting.record = recordOf(run);
+  meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));
 }
 
