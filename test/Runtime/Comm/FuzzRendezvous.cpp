@@ -159,6 +159,18 @@ void talk(Machine &machine, std::vector<Other> &others, Input input, const std::
     std::abort();
 }
 
+Packet helloOf(int rank) {
+  Packet packet;
+  packet.number(rank);
+  packet.number(4);
+  packet.text("host");
+  packet.text("name");
+  packet.text(packRecord(meetingOf(0).record));
+  packet.number(0);
+  packet.text("");
+  return packet;
+}
+
 void toHost(Input input) {
   Meeting meeting = meetingOf(0);
   HostMachine machine(selfOf(meeting), Time());
@@ -167,6 +179,21 @@ void toHost(Input input) {
     Channel channel(Channel::Caller, keyOf(meeting), jobOf(meeting), nonceOf(i + 1), kTableBytes);
     others.push_back({machine, machine.arrived(Address(), Time()), std::move(channel)});
     others.back().exchange(Time());
+  }
+  // As far as sane ranks come.
+  int sane = input.byte() % 3;
+  for (int i = 0; i < 3 && sane > 0; ++i) {
+    others[i].channel.send(Hello, helloOf(i + 1));
+    others[i].exchange(Time());
+  }
+  for (int i = 0; i < 2 && sane > 1; ++i) {
+    Packet port;
+    port.number(4711);
+    port.number(i);
+    if (i)
+      port.number(1);
+    others[i].channel.send(Port, port);
+    others[i].exchange(Time());
   }
   talk(machine, others, input, [] {});
 }
@@ -185,6 +212,18 @@ void toGuest(Input input) {
     }
   };
   answer(keyOf(meeting));
+  if (input.byte() % 2) {
+    Packet welcome;
+    welcome.text(nonceOf(9));
+    welcome.number(1);
+    welcome.text("host");
+    for (int rank = 0; rank < 4; ++rank) {
+      welcome.number(0);
+      welcome.text("name");
+    }
+    others[0].channel.send(Welcome, welcome);
+    others[0].exchange(Time());
+  }
   talk(machine, others, input, [&] {
     bool more = machine.wantsPort;
     if (more)

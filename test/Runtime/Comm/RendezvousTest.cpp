@@ -228,6 +228,18 @@ TEST(Channel, AListenerTellsStrangersNothing) {
   }
 }
 
+/// A rank believes no rank 0 that only says it knows the key.
+TEST(Channel, ACallerWantsProofToo) {
+  Channel caller(Channel::Caller, "key", 1, randomBytes(), 100),
+      listener(Channel::Listener, "guess", 1, randomBytes(), 100);
+  listener.receive(std::exchange(caller.out, ""));
+  caller.receive(std::exchange(listener.out, ""));
+  caller.receive("Y");
+  caller.receive(randomBytes());
+  EXPECT_FALSE(caller.proven());
+  EXPECT_EQ(caller.fault(), Channel::OtherKey);
+}
+
 /// Who only repeats what he heard is no rank.
 TEST(Channel, WhatWasSaidOnceProvesNothing) {
   Channel caller(Channel::Caller, "key", 1, randomBytes(), 100),
