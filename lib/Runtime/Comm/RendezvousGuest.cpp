@@ -193,6 +193,7 @@ void GuestMachine::heard(int id, Line &line, const Channel::Message &message, Ti
 }
 
 void GuestMachine::welcomed(PacketReader packet, Time) {
+  fault::point("meet.welcome");
   std::string nonce = packet.text();
   std::vector<std::string> table(packet.count(sizeof(uint64_t)));
   for (std::string &host : table)
@@ -232,6 +233,7 @@ void GuestMachine::listening(int port, Time now) {
 }
 
 void GuestMachine::callPeers(PacketReader packet, Time now) {
+  fault::point("meet.ports");
   const Address &throughHost = lines.at(hostLine).place;
   for (int rank : below) {
     Address place;

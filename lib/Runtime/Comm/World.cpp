@@ -8,6 +8,7 @@
 #include "Core/ThreadPool.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include <sys/un.h>
@@ -218,6 +219,8 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
   Address address = memoryName(met, first);
   if (meeting.rank == first) {
     Socket listener = listenAt(address);
+    if (!listener)
+      throw Disconnected(std::strerror(errno));
     int fd = -1;
     std::shared_ptr<SharedGroup> group = SharedGroup::createFile(arenas, fd);
     Socket file(fd);

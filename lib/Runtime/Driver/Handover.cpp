@@ -2,7 +2,6 @@
 
 #include "dsopt/Runtime/Handover.h"
 #include "Comm/Sockets.h"
-#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/System.h"
 #include "dsopt/Runtime/World.h"
 
@@ -113,7 +112,6 @@ public:
   }
 
   void give(int file) {
-    fault::point("handover.give");
     std::vector<int> missing = serve(limit, [&](const Socket &taker) {
       char answer = Given;
       if (sys::send(taker.fd(), &answer, 1, MSG_NOSIGNAL) != 1)

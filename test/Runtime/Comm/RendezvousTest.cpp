@@ -146,6 +146,23 @@ TEST(Rendezvous, SilenceTakesNoRoom) {
   expectMet(simulation);
 }
 
+/// Where the system has no room, silent visitors go, the oldest first, and never a rank.
+TEST(Rendezvous, RoomIsMadeForRanks) {
+  Simulation simulation(1, 3, {});
+  simulation.faults.dies = 2;
+  simulation.run(milliseconds(1000));
+  Machine &host = simulation.machine(0);
+  ASSERT_EQ(host.lines.size(), 1u); // rank 1
+  int first = host.arrived(Address(), simulation.now),
+      second = host.arrived(Address(), simulation.now + seconds(1));
+  EXPECT_TRUE(host.makeRoom());
+  EXPECT_FALSE(host.lines.count(first));
+  EXPECT_TRUE(host.lines.count(second));
+  EXPECT_TRUE(host.makeRoom());
+  EXPECT_FALSE(host.makeRoom());
+  EXPECT_EQ(host.lines.size(), 1u);
+}
+
 TEST(Rendezvous, ConnectionsThatFailAreMadeAgain) {
   for (int seed = 0; seed < seeds(20); ++seed) {
     Faults faults;
