@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+import numpy
+
 from runs import MPIRUN, Run, check, execute, model
 
 dsopt = sys.argv[1]
@@ -113,7 +115,7 @@ with socket.create_server(("127.0.0.1", port)):
             with socket.create_connection(("127.0.0.1", port + 1), timeout=1) as visitor:
                 noise = bytes(random.randrange(256) for _ in range(64))
                 hello = struct.pack("<II", 1, random.choice([0, 56, 64, 2**31, 2**32 - 1])) + random.choice([noise[:56], bytes(64), b"\xff" * 64])
-                visitor.sendall([b"GET / HTTP/1.0\r\n\r\n", noise, b"dsopt ranks 1\n" + noise, b"dsopt ranks 1\n" + hello, b"dso"][number % 5])
+                visitor.sendall([b"GET / HTTP/1.0\r\n\r\n", noise, b"dsopt ranks 2\n" + noise, b"dsopt ranks 2\n" + hello, b"dso"][number % 5])
         except OSError:
             time.sleep(0.01)
     all_good("visitors", ranks)
@@ -136,7 +138,7 @@ def refused(title, processes, statuses, *words, limit=10):
 def launch(ranks, size=4, command=None, more=(), **variables):
     port = free_port()
     return start((command(rank) if command else [program, *arguments(log, *more)],
-                  dict(torch_variables(rank, size, port), DSOPT_LAUNCH_TIMEOUT="2", **variables)) for rank in ranks)
+                  dict(torch_variables(rank, size, port), **{"DSOPT_LAUNCH_TIMEOUT": "2", **variables})) for rank in ranks)
 
 
 other, patched = f"{folder}/other", f"{folder}/patched"
@@ -164,6 +166,114 @@ port = free_port()
 refused("sizes that differ", start(([eight if rank == 1 else program, *arguments(log)],
                                     torch_variables(rank, 8 if rank == 1 else 4, port, DSOPT_LAUNCH_TIMEOUT="2")) for rank in range(4)),
         {1}, "rank 1", "one of 8 ranks, rank 0 as one of 4")
+original, copy = f"{folder}/original.npz", f"{folder}/copy.npz"
+arrays = dict(numpy.load(data))
+numpy.savez(original, **arrays)
+changed = next(iter(arrays))
+arrays[changed] = arrays[changed].copy()
+arrays[changed].flat[0] += 1
+numpy.savez(copy, **arrays)
+refused("other data", launch(range(4), command=lambda rank: [program, f"-data={copy if rank == 3 else original}", "-quiet"]), {1},
+        "rank 3", "reads other data than rank 0", "samples of copy.npz")
+twice = f"{folder}/twice.npz"
+numpy.savez(twice, **{name: numpy.concatenate([array, array]) for name, array in arrays.items()})
+refused("data of another size", launch(range(4), command=lambda rank: [program, f"-data={twice if rank == 3 else data}", "-quiet", "-steps=2"]), {1},
+        "rank 3", f"twice.npz has {os.path.getsize(twice):,} bytes, there {os.path.getsize(data):,} bytes")
+refused("other token options", launch(range(4), command=lambda rank: [program, *arguments(log, *["-labels=shifted"] * (rank == 2))]), {1},
+        "rank 2", "-labels=shifted is given, there not given")
+
+
+refused("other options under mpirun", start([([*MPIRUN, "3", program, *arguments(log), ":", "-n", "1", program, *arguments(log, "-lr=1")], here)]), {1},
+        "rank 3 was started with other options", "-lr is 1", limit=20)
+
+
+def troubled(title, processes, status, *words, limit=8):
+    """All end soon with the status, and one of them says why."""
+    began = time.monotonic()
+    results = finish(processes, limit)
+    said = "".join(text for _, text in results)
+    check(all(got == status for got, _ in results), f"{title}: {[got for got, _ in results]}, expected {status}\n{said}")
+    check(said.count("error: ") == 1 and all(word in said for word in words), f"{title}: the ranks say\n{said}")
+    print(f"{title}: {time.monotonic() - began:.1f} s: {said.strip()}", flush=True)
+
+
+# What keeps one rank from coming ends all at once; nobody waits for it until the limit.
+for victim in (0, 2):
+    troubled(f"no data on rank {victim}", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [
+        program, f"-data={'/nowhere.npz' if rank == victim else data}", "-quiet"]), 1, "/nowhere.npz", *["rank 2 on"] * (victim == 2))
+troubled("no data anywhere", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [program, "-data=/nowhere.npz"]), 1, "/nowhere.npz")
+troubled("an option that only one rank has", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [
+    program, *arguments(log, *["-no-such-option"] * (rank == 1))]), 1, "rank 1 on", "-no-such-option")
+damaged = f"{folder}/damaged"
+open(damaged, "wb").write(code[:-64] + code[-64:].replace(code[-48:-40], bytes([255] * 8)))
+os.chmod(damaged, 0o755)
+troubled("a damaged program", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [
+    damaged if rank == 1 else program, *arguments(log)]), 1, "rank 1 on")
+
+# Secrets.
+secret, readable = f"{folder}/secret", f"{folder}/readable"
+for path_, mode in ((secret, 0o600), (readable, 0o644)):
+    open(path_, "w").write("what nobody can guess\n")
+    os.chmod(path_, mode)
+port = free_port()
+all_good("a secret", start(([program, *arguments(log)], dict(torch_variables(rank, 4, port), **(
+    {"DSOPT_SECRET_FILE": secret} if rank % 2 else {"DSOPT_SECRET": "what nobody can guess"}))) for rank in range(4)))
+remember("a secret", log)
+refused("a secret that others can read", launch([0, 1], DSOPT_SECRET_FILE=readable), {1}, "chmod 600")
+refused("a short secret", launch([0], DSOPT_SECRET="hush"), {1}, "holds 4 bytes")
+refused("two secrets", launch([0], DSOPT_SECRET="what nobody can guess", DSOPT_SECRET_FILE=secret), {1}, "both set")
+port = free_port()
+strangers = start(([program, *arguments(log)], dict(torch_variables(rank, 4, port), DSOPT_LAUNCH_TIMEOUT="2",
+                                                    DSOPT_SECRET="what nobody can guess" if rank != 2 else "what somebody has guessed")) for rank in range(4))
+for rank, (status, text) in enumerate(finish(strangers, 20)):
+    check(status == (1 if rank == 2 else 2) and "secret" in text, f"another secret: rank {rank} ended with {status}\n{text}")
+    check(("do not know the same secret" if rank == 2 else "rank 2 of 4 has not come") in text, f"another secret: rank {rank} says\n{text}")
+    check("gpt2" not in text and "option" not in text, f"another secret: rank {rank} tells of the run\n{text}")
+print("another secret: refused")
+
+# Few descriptors: more silent visitors than there is room for, then fewer than the ranks need.
+port = free_port()
+few = start([(["sh", "-c", 'ulimit -n 90; exec "$@"', "sh", program, *arguments(log)], torch_variables(0, 4, port, DSOPT_LAUNCH_TIMEOUT="30"))])
+visitors = []
+for _ in range(200):
+    try:
+        visitors.append(socket.create_connection(("127.0.0.1", port), timeout=1))
+    except OSError:
+        time.sleep(0.02)
+few += start(([program, *arguments(log)], torch_variables(rank, 4, port)) for rank in range(1, 4))
+all_good("200 silent visitors at 90 descriptors", few)
+remember("silent visitors", log)
+for visitor in visitors:
+    visitor.close()
+refused("too few descriptors", start([(["sh", "-c", 'ulimit -n 60; exec "$@"', "sh", program, *arguments(log)], torch_variables(0, 4, free_port()))]), {1},
+        "4 ranks needs 84 open files", "permits 60")
+check(len(set(map(str, hashes.values()))) == 1, f"the bits differ: {hashes}")
+
+
+# The compiler under a launcher: whoever waits for it ends with it.
+def compiling(port, *more, job=None):
+    return start(([dsopt, path, "-run", *options, *arguments(log), *more],
+                  dict(torch_variables(rank, 4, port, LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="4", DSOPT_CACHE="off"), **(job or {}))) for rank in range(4))
+
+
+before = open("/proc/net/unix").read().count("@dsopt-program-")
+ranks = compiling(free_port())
+while open("/proc/net/unix").read().count("@dsopt-program-") == before:
+    time.sleep(0.001)
+time.sleep(0.1)
+ranks[0].kill()
+began = time.monotonic()
+results = finish(ranks, 10)
+check(all(status == 2 for status, _ in results[1:]) and any("ended before it had compiled" in text for _, text in results),
+      f"a killed compiler: {results}")
+print(f"a killed compiler: {time.monotonic() - began:.1f} s", flush=True)
+troubled("a compiler that fails", compiling(free_port(), "-micro-batch-size=7"), 1, "-micro-batch-size=7")
+# What others left where an earlier version handed programs on.
+port = free_port()
+left = f"{folder}/dsopt-{os.getuid()}-env-{port}--"
+os.mkdir(left, 0o700)
+open(f"{left}/program.so", "w").write("an old program")
+all_good("a dead job's folder", compiling(port, job={"TMPDIR": folder}))
 refused("variables missing", start([([program, *arguments(log, "-launcher=env")], here)]), {1}, "MASTER_ADDR")
 refused("no srun", start([([program, *arguments(log, "-launcher=slurm")], here)]), {1}, "SLURM_PROCID")
 refused("half a launcher", start([([program, *arguments(log)], dict(here, RANK="0", WORLD_SIZE="4"))]), {1}, "MASTER_ADDR")

@@ -45,11 +45,12 @@ try:
     shell("ip addr add 10.99.0.1/24 dev wire && ip link set wire up")
     execute([*enter, "sh", "-c", "hostname right; ip link set lo up; ip addr add 10.99.0.2/24 dev wire; ip link set wire up"])
 
-    def launch(sides, arguments, address="10.99.0.1"):
+    def launch(sides, arguments, address="10.99.0.1", secrets=["what nobody can guess"] * 4):
         """A rank on each side ('l' or 'r') of the wire."""
         ranks = []
         for rank, side in enumerate(sides):
-            env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(len(sides)), MASTER_ADDR=address, MASTER_PORT="29500", DSOPT_LAUNCH_TIMEOUT="20")
+            env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(len(sides)), MASTER_ADDR=address, MASTER_PORT="29500", DSOPT_LAUNCH_TIMEOUT="20",
+                       DSOPT_SECRET=secrets[rank])
             ranks.append(subprocess.Popen([*(enter if side == "r" else []), program, *arguments], env=env,
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         return ranks
@@ -71,6 +72,11 @@ try:
         for rank, (text, status) in enumerate(finish(launch(sides, arguments, address))):
             check(status == 0, f"{sides}, {address}: rank {rank} ended with status {status}\n{text}")
         remember(f"sides {sides}, {address}")
+    for rank, (text, status) in enumerate(finish(launch("llrr", arguments, secrets=[""] * 4))):
+        check(status == 1 and "10.99.0.1:29500" in text and "-insecure" in text, f"no secret: rank {rank} ended with {status}\n{text}")
+    for rank, (text, status) in enumerate(finish(launch("llrr", [*arguments, "-insecure"], secrets=[""] * 4))):
+        check(status == 0, f"-insecure: rank {rank} ended with status {status}\n{text}")
+    remember("sides llrr, -insecure")
     hosts = f"{folder}/agent"
     with open(hosts, "w") as file:
         file.write(f"#!/bin/sh\nshift\nexec {' '.join(enter)} sh -c \"$*\"\n")

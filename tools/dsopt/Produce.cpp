@@ -13,12 +13,10 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -29,9 +27,6 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 namespace dsopt {
-
-/// How long ranks of a host wait for the one that compiles.
-static constexpr std::chrono::minutes kCompileLimit(10);
 
 /// dsopt-run lies beside dsopt.
 static std::string runtimePath() {
@@ -60,9 +55,7 @@ static int inMemory(llvm::StringRef bytes) {
   return file;
 }
 
-/// Becomes dsopt-run with the program and the run options given here.
-[[noreturn]] static void becomeRuntime(llvm::StringRef program, const ParsedOptions &options) {
-  int file = inMemory(program);
+void becomeRuntime(int file, const ParsedOptions &options) {
   std::vector<std::string> words = {runtimePath(), "/proc/self/fd/" + std::to_string(file)};
   for (const auto &[name, values] : options.values)
     if (const runtime::OptionRow *row = runtime::findOption(name);
@@ -82,94 +75,6 @@ static std::string readFile(const llvm::Twine &name) {
   if (!buffer)
     throw Error(2, "cannot read " + name.str() + ": " + buffer.getError().message());
   return (*buffer)->getBuffer().str();
-}
-
-/// The folder through which the ranks of a host hand on the program.
-static std::string jobFolder(const LauncherInfo &launcher) {
-  llvm::SmallString<128> folder;
-  path::system_temp_directory(true, folder);
-  path::append(folder, "dsopt-" + std::to_string(getuid()) + "-" + launcher.job);
-  return folder.str().str();
-}
-
-/// Only what this user wrote is run.
-static bool isOwn(const std::string &folder) {
-  struct stat info;
-  return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == getuid() &&
-         (info.st_mode & 022) == 0;
-}
-
-/// Tells the lowest rank that this one has what it waited for.
-static void take(const std::string &folder, const LauncherInfo &launcher) {
-  std::error_code error;
-  llvm::raw_fd_ostream(folder + "/taken." + std::to_string(launcher.localRank), error);
-}
-
-bool joinCompiledRun(const LauncherInfo &launcher, const ParsedOptions &options) {
-  if (launcher.localSize <= 1)
-    return false;
-  std::string folder = jobFolder(launcher);
-  if (launcher.localRank == 0) {
-    // What a run that was killed left there.
-    if (isOwn(folder))
-      fs::remove_directories(folder);
-    return false;
-  }
-  auto limit = std::chrono::steady_clock::now() + kCompileLimit;
-  while (!isOwn(folder) || !fs::exists(folder + "/program.so")) {
-    if (isOwn(folder) && fs::exists(folder + "/failed")) {
-      take(folder, launcher);
-      throw Error(1, "the lowest rank of this host could not compile the program", /*quiet=*/true);
-    }
-    if (std::chrono::steady_clock::now() > limit)
-      throw Error(2, "the lowest rank of this host has not compiled the program within 10 minutes");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::string program = readFile(folder + "/program.so");
-  take(folder, launcher);
-  becomeRuntime(program, options);
-}
-
-/// Puts a file where the other ranks of this host look for it.
-static void publish(const std::string &folder, const std::string &name, llvm::StringRef content) {
-  std::error_code error;
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    error = std::error_code(errno, std::generic_category());
-  else if (!isOwn(folder))
-    error = std::make_error_code(std::errc::permission_denied);
-  if (!error) {
-    llvm::raw_fd_ostream file(folder + "/" + name + ".part", error);
-    file << content;
-  }
-  if (!error)
-    error = fs::rename(folder + "/" + name + ".part", folder + "/" + name);
-  if (error)
-    throw Error(2, "cannot hand the program to the other ranks through " + folder + ": " + error.message());
-}
-
-/// Waits until all other ranks of this host have taken what is in the folder.
-static void awaitOthers(const std::string &folder, const LauncherInfo &launcher, std::chrono::seconds most) {
-  auto limit = std::chrono::steady_clock::now() + most;
-  for (int64_t rank = 1; rank < launcher.localSize && std::chrono::steady_clock::now() < limit;)
-    if (fs::exists(folder + "/taken." + std::to_string(rank)))
-      ++rank;
-    else
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  fs::remove_directories(folder);
-}
-
-/// Hands the program to the other ranks of this host; returns when all have it.
-static void handOn(llvm::StringRef program, const LauncherInfo &launcher) {
-  std::string folder = jobFolder(launcher);
-  publish(folder, "program.so", program);
-  awaitOthers(folder, launcher, kCompileLimit);
-}
-
-void reportFailure(const LauncherInfo &launcher) {
-  if (launcher.localSize <= 1)
-    return;
-  publish(jobFolder(launcher), "failed", "");
-  awaitOthers(jobFolder(launcher), launcher, std::chrono::seconds(3));
 }
 
 /// Where compiled kernels are kept: DSOPT_CACHE if set ("off": nowhere), else the user's folder for caches.
@@ -241,9 +146,10 @@ LogicalResult Product::produce(const ParsedOptions &options) {
       sayWritten(module, path, output);
     return success();
   }
-  if (launcher.localSize > 1)
-    handOn(bytes, launcher);
-  becomeRuntime(bytes, options);
+  int file = inMemory(bytes);
+  if (handover)
+    handover->give(file);
+  becomeRuntime(file, options);
 }
 
 } // namespace dsopt

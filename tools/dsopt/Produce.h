@@ -10,6 +10,7 @@
 #define DSOPT_TOOLS_DSOPT_PRODUCE_H
 
 #include "CompileOptions.h"
+#include "dsopt/Runtime/Handover.h"
 
 namespace dsopt {
 
@@ -18,7 +19,7 @@ struct Product {
   mlir::ModuleOp module;       ///< at stage llvm
   const std::string &protobuf; ///< the model without its parameters, may be empty
   const std::string &path;     ///< the file the user named
-  const LauncherInfo &launcher;
+  runtime::Handover *handover; ///< to the other ranks of this host, null without
 
   /// Writes or runs what the options ask for. A run does not return. Fails after
   /// a diagnostic; throws runtime::Error for files and processes.
@@ -28,13 +29,8 @@ struct Product {
 /// The file that the options ask for; empty: a run, or text on standard output.
 std::string outputFile(const std::string &path, const runtime::ParsedOptions &options);
 
-/// Under a launcher, on every rank of a host but the lowest: waits for the
-/// program that the lowest compiles and becomes dsopt-run with it. Returns false
-/// on a rank that has to compile itself.
-bool joinCompiledRun(const LauncherInfo &launcher, const runtime::ParsedOptions &options);
-
-/// On a rank that compiles for its host: the others need not wait.
-void reportFailure(const LauncherInfo &launcher);
+/// Becomes dsopt-run with the program in an open file and the run options given here.
+[[noreturn]] void becomeRuntime(int file, const runtime::ParsedOptions &options);
 
 } // namespace dsopt
 

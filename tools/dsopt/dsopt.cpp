@@ -300,10 +300,30 @@ static void checkPaths(const ParsedOptions &options, const LauncherInfo &launche
                    << " is for a run, and nothing runs here: give it to the program\n";
 }
 
-static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int argc, char **argv);
+/// Who hands the program to whom on this host; null where each rank compiles for itself.
+static std::unique_ptr<runtime::Handover> findHandover(const LauncherInfo &launcher,
+                                                       const ParsedOptions &options) {
+  if (launcher.localSize <= 1)
+    return nullptr;
+  std::string what = DSOPT_VERSION " " + std::to_string(launcher.worldSize);
+  for (const std::string &model : options.positionals)
+    what += "\n" + model;
+  for (const auto &[name, values] : options.values)
+    if (const runtime::OptionRow *row = runtime::findOption(name);
+        row && row->use == runtime::OptionUse::Compile)
+      for (const std::string &value : values)
+        what += "\n-" + name + "=" + value;
+  const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT");
+  int seconds = limit ? std::atoi(limit) : 0;
+  return std::make_unique<runtime::Handover>(launcher.job, what, launcher.localRank, launcher.localSize,
+                                             std::chrono::seconds(seconds > 0 ? seconds : 60));
+}
+
+static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
+                       int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
-static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
+static int compile(const ParsedOptions &options, const LauncherInfo &launcher, runtime::Handover *handover,
                    const std::vector<ConfiguredOption> &configured, int argc, char **argv, bool &speaks) {
   if (options.positionals.size() != 1)
     throw Error(1, options.positionals.empty()
@@ -312,24 +332,25 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher,
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
-  if (options.has("run") && joinCompiledRun(launcher, options))
-    return 0;
+  if (handover && !handover->makes())
+    becomeRuntime(handover->take(), options);
   speaks = true;
   try {
     checkPaths(options, launcher);
-    return compileHere(options, launcher, argc, argv);
+    return compileHere(options, launcher, handover, argc, argv);
   } catch (const Error &error) {
     // Said before the other ranks end, after which a launcher ends this one.
     Error said = withOrigin(error, configured);
     printError(said);
-    reportFailure(launcher);
+    if (handover)
+      handover->fail(said.status);
     throw Error(said.status, said.what(), /*quiet=*/true);
   }
 }
 
 static int compileModel(MLIRContext &context, const ParsedOptions &options,
-                        const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher, int argc,
-                        char **argv) {
+                        const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher,
+                        runtime::Handover *handover, int argc, char **argv) {
   checkSchedule(options);
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
@@ -401,7 +422,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();
   if (goal == Stage::LLVM) {
-    Product product{compiled, protobuf, path, launcher};
+    Product product{compiled, protobuf, path, handover};
     if (failed(product.produce(options)))
       messages.fail("code generation failed");
     return 0;
@@ -416,7 +437,8 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   return 0;
 }
 
-static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int argc, char **argv) {
+static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
+                       int argc, char **argv) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
@@ -426,13 +448,13 @@ static int compileHere(ParsedOptions options, const LauncherInfo &launcher, int 
   context.printOpOnDiagnostic(false);
   std::vector<ConfiguredOption> carried = applyModelOptions(options, context);
   try {
-    return compileModel(context, options, carried, launcher, argc, argv);
+    return compileModel(context, options, carried, launcher, handover, argc, argv);
   } catch (const Error &error) {
     throw withOrigin(error, carried);
   }
 }
 
-static int runCompiler(int argc, char **argv, bool &speaks) {
+static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &launch, bool &insecure) {
   ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
   if (options.has("help")) {
     llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"
@@ -453,9 +475,15 @@ static int runCompiler(int argc, char **argv, bool &speaks) {
   if (options.has("eval") && !options.has("o") && !options.has("emit") && !options.has("plan"))
     options.setDefault("run", "");
   LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
+  if (options.has("run"))
+    launch = runtime::findLaunch(options.text("launcher"));
+  insecure = options.has("insecure");
+  std::unique_ptr<runtime::Handover> handover = findHandover(launcher, options);
   std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
   try {
-    return compile(options, launcher, configured, argc, argv, speaks);
+    return compile(options, launcher, handover.get(), configured, argc, argv, speaks);
+  } catch (const runtime::LaunchError &) {
+    throw;
   } catch (const Error &error) {
     throw withOrigin(error, configured);
   }
@@ -463,10 +491,12 @@ static int runCompiler(int argc, char **argv, bool &speaks) {
 
 int main(int argc, char **argv) {
   bool speaks = runtime::launchedRank() <= 0;
+  runtime::Launch launch;
+  bool insecure = false;
   int status;
   try {
     runtime::fault::start();
-    status = runCompiler(argc, argv, speaks);
+    status = runCompiler(argc, argv, speaks, launch, insecure);
     finishStandardOutput();
   } catch (const Error &error) {
     if (dynamic_cast<const runtime::LaunchError *>(&error) || speaks)
@@ -475,6 +505,9 @@ int main(int argc, char **argv) {
     // What could not be printed before it is no second error.
     llvm::outs().flush();
     llvm::outs().clear_error();
+    // On one host all have heard of it where the program is handed over.
+    if (launch.localSize != launch.size)
+      runtime::tellOthers(launch, insecure, error, /*isSaid=*/true);
   }
   return status;
 }

@@ -93,6 +93,9 @@ std::unique_ptr<DataSource> openData(const Program &program, const std::string &
 /// status 1 says what cannot be read or is no data.
 void checkFiles(const std::string &text, int64_t tokenBytes);
 
+/// The files that `-data=text` names; none for a stream. An Error of status 1 if a pattern matches none.
+std::vector<std::string> filesOf(const std::string &text);
+
 /// Whether `-data=text` names one .npz file.
 bool namesNpz(const std::string &text);
 

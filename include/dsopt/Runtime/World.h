@@ -1,8 +1,9 @@
 //===- World.h - ranks that a foreign launcher started ----------*- C++ -*-===//
 //
 // Processes that know only their rank, how many they are and where rank 0 is
-// become an engine: they meet at rank 0, agree that they are one run, share memory
-// where they share a host, and talk over TCP where they do not.
+// become an engine: they meet at rank 0, prove to each other that they know one
+// secret, agree that they are one run, share memory where they share a host, and
+// talk over TCP where they do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Record.h"
 
 #include <chrono>
 #include <functional>
@@ -38,10 +40,16 @@ struct Meeting {
   bool portTaken = false; ///< the launcher itself listens at `port`
   std::string job;        ///< tells runs with neighbouring ports apart
   std::string host;       ///< ranks with one name share memory; empty: told by the machine
-  uint64_t program = 0;   ///< of what is to be trained; these three are equal on all ranks
-  uint64_t build = 0;     ///< of the code
-  uint64_t options = 0;   ///< of what the command line changes in the result
-  std::string what;       ///< the program, for messages
+  /// What all ranks know and nobody else; empty: anybody who reaches the port may take part.
+  std::string secret;
+  bool insecure = false; ///< no secret is needed even where others can reach the port
+  Record record;         ///< equal on all ranks
+  EarlyTrouble trouble;  ///< why this rank cannot take part: the others are told
+  /// Ranks that this one talks to, rank 0 among them; each of them names this one as well. Empty: all.
+  std::vector<int> peers;
+  /// Prints at once what rank 0 refuses the meeting for (it stays to tell who comes late), and the trouble of
+  /// a rank that does not find rank 0 soon.
+  std::function<void(const std::string &)> say;
   std::chrono::seconds limit{60};
   std::function<bool()> interrupted; ///< asked while waiting
 };
@@ -53,8 +61,11 @@ struct Joined {
   std::unique_ptr<Engine> engine;
 };
 
-/// Meets the other ranks; `arenaBytes` of each rank. Throws LaunchError.
+/// Meets the other ranks; `arenaBytes` of each rank. Throws LaunchError, a quiet one if rank 0 says it.
 Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes);
+
+/// Tells the others of `meeting.trouble`, so that none waits for this rank. False if it did not reach them.
+bool tellTrouble(const Meeting &meeting);
 
 } // namespace dsopt::runtime
 

@@ -1,297 +1,362 @@
-//===- Rendezvous.cpp - rank 0 gathers the ranks of a run ------------------===//
+//===- Rendezvous.cpp - moves what ranks say when they meet ----------------===//
 
-#include "Comm/RendezvousProtocol.h"
+#include "Comm/Rendezvous.h"
+#include "Comm/Hmac.h"
+#include "Comm/RendezvousMachine.h"
+#include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <optional>
+#include <fstream>
 
-#include <poll.h>
+#include <unistd.h>
 
 namespace dsopt::runtime {
 using namespace rendezvous;
 namespace {
 
-class Host {
+/// So long what is left to say may take.
+constexpr seconds kLastWords(2);
+/// After so long a rank with trouble says itself what rank 0 should have said.
+constexpr seconds kUnheard(3);
+
+/// Ranks with equal identities are processes of one machine that see each other's sockets.
+std::string hostIdentity(const Meeting &meeting) {
+  if (!meeting.host.empty())
+    return "named " + meeting.host;
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  char network[256] = {};
+  if (readlink("/proc/self/ns/net", network, sizeof network - 1) < 0 || boot.empty())
+    return "process " + std::to_string(getpid()) + std::to_string(gethostid());
+  return boot + " " + network;
+}
+
+std::string hostName(const Meeting &meeting) {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return meeting.host.empty() ? name : meeting.host;
+}
+
+bool isLoopbackName(const std::string &name) {
+  return name == "localhost" || name == "::1" || name.compare(0, 4, "127.") == 0;
+}
+
+/// Where rank 0 may be: the ports in the order they are tried.
+std::vector<int> portsOf(const Meeting &meeting) {
+  std::vector<int> ports;
+  for (int i = meeting.portTaken; i < Meeting::kPorts && meeting.port + i < 65536; ++i)
+    ports.push_back(meeting.port + i);
+  return ports;
+}
+
+Self selfOf(const Meeting &meeting) {
+  if (meeting.secret.empty() && !meeting.insecure && !isLoopbackName(meeting.address))
+    throw LaunchError(
+        StatusInput,
+        "rank " + std::to_string(meeting.rank) + ": ranks meet at " + placeOf(meeting) +
+            ", which others can reach, and have no secret to know each other by; give all of them the same "
+            "DSOPT_SECRET or DSOPT_SECRET_FILE (openssl rand -hex 32 makes one), or -insecure on a network "
+            "that nobody else is on");
+  Self self{meeting, hostIdentity(meeting), hostName(meeting), keyOf(meeting), jobOf(meeting), randomBytes};
+  constexpr size_t kOwn = 64, kFewest = 16;
+  size_t limit = raiseDescriptorLimit(), ranks = static_cast<size_t>(meeting.size);
+  if (limit < ranks + kOwn + kFewest)
+    throw LaunchError(StatusInput,
+                      "rank " + std::to_string(meeting.rank) + ": a run of " + std::to_string(ranks) +
+                          " ranks needs " + std::to_string(ranks + kOwn + kFewest) +
+                          " open files, the system permits " + std::to_string(limit) + " (ulimit -n)");
+  self.mostVisitors = std::min(ranks + 64, limit - ranks - kOwn);
+  return self;
+}
+
+/// The sockets of a machine.
+class Room {
 public:
-  Host(const Meeting &meeting, const Patience &patience) : meeting(meeting), patience(patience) {
-    guests.resize(meeting.size);
+  Room(Machine &machine, const Meeting &meeting) : machine(machine), meeting(meeting) {}
+
+  Socket listener;
+
+  /// Until something comes, 100 ms at most. `interrupted` is asked.
+  void turn() {
+    std::vector<pollfd> entries;
+    std::vector<int> ids;
+    auto add = [&](int id, int fd, int events) {
+      ids.push_back(id);
+      entries.push_back({fd, static_cast<short>(events), 0});
+    };
+    if (listener && !machine.met)
+      add(-1, listener.fd(), POLLIN);
+    for (auto &[id, line] : machine.lines)
+      if (auto socket = sockets.find(id); socket != sockets.end()) {
+        bool writes = calling.count(id) || !line.channel.out.empty(), reads = line.reads && !line.ends;
+        if (int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0))
+          add(id, socket->second.fd(), events);
+      }
+    if (sys::poll(entries.data(), entries.size(), 50) < 0 && errno != EINTR && errno != EAGAIN)
+      throw LaunchError(StatusFailure, std::string("ranks cannot meet: poll: ") + std::strerror(errno));
+    checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (entries[i].revents)
+        ids[i] < 0 ? accept() : serve(ids[i]);
+    machine.tick(now());
   }
 
-  Met gather() {
-    listen();
-    guests[0] = readHello(helloOf(meeting));
-    for (there = 1; there < meeting.size;)
-      wait();
+  /// Connects a line that the machine calls.
+  void call(int id) {
+    Socket socket = beginConnect(machine.lines.at(id).place);
+    if (!socket)
+      return machine.closed(id, std::strerror(errno), now());
+    sockets.emplace(id, std::move(socket));
+    calling[id] = true;
+  }
+
+  /// Sends what can be sent now and closes what has ended; whether nothing is left to be sent.
+  bool flush() {
+    bool clear = true;
+    std::vector<std::pair<int, std::string>> gone;
+    for (auto &[id, line] : machine.lines) {
+      std::string &out = line.channel.out;
+      auto found = sockets.find(id);
+      if (found == sockets.end() || calling.count(id))
+        continue;
+      size_t done = 0;
+      while (done < out.size()) {
+        ssize_t sent =
+            sys::send(found->second.fd(), out.data() + done, out.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+          continue;
+        if (sent < 0 && errno != EAGAIN) {
+          gone.push_back({id, std::strerror(errno)});
+          done = out.size();
+        }
+        if (sent < 0)
+          break;
+        done += sent;
+      }
+      out.erase(0, done);
+      clear &= out.empty();
+      if (line.ends && out.empty())
+        gone.push_back({id, ""});
+    }
+    for (auto &[id, why] : gone)
+      machine.closed(id, why, now());
+    for (auto it = sockets.begin(); it != sockets.end();)
+      if (machine.lines.count(it->first)) {
+        ++it;
+      } else {
+        calling.erase(it->first);
+        it = sockets.erase(it);
+      }
+    return clear;
+  }
+
+  /// What is still to be said, then what the meeting came to.
+  Met finish() {
+    for (Time end = now() + kLastWords; !flush() && now() < end;)
+      turn();
+    if (machine.refusal)
+      throw LaunchError(machine.refusal->status, machine.refusal->text, machine.refusal->quiet);
     Met met;
-    met.secret = secretBytes();
-    Packet welcome, ports;
-    welcome.text(met.secret);
-    for (const std::optional<Guest> &guest : guests) {
-      met.hosts.push_back(guest->host);
-      met.names.push_back(guest->name);
-      welcome.text(guest->host);
-      welcome.text(guest->name);
-    }
-    patience.end = Patience::Clock::now() + kConnectLimit;
-    tell(Welcome, welcome);
-    std::vector<Packet> answers = hearAll(Port);
-    for (int rank = 1; rank < meeting.size; ++rank) {
-      Address address = peerAddress(guests[rank]->socket);
-      address.setPort(static_cast<int>(answers[rank].number()));
-      ports.text(std::string(reinterpret_cast<const char *>(&address), sizeof address));
-    }
-    tell(Ports, ports);
-    hearAll(Ready);
-    tell(Go, Packet());
+    met.hosts = machine.hosts;
+    met.names = machine.names;
+    met.key = machine.runKey;
     met.links.resize(meeting.size);
-    for (int rank = 1; rank < meeting.size; ++rank)
-      met.links[rank] = std::move(guests[rank]->socket);
+    for (int rank = 0; rank < meeting.size; ++rank)
+      if (auto found = sockets.find(machine.links[rank]); found != sockets.end()) {
+        prepareStream(found->second);
+        met.links[rank] = std::move(found->second);
+      }
     return met;
   }
 
+  const Socket &socketOf(int id) const { return sockets.at(id); }
+  static Time now() { return sys::now(); }
+
 private:
-  /// A connection that has not yet said who it is.
-  struct Visitor {
-    Socket socket;
-    Patience patience;
-    std::string received;
-  };
-
-  void listen() {
-    std::vector<Address> addresses;
-    try {
-      addresses = resolveHost(meeting.address);
-    } catch (const Disconnected &error) {
-      throw LaunchError(StatusFailure, "rank 0 cannot listen at '" + meeting.address + "': " + error.why);
-    }
-    int error = 0;
-    for (int port : portsOf(meeting))
-      for (Address address : addresses) {
-        address.setPort(port);
-        // A host's own name often is a loopback address to itself, but not to others.
-        if (!address.loopback() || isLoopbackName(meeting.address))
-          listener = listenAt(address);
-        else
-          errno = EADDRNOTAVAIL;
-        if (!listener && errno == EADDRNOTAVAIL) {
-          // The name is one for others, as behind a translated address.
-          Address any;
-          any.storage.ss_family = address.storage.ss_family;
-          any.bytes = address.bytes;
-          any.setPort(port);
-          listener = listenAt(any);
-        }
-        if (listener)
-          return;
-        error = errno;
-      }
-    throw LaunchError(StatusFailure, "rank 0 cannot listen at " + placeOf(meeting) + " or the " +
-                                         std::to_string(Meeting::kPorts - 1) +
-                                         " ports after it: " + std::strerror(error));
-  }
-
-  /// Until somebody comes or goes, or patience ends.
-  void wait() {
-    std::vector<pollfd> entries{{listener.fd(), POLLIN, 0}};
-    for (const Visitor &visitor : visitors)
-      entries.push_back({visitor.socket.fd(), POLLIN, 0});
-    for (const std::optional<Guest> &guest : guests)
-      if (guest && guest->socket)
-        entries.push_back({guest->socket.fd(), POLLIN, 0});
-    poll(entries.data(), entries.size(), 100);
-    checkInterrupted(patience);
-    for (std::optional<Guest> &guest : guests) {
-      char byte;
-      if (guest && guest->socket && recv(guest->socket.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-        refuse(StatusFailure, called(guest->rank, guest->name) + " ended before all ranks had met");
-    }
+  void accept() {
     while (true) {
-      Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!socket)
-        break;
-      // More than could be ranks are somebody else's.
-      if (visitors.size() < static_cast<size_t>(meeting.size) + 64)
-        visitors.push_back({std::move(socket), patience.within(kHelloLimit), ""});
-    }
-    for (size_t i = 0; i < visitors.size();)
-      if (hear(visitors[i])) {
-        visitors[i] = std::move(visitors.back());
-        visitors.pop_back();
-      } else {
-        ++i;
+      Socket socket = acceptNow(listener);
+      if (socket) {
+        int id = machine.arrived(peerAddress(socket), now());
+        sockets.emplace(id, std::move(socket));
+        continue;
       }
-    if (!refusal && patience.over())
-      refuse(StatusFailure, missing());
-  }
-
-  /// True if the visitor has become a guest, or is none.
-  bool hear(Visitor &visitor) {
-    char buffer[4096];
-    ssize_t got = 0;
-    while ((got = recv(visitor.socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0 &&
-           visitor.received.size() < kHelloBytes)
-      visitor.received.append(buffer, got);
-    const std::string &text = visitor.received;
-    if (text.compare(0, kMagicBytes, kMagic, std::min(text.size(), kMagicBytes)) != 0)
-      return true;
-    uint32_t head[2] = {};
-    constexpr size_t kHead = kMagicBytes + sizeof head;
-    if (text.size() >= kHead)
-      std::memcpy(head, text.data() + kMagicBytes, sizeof head);
-    if (text.size() < kHead || text.size() < kHead + head[1])
-      return got == 0 || head[1] > kHelloBytes || visitor.patience.over();
-    if (head[0] != Hello)
-      return true;
-    try {
-      Packet packet;
-      packet.bytes = text.substr(kHead, head[1]);
-      Guest guest = readHello(packet);
-      bool ours = guest.job == jobOf(meeting);
-      sendPacket(visitor.socket, ours ? Here : Elsewhere, Packet(), visitor.patience);
-      if (!ours)
-        return true;
-      guest.socket = std::move(visitor.socket);
-      prepareStream(guest.socket);
-      receive(std::move(guest));
-    } catch (const Disconnected &) {
+      bool full = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      if (!full)
+        return;
+      std::string why = std::strerror(errno);
+      if (!machine.makeRoom())
+        throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) +
+                                             " cannot take the connections of the other ranks: " + why);
+      flush();
     }
-    return true;
   }
 
-  void receive(Guest guest) {
-    if (refusal) {
-      inform(guest.socket, *refusal);
-      ++informed;
+  void serve(int id) {
+    auto line = machine.lines.find(id);
+    auto found = sockets.find(id);
+    if (line == machine.lines.end() || found == sockets.end())
+      return;
+    if (calling.erase(id)) {
+      if (int error = connectError(found->second))
+        return machine.closed(id, std::strerror(error), now());
+      static_cast<GuestMachine &>(machine).connected(id, now());
       return;
     }
-    const Guest &first = *guests[0];
-    std::string who = called(guest.rank, guest.name), problem;
-    int64_t rank = guest.rank;
-    if (guest.size != meeting.size)
-      problem = who + " was started as one of " + std::to_string(guest.size) + " ranks, rank 0 as one of " +
-                std::to_string(meeting.size);
-    else if (rank < 0 || rank >= meeting.size)
-      problem = who + ": expected 0 to " + std::to_string(meeting.size - 1);
-    else if (guests[rank])
-      problem = "rank " + std::to_string(rank) + " was started twice: on " + guests[rank]->name + " and on " +
-                guest.name;
-    else if (guest.program != first.program)
-      problem = who + " runs another program than rank 0: " + guest.what + ", rank 0 " + first.what;
-    else if (guest.build != first.build)
-      problem = who + " runs another build of the program than rank 0 on " + first.name + ": " + guest.what;
-    else if (guest.options != first.options)
-      problem = who + " was started with other options than rank 0 on " + first.name +
-                ": the learning rate, its schedule, the optimizer's numbers, seed, steps and shuffle have to "
-                "be the same";
-    if (rank > 0 && rank < meeting.size && !guests[rank]) {
-      guests[rank] = std::move(guest);
-      ++there;
-    } else if (!problem.empty()) {
-      strangers.push_back(std::move(guest));
-    }
-    if (!problem.empty())
-      refuse(StatusInput, problem);
-  }
-
-  std::string missing() const {
-    std::string text;
-    int count = 0;
-    for (int rank = 1; rank < meeting.size; ++rank)
-      if (!guests[rank] && ++count <= 8)
-        text += (count > 1 ? ", " : "") + std::to_string(rank);
-    return (count > 1 ? "ranks " : "rank ") + text + (count > 8 ? " ..." : "") + " of " +
-           std::to_string(meeting.size) + (count > 1 ? " have" : " has") + " not come to " +
-           placeOf(meeting) + " within " + std::to_string(meeting.limit.count()) + " s";
-  }
-
-  void inform(const Socket &socket, const Packet &packet) {
-    try {
-      sendPacket(socket, Refused, packet, patience.within(seconds(2)));
-    } catch (const Disconnected &) {
+    // No byte more than the meeting wants: what follows belongs to the links.
+    char buffer[16 << 10];
+    while (line->second.reads && !line->second.ends) {
+      size_t wants = std::min(line->second.channel.wants(), sizeof buffer);
+      if (wants == 0)
+        return;
+      ssize_t got = sys::recv(found->second.fd(), buffer, wants, MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got < 0 && errno == EAGAIN)
+        return;
+      if (got <= 0)
+        return machine.closed(id, got == 0 ? "it closed the connection" : std::strerror(errno), now());
+      machine.received(id, {buffer, static_cast<size_t>(got)}, now());
     }
   }
 
-  /// Tells all, also who comes in the next seconds.
-  [[noreturn]] void refuse(int status, const std::string &text) {
-    refusal = said(status, text);
-    patience.end = patience.over() ? patience.end : Patience::Clock::now() + seconds(3);
-    informed = 1;
-    for (const std::optional<Guest> &guest : guests)
-      if (guest && guest->socket) {
-        inform(guest->socket, *refusal);
-        ++informed;
-      }
-    for (const Guest &stranger : strangers)
-      inform(stranger.socket, *refusal);
-    for (std::optional<Guest> &guest : guests)
-      guest.reset();
-    while (informed < meeting.size && !patience.over())
-      wait();
-    throw LaunchError(status, text);
-  }
-
-  void tell(Kind kind, const Packet &packet) {
-    for (int rank = 1; rank < meeting.size; ++rank)
-      try {
-        sendPacket(guests[rank]->socket, kind, packet, patience);
-      } catch (const Disconnected &error) {
-        lost(rank, error);
-      }
-  }
-  /// What each rank answers, in whatever order it comes: the first trouble is everybody's.
-  std::vector<Packet> hearAll(Kind expected) {
-    std::vector<Packet> answers(meeting.size);
-    std::vector<pollfd> entries(meeting.size, {-1, POLLIN, 0});
-    for (int rank = 1; rank < meeting.size; ++rank)
-      entries[rank].fd = guests[rank]->socket.fd();
-    for (int left = meeting.size - 1; left > 0;) {
-      poll(entries.data(), entries.size(), 100);
-      checkInterrupted(patience);
-      for (int rank = 1; rank < meeting.size; ++rank) {
-        bool late = entries[rank].fd >= 0 && patience.over();
-        if (!entries[rank].revents && !late)
-          continue;
-        answers[rank] = answer(rank, expected);
-        entries[rank].fd = -1; // not asked any more
-        --left;
-      }
-    }
-    return answers;
-  }
-  Packet answer(int rank, Kind expected) {
-    try {
-      uint32_t kind = 0;
-      Packet packet = receivePacket(guests[rank]->socket, kind, kHelloBytes, patience);
-      if (kind == expected)
-        return packet;
-      int status = kind == Trouble ? static_cast<int>(packet.number()) : int(StatusFailure);
-      refuse(status, kind == Trouble ? packet.text()
-                                     : called(rank, guests[rank]->name) + " does not keep to the protocol");
-    } catch (const Disconnected &error) {
-      lost(rank, error);
-    }
-  }
-  [[noreturn]] void lost(int rank, const Disconnected &error) {
-    refuse(StatusFailure, called(rank, guests[rank]->name) + " ended before all ranks had met: " + error.why);
-  }
-
+  Machine &machine;
   const Meeting &meeting;
-  Patience patience;
-  Socket listener;
-  std::vector<Visitor> visitors;
-  std::vector<std::optional<Guest>> guests; ///< by rank
-  std::vector<Guest> strangers;             ///< that no rank is left for
-  int there = 0;
-  std::optional<Packet> refusal; ///< for whoever comes now
-  int informed = 0;
+  std::map<int, Socket> sockets;
+  std::map<int, bool> calling; ///< lines whose connection is being made
 };
+
+/// Where rank 0 listens. Throws LaunchError.
+Socket listenAsHost(const Meeting &meeting) {
+  std::vector<Address> addresses;
+  try {
+    addresses = resolveHost(meeting.address);
+  } catch (const Disconnected &error) {
+    throw LaunchError(StatusFailure, "rank 0 cannot listen at '" + meeting.address + "': " + error.what());
+  }
+  bool onlyHere = isLoopbackName(meeting.address);
+  int error = EADDRNOTAVAIL;
+  for (int port : portsOf(meeting))
+    for (Address address : addresses) {
+      address.setPort(port);
+      Socket listener;
+      // A host's own name often is a loopback address to itself, but not to others.
+      if (address.loopback() == onlyHere)
+        listener = listenAt(address);
+      else
+        errno = EADDRNOTAVAIL;
+      if (!listener && errno == EADDRNOTAVAIL && !onlyHere) {
+        // The name is one for others, as behind a translated address.
+        Address any;
+        any.storage.ss_family = address.storage.ss_family;
+        any.bytes = address.bytes;
+        any.setPort(port);
+        listener = listenAt(any);
+      }
+      if (listener)
+        return listener;
+      error = errno;
+    }
+  throw LaunchError(StatusFailure, "rank 0 cannot listen at " + placeOf(meeting) + " or the " +
+                                       std::to_string(Meeting::kPorts - 1) +
+                                       " ports after it: " + std::strerror(error));
+}
+
+Met host(const Meeting &meeting) {
+  HostMachine machine(selfOf(meeting), Room::now());
+  Room room(machine, meeting);
+  room.listener = listenAsHost(meeting);
+  bool said = false;
+  while (!machine.done) {
+    room.flush();
+    if (machine.refusal && meeting.say && !std::exchange(said, true))
+      meeting.say(machine.refusal->text);
+    room.turn();
+  }
+  if (machine.refusal && meeting.say && !said)
+    meeting.say(machine.refusal->text);
+  if (machine.refusal)
+    machine.refusal->quiet = meeting.say != nullptr;
+  return room.finish();
+}
+
+/// Where the ranks above this one connect: beside the way to rank 0, which others can go too; on rank 0's
+/// own host that may be the loopback, which they cannot.
+Socket listenAsGuest(const Meeting &meeting, const GuestMachine &machine, const Address &toHost) {
+  Address address = toHost;
+  address.setPort(0);
+  bool anywhere = address.loopback() && !machine.oneHost() && !isLoopbackName(meeting.address);
+  Socket listener = anywhere ? listenAnywhere(address.storage.ss_family) : listenAt(address);
+  if (!listener)
+    throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " cannot listen at " +
+                                         address.text() + ": " + std::strerror(errno));
+  return listener;
+}
+
+Met join(const Meeting &meeting) {
+  Time start = Room::now();
+  std::vector<Address> places;
+  while (places.empty())
+    try {
+      for (const Address &address : resolveHost(meeting.address))
+        for (int port : portsOf(meeting)) {
+          places.push_back(address);
+          places.back().setPort(port);
+        }
+    } catch (const Disconnected &error) {
+      // Names of hosts that are being started may come later.
+      if (Room::now() - start > meeting.limit)
+        throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " of " +
+                                             std::to_string(meeting.size) + " cannot reach rank 0 at " +
+                                             placeOf(meeting) + " within " +
+                                             std::to_string(meeting.limit.count()) + " s: " + error.what());
+      waitFor(-1, 0, {Room::now() + milliseconds(200), meeting.interrupted});
+    }
+  GuestMachine machine(selfOf(meeting), std::move(places), start);
+  Room room(machine, meeting);
+  bool said = false;
+  while (!machine.done) {
+    for (int id : std::exchange(machine.calls, {}))
+      room.call(id);
+    room.flush();
+    room.turn();
+    bool unheard = meeting.trouble.status && machine.host() < 0 && Room::now() - start > kUnheard;
+    if (unheard && meeting.say && !std::exchange(said, true))
+      meeting.say(meeting.trouble.text);
+    if (!machine.wantsPort)
+      continue;
+    try {
+      room.listener = listenAsGuest(meeting, machine, localAddress(room.socketOf(machine.host())));
+      machine.listening(localAddress(room.listener).port(), Room::now());
+    } catch (const Error &error) {
+      machine.fail(error.status, "rank " + std::to_string(meeting.rank) + " on " +
+                                     machine.names[meeting.rank] + ": " + error.what());
+    }
+  }
+  return room.finish();
+}
 
 } // namespace
 
-Met meet(const Meeting &meeting) {
-  Patience patience{Patience::Clock::now() + meeting.limit, meeting.interrupted};
-  return meeting.rank == 0 ? Host(meeting, patience).gather() : joinHost(meeting, patience);
+Met meet(const Meeting &meeting) { return meeting.rank == 0 ? host(meeting) : join(meeting); }
+
+bool tellTrouble(const Meeting &meeting) {
+  try {
+    meet(meeting);
+  } catch (const LaunchError &error) {
+    return error.quiet;
+  } catch (const Error &) {
+    // Interrupted.
+  }
+  return false;
+}
+
+std::string linkKey(const std::string &runKey, int rank, int peer) {
+  return hmac(runKey,
+              "link " + std::to_string(std::min(rank, peer)) + " " + std::to_string(std::max(rank, peer)));
 }
 
 } // namespace dsopt::runtime

@@ -10,14 +10,17 @@ namespace dsopt::runtime {
 
 /// All ranks of a run, connected.
 struct Met {
-  std::vector<Socket> links;      ///< by rank; none to itself
+  std::vector<Socket> links;      ///< by rank; none to itself and to ranks that this one does not talk to
   std::vector<std::string> hosts; ///< by rank: equal for ranks that can share memory
   std::vector<std::string> names; ///< by rank: "node7", for messages
-  std::string secret;             ///< known to these ranks only
+  std::string key;                ///< known to these ranks only
 };
 
 /// Throws LaunchError.
 Met meet(const Meeting &meeting);
+
+/// The key of what two ranks send each other, the same on both.
+std::string linkKey(const std::string &runKey, int rank, int peer);
 
 } // namespace dsopt::runtime
 

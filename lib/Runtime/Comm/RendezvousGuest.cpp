@@ -1,194 +1,267 @@
-//===- RendezvousGuest.cpp - the other ranks find rank 0 -------------------===//
+//===- RendezvousGuest.cpp - the other ranks find rank 0 ------------------===//
 
-#include "Comm/RendezvousProtocol.h"
+#include "Comm/Hmac.h"
+#include "Comm/RendezvousMachine.h"
+#include "dsopt/Runtime/Fault.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include <poll.h>
 
 namespace dsopt::runtime::rendezvous {
-namespace {
 
-/// The connection to rank 0, once it has said that it is that.
-Socket findHost(const Meeting &meeting, const Patience &patience) {
-  std::string why = "nobody answers";
-  Packet hello = helloOf(meeting);
-  while (true) {
-    try {
-      for (Address address : resolveHost(meeting.address))
-        for (int port : portsOf(meeting)) {
-          address.setPort(port);
-          Socket socket = connectOnce(address, patience.within(seconds(3)), why);
-          if (!socket)
-            continue;
-          try {
-            uint32_t kind = 0;
-            Patience soon = patience.within(seconds(3));
-            sendAll(socket, kMagic, kMagicBytes, soon);
-            sendPacket(socket, Hello, hello, soon);
-            receivePacket(socket, kind, 0, soon);
-            if (kind == Here)
-              return socket;
-            why = "another job's rank 0 is there";
-          } catch (const Disconnected &) {
-            why = "what listens there is no rank 0";
-          }
-        }
-    } catch (const Disconnected &error) {
-      why = error.why;
-    }
-    if (patience.over())
-      throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " of " +
-                                           std::to_string(meeting.size) + " cannot reach rank 0 at " +
-                                           placeOf(meeting) + " within " +
-                                           std::to_string(meeting.limit.count()) + " s: " + why);
-    waitFor(-1, 0, patience.within(milliseconds(50)));
-  }
+/// So long a called connection may take to come about and to prove itself.
+static constexpr seconds kCallLimit(3);
+static constexpr milliseconds kPause(50);
+
+GuestMachine::GuestMachine(Self self, std::vector<Address> places, Time now)
+    : Machine(std::move(self)), places(std::move(places)), limit(now + meeting.limit), nextCalls(now),
+      now(now) {}
+
+std::string GuestMachine::called(int rank) const {
+  return "rank " + std::to_string(rank) + " on " + names[rank];
 }
 
-class GuestRank {
-public:
-  GuestRank(const Meeting &meeting, const Patience &patience) : meeting(meeting), patience(patience) {}
+bool GuestMachine::oneHost() const {
+  return std::all_of(hosts.begin(), hosts.end(), [&](const std::string &host) { return host == hosts[0]; });
+}
 
-  Met join() {
-    host = findHost(meeting, patience);
-    prepareStream(host);
-    // Rank 0's own limit ends first: it says what is missing.
-    patience.end += kConnectLimit + seconds(5);
-    Met met;
-    met.links.resize(meeting.size);
-    Packet welcome = fromHost(Welcome);
-    met.secret = welcome.text();
-    for (int rank = 0; rank < meeting.size; ++rank) {
-      met.hosts.push_back(welcome.text());
-      met.names.push_back(welcome.text());
+void GuestMachine::end(int status, const std::string &text, bool quiet) {
+  if (!refusal && !met)
+    refusal = Refusal{status, text, quiet};
+  wantsPort = false;
+  done = true;
+}
+
+void GuestMachine::fail(int status, const std::string &text) {
+  wantsPort = false;
+  auto host = lines.find(hostLine);
+  if (host == lines.end() || host->second.ends)
+    return end(status, text);
+  Packet packet;
+  packet.number(status);
+  packet.text(text);
+  host->second.channel.send(Trouble, packet); // rank 0 refuses with these words
+}
+
+void GuestMachine::call(const Address &place, int rank, const std::string &key, Time now) {
+  Channel channel(Channel::Caller, key, self.job, self.nonce(), kTableBytes);
+  Line line{std::move(channel), now, place};
+  line.rank = rank;
+  line.called = true;
+  lines.emplace(nextLine, std::move(line));
+  calls.push_back(nextLine++);
+}
+
+void GuestMachine::connected(int id, Time now) {
+  if (auto found = lines.find(id); found != lines.end())
+    found->second.since = now;
+}
+
+void GuestMachine::tick(Time now) {
+  this->now = now;
+  dropSilent(now);
+  if (done)
+    return;
+  std::vector<int> late;
+  bool calling = false;
+  for (auto &[id, line] : lines)
+    if (line.called && id != hostLine && !line.channel.proven() && !line.ends) {
+      calling = true;
+      if (now - line.since > kCallLimit)
+        late.push_back(id);
     }
-    listen(met);
-    Packet port;
-    port.number(localAddress(listener).port());
-    toHost(Port, port);
-    Packet ports = fromHost(Ports);
-    try {
-      connectAll(met, ports);
-      acceptAll(met);
-    } catch (const LaunchError &error) {
-      toHost(Trouble, said(error.status, error.what()));
-      fromHost(Go); // rank 0 refuses with these words
+  for (int id : late)
+    closed(id, "no answer in time", now);
+  if (hostLine < 0) {
+    if (otherKey && (now >= limit || now - *otherKey > kHelloLimit))
+      return end(StatusInput, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
+                                  " do not know the same secret: DSOPT_SECRET or "
+                                  "DSOPT_SECRET_FILE has to be the same on all ranks");
+    if (now >= limit)
+      return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " of " +
+                                    std::to_string(meeting.size) + " cannot reach rank 0 at " +
+                                    placeOf(meeting) + " within " + std::to_string(meeting.limit.count()) +
+                                    " s: " + why);
+    if (calling || now < nextCalls)
+      return;
+    nextCalls = now + kPause;
+    for (const Address &place : places)
+      call(place, 0, self.key, now);
+    return;
+  }
+  // Rank 0's own limit ends first: it says what is missing.
+  if (now >= limit)
+    return end(StatusFailure,
+               "rank " + std::to_string(meeting.rank) + " heard no more of rank 0 at " + placeOf(meeting));
+  std::vector<std::pair<int, Time>> due;
+  std::swap(due, again);
+  for (auto [rank, since] : due)
+    if (now >= since)
+      call(placesBelow.at(rank), rank, runKey, now);
+    else
+      again.push_back({rank, since});
+}
+
+void GuestMachine::proven(int id, Line &line, Time now) {
+  if (!line.called)
+    return;
+  if (line.rank > 0) {
+    Packet packet;
+    packet.number(meeting.rank);
+    line.channel.send(Peer, packet);
+    return link(line.rank, id, line);
+  }
+  if (hostLine >= 0) {
+    line.ends = true;
+    return;
+  }
+  fault::point("meet.hello");
+  hostLine = id;
+  for (auto &[other, candidate] : lines)
+    candidate.ends = other != id;
+  Packet hello;
+  hello.number(meeting.rank);
+  hello.number(meeting.size);
+  hello.text(self.host);
+  hello.text(self.name);
+  hello.text(packRecord(meeting.record));
+  hello.number(meeting.trouble.status);
+  hello.text(meeting.trouble.text.substr(0, 4000));
+  line.channel.send(Hello, hello);
+  limit = now + meeting.limit + std::max<seconds>(kConnectLimit, meeting.limit) + seconds(5);
+}
+
+void GuestMachine::faulty(int, Line &line, Channel::Fault fault) {
+  if (line.rank != 0)
+    return line.called ? again.push_back({line.rank, now + kPause}) : void();
+  if (hostLine >= 0)
+    return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
+                                  " do not understand each other: a packet is damaged");
+  why = fault == Channel::OtherJob   ? "another job's rank 0 is there"
+        : fault == Channel::OtherKey ? "rank 0 there knows another secret"
+                                     : "what listens there is no rank 0";
+  if (fault == Channel::OtherKey && !otherKey)
+    otherKey = now;
+}
+
+void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now) {
+  if (!line.called)
+    return;
+  if (id == hostLine)
+    return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " lost rank 0 at " + placeOf(meeting) +
+                                  " before all ranks had met: " + reason);
+  if (line.rank == 0) {
+    if (!otherKey)
+      why = reason;
+    return;
+  }
+  if (now < peersUntil)
+    return again.push_back({line.rank, now + kPause});
+  fail(StatusFailure, called(meeting.rank) + " cannot reach " + called(line.rank) + " at " +
+                          line.place.text() + ":" + std::to_string(line.place.port()) + ": " + reason);
+}
+
+void GuestMachine::heard(int id, Line &line, const Channel::Message &message, Time now) {
+  PacketReader packet(message.bytes);
+  if (id != hostLine) {
+    int64_t rank = packet.integer();
+    bool expected = !line.called && message.kind == Peer && packet.ended() && rank > meeting.rank &&
+                    rank < meeting.size && wanted[rank] && links[rank] < 0;
+    if (expected)
+      link(static_cast<int>(rank), id, line);
+    else
+      line.ends = true;
+    return;
+  }
+  if (message.kind == Refused) {
+    int status = static_cast<int>(packet.number());
+    bool quiet = packet.number() != 0;
+    std::string text = packet.text();
+    if (packet.ended() && status >= StatusInput && status <= StatusInterrupted)
+      return end(status, text, quiet);
+  }
+  if (message.kind == Welcome && !welcomeSeen)
+    return welcomed(packet, now);
+  if (message.kind == Ports && welcomeSeen && !portsSeen)
+    return callPeers(packet, now);
+  if (message.kind == Go && portsSeen && unlinked == 0) {
+    line.reads = false;
+    links[0] = hostLine;
+    met = done = true;
+    return;
+  }
+  end(StatusFailure, "rank 0 at " + placeOf(meeting) + " does not keep to the protocol");
+}
+
+void GuestMachine::welcomed(PacketReader packet, Time) {
+  fault::point("meet.welcome");
+  std::string nonce = packet.text();
+  std::vector<std::string> table(packet.count(sizeof(uint64_t)));
+  for (std::string &host : table)
+    host = packet.text();
+  bool sound = true;
+  for (int rank = 0; rank < meeting.size && sound; ++rank) {
+    uint64_t host = packet.number();
+    names.push_back(packet.text());
+    sound = packet.good() && host < table.size();
+    if (sound)
+      hosts.push_back(table[host]);
+  }
+  if (!sound || !packet.ended())
+    return end(StatusFailure, "rank 0 at " + placeOf(meeting) + " does not keep to the protocol");
+  welcomeSeen = true;
+  runKey = hmac(self.key, "run " + nonce);
+  links.assign(meeting.size, -1);
+  wanted.assign(meeting.size, false);
+  wantsPort = true;
+}
+
+void GuestMachine::listening(int port, Time now) {
+  wantsPort = false;
+  limit = now + std::max<seconds>(kConnectLimit, meeting.limit) + seconds(5);
+  Packet packet;
+  packet.number(port);
+  for (int rank : peersOf(meeting)) {
+    ++unlinked;
+    wanted[rank] = true;
+    if (rank < meeting.rank)
+      below.push_back(rank);
+  }
+  packet.number(below.size());
+  for (int rank : below)
+    packet.number(rank);
+  lines.at(hostLine).channel.send(Port, packet);
+}
+
+void GuestMachine::callPeers(PacketReader packet, Time now) {
+  fault::point("meet.ports");
+  const Address &throughHost = lines.at(hostLine).place;
+  for (int rank : below) {
+    Address place;
+    if (!place.unpack(packet.text()))
+      return end(StatusFailure, "rank 0 at " + placeOf(meeting) + " does not keep to the protocol");
+    // Ranks on rank 0's host are where rank 0 is.
+    if (place.loopback() && !throughHost.loopback()) {
+      int port = place.port();
+      place = throughHost;
+      place.setPort(port);
     }
-    toHost(Ready, Packet());
-    fromHost(Go);
-    met.links[0] = std::move(host);
-    return met;
+    placesBelow[rank] = place;
   }
+  portsSeen = true;
+  peersUntil = now + kConnectLimit - seconds(5);
+  for (int rank : below)
+    call(placesBelow.at(rank), rank, runKey, now);
+  if (unlinked == 0)
+    lines.at(hostLine).channel.send(Ready, Packet());
+}
 
-private:
-  Packet fromHost(Kind expected) {
-    try {
-      uint32_t kind = 0;
-      Packet packet = receivePacket(host, kind, kTableBytes, patience);
-      if (kind == Refused)
-        refusedBy(packet);
-      if (kind == expected)
-        return packet;
-      throw Disconnected{"it does not keep to the protocol"};
-    } catch (const Disconnected &error) {
-      lost(error);
-    }
-  }
-  void toHost(Kind kind, const Packet &packet) {
-    try {
-      sendPacket(host, kind, packet, patience);
-    } catch (const Disconnected &error) {
-      lost(error);
-    }
-  }
-  [[noreturn]] void lost(const Disconnected &error) {
-    throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " lost rank 0 at " +
-                                         placeOf(meeting) + " before all ranks had met: " + error.why);
-  }
-
-  /// Where the ranks above this one connect: beside the way to rank 0, which others can go too; on rank 0's
-  /// own host that may be the loopback, which they cannot.
-  void listen(const Met &met) {
-    Address address = localAddress(host);
-    bool alone = std::count(met.hosts.begin(), met.hosts.end(), met.hosts[0]) == meeting.size;
-    address.setPort(0);
-    listener = address.loopback() && !alone ? listenAnywhere(address.storage.ss_family) : listenAt(address);
-    if (!listener) {
-      std::string why = std::strerror(errno);
-      toHost(Trouble, said(StatusFailure, "rank " + std::to_string(meeting.rank) + " cannot listen at " +
-                                              address.text() + ": " + why));
-      fromHost(Go);
-    }
-  }
-
-  void connectAll(Met &met, Packet &ports) {
-    for (int rank = 1; rank < meeting.rank; ++rank) {
-      Address address;
-      std::string bytes = ports.text(), why;
-      if (bytes.size() != sizeof address)
-        lost({"a message that is too short"});
-      std::memcpy(static_cast<void *>(&address), bytes.data(), sizeof address);
-      int port = address.port();
-      Address throughHost = peerAddress(host);
-      // Ranks on rank 0's host are where rank 0 is.
-      if (address.loopback() && !throughHost.loopback()) {
-        address = throughHost;
-        address.setPort(port);
-      }
-      Socket socket = connectOnce(address, patience.within(seconds(15)), why);
-      if (!socket)
-        throw LaunchError(StatusFailure, called(meeting.rank, met.names[meeting.rank]) + " cannot reach " +
-                                             called(rank, met.names[rank]) + " at " + address.text() + ":" +
-                                             std::to_string(port) + ": " + why);
-      prepareStream(socket);
-      Packet packet;
-      packet.number(meeting.rank);
-      packet.text(met.secret);
-      try {
-        sendPacket(socket, Peer, packet, patience);
-      } catch (const Disconnected &error) {
-        throw LaunchError(StatusFailure, called(rank, met.names[rank]) + " does not answer: " + error.why);
-      }
-      met.links[rank] = std::move(socket);
-    }
-  }
-
-  void acceptAll(Met &met) {
-    for (int left = meeting.size - meeting.rank - 1; left > 0;) {
-      pollfd entries[] = {{listener.fd(), POLLIN, 0}, {host.fd(), POLLIN, 0}};
-      poll(entries, 2, 100);
-      if (entries[1].revents)
-        fromHost(Go); // it gives up
-      Socket socket = acceptOnce(listener, patience.within(milliseconds(0)));
-      if (!socket && patience.over())
-        throw LaunchError(StatusFailure, called(meeting.rank, met.names[meeting.rank]) +
-                                             ": not all ranks above it have connected");
-      if (!socket)
-        continue;
-      try {
-        uint32_t kind = 0;
-        Packet packet = receivePacket(socket, kind, kHelloBytes, patience.within(kHelloLimit));
-        int64_t rank = static_cast<int64_t>(packet.number());
-        if (kind != Peer || packet.text() != met.secret || rank <= meeting.rank || rank >= meeting.size ||
-            met.links[rank])
-          continue;
-        prepareStream(socket);
-        met.links[rank] = std::move(socket);
-        --left;
-      } catch (const Disconnected &) {
-      }
-    }
-  }
-
-  const Meeting &meeting;
-  Patience patience;
-  Socket host, listener;
-};
-
-} // namespace
-
-Met joinHost(const Meeting &meeting, const Patience &patience) { return GuestRank(meeting, patience).join(); }
+/// A connection between two ranks is proven on both sides.
+void GuestMachine::link(int rank, int id, Line &line) {
+  line.rank = rank;
+  line.reads = false; // what comes next is the links'
+  links[rank] = id;
+  if (--unlinked == 0 && portsSeen)
+    lines.at(hostLine).channel.send(Ready, Packet());
+}
 
 } // namespace dsopt::runtime::rendezvous

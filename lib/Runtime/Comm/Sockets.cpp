@@ -1,6 +1,7 @@
 //===- Sockets.cpp - connections that end by a deadline --------------------===//
 
 #include "Comm/Sockets.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,14 +12,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 namespace dsopt::runtime {
 
 Socket::~Socket() {
   if (descriptor >= 0)
-    close(descriptor);
+    sys::close(descriptor);
 }
 
 std::string Address::text() const {
@@ -47,11 +47,40 @@ void Address::setPort(int port) {
                                 : reinterpret_cast<sockaddr_in6 &>(storage).sin6_port) = htons(port);
 }
 
+std::string Address::packed() const {
+  std::string bytes(1, storage.ss_family == AF_INET ? '4' : '6');
+  uint16_t number = static_cast<uint16_t>(port());
+  bytes.append(reinterpret_cast<const char *>(&number), sizeof number);
+  if (storage.ss_family == AF_INET)
+    bytes.append(reinterpret_cast<const char *>(&reinterpret_cast<const sockaddr_in &>(storage).sin_addr), 4);
+  else
+    bytes.append(reinterpret_cast<const char *>(&reinterpret_cast<const sockaddr_in6 &>(storage).sin6_addr),
+                 16);
+  return bytes;
+}
+
+bool Address::unpack(const std::string &text) {
+  *this = Address();
+  uint16_t number = 0;
+  bool four = text.size() == 3 + 4 && text[0] == '4', six = text.size() == 3 + 16 && text[0] == '6';
+  if (!four && !six)
+    return false;
+  std::memcpy(&number, text.data() + 1, sizeof number);
+  storage.ss_family = four ? AF_INET : AF_INET6;
+  bytes = four ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (four)
+    std::memcpy(&reinterpret_cast<sockaddr_in &>(storage).sin_addr, text.data() + 3, 4);
+  else
+    std::memcpy(&reinterpret_cast<sockaddr_in6 &>(storage).sin6_addr, text.data() + 3, 16);
+  setPort(number);
+  return true;
+}
+
 std::vector<Address> resolveHost(const std::string &name) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (int error = getaddrinfo(name.c_str(), nullptr, &hints, &found))
-    throw Disconnected{std::string("the name cannot be resolved: ") + gai_strerror(error)};
+    throw Disconnected(std::string("the name cannot be resolved: ") + gai_strerror(error));
   std::vector<Address> addresses;
   for (addrinfo *info = found; info; info = info->ai_next) {
     if (info->ai_family != AF_INET && info->ai_family != AF_INET6)
@@ -84,28 +113,37 @@ bool waitFor(int fd, short events, const Patience &patience) {
     checkInterrupted(patience);
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(patience.end - Patience::Clock::now());
     pollfd entry{fd, events, 0};
-    if (poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count() + 1, 0, 100))) > 0)
+    if (sys::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count() + 1, 0, 100))) > 0)
       return true;
     if (patience.over())
       return false;
   }
 }
 
-Socket connectOnce(const Address &address, const Patience &patience, std::string &why) {
-  Socket connection(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  int error = 0;
-  if (!connection) {
-    error = errno;
-  } else if (connect(connection.fd(), reinterpret_cast<const sockaddr *>(&address.storage), address.bytes)) {
-    error = errno;
-    if (error == EINPROGRESS) {
-      socklen_t bytes = sizeof error;
-      if (!waitFor(connection.fd(), POLLOUT, patience))
-        error = ETIMEDOUT;
-      else
-        getsockopt(connection.fd(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-    }
+Socket beginConnect(const Address &address) {
+  Socket connection(sys::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!connection || (sys::connect(connection.fd(), reinterpret_cast<const sockaddr *>(&address.storage),
+                                   address.bytes) != 0 &&
+                      errno != EINPROGRESS)) {
+    int error = errno;
+    connection = Socket();
+    errno = error;
+    return Socket();
   }
+  return connection;
+}
+
+int connectError(const Socket &socket) {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+Socket connectOnce(const Address &address, const Patience &patience, std::string &why) {
+  Socket connection = beginConnect(address);
+  int error = !connection                                    ? errno
+              : !waitFor(connection.fd(), POLLOUT, patience) ? ETIMEDOUT
+                                                             : connectError(connection);
   if (!error)
     return connection;
   why = std::strerror(error);
@@ -113,14 +151,14 @@ Socket connectOnce(const Address &address, const Patience &patience, std::string
 }
 
 Socket listenAt(const Address &address) {
-  Socket listener(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Socket listener(sys::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   int on = 1;
   // What an earlier run left in TIME_WAIT does not matter; a port in use still does.
   if (listener && address.storage.ss_family != AF_UNIX)
     setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (listener &&
-      (bind(listener.fd(), reinterpret_cast<const sockaddr *>(&address.storage), address.bytes) != 0 ||
-       listen(listener.fd(), SOMAXCONN) != 0)) {
+      (sys::bind(listener.fd(), reinterpret_cast<const sockaddr *>(&address.storage), address.bytes) != 0 ||
+       sys::listen(listener.fd(), SOMAXCONN) != 0)) {
     int error = errno;
     listener = Socket();
     errno = error;
@@ -136,10 +174,28 @@ Socket listenAnywhere(int family) {
   return listenAt(address); // port 0 and the unspecified address are all zeros
 }
 
+Socket acceptNow(const Socket &listener) {
+  return Socket(sys::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
 Socket acceptOnce(const Socket &listener, const Patience &patience) {
   if (!waitFor(listener.fd(), POLLIN, patience))
     return Socket();
-  return Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket socket = acceptNow(listener);
+  // The listener stays readable: asking again would not end.
+  if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+    throw Disconnected(std::strerror(errno));
+  return socket;
+}
+
+size_t raiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return 0;
+  rlimit raised{limit.rlim_max, limit.rlim_max};
+  if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &raised) == 0)
+    limit = raised;
+  return limit.rlim_cur;
 }
 
 void prepareStream(const Socket &socket) {
@@ -152,76 +208,6 @@ void prepareStream(const Socket &socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
-void sendAll(const Socket &socket, const void *data, size_t bytes, const Patience &patience) {
-  auto *next = static_cast<const char *>(data);
-  while (bytes > 0) {
-    ssize_t sent = send(socket.fd(), next, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      next += sent;
-      bytes -= sent;
-    } else if (errno == EAGAIN || errno == EINTR) {
-      if (!waitFor(socket.fd(), POLLOUT, patience))
-        throw Disconnected{"it takes nothing"};
-    } else {
-      throw Disconnected{std::strerror(errno)};
-    }
-  }
-}
-
-void receiveAll(const Socket &socket, void *data, size_t bytes, const Patience &patience) {
-  auto *next = static_cast<char *>(data);
-  while (bytes > 0) {
-    ssize_t got = recv(socket.fd(), next, bytes, MSG_DONTWAIT);
-    if (got > 0) {
-      next += got;
-      bytes -= got;
-    } else if (got == 0) {
-      throw Disconnected{"it closed the connection"};
-    } else if (errno == EAGAIN || errno == EINTR) {
-      if (!waitFor(socket.fd(), POLLIN, patience))
-        throw Disconnected{"no answer in time"};
-    } else {
-      throw Disconnected{std::strerror(errno)};
-    }
-  }
-}
-
-uint64_t Packet::number() {
-  uint64_t value;
-  if (bytes.size() - next < sizeof value)
-    throw Disconnected{"a message that is too short"};
-  std::memcpy(&value, bytes.data() + next, sizeof value);
-  next += sizeof value;
-  return value;
-}
-
-std::string Packet::text() {
-  uint64_t size = number();
-  if (bytes.size() - next < size)
-    throw Disconnected{"a message that is too short"};
-  next += size;
-  return bytes.substr(next - size, size);
-}
-
-void sendPacket(const Socket &socket, uint32_t kind, const Packet &packet, const Patience &patience) {
-  uint32_t head[2] = {kind, static_cast<uint32_t>(packet.bytes.size())};
-  std::string all(reinterpret_cast<const char *>(head), sizeof head);
-  all += packet.bytes;
-  sendAll(socket, all.data(), all.size(), patience);
-}
-
-Packet receivePacket(const Socket &socket, uint32_t &kind, size_t limit, const Patience &patience) {
-  uint32_t head[2];
-  receiveAll(socket, head, sizeof head, patience);
-  if (head[1] > limit)
-    throw Disconnected{"a message that is too long"};
-  kind = head[0];
-  Packet packet;
-  packet.bytes.resize(head[1]);
-  receiveAll(socket, packet.bytes.data(), head[1], patience);
-  return packet;
 }
 
 namespace {
@@ -249,20 +235,20 @@ void sendDescriptor(const Socket &socket, int fd) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (sendmsg(socket.fd(), &descriptor.message, MSG_NOSIGNAL) != 1)
-    throw Disconnected{std::strerror(errno)};
+  if (sys::sendmsg(socket.fd(), &descriptor.message, MSG_NOSIGNAL) != 1)
+    throw Disconnected(std::strerror(errno));
 }
 
 int receiveDescriptor(const Socket &socket, const Patience &patience) {
   if (!waitFor(socket.fd(), POLLIN, patience))
-    throw Disconnected{"no answer in time"};
+    throw Disconnected("no answer in time");
   DescriptorMessage descriptor;
   int fd = -1;
-  if (recvmsg(socket.fd(), &descriptor.message, MSG_CMSG_CLOEXEC) != 1)
-    throw Disconnected{"it closed the connection"};
+  if (sys::recvmsg(socket.fd(), &descriptor.message, MSG_CMSG_CLOEXEC) != 1)
+    throw Disconnected("it closed the connection");
   cmsghdr *header = CMSG_FIRSTHDR(&descriptor.message);
   if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-    throw Disconnected{"it sent no memory"};
+    throw Disconnected("it sent no memory");
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
   return fd;
 }

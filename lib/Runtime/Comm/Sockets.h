@@ -1,8 +1,8 @@
 //===- Sockets.h - connections that end by a deadline -----------*- C++ -*-===//
 //
 // What the ranks of several processes meet through: sockets that close
-// themselves, and blocking reads and writes of whole messages. Everything ends by
-// a deadline, and at once when the run is interrupted.
+// themselves, and waiting that ends by a deadline, and at once when the run is
+// interrupted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,11 +61,15 @@ struct Address {
   bool loopback() const;
   int port() const;
   void setPort(int port);
+  /// For a packet, and back: false if the bytes are no address.
+  std::string packed() const;
+  bool unpack(const std::string &bytes);
 };
 
 /// A peer that closed, refused or did not answer in time; the text says which.
-struct Disconnected {
-  std::string why;
+class Disconnected : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
 };
 
 /// The addresses of a name; throws Disconnected.
@@ -72,14 +77,23 @@ std::vector<Address> resolveHost(const std::string &name);
 Address localAddress(const Socket &socket);
 Address peerAddress(const Socket &socket);
 
+/// A connection that is being made (or has been: writable at once), or none with errno.
+Socket beginConnect(const Address &address);
+/// 0 once it has been made, else the error number.
+int connectError(const Socket &socket);
 /// A connection, or none with the reason in `why`. Tries once.
 Socket connectOnce(const Address &address, const Patience &patience, std::string &why);
 /// A socket that listens, or none with errno.
 Socket listenAt(const Address &address);
 /// A socket that listens at a free port of every interface of this family.
 Socket listenAnywhere(int family);
-/// A connection that has come within `patience`, or none.
+/// A connection that is there, or none with errno: EAGAIN if nobody comes.
+Socket acceptNow(const Socket &listener);
+/// A connection that has come within `patience`, or none. Throws Disconnected when the system has no room
+/// for one.
 Socket acceptOnce(const Socket &listener, const Patience &patience);
+/// As many open files as the system permits; how many that are.
+size_t raiseDescriptorLimit();
 /// No waiting for more to send, and an end when the peer's host is gone.
 void prepareStream(const Socket &socket);
 
@@ -88,30 +102,6 @@ void checkInterrupted(const Patience &patience);
 
 /// True once `events` (of poll) has come, false at the end of patience; checks for interruption.
 bool waitFor(int fd, short events, const Patience &patience);
-
-// Whole messages; throw Disconnected.
-void sendAll(const Socket &socket, const void *data, size_t bytes, const Patience &patience);
-void receiveAll(const Socket &socket, void *data, size_t bytes, const Patience &patience);
-
-/// Numbers and texts one after the other, and back. What does not fit throws Disconnected.
-class Packet {
-public:
-  std::string bytes;
-  void number(uint64_t value) { bytes.append(reinterpret_cast<const char *>(&value), sizeof value); }
-  void text(const std::string &value) {
-    number(value.size());
-    bytes += value;
-  }
-  uint64_t number();
-  std::string text();
-
-private:
-  size_t next = 0;
-};
-
-/// A packet in a frame of its own, with a kind; `limit` bytes at most.
-void sendPacket(const Socket &socket, uint32_t kind, const Packet &packet, const Patience &patience);
-Packet receivePacket(const Socket &socket, uint32_t &kind, size_t limit, const Patience &patience);
 
 /// A file descriptor through a unix socket.
 void sendDescriptor(const Socket &socket, int fd);

@@ -1,10 +1,12 @@
 //===- World.cpp - processes become ranks with memory and an engine --------===//
 
 #include "dsopt/Runtime/World.h"
+#include "Comm/Hmac.h"
 #include "Comm/Rendezvous.h"
 #include "Comm/WorldEngine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include <sys/un.h>
@@ -19,7 +21,8 @@ Address memoryName(const Met &met, int first) {
   auto &name = reinterpret_cast<sockaddr_un &>(address.storage);
   name.sun_family = AF_UNIX;
   std::string text = "dsopt-" + std::to_string(first) + "-";
-  for (unsigned char byte : met.secret) {
+  // Everybody on this host can read such names: the key itself does not belong there.
+  for (unsigned char byte : hmac(met.key, "memory")) {
     text += "0123456789abcdef"[byte >> 4];
     text += "0123456789abcdef"[byte & 15];
   }
@@ -53,6 +56,8 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
   Address address = memoryName(met, first);
   if (meeting.rank == first) {
     Socket listener = listenAt(address);
+    if (!listener)
+      throw Disconnected(std::strerror(errno));
     int fd = -1;
     std::shared_ptr<SharedGroup> group = SharedGroup::createFile(arenas, fd);
     Socket file(fd);
@@ -94,7 +99,7 @@ Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes)
   } catch (const Disconnected &error) {
     throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " on " +
                                          met.names[meeting.rank] +
-                                         ": handing over memory failed: " + error.why);
+                                         ": handing over memory failed: " + error.what());
   }
   joined.arena = joined.memory ? joined.memory->arena(meeting.rank) : allocateArena(arenaBytes[meeting.rank]);
   joined.engine = makeWorldEngine(meeting.rank, std::move(met), joined.memory);

@@ -148,6 +148,12 @@ static std::vector<std::string> tokenFiles(const std::string &text) {
   return paths;
 }
 
+std::vector<std::string> dsopt::runtime::filesOf(const std::string &text) {
+  if (text.rfind(kStreamPrefix, 0) == 0)
+    return {};
+  return namesNpz(text) ? std::vector<std::string>{text} : tokenFiles(text);
+}
+
 void dsopt::runtime::checkFiles(const std::string &text, int64_t tokenBytes) {
   if (text.rfind(kStreamPrefix, 0) == 0)
     return;

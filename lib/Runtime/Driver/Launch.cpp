@@ -80,7 +80,9 @@ static Launch underTorch() {
   launch.size = numberOf("WORLD_SIZE", 0);
   launch.localRank = numberOf("LOCAL_RANK", -1);
   launch.localSize = numberOf("LOCAL_WORLD_SIZE", 0);
-  launch.address = textOf("MASTER_ADDR");
+  // Ranks of one host need no address that others can reach.
+  bool oneHost = launch.size > 0 && launch.localSize == launch.size;
+  launch.address = oneHost ? "127.0.0.1" : textOf("MASTER_ADDR");
   launch.port = numberOf("MASTER_PORT", 0);
   launch.portTaken = textOf("TORCHELASTIC_USE_AGENT_STORE") == "True";
   launch.job = nameOf("env-" + textOf("MASTER_PORT") + "-" + textOf("TORCHELASTIC_RUN_ID") + "-" +

@@ -1,11 +1,15 @@
 //===- Launched.cpp - one rank of those that a launcher started -----------===//
 
 #include "Launched.h"
+#include "RunRecord.h"
+#include "Secret.h"
 #include "dsopt/Runtime/Fault.h"
-#include "dsopt/Runtime/Process.h"
+#include "dsopt/Runtime/Partners.h"
+#include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 
 #include <cstdlib>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -22,39 +26,8 @@ void dsopt::runtime::checkWorldSize(const Program &program, const Launch &launch
   throw LaunchError(StatusInput, "rank " + std::to_string(launch.rank) + ": " + text);
 }
 
-/// What all ranks must agree on beside the program: the numbers of the training, and what they do together.
-static uint64_t hashOptions(const RunSettings &settings, const Program &program) {
-  std::string text;
-  for (const auto &[name, value] : optionsOf(program, settings.options))
-    text += name + "=" + value + "\n";
-  for (int64_t value : {settings.steps, settings.saveEvery, settings.evalEvery,
-                        settings.evalBatches})
-    text += std::to_string(value) + "\n";
-  for (bool value :
-       {settings.resume.empty(), settings.save.empty(), settings.log.empty(), settings.saveWeights.empty(), settings.saveOnnx.empty(),
-        settings.evalData.empty(), settings.evaluates, settings.trace.empty(), settings.breakdown,
-        settings.reportKernels, settings.options.logNorms})
-    text += value ? '1' : '0';
-  return XXH3_64bits(text.data(), text.size());
-}
-
-static Joined joinLaunched(const Run &run) {
-  const Launch &launch = run.settings.launch;
-  const Program &program = run.program();
-  if (launch.size == 1) {
-    Joined joined;
-    joined.engine = makeSingleEngine();
-    joined.arena = allocateArena(arenaOf(program.positions[0]));
-    return joined;
-  }
-  // A connection to each rank, and what the run opens beside them.
-  constexpr int64_t kReserve = 64;
-  int64_t descriptors = raiseDescriptorLimit(launch.size + kReserve);
-  if (descriptors < launch.size + kReserve)
-    throw LaunchError(StatusInput, "rank " + std::to_string(launch.rank) + ": this process may open " +
-                                       std::to_string(descriptors) + " files, and " +
-                                       std::to_string(launch.size) + " ranks need " +
-                                       std::to_string(launch.size + kReserve) + "; raise it with ulimit -n");
+/// How this process meets the others, but for what it runs.
+static Meeting meetingOf(const Launch &launch, bool insecure) {
   Meeting meeting;
   meeting.rank = launch.rank;
   meeting.size = launch.size;
@@ -66,16 +39,75 @@ static Joined joinLaunched(const Run &run) {
     meeting.host = host;
   if (const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT"); limit && std::atoi(limit) > 0)
     meeting.limit = std::chrono::seconds(std::atoi(limit));
-  ProgramObject::Identity identity = run.object.identity();
-  meeting.program = identity.table;
-  meeting.build = identity.code;
-  meeting.options = hashOptions(run.settings, program);
-  char hash[20];
-  std::snprintf(hash, sizeof hash, "%08x", static_cast<unsigned>(identity.code));
-  meeting.what = (program.model.empty() ? std::string("a program") : program.model) + " for " +
-                 describeWorld(program) + " ranks, dsopt " + program.dsopt + ", " + hash;
+  meeting.secret = readSecret();
+  meeting.insecure = insecure;
+  meeting.say = printError;
   meeting.interrupted = stopRequested;
+  return meeting;
+}
+
+bool dsopt::runtime::tellOthers(const Launch &launch, bool insecure, const Error &error, bool isSaid) {
+  bool meets = launch.launcher == Launcher::Environment || launch.launcher == Launcher::Slurm;
+  if (!meets || launch.size < 2 || error.status < StatusInput || error.status > StatusInterrupted)
+    return false;
+  installSignals(OnSignal::StopThenLeave);
+  try {
+    Meeting meeting = meetingOf(launch, insecure);
+    meeting.trouble = {error.status, error.what()};
+    meeting.say = [&](const std::string &text) {
+      if (!std::exchange(isSaid, true))
+        printError(text);
+    };
+    return tellTrouble(meeting) || isSaid;
+  } catch (const Error &) {
+    return isSaid; // about the secret: there is no way to the others
+  }
+}
+
+static Joined joinLaunched(const Run &run) {
+  const Launch &launch = run.settings.launch;
+  const Program &program = run.program();
+  if (launch.size == 1) {
+    Joined joined;
+    joined.engine = makeSingleEngine();
+    joined.arena = allocateArena(arenaOf(program.positions[0]));
+    return joined;
+  }
+  Meeting meeting = meetingOf(launch, run.settings.insecure);
+  meeting.record = recordOf(run);
+  meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));
+}
+
+/// The meeting of ranks that MPI connects: all hashes to all, then the record of the first that differs to
+/// rank 0, which says in what.
+static void compareRecords(Engine &engine, const Record &record) {
+  struct Sum {
+    uint64_t hash, bytes;
+  };
+  std::string mine = packRecord(record);
+  Sum sum{XXH3_64bits(mine.data(), mine.size()), mine.size()};
+  std::vector<Sum> sums(engine.size());
+  engine.exchange(&sum, sizeof sum, sums.data());
+  int other = 0;
+  while (other < engine.size() && sums[other].hash == sums[0].hash)
+    ++other;
+  if (other == engine.size())
+    return;
+  constexpr uint64_t kTag = 1;
+  std::string text;
+  if (engine.rank() == other) {
+    engine.startSend(0, 0, mine.data(), static_cast<int64_t>(mine.size()), kTag, TrafficClass::Control);
+    engine.complete(0);
+  } else if (engine.rank() == 0) {
+    std::string theirs(sums[other].bytes, '\0');
+    engine.startRecv(0, other, theirs.data(), static_cast<int64_t>(theirs.size()), kTag);
+    engine.complete(0);
+    Record first;
+    if (unpackRecord(theirs, first))
+      text = "rank " + std::to_string(other) + " " + differenceOf(first, record, "its host");
+  }
+  throw Error(StatusInput, text, /*quiet=*/engine.rank() != 0);
 }
 
 static Joined joinUnderMpi(const Run &run) {
@@ -103,6 +135,8 @@ int dsopt::runtime::runLaunched(Run &run) {
   Joined joined = run.settings.launch.launcher == Launcher::Mpi ? joinUnderMpi(run) : joinLaunched(run);
   joined.engine->setStallLimit(run.settings.stallTimeout);
   try {
+    if (run.settings.launch.launcher == Launcher::Mpi)
+      compareRecords(*joined.engine, recordOf(run));
     int status = runRank(run, *joined.engine, joined.arena);
     joined.engine->finish();
     return status;

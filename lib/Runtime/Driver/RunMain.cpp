@@ -87,8 +87,25 @@ static int answer(const std::string &text) {
   return StatusOk;
 }
 
-static int run(int argc, char **argv, int &launchedRank) {
-  ParsedOptions options = saidByFirst(launchedRank, [&] { return parseOptions(argc, argv, Tool::Program); });
+namespace {
+/// How this process reaches the other ranks before it knows all of its options.
+struct Reach {
+  Launch launch;
+  bool insecure = false;
+};
+} // namespace
+
+static int run(int argc, char **argv, Reach &reach) {
+  for (int i = 1; i < argc; ++i)
+    reach.insecure |= !std::strcmp(argv[i], "-insecure") || !std::strcmp(argv[i], "--insecure");
+  ParsedOptions options;
+  try {
+    options = parseOptions(argc, argv, Tool::Program);
+  } catch (const Error &) {
+    reach.launch = findLaunch("");
+    throw;
+  }
+  reach.launch = findLaunch(options.text("launcher"));
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
   if (options.has("version"))
     return answer("dsopt " DSOPT_VERSION "\n");
@@ -112,8 +129,8 @@ static int run(int argc, char **argv, int &launchedRank) {
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
-  RunSettings settings = saidByFirst(launchedRank, [&] { return resolveSettings(program, options); });
-  launchedRank = settings.launch.rank;
+  RunSettings settings = saidByFirst(reach.launch.rank, [&] { return resolveSettings(program, options); });
+  reach = {settings.launch, settings.insecure};
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);
   if (!settings.saveOnnx.empty() && (!object->model() || !object->modelBytes()))
@@ -128,8 +145,9 @@ static int run(int argc, char **argv, int &launchedRank) {
     notes.insert(notes.end(), evalData->notes().begin(), evalData->notes().end());
   // Before this run's log can take the other's place.
   std::shared_ptr<Comparison> comparison;
-  if (!settings.compare.empty() && launchedRank <= 0)
+  if (!settings.compare.empty() && reach.launch.rank <= 0)
     comparison = std::make_shared<Comparison>(settings.compare);
+  reach = {};
   Run run{*object, settings, *data, evalData.get(), notes, saveFolder.get(), comparison};
   return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
 }
@@ -138,21 +156,26 @@ int dsopt::runtime::runMain(int argc, char **argv) {
   prepareProcess();
   installSignals(OnSignal::Leave);
   reportLostMappings(STDERR_FILENO, "dsopt: error: ", '\n');
-  int launchedRank = runtime::launchedRank();
+  Reach reach;
   int status = StatusFailure;
   try {
     fault::start();
-    fault::setRank(launchedRank);
-    status = run(argc, argv, launchedRank);
+    fault::setRank(launchedRank());
+    status = run(argc, argv, reach);
   } catch (const LaunchError &error) {
-    printError(error.what());
+    // Said by every rank.
+    if (!error.quiet)
+      printError(error.what());
+    tellOthers(reach.launch, reach.insecure, error, /*isSaid=*/true);
     status = error.status;
   } catch (const Error &error) {
-    if (!error.quiet)
-      printError((launchedRank > 0 ? "rank " + std::to_string(launchedRank) + ": " : "") + error.what());
+    if (!tellOthers(reach.launch, reach.insecure, error, error.quiet) && !error.quiet)
+      printError((reach.launch.rank > 0 ? "rank " + std::to_string(reach.launch.rank) + ": " : "") +
+                 error.what());
     status = error.status;
   } catch (const std::exception &error) {
     printError(error.what());
+    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, error.what()), /*isSaid=*/true);
   }
   std::fflush(nullptr);
   return status;

@@ -191,6 +191,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   if (options.text("report") == "import")
     throw Error(StatusInput, "-report=import is dsopt's: a trained program has no model to import");
   settings.quiet = options.has("quiet");
+  settings.insecure = options.has("insecure");
   struct stat info;
   if (std::string path = options.text("weights"); !path.empty()) {
     if (stat(path.c_str(), &info) != 0)

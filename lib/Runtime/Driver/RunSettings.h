@@ -31,6 +31,7 @@ struct RunSettings {
   int64_t logEvery = 1;
   bool breakdown = false, reportKernels = false, quiet = false;
   Launch launch;
+  bool insecure = false;                     ///< ranks need no secret to meet where others can reach them
   std::chrono::milliseconds stallTimeout{0}; ///< without anything moving; 0: none
   int64_t restarts = 0;                      ///< of the ranks that are started here
   bool appendsLog = false;                   ///< the log is this run's, of before a restart

@@ -1,0 +1,57 @@
+//===- Partners.cpp - which ranks talk to which ---------------------------===//
+
+#include "dsopt/Runtime/Partners.h"
+#include "dsopt/Runtime/Session.h"
+
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace dsopt::runtime {
+
+std::vector<int> agreementPartners(const Communicator &group) {
+  std::vector<int> partners = group.ranks;
+  partners.erase(partners.begin() + group.self);
+  return partners;
+}
+
+std::vector<int> peersOf(const Program &program, int rank,
+                         std::vector<int> (*partners)(const Communicator &)) {
+  std::set<int> peers{0};
+  auto agrees = [&](const std::vector<int> &ranks) {
+    std::vector<int> known = partners(Communicator(0, ranks, rank));
+    peers.insert(known.begin(), known.end());
+  };
+  std::vector<int> world(program.dp * program.pp);
+  std::iota(world.begin(), world.end(), 0);
+  agrees(world);
+  int64_t position = rankInfo(program, rank).position;
+  // Many actions, few communicators.
+  std::map<int64_t, const std::vector<int> *> groups;
+  std::set<std::pair<int64_t, bool>> known; ///< communicators whose collectives, or agreements, were met
+  for (size_t list = 0; list < countLists(program); ++list) {
+    if (positionsOf(program, list).empty())
+      continue;
+    for (const Action &action : positionsOf(program, list)[position].actions) {
+      if (!communicates(action.kind))
+        continue;
+      auto [entry, fresh] = groups.emplace(action.communicator, nullptr);
+      if (fresh)
+        entry->second = program.communicators[action.communicator].find(rank);
+      const std::vector<int> &group = *entry->second;
+      bool isAgreement = action.kind == ActionKind::Agree;
+      if (action.kind == ActionKind::Send || action.kind == ActionKind::Recv)
+        peers.insert(group[action.peer]);
+      else if (!known.insert({action.communicator, isAgreement}).second)
+        continue;
+      else if (isAgreement)
+        agrees(group);
+      else
+        peers.insert(group.begin(), group.end());
+    }
+  }
+  peers.erase(rank);
+  return {peers.begin(), peers.end()};
+}
+
+} // namespace dsopt::runtime
