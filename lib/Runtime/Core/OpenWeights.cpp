@@ -237,7 +237,7 @@ private:
     int fd = -1;
     ~Open() {
       if (fd >= 0)
-        close(fd);
+        sys::close(fd);
     }
     operator int() const { return fd; }
   } file;

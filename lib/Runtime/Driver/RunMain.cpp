@@ -16,6 +16,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <unistd.h>
+
 using namespace dsopt::runtime;
 
 static void refuseStream(const DataSource &data, const std::string &option) {

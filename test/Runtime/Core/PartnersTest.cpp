@@ -39,7 +39,7 @@ Program program() {
   program.communicators = {dp, pp, all};
   program.positions.resize(4);
   for (int64_t position = 0; position < 4; ++position) {
-    std::vector<Action> &actions = program.positions[position].actions;
+    std::vector<Action> &actions = program.positions[position].actions.edit();
     actions.push_back(action(ActionKind::Run, -1));
     actions.push_back(action(ActionKind::Reduce, 0));
     actions.push_back(action(ActionKind::Agree, 2));
@@ -62,9 +62,9 @@ TEST(Partners, EvaluationAndVariantsCount) {
   Program with = program();
   with.evaluation = with.positions;
   for (Position &position : with.evaluation)
-    position.actions.clear();
-  with.evaluation[0].actions.push_back(action(ActionKind::Send, 1, 3));
-  with.evaluation[3].actions.push_back(action(ActionKind::Recv, 1, 0));
+    position.actions.edit().clear();
+  with.evaluation[0].actions.edit().push_back(action(ActionKind::Send, 1, 3));
+  with.evaluation[3].actions.edit().push_back(action(ActionKind::Recv, 1, 0));
   EXPECT_EQ(peersOf(with, 2, neighbours), (std::vector<int>{0, 1, 3, 6, 14}));
   EXPECT_EQ(peersOf(with, 14, neighbours), (std::vector<int>{0, 2, 10, 12, 13, 15}));
 }

@@ -55,7 +55,8 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
     update.bucket = static_cast<int64_t>(b);
     update.sliced = true;
     update.refs = {{buffer}, {buffer}, {buffer + 1}};
-    position.actions.push_back(update);
+    position.actions.edit().push_back(update);
+    position.updates.push_back(update);
   }
   return program;
 }
