@@ -229,7 +229,7 @@ def replaced():
 def shared():
     """Two runs that save into one folder: the second is refused, the first does not notice."""
     save = os.path.join(folder, "shared")
-    options = ["-dp=2", "-steps=400", "-micro-batches=2"]
+    options = ["-dp=2", "-steps=1000000", "-micro-batches=2"]
     process = subprocess.Popen(command(*options, f"-save={save}", "-save-every=1"))
     while process.poll() is None and not (os.path.isdir(save) and any(name.startswith("step-") for name in os.listdir(save))):
         time.sleep(0.01)

@@ -4,6 +4,7 @@ killed rank, a signal and wrong launches end as they should.
 
 usage: launchers.py DSOPT
 """
+import ctypes
 import os
 import random
 import shutil
@@ -141,13 +142,24 @@ def launch(ranks, size=4, command=None, more=(), **variables):
                   dict(torch_variables(rank, size, port), **{"DSOPT_LAUNCH_TIMEOUT": "2", **variables})) for rank in ranks)
 
 
+
+
+def restamped(code):
+    """An executable with the footer (Footer.h) that its bytes have."""
+    xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    xxh3.restype, xxh3.argtypes = ctypes.c_uint64, (ctypes.c_char_p, ctypes.c_size_t)
+    offset, size, _, whole = struct.unpack("<4Q", code[-56:-24])
+    numbers = struct.pack("<4Q", offset, size, xxh3(code[:offset], offset), whole)
+    return code[:-56] + numbers + struct.pack("<Q", xxh3(numbers, 32)) + code[-16:]
+
+
 other, patched = f"{folder}/other", f"{folder}/patched"
 execute([dsopt, path, *options, "-lr-scale=*bias=2", "-o", other])
 # Another build: one byte of the runtime differs (of a message that is never printed).
 code = open(program, "rb").read()
 text = b"collectives do not match"
 check(text in code, "the program lacks the text that the test changes")
-open(patched, "wb").write(code.replace(text, text.upper(), 1))
+open(patched, "wb").write(restamped(code.replace(text, text.upper(), 1)))
 os.chmod(patched, 0o755)
 refused("a world of the wrong size", launch(range(3), 3), {1}, "started 3 ranks", "compiled for 4")
 refused("a missing rank", launch(range(3)), {2}, "rank 3 of 4 has not come")

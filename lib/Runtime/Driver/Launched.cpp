@@ -56,7 +56,7 @@ bool dsopt::runtime::tellOthers(const Launch &launch, bool insecure, const Error
     meeting.trouble = {error.status, error.what()};
     meeting.say = [&](const std::string &text) {
       if (!std::exchange(isSaid, true))
-        printError(text);
+        printError((launch.rank > 0 ? "rank " + std::to_string(launch.rank) + ": " : "") + text);
     };
     return tellTrouble(meeting) || isSaid;
   } catch (const Error &) {
