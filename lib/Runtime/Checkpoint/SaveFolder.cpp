@@ -190,9 +190,11 @@ std::string SaveFolder::prune(int64_t keep) {
     std::string path = folder + "/" + checkpointName(line.front());
     line.erase(line.begin());
     fault::point("save.prune");
-    // Under another name it is no checkpoint any more, should this be cut short.
+    // Under another name, on disk before its files go, it is no checkpoint any more, should this be cut short.
     std::string gone = path + ".tmp";
-    if ((sys::rename(path.c_str(), gone.c_str()) != 0 || !removeCheckpoint(gone)) && errno != ENOENT)
+    if ((sys::rename(path.c_str(), gone.c_str()) != 0 || sys::syncFolder(folder.c_str()) != 0 ||
+         !removeCheckpoint(gone)) &&
+        errno != ENOENT)
       trouble = path + ": cannot be removed: " + std::strerror(errno);
   }
   return trouble;

@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/Handover.h"
 #include "Comm/Sockets.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/System.h"
 #include "dsopt/Runtime/World.h"
 
@@ -253,7 +254,10 @@ Handover::~Handover() = default;
 
 bool Handover::makes() const { return state->makes(); }
 int Handover::take() { return state->take(); }
-void Handover::give(int file) { state->give(file); }
+void Handover::give(int file) {
+  fault::point("handover.give");
+  state->give(file);
+}
 void Handover::fail(int status) { state->fail(status); }
 
 } // namespace dsopt::runtime

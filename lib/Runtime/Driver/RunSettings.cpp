@@ -2,6 +2,7 @@
 
 #include "RunSettings.h"
 #include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 
@@ -194,7 +195,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.insecure = options.has("insecure");
   struct stat info;
   if (std::string path = options.text("weights"); !path.empty()) {
-    if (stat(path.c_str(), &info) != 0)
+    if (sys::stat(path.c_str(), &info) != 0)
       throw Error(StatusInput, "option -weights: there is no file or folder " + path);
     (S_ISDIR(info.st_mode) ? run.weights.folder : run.weights.file) = path;
   }
