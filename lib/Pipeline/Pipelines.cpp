@@ -33,7 +33,7 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
     // stage 5: memory, of all sizes of a dimension
-    "merge-variants", "choose-gather-window",
+    "merge-variants", "recompute", "choose-gather-window",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
     "finish-step", "prefetch-gathers", "throttle-reductions", "expand-collectives", "insert-waits",

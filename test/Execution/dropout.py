@@ -82,7 +82,7 @@ def check_gpt(folder):
         return run(dsopt, path, data, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={k // dp}", *more)
 
     runs = {"dp 4": (4, 1, 0), "dp 2, pp 2, zero 3": (2, 2, 3), "pp 4": (1, 4, 0), "gpipe": (2, 2, 0, "-schedule=gpipe"),
-            "sharded": (2, 1, 2, "-accumulate=sharded"), "one thread": (1, 1, 0, "-threads=1"), "three threads": (1, 1, 0, "-threads=3")}
+            "sharded": (2, 1, 2, "-accumulate=sharded"), "recomputed": (2, 2, 3, "-recompute=full"), "one thread": (1, 1, 0, "-threads=1"), "three threads": (1, 1, 0, "-threads=3")}
     first = check_layouts(folder, layout, runs)
     without, plain = layout(1, 1, 0, "-dropout=off"), run(dsopt, model("gpt2-tiny")[0], data, *base, "-micro-batches=4")
     check(without.loss_text != first.loss_text, "dropout does nothing")

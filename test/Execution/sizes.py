@@ -83,7 +83,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # The same bits in all layouts: a step takes the size of its longest micro-batch.
     steps = sentences([5, 7, 3, 8, 5, 30, 2, 9, 12, 16, 4, 10], 32)
-    layouts = [["-dp=1", "-micro-batches=4"], ["-dp=2", "-zero=3", "-micro-batches=2"], ["-dp=4", "-zero=1", "-micro-batches=1"],
+    layouts = [["-dp=1", "-micro-batches=4"], ["-dp=2", "-zero=3", "-micro-batches=2"], ["-dp=4", "-zero=1", "-micro-batches=1", "-recompute=full"],
                ["-dp=2", "-pp=2", "-zero=2", "-micro-batches=2", "-grad-clip=1"], ["-pp=2", "-micro-batches=4", "-grad-clip=1"]]
     runs = [train(steps, *layout, "-reduction-shards=4", f"-eval-data={os.path.join(folder, 'data.npz')}") for layout in layouts]
     for group in (runs[:3], runs[3:]):

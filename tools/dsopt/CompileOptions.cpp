@@ -74,7 +74,8 @@ static std::optional<runtime::Manifest> resumedManifest(const ParsedOptions &opt
   bool isAutomatic = options.text("resume") == "auto";
   std::string folder = options.text(isAutomatic ? "save" : "resume"), checkpoint;
   std::optional<runtime::Manifest> found;
-  for (std::vector<std::string> all = runtime::findCheckpoints(folder); !found && !all.empty(); all.pop_back())
+  for (std::vector<std::string> all = runtime::findCheckpoints(folder); !found && !all.empty();
+       all.pop_back())
     try {
       checkpoint = all.back();
       found = runtime::readManifest(checkpoint);
@@ -238,6 +239,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   else
     text("arch", "arch");
   integer("device-memory", "device_memory", 0);
+  text("recompute", "recompute");
   integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
   if (options.has("gather-window"))
@@ -353,8 +355,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
       continue;
     // What the stages behind it decide.
     bool open = stage == Stage::Dist;
-    if (open && name == "schedule")
-      setOption(module, "schedule", builder.getStringAttr(values.back()));
+    if (open && llvm::is_contained({"schedule", "recompute"}, name))
+      setOption(module, name, builder.getStringAttr(values.back()));
     else if (open &&
              llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));

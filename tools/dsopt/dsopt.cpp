@@ -390,6 +390,14 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   std::vector<std::string> passes = stagePasses(stage, goal, getOption(*module, "train", 1) != 0);
   if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
     throw Error(1, problem);
+  bool isCurve = options.text("plan") == "recompute";
+  if (isCurve) {
+    auto first = llvm::find(passes, "recompute");
+    if (first == passes.end())
+      throw Error(1, "-plan=recompute needs a model, or one at stage graph or dist; " + path +
+                         " is at stage " + stageName(stage).str());
+    passes.erase(first, passes.end());
+  }
   if (options.has("print-pipeline")) {
     llvm::outs() << pipelineText(passes) << "\n";
     return 0;
@@ -428,7 +436,8 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     return 0;
   }
   writeText(options.text("o"), [&](llvm::raw_ostream &out) {
-    if (options.has("plan") && failed(printPlan(compiled, out, options.text("plan") == "json")))
+    if (options.has("plan") && failed(isCurve ? printRecomputeCurve(compiled, out)
+                                              : printPlan(compiled, out, options.text("plan") == "json")))
       messages.fail("planning failed");
     if (!options.has("plan"))
       printModule(compiled, out);

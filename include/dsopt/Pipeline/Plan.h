@@ -19,6 +19,10 @@ inline constexpr double kAssumedFlopsPerThread = 50e9;
 /// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
 llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
 
+/// Prints what a step would take with more and more computed again in backward (`-recompute`), for a module
+/// in dist form with a target. Emits an error where a layout has no plan.
+llvm::LogicalResult printRecomputeCurve(mlir::ModuleOp module, llvm::raw_ostream &out);
+
 } // namespace dsopt
 
 #endif // DSOPT_PIPELINE_PLAN_H

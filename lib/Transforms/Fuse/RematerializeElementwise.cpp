@@ -7,13 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsopt/Interfaces/FlowNetwork.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 
-#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -23,7 +22,7 @@ namespace dsopt {
 #include "dsopt/Transforms/Fuse/Passes.h.inc"
 
 namespace {
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kUnlimited = FlowNetwork::kUnlimited;
 
 bool isForward(Operation *op) { return graph::getPhase(op) == Phase::F; }
 bool isBackward(Operation *op) { return graph::getPhase(op) == Phase::B || graph::getPhase(op) == Phase::W; }
@@ -37,62 +36,6 @@ bool isCheap(Operation *op) {
   auto lowerable = dyn_cast<LowerableOpInterface>(op);
   return lowerable && op->getNumResults() == 1 && lowerable.getFusionKind() == FusionKind::Pointwise;
 }
-
-/// Maximum flow by shortest augmenting paths (Edmonds and Karp, 1972) over few nodes.
-class FlowNetwork {
-public:
-  int addNode() {
-    edgesOf.emplace_back();
-    return edgesOf.size() - 1;
-  }
-  void addEdge(int from, int to, int64_t capacity) {
-    edgesOf[from].push_back(edges.size());
-    edges.push_back({from, to, capacity});
-    edgesOf[to].push_back(edges.size());
-    edges.push_back({to, from, 0});
-  }
-  /// The nodes that the sink can be reached from when the flow is largest.
-  llvm::BitVector sinkSide(int source, int sink) {
-    std::vector<int> path(edgesOf.size());
-    while (true) {
-      std::fill(path.begin(), path.end(), -1);
-      SmallVector<int> queue{source};
-      for (size_t i = 0; i < queue.size() && path[sink] < 0; ++i)
-        for (int edge : edgesOf[queue[i]])
-          if (edges[edge].capacity > 0 && edges[edge].to != source && path[edges[edge].to] < 0) {
-            path[edges[edge].to] = edge;
-            queue.push_back(edges[edge].to);
-          }
-      if (path[sink] < 0)
-        break;
-      int64_t amount = kUnlimited;
-      for (int node = sink; node != source; node = edges[path[node]].from)
-        amount = std::min(amount, edges[path[node]].capacity);
-      for (int node = sink; node != source; node = edges[path[node]].from) {
-        edges[path[node]].capacity -= amount;
-        edges[path[node] ^ 1].capacity += amount;
-      }
-    }
-    llvm::BitVector side(edgesOf.size());
-    SmallVector<int> queue{sink};
-    side.set(sink);
-    for (size_t i = 0; i < queue.size(); ++i)
-      for (int edge : edgesOf[queue[i]])
-        if (edges[edge ^ 1].capacity > 0 && !side.test(edges[edge].to)) {
-          side.set(edges[edge].to);
-          queue.push_back(edges[edge].to);
-        }
-    return side;
-  }
-
-private:
-  struct Edge {
-    int from, to;
-    int64_t capacity;
-  };
-  std::vector<Edge> edges;
-  std::vector<SmallVector<int>> edgesOf;
-};
 
 /// Decides and rewrites for one block.
 class BlockRematerializer {

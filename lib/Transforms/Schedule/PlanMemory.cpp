@@ -160,6 +160,9 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   if (remedy.empty() && getOption(module, "gather_window", 1) > 1 &&
       arena - bytes(BufferKind::Buffers) / 2 <= limit)
     remedy = "-gather-window=1 may fit";
+  if (remedy.empty() && getOption(module, "recompute", StringRef("none")) == "none" &&
+      arena - bytes(BufferKind::Activations) * 3 / 4 <= limit)
+    remedy = "-recompute=auto may fit: -plan=recompute prints what it takes";
   if (remedy.empty() && arena - bytes(BufferKind::Activations) / 2 <= limit)
     remedy = "half the -micro-batch-size with twice the -micro-batches may fit";
   if (remedy.empty())

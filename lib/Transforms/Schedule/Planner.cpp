@@ -37,12 +37,13 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     plan = Plan();
     LifeAnalysis analysis(copy);
     for (auto &[position, programs] : programsByPosition(copy)) {
-      FailureOr<PositionPlan> placed = planPosition(programs, analysis, /*enough=*/plan->bytes);
+      FailureOr<PositionPlan> placed = planPosition(programs, analysis, std::max(plan->bytes, layout.enough));
       if (failed(placed)) {
         plan = failure();
         break;
       }
-      plan->bytes = std::max(plan->bytes, placed->deviceBytes());
+      plan->positionBytes.push_back(placed->deviceBytes());
+      plan->bytes = std::max(plan->bytes, plan->positionBytes.back());
     }
     if (succeeded(plan))
       plan->cost = estimateStep(copy);

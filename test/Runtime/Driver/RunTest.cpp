@@ -289,7 +289,7 @@ TEST_F(Run, TwoSignalsToAllProcessesAtOnceEndAll) {
     for (int attempt = 0; attempt < 5; ++attempt) {
       EXPECT_EQ(shell(std::string("rm -f log.jsonl; setsid ") + DSOPT_RUN " " + program +
                       " -data=data.npz -weights=. -quiet -steps=100k -log=log.jsonl & p=$!; " +
-                      kUntilTraining + "kill -INT -$p; kill -INT -$p; wait $p"),
+                      kUntilTraining + "kill -INT -$p; kill -INT -$p 2>&-; wait $p"),
                 3)
           << output;
       EXPECT_EQ(output, "");

@@ -27,6 +27,29 @@ def MergeVariants : Pass<"merge-variants", "::mlir::ModuleOp"> {
   }];
 }
 
+def Recompute : Pass<"recompute", "::mlir::ModuleOp"> {
+  let summary = "compute values again in backward in place of keeping them";
+  let description = [{
+    Input: blocks and buckets. Output: blocks whose backward calls kernels and products of their
+    forward again, on what forward still returns: the same bits in fewer bytes. What is kept is the
+    smallest cut of a block at a price of a flop in bytes. With `mode=full` a flop costs next to
+    nothing. With `mode=auto` the price is the highest at which a step fits the budget
+    (`device_memory`), by asking the planner (Planner.h), for each stage, and within it for its first
+    blocks before its last. Weights that backward then reads are gathered for it.
+
+    ```mlir
+    %0:3 = graph.run @block0.F(%x)                  // returns tanh's operand, tanh and y
+    %1 = graph.run @block0.B(%0#0, %0#1, %dy)
+    // becomes, with tanh in @block0.B
+    %0:2 = graph.run @block0.F(%x)
+    %1 = graph.run @block0.B(%0#0, %dy)
+    ```
+  }];
+  let options = [Option<"mode", "mode", "std::string", "", "none, full or auto (empty: as dsopt.options says, else none)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
 def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
   let summary = "let as many micro-batches share a gather as the budget allows";
   let description = [{

@@ -24,9 +24,11 @@ public:
   struct Layout {
     int64_t microBatches = 1; ///< a rank
     int64_t gatherWindow = 1; ///< micro-batches that a gather serves
+    int64_t enough = 0;       ///< bytes below which no place is looked for that takes fewer
   };
   struct Plan {
-    int64_t bytes = 0; ///< of the largest position's arena
+    int64_t bytes = 0;                        ///< of the largest position's arena
+    llvm::SmallVector<int64_t> positionBytes; ///< of each
     StepCost cost;
   };
   /// The plan of a step. Fails without a message where there is none.

@@ -1,0 +1,39 @@
+//===- Recompute.cpp - less kept between forward and backward -------------===//
+
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/Passes.h"
+#include "dsopt/Transforms/Memory/RecomputeScale.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_RECOMPUTE
+#include "dsopt/Transforms/Memory/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
+  using RecomputeBase::RecomputeBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    StringRef mode = takeOption(module, "recompute", StringRef(this->mode), "none");
+    int64_t budget = getOption(module, "device_memory", 0);
+    if (mode == "none" || (mode == "auto" && budget == 0))
+      return;
+    FailureOr<RecomputeScale> scale = RecomputeScale::create(module);
+    if (failed(scale))
+      return signalPassFailure();
+    RecomputeScale::Places places;
+    for (size_t stage = 0; stage < scale->stages(); ++stage)
+      places.push_back(scale->last(stage));
+    if (mode == "auto")
+      places = scale->fewest(module, budget);
+    if (failed(scale->apply(module, places)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,166 @@
+//===- RecomputeScale.cpp - how much of a model runs again ----------------===//
+
+#include "dsopt/Transforms/Memory/RecomputeScale.h"
+
+#include "BlockRecomputer.h"
+
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/Options.h"
+
+#include <cmath>
+#include <map>
+
+using namespace mlir;
+using namespace dsopt;
+
+/// The functions of runs that train, those of smaller sizes of a dimension among them.
+static SmallVector<func::FuncOp> trainingFunctions(ModuleOp module) {
+  return llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
+    return !function.isExternal() && !function.getBody().getOps<graph::RunOp>().empty();
+  }));
+}
+
+FailureOr<RecomputeScale> RecomputeScale::create(ModuleOp module) {
+  RecomputeScale scale;
+  BlockRecomputer recomputer(module);
+  SymbolTable symbols(module);
+  SmallVector<BlockRuns> all;
+  for (func::FuncOp function : trainingFunctions(module))
+    if (!function->hasAttr(exec::kVariantAttr))
+      for (const BlockRuns &block : collectRuns(function, symbols)) {
+        if (scale.blocksOf.size() <= (size_t)block.stage)
+          scale.blocksOf.resize(block.stage + 1);
+        ++scale.blocksOf[block.stage];
+        all.push_back(block);
+      }
+  // Levels that choose the same are one.
+  scale.rates.push_back(INFINITY);
+  std::vector<BlockRecomputer::Choice> before(all.size());
+  for (int exponent = 4; exponent >= -32; --exponent) {
+    std::vector<BlockRecomputer::Choice> choices;
+    for (const BlockRuns &block : all) {
+      FailureOr<BlockRecomputer::Choice> choice = recomputer.choose(block, std::ldexp(1.0, exponent));
+      if (failed(choice))
+        return failure();
+      choices.push_back(std::move(*choice));
+    }
+    bool isNew = false;
+    for (auto [choice, earlier] : llvm::zip(choices, before))
+      isNew |= choice.cost > earlier.cost;
+    if (!isNew)
+      continue;
+    scale.rates.push_back(std::ldexp(1.0, exponent));
+    before = std::move(choices);
+  }
+  return scale;
+}
+
+LogicalResult RecomputeScale::apply(ModuleOp module, const Places &places) const {
+  BlockRecomputer recomputer(module);
+  SymbolTable symbols(module);
+  for (func::FuncOp function : trainingFunctions(module)) {
+    SmallVector<BlockRuns> blocks = collectRuns(function, symbols);
+    std::vector<int64_t> left = blocksOf; ///< of each stage, this one included
+    // The last first: what it keeps is there for those before it.
+    for (BlockRuns &block : llvm::reverse(blocks)) {
+      int64_t count = blocksOf[block.stage], rank = --left[block.stage];
+      int64_t level = places[block.stage] / count + (rank < places[block.stage] % count);
+      if (level == 0)
+        continue;
+      FailureOr<BlockRecomputer::Choice> choice = recomputer.choose(block, rates[level]);
+      if (failed(choice) || failed(recomputer.apply(block, *choice)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &places, int64_t enough) const {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (failed(apply(*copy, places)))
+    return failure();
+  FailureOr<Planner> planner = Planner::create(*copy);
+  if (failed(planner))
+    return failure();
+  int64_t window = std::max<int64_t>(getOption(module, "gather_window", 0), 1);
+  return planner->plan({getOption(module, "micro_batches", 1), window, enough});
+}
+
+namespace {
+/// The search of one stage, over what is known of it.
+struct StageSearch {
+  const RecomputeScale &scale;
+  size_t stage;
+  int64_t budget;
+  std::map<int64_t, int64_t> bytes; ///< by place
+  int64_t place = 0;                ///< the next to ask for, or the answer
+
+  /// Whether the place is the answer.
+  bool decide();
+
+private:
+  bool isKnown(int64_t asked) {
+    place = asked;
+    return bytes.count(asked);
+  }
+  bool fits(int64_t asked) const { return bytes.at(asked) <= budget; }
+};
+} // namespace
+
+bool StageSearch::decide() {
+  if (!isKnown(0))
+    return false;
+  if (fits(0))
+    return true;
+  // The first step of the scale that fits, as if more computed again were fewer bytes.
+  int64_t low = 1, high = RecomputeScale::kSteps;
+  while (low < high) {
+    int64_t middle = (low + high) / 2, asked = scale.at(stage, middle);
+    if (!isKnown(asked))
+      return false;
+    (fits(asked) ? high : low) = fits(asked) ? middle : middle + 1;
+  }
+  if (!isKnown(scale.at(stage, high)))
+    return false;
+  if (!fits(scale.at(stage, high))) {
+    // It is not quite so: another step may do.
+    int64_t least = 0;
+    for (int64_t step = 0; step <= RecomputeScale::kSteps; ++step) {
+      int64_t asked = scale.at(stage, step);
+      if (!isKnown(asked))
+        return false;
+      least = bytes[asked] < bytes[least] ? asked : least;
+    }
+    place = least;
+    return true;
+  }
+  int64_t first = scale.at(stage, high - 1) + 1, end = scale.at(stage, high);
+  while (first < end) {
+    int64_t middle = first + (end - first) / 2;
+    if (!isKnown(middle))
+      return false;
+    (fits(middle) ? end : first) = fits(middle) ? middle : middle + 1;
+  }
+  place = end;
+  return true;
+}
+
+RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) const {
+  std::vector<StageSearch> searches;
+  for (size_t stage = 0; stage < stages(); ++stage)
+    searches.push_back({*this, stage, budget, {}, 0});
+  // All stages at once: none has bytes in another's memory.
+  while (true) {
+    bool decided = true;
+    Places places;
+    for (StageSearch &search : searches) {
+      decided &= search.decide();
+      places.push_back(search.place);
+    }
+    if (decided)
+      return places;
+    FailureOr<Planner::Plan> found = plan(module, places, budget);
+    for (auto [stage, search] : llvm::enumerate(searches))
+      search.bytes[places[stage]] = succeeded(found) ? found->positionBytes[stage] : INT64_MAX;
+  }
+}
