@@ -19,6 +19,7 @@ using namespace dsopt::exec;
 namespace {
 constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations", "buffers",
                                             "reduction",  "tied",      "padding",   "total"};
+constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
 constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
                                              "all_to_all", "tied",           "padding"};
 
@@ -112,7 +113,13 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
                   json.attribute("kind", stringifyMemoryKind(memory.getKind()));
                   json.attribute("bytes", (int64_t)memory.getBytes().value_or(0));
                   json.attribute("live_bytes", (int64_t)memory.getBound().value_or(0));
+                  for (StringRef name : kMemoryClasses)
+                    json.attribute(name, entryOf(memory, kLiveAttr, name));
                 });
+            });
+            json.attributeObject("copied", [&] {
+              for (StringRef name : kCopyTargets)
+                json.attribute(name, entryOf(program, kCopiedAttr, name));
             });
             json.attributeObject("traffic", [&] {
               for (StringRef name : kTrafficClasses)
@@ -241,6 +248,8 @@ private:
           [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, kMemoryClasses);
     if (sends())
       rows("bytes that a rank sends in a step", itself, kTrafficAttr, kTrafficClasses);
+    if (llvm::any_of(kCopyTargets, [&](StringRef name) { return appears(itself, kCopiedAttr, name); }))
+      rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, kCopyTargets);
     out << "\n";
   }
 

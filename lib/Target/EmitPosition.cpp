@@ -250,6 +250,12 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         json->attribute("elements", int64_t(map.getElements()));
         return success();
       })
+      .Case<exec::CopyOp>([&](exec::CopyOp copy) {
+        head("copy", "copy to " + copy.getTarget().getBuffer().getValue());
+        refs({copy.getSource(), copy.getTarget()});
+        json->attribute("bytes", int64_t(copy.getBytes()));
+        return success();
+      })
       .Case<exec::FoldOp>([&](exec::FoldOp fold) {
         head("fold", "fold statistics");
         SmallVector<exec::RefAttr> list{fold.getStatistics()};

@@ -324,7 +324,7 @@ TEST_F(Target, RefusesTargetsThatLLVMDoesNotKnow) {
 
 TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
   auto module = lower("native", "    exec.buffer @norms at 2496 :", R"mlir(
-    exec.memory @pinned host bytes 4096 bound 192 alignment 4096
+    exec.memory @pinned disk bytes 4096 bound 192 alignment 4096
     exec.buffer @norms in @pinned at 0 :)mlir");
   ASSERT_TRUE(module) << message;
   OpBuilder builder(module->getBody(), module->getBody()->begin());
@@ -334,7 +334,7 @@ TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
   EXPECT_NE(
       text->text.find(
           R"("memories":[{"kind":"device","bytes":4096,"alignment":64},)"
-          R"({"kind":"host","bytes":4096,"alignment":4096}],"queues":[{"name":"offload","kind":"copy"},)"
+          R"({"kind":"disk","bytes":4096,"alignment":4096}],"queues":[{"name":"offload","kind":"copy"},)"
           R"({"name":"compute","kind":"compute"},{"name":"comm","kind":"communication"}])"),
       std::string::npos)
       << text->text;
@@ -346,10 +346,11 @@ TEST_F(Target, ListsMemoriesAndStreamsAsTheyAreDeclared) {
   // What the runtime has no memory for, and no queue, it does not run.
   try {
     runtime::parseProgram(text->text.data(), text->text.size(), text->actions);
-    FAIL() << "a program with a memory of the host runs";
+    FAIL() << "a program with a memory on disk runs";
   } catch (const runtime::Error &error) {
     EXPECT_STREQ(error.what(),
-                 "program table: memory 1 is of kind host: this runtime has one memory, of kind device");
+                 "program table: memory 1 is of kind disk: this runtime has one memory of kind device, then "
+                 "one of kind host");
   }
 }
 

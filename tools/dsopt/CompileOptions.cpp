@@ -240,6 +240,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     text("arch", "arch");
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
+  text("offload-optimizer", "offload_optimizer");
+  text("offload-ratio", "offload_ratio");
   integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
   if (options.has("gather-window"))
@@ -355,8 +357,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
       continue;
     // What the stages behind it decide.
     bool open = stage == Stage::Dist;
-    if (open && llvm::is_contained({"schedule", "recompute"}, name))
-      setOption(module, name, builder.getStringAttr(values.back()));
+    if (open && llvm::is_contained({"schedule", "recompute", "offload-optimizer", "offload-ratio"}, name))
+      setOption(module, optionKey(name), builder.getStringAttr(values.back()));
     else if (open &&
              llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));

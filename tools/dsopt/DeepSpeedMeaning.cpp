@@ -8,6 +8,7 @@
 
 #include "DeepSpeedConfig.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -61,6 +62,9 @@ private:
   void pipeline() {
     if (config.has("pipeline.stages"))
       set("pp", config.text("pipeline.stages"), "pipeline.stages");
+    const std::string interval = "pipeline.activation_checkpoint_interval";
+    if (config.integer(interval).value_or(0) > 0)
+      set("recompute", "full", interval);
   }
 
   void precision() {
@@ -235,6 +239,7 @@ private:
     std::string ratio = block + "offload_optimizer.ratio";
     if (config.has(ratio) && *config.find(ratio)->getAsNumber() < 1 && stage != "3")
       refuse(ratio, "a part of the optimizer is offloaded under stage 3 only, " + stagePlace(stage));
+    offload(block, ratio);
     std::string norm = block + "compute_grad_norm";
     if (config.has(norm) && !config.flag(norm) && config.has("gradient_clipping") &&
         *config.find("gradient_clipping")->getAsNumber() > 0)
@@ -244,6 +249,20 @@ private:
       for (const std::string &path : config.paths())
         if (StringRef(path).starts_with(block + "stage3_"))
           without[path] = "it is for stage 3, " + stagePlace(stage);
+  }
+  void offload(const std::string &block, const std::string &ratio) {
+    std::string device = block + "offload_optimizer.device", old = block + "cpu_offload";
+    bool isOn = config.has(device) && lower(config.text(device)) != "none";
+    if (isOn)
+      set("offload-optimizer", lower(config.text(device)), device);
+    else if (config.has(old) && config.flag(old))
+      set("offload-optimizer", "cpu", old);
+    if (!config.has(ratio))
+      return;
+    if (isOn)
+      set("offload-ratio", llvm::formatv("{0}", 1 - *config.find(ratio)->getAsNumber()).str(), ratio);
+    else
+      without[ratio] = "no optimizer is offloaded";
   }
   std::string stagePlace(const std::string &stage) const {
     std::string path = "zero_optimization.stage";

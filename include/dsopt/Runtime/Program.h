@@ -108,9 +108,9 @@ struct RankGroups {
 /// Words of 64 bits in the record of a norm.
 inline constexpr int64_t kNormWords = 21;
 
-enum class QueueKind { Compute, Communication, Copy, Disk };
-inline constexpr const char *const kQueueKinds[] = {"compute", "communication", "copy",
-                                                    "disk"}; ///< by QueueKind
+enum class QueueKind { Compute, Communication, Copy, Disk, Host };
+inline constexpr const char *const kQueueKinds[] = {"compute", "communication", "copy", "disk",
+                                                    "host"}; ///< by QueueKind
 
 /// What runs actions in the order of their issue.
 struct Queue {
@@ -131,13 +131,14 @@ enum class ActionKind {
   Agree,
   Update,
   Map,
-  Fold
+  Fold,
+  Copy
 };
 /// By ActionKind.
 inline constexpr const char *const kActionKinds[] = {"input",  "run",  "gather", "reduce", "all_to_all",
                                                      "add",    "send", "recv",   "norm",   "agree",
-                                                     "update", "map",  "fold"};
-inline constexpr int kActionKindCount = static_cast<int>(ActionKind::Fold) + 1;
+                                                     "update", "map",  "fold",   "copy"};
+inline constexpr int kActionKindCount = static_cast<int>(ActionKind::Copy) + 1;
 static_assert(sizeof kActionKinds / sizeof *kActionKinds == kActionKindCount);
 
 /// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
@@ -160,16 +161,16 @@ struct Action {
   std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
   std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
-                         ///< whole, target; AllToAll: source, target; Add: target, source; Send, Recv: the
-                         ///< value; Norm: gradient,
+                         ///< whole, target; AllToAll, Copy: source, target; Add: target, source; Send, Recv:
+                         ///< the value; Norm: gradient,
   ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Map: what its kernel
   ///< takes; Fold: all ranks' statistics, then a target for each of `folds`
   Ref temp;                ///< Run: scratch, if any
   std::string symbol;      ///< Run: the segment; Update, Map: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
-  int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Fold:
-                     ///< of one micro-batch
+  int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Copy;
+                     ///< Fold: of one micro-batch
   std::vector<Folded> folds;
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
@@ -287,8 +288,15 @@ struct Program {
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
 };
 
-/// Bytes of the arena of each of a position's ranks.
-inline int64_t arenaOf(const Position &position) { return position.memories.front().bytes; }
+/// Whole pages for so many bytes.
+inline int64_t pages(int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+/// Bytes of the arena of each of a position's ranks: its memories, each from a page on.
+inline int64_t arenaOf(const Position &position) {
+  int64_t bytes = 0;
+  for (const Memory &memory : position.memories)
+    bytes = pages(bytes) + memory.bytes;
+  return bytes;
+}
 
 /// Whether an action is the engine's, not the rank's own.
 inline bool communicates(ActionKind kind) {

@@ -54,6 +54,10 @@ struct RankInfo {
 RankInfo rankInfo(const Program &program, int rank);
 /// Bytes of each rank's arena.
 std::vector<int64_t> arenasOf(const Program &program);
+/// Bytes of each rank's memories of a kind.
+std::vector<int64_t> memoriesOf(const Program &program, MemoryKind kind);
+/// Where a position's memories begin in a rank's arena.
+std::vector<char *> memoriesIn(char *arena, const Position &position);
 /// "8 (dp 2 x pp 4)": how many ranks a program was compiled for.
 std::string describeWorld(const Program &program);
 

@@ -157,6 +157,14 @@ LogicalResult AddOp::collectAccesses(ActionContext &context) {
 std::string AddOp::describeAction() { return into("add", getTarget()); }
 std::string AddOp::getEventName() { return named("add", getTarget()); }
 
+LogicalResult CopyOp::collectAccesses(ActionContext &context) {
+  context.add(getSource(), getBytes(), true, false);
+  context.add(getTarget(), getBytes(), false, true);
+  return success();
+}
+std::string CopyOp::describeAction() { return into("copy to", getTarget()); }
+std::string CopyOp::getEventName() { return named("copy", getTarget()); }
+
 LogicalResult NormOp::collectAccesses(ActionContext &context) {
   const BucketUse *bucket = context.bucketUse(getBucketAttr().getAttr());
   if (!bucket)

@@ -63,6 +63,7 @@ static const AttributeRow kAttributes[] = {
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
+    {kCopiedAttr, On::Operation, kCountsKind, kProgram},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},
     {kAccessAttr, On::Argument, kAccessKind},
     {kParameterAttr, On::Argument, kSymbolKind},

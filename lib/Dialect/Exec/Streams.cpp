@@ -14,6 +14,12 @@ Streams::Streams(ModuleOp module) {
   }
 }
 
+/// Whether a stream can run the action.
+static bool fits(StreamKind kind, ActionOpInterface action) {
+  StreamKind needed = action.getStreamKind();
+  return kind == needed || (kind == StreamKind::Host && needed == StreamKind::Compute && !isa<RunOp>(action));
+}
+
 /// Actions are on streams of the module that can run them.
 LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &) {
   Streams streams(getOperation()->getParentOfType<ModuleOp>());
@@ -31,7 +37,7 @@ LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &) {
       continue;
     StreamOp stream = streams[index];
     auto action = cast<ActionOpInterface>(op);
-    if (action.getStreamKind() == stream.getKind()) {
+    if (fits(stream.getKind(), action)) {
       fitting[index] = op.getName().getTypeID();
       continue;
     }

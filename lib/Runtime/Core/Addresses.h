@@ -31,10 +31,12 @@ inline int64_t elementsOf(const Parameter &parameter) {
 
 class Addresses {
 public:
-  Addresses(const Position &position, const RankInfo &info, char *arena, const SymbolResolver &resolve)
+  /// `memories` are where the position's memories begin.
+  Addresses(const Position &position, const RankInfo &info, const std::vector<char *> &memories,
+            const SymbolResolver &resolve)
       : position(position), dpRank(info.dpRank) {
     for (const Buffer &buffer : position.buffers) {
-      char *start = arena + buffer.offset;
+      char *start = memories[buffer.memory] + buffer.offset;
       if (!buffer.symbol.empty()) {
         start = static_cast<char *>(resolve(buffer.symbol));
         if (!start)

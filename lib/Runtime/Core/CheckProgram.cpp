@@ -77,24 +77,38 @@ void checkMembers(const Program &p, const PositionGroups &found, const Action &a
       bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
 }
 
-/// What this runtime has: one memory, queues of its own threads and of the engine.
+/// What this runtime has: the device's memory, then the host's; queues of its own threads and of the engine.
 void checkMachine(const Position &position) {
   if (position.memories.empty())
     bad("a position has no memory, expected the device's");
-  for (size_t i = 0; i < position.memories.size(); ++i)
-    if (const Memory &memory = position.memories[i]; i > 0 || memory.kind != MemoryKind::Device)
+  for (size_t i = 0; i < position.memories.size(); ++i) {
+    const Memory &memory = position.memories[i];
+    if (memory.kind != (i > 0 ? MemoryKind::Host : MemoryKind::Device) || i > 1)
       bad("memory " + std::to_string(i) + " is of kind " + kMemoryKinds[static_cast<int>(memory.kind)] +
-          ": this runtime has one memory, of kind device");
-  if (position.memories[0].alignment < 1 || position.memories[0].bytes < 0)
-    bad("memory 0 has " + std::to_string(position.memories[0].bytes) + " bytes and an alignment of " +
-        std::to_string(position.memories[0].alignment));
-  if (position.queues.size() >= Engine::kSlots)
-    bad(std::to_string(position.queues.size()) + " queues, expected less than " +
-        std::to_string(Engine::kSlots));
-  for (const Queue &queue : position.queues)
-    if (queue.kind != QueueKind::Compute && queue.kind != QueueKind::Communication)
+          ": this runtime has one memory of kind device, then one of kind host");
+    if (memory.alignment < 1 || memory.bytes < 0)
+      bad("memory " + std::to_string(i) + " has " + std::to_string(memory.bytes) +
+          " bytes and an alignment of " + std::to_string(memory.alignment));
+  }
+  int64_t flying = 0;
+  for (const Queue &queue : position.queues) {
+    flying += queue.kind == QueueKind::Communication;
+    if (queue.kind == QueueKind::Disk)
       bad("queue '" + queue.name + "' is of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
           ", which this runtime does not have");
+  }
+  if (flying >= Engine::kSlots)
+    bad(std::to_string(flying) + " queues of the engine, expected less than " +
+        std::to_string(Engine::kSlots));
+}
+
+/// Whether a queue of that kind runs such actions.
+bool runs(QueueKind queue, ActionKind action) {
+  if (communicates(action))
+    return queue == QueueKind::Communication;
+  if (action == ActionKind::Copy)
+    return queue == QueueKind::Copy;
+  return queue == QueueKind::Compute || (queue == QueueKind::Host && action != ActionKind::Run);
 }
 
 /// Actions are on queues that can run them. The operations of a communicator fly one at a time, and so do
@@ -106,10 +120,9 @@ void checkQueues(const Program &p, const Position &position, const std::vector<A
     std::string where = "action " + std::to_string(i) + " (" + action.name + ")";
     checkIndex(action.queue, position.queues.size(), where + ": queue");
     const Queue &queue = position.queues[action.queue];
-    QueueKind expected = communicates(action.kind) ? QueueKind::Communication : QueueKind::Compute;
-    if (queue.kind != expected)
+    if (!runs(queue.kind, action.kind))
       bad(where + ": on queue '" + queue.name + "' of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
-          ", expected " + kQueueKinds[static_cast<int>(expected)]);
+          ", which does not run actions of kind " + kActionKinds[static_cast<int>(action.kind)]);
     auto expectOne = [&](const std::string &what) {
       int64_t first = used.emplace(what, action.queue).first->second;
       if (first != action.queue)
@@ -194,6 +207,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       checkMembers(p, groupsOf(action, where), action, where);
       [[fallthrough]];
     case ActionKind::Add:
+    case ActionKind::Copy:
       expect(2);
       break;
     case ActionKind::Send:

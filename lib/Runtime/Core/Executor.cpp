@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace dsopt::runtime {
@@ -121,6 +122,9 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepared.timer = &Breakdown::update;
       prepareUpdate(prepared, resolve);
       break;
+    case ActionKind::Copy:
+      prepared.timer = &Breakdown::update;
+      break;
     }
     actions.push_back(prepared);
   }
@@ -141,12 +145,13 @@ void Executor::prepareQueues() {
   std::vector<size_t> count(position.queues.size());
   for (const Action &action : position.actions)
     ++count[action.queue];
+  int slot = 0; ///< of the engine
   for (size_t i = 0; i < position.queues.size(); ++i) {
-    bool computes = position.queues[i].kind == QueueKind::Compute;
-    queues.push_back(computes ? makeComputeQueue(*this)
-                              : makeEngineQueue(*this, engine, static_cast<int>(i)));
+    bool flies = position.queues[i].kind == QueueKind::Communication;
+    slots.push_back(flies ? slot++ : -1);
+    queues.push_back(flies ? makeEngineQueue(*this, engine, slots.back()) : makeComputeQueue(*this));
     queues.back()->reserve(count[i]);
-    polled.insert(computes ? polled.end() : polled.begin(), queues.back().get());
+    polled.insert(flies ? polled.begin() : polled.end(), queues.back().get());
   }
 }
 
@@ -306,6 +311,11 @@ void Executor::run(const Prepared &prepared, int slot) {
   case ActionKind::Fold:
     fold(action, args);
     return;
+  case ActionKind::Copy:
+    pool.split(0, action.bytes, 1 << 18, [&](int64_t begin, int64_t end, int) {
+      std::memcpy(static_cast<char *>(args[1]) + begin, static_cast<char *>(args[0]) + begin, end - begin);
+    });
+    return;
   case ActionKind::Gather:
     engine.startGather(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
     return;
@@ -380,6 +390,8 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
     return 3 * action.elements * width;
   case ActionKind::Norm:
     return program.buckets[action.bucket].padded / program.dp * width;
+  case ActionKind::Copy:
+    return 2 * action.bytes;
   default:
     return action.bytes;
   }
@@ -422,7 +434,7 @@ void Executor::stuck() const {
 
 void Executor::stalled(int64_t index) const {
   const Prepared &prepared = actions[index];
-  std::vector<int> ranks = engine.awaited(static_cast<int>(prepared.action->queue));
+  std::vector<int> ranks = engine.awaited(slots[prepared.action->queue]);
   if (ranks.empty() &&
       (prepared.action->kind == ActionKind::Send || prepared.action->kind == ActionKind::Recv))
     ranks = {prepared.peer};

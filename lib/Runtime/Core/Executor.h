@@ -115,6 +115,7 @@ private:
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
+  std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first
   StallClock clock;                                 ///< of waiting for peers
   std::unique_ptr<Agreement> agreement;

@@ -47,6 +47,24 @@ std::vector<int64_t> arenasOf(const Program &program) {
   return arenas;
 }
 
+std::vector<int64_t> memoriesOf(const Program &program, MemoryKind kind) {
+  std::vector<int64_t> bytes(program.dp * program.pp);
+  for (int rank = 0; rank < program.dp * program.pp; ++rank)
+    for (const Memory &memory : program.positions[rankInfo(program, rank).position].memories)
+      if (memory.kind == kind)
+        bytes[rank] += memory.bytes;
+  return bytes;
+}
+
+std::vector<char *> memoriesIn(char *arena, const Position &position) {
+  std::vector<char *> begins;
+  for (const Memory &memory : position.memories) {
+    begins.push_back(arena);
+    arena += pages(memory.bytes);
+  }
+  return begins;
+}
+
 std::string describeWorld(const Program &program) {
   return std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) + " x pp " +
          std::to_string(program.pp) + ")";

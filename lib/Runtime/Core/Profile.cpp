@@ -27,6 +27,7 @@ constexpr Described kDescribed[] = {
     {"updates that the program does not describe", false},
     {"flat kernels on buffers", false},
     {"running statistics", false},
+    {"between memories", false},
 };
 static_assert(std::size(kDescribed) == kActionKindCount);
 } // namespace

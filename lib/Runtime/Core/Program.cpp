@@ -217,8 +217,8 @@ private:
     std::vector<uint64_t> section;
     Reader::convert(*it, section, where + ".section");
     if (section.size() != 2 || section[0] > text.size() || section[1] > text.size() - section[0])
-      bad(where + ".section: " + shown(*it) + " does not lie in the " +
-          std::to_string(text.size()) + " bytes of actions");
+      bad(where + ".section: " + shown(*it) + " does not lie in the " + std::to_string(text.size()) +
+          " bytes of actions");
     std::string_view part = text.substr(section[0], section[1]);
     auto owner = std::make_shared<Position>(position);
     position.actions.setLater([frame = frame, owner, place, part, where = where + ".section"] {

@@ -35,8 +35,9 @@ public:
                const RunOptions &given, InputSource &inputs)
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
         pool(static_cast<int>(options.threads), options.spins ? kSpins : 0, prepareThread, options.cpus),
-        arena(arena), resolve(resolve), sizes(prepareSizes(/*evaluates=*/false, inputs)),
-        addresses(sizes.front()->addresses), inputs(inputs), parameters(program, pool.threads(), true) {
+        memories(memoriesIn(arena, program.positions[info.position])), resolve(resolve),
+        sizes(prepareSizes(/*evaluates=*/false, inputs)), addresses(sizes.front()->addresses), inputs(inputs),
+        parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -129,12 +130,12 @@ public:
   Engine &engine;
   RunOptions options;
   ThreadPool pool;
-  char *arena;
+  std::vector<char *> memories; ///< where they begin in the arena
   SymbolResolver resolve;
   /// The program at one size of its dimension.
   struct Size {
     Size(SessionState &state, size_t list, InputSource &source)
-        : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.arena,
+        : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.memories,
                     state.resolve),
           executor(state.program, state.info, list, state.engine, addresses, state.resolve, state.pool,
                    state.options, source) {}

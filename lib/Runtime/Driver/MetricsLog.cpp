@@ -111,9 +111,9 @@ void MetricsLog::run() {
   auto text = [](const char *name, const std::string &value) {
     return std::string(",\"") + name + "\":" + jsonString(value);
   };
-  std::string planned = "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) +
-                        ",\"bubble\":" + jsonNumber(program.bubble, 17) +
-                        field("flops_per_step", program.flops) + "}";
+  std::string planned =
+      "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) + ",\"host_bytes\":" + jsonRanks(facts.hostBytes) +
+      ",\"bubble\":" + jsonNumber(program.bubble, 17) + field("flops_per_step", program.flops) + "}";
   const RunOptions &run = settings.options;
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
         text("command", settings.commandLine) + text("compiled", program.command) +

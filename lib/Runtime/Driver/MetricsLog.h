@@ -24,6 +24,7 @@ struct RunFacts {
   int64_t microBatches = 0; ///< in the data
   std::string engine;
   std::vector<int64_t> arenaBytes;  ///< mapped, one a rank
+  std::vector<int64_t> hostBytes;   ///< the same of the host's memory
   Comparison *comparison = nullptr; ///< takes what is logged
   std::vector<int64_t> libraries;   ///< bytes resident beside arena and data, one a rank
 };

@@ -228,7 +228,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.microBatches = run.data.microBatches();
   facts.engine = engine.name();
   facts.comparison = run.comparison.get();
-  facts.arenaBytes = arenasOf(program);
+  facts.arenaBytes = memoriesOf(program, MemoryKind::Device);
+  facts.hostBytes = memoriesOf(program, MemoryKind::Host);
   if (!settings.log.empty())
     facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
 

@@ -180,7 +180,8 @@ void PartitionZeroPass::runOnOperation() {
         dist::TierAttr::get(module.getContext(), dist::Tier::Device),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
         bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),
-        bucket.frozen ? TypeAttr() : masters.lookup(first.getSymNameAttr()), stateNames);
+        bucket.frozen ? TypeAttr() : masters.lookup(first.getSymNameAttr()), stateNames,
+        dist::TierAttr::get(module.getContext(), dist::Tier::Device));
     symbols.insert(op);
   }
 }

@@ -101,8 +101,10 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
   if (auto states = op.getStates())
     for (auto state : states->getAsRange<dist::StateAttr>())
       types.push_back(state.getType());
+  // Parameters that have a master follow from it.
   for (auto [i, type] : llvm::enumerate(types))
-    use.operands.push_back({graph::elementBytes(type), true, /*writes=*/i != kUpdateGradient});
+    use.operands.push_back(
+        {graph::elementBytes(type), /*reads=*/i > 0 || !op.getMaster(), /*writes=*/i != kUpdateGradient});
   return &use;
 }
 

@@ -49,3 +49,10 @@ void dsopt::declareStreams(ModuleOp module, int64_t positions) {
   declare<StreamOp>(symbols, kSendStream, StreamKind::Communication);
   declare<StreamOp>(symbols, kRecvStream, StreamKind::Communication);
 }
+
+void dsopt::declareHostStreams(ModuleOp module) {
+  SymbolTable symbols(module);
+  declare<StreamOp>(symbols, kHostStream, StreamKind::Host);
+  declare<StreamOp>(symbols, kDownloadStream, StreamKind::Copy);
+  declare<StreamOp>(symbols, kUploadStream, StreamKind::Copy);
+}

@@ -17,6 +17,8 @@ void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t position
 /// Declares the streams of programs of so many positions, where the module has them not yet: @compute, @comm
 /// and, where one sends to another, @send and @recv.
 void declareStreams(mlir::ModuleOp module, int64_t positions);
+/// And those of what is done on the host and copied from there and back: @host, @download and @upload.
+void declareHostStreams(mlir::ModuleOp module);
 
 } // namespace dsopt
 

@@ -65,6 +65,9 @@ LogicalResult Reader::readBuckets() {
     if (op.getTier() != dist::Tier::Device)
       return op.emitOpError("is kept in ")
              << stringifyTier(op.getTier()) << " memory, expected device: no action fetches it from there";
+    if (op.getStateTier() == dist::Tier::Disk)
+      return op.emitOpError(
+          "keeps its state in disk memory, expected device or host: no action reads it there");
     for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
       places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
     bucketIds[op.getSymNameAttr()] = result.buckets.size();

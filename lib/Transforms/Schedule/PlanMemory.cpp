@@ -117,6 +117,17 @@ static std::map<StringRef, int64_t> countTraffic(ProgramOp program, AccessAnalys
   return traffic;
 }
 
+/// Bytes that one rank copies in a step, by the kind of memory that they go to.
+static std::map<StringRef, int64_t> countCopies(ProgramOp program, AccessAnalysis &analysis) {
+  std::map<StringRef, int64_t> copied;
+  SmallVector<MemoryOp> memories = getMemories(program);
+  for (auto copy : getSchedule(program).getBody().front().getOps<CopyOp>()) {
+    BufferOp target = analysis.buffer(program, copy.getTarget().getBuffer().getAttr());
+    copied[stringifyMemoryKind(memories[memoryOf(target, memories)].getKind())] += copy.getBytes();
+  }
+  return copied;
+}
+
 static DictionaryAttr toDictionary(MLIRContext *context, const std::map<StringRef, int64_t> &entries) {
   Builder builder(context);
   NamedAttrList list;
@@ -220,6 +231,8 @@ void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
     traffic.try_emplace(stringifyTraffic(kind), 0);
   program->setAttr(kTrafficAttr, toDictionary(&getContext(), traffic));
+  if (std::map<StringRef, int64_t> copied = countCopies(program, analysis); !copied.empty())
+    program->setAttr(kCopiedAttr, toDictionary(&getContext(), copied));
 }
 
 void PlanMemory::runOnOperation() {

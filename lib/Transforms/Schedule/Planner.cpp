@@ -30,7 +30,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
       return failure();
     prefetchGathers(copy);
     return failure(failed(throttleReductions(copy)) || failed(expandCollectives(copy)) ||
-                   failed(insertWaits(copy)));
+                   failed(offloadUpdates(copy)) || failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

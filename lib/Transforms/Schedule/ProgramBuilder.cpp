@@ -56,6 +56,15 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64
   buffers.setInsertionPoint(schedule);
 }
 
+void ProgramBuilder::memory(StringRef name, MemoryKind kind) {
+  SmallVector<MemoryOp> memories = getMemories(program);
+  if (llvm::any_of(memories, [&](MemoryOp memory) { return memory.getSymName() == name; }))
+    return;
+  OpBuilder builder(context);
+  builder.setInsertionPointAfter(memories.back());
+  MemoryOp::create(builder, location, name, kind, IntegerAttr(), IntegerAttr());
+}
+
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKind kind, BufferTraits traits) {
   if (traits.role)
     if (BufferOp known = find(*traits.role, traits.of, traits.use))
@@ -68,7 +77,7 @@ FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKin
         traits.role ? BufferRoleAttr::get(context, *traits.role) : BufferRoleAttr(),
         traits.of.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.of),
         traits.use < 0 ? IntegerAttr() : buffers.getI64IntegerAttr(traits.use),
-        /*memory=*/FlatSymbolRefAttr());
+        traits.memory.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.memory));
     if (traits.payload >= 0 && traits.payload != bytesOf(type))
       op->setAttr(kPayloadAttr, buffers.getI64IntegerAttr(traits.payload));
     keep(op);

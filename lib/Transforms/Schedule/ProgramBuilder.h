@@ -28,9 +28,12 @@ public:
     int64_t payload = -1; ///< bytes of a slot that are not padding, -1: all
     llvm::StringRef symbol = {};
     std::optional<exec::BufferRole> role = std::nullopt;
-    llvm::StringRef of = {}; ///< the bucket
-    int64_t use = -1;        ///< of an accumulator
+    llvm::StringRef of = {};     ///< the bucket
+    int64_t use = -1;            ///< of an accumulator
+    llvm::StringRef memory = {}; ///< empty: the program's first one
   };
+  /// Declares a memory behind the program's others, where it is new.
+  void memory(llvm::StringRef name, exec::MemoryKind kind);
   /// The buffer's symbol; declares it where it is new.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind,
                                  BufferTraits traits);

@@ -193,8 +193,27 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
     return update.emitOpError("updates ")
            << update.getElements() << " elements, expected " << elements << ", "
            << (update.getSliced() ? "a slice" : "the whole") << " of @" << bucket.getSymName();
-  auto gradient = cast<RefAttr>(refs[1]);
-  if (gradient.getBuffer() == norm.getGradient().getBuffer())
+  // Where copies bring what is updated to its state, they take it back.
+  SmallVector<CopyOp> copies(update->getBlock()->getOps<CopyOp>());
+  auto parameter = cast<RefAttr>(refs[0]), gradient = cast<RefAttr>(refs[1]);
+  BufferOp updated = analysis.buffer(update->getParentOfType<ProgramOp>(), parameter.getBuffer().getAttr());
+  if (updated && updated.getRole() != BufferRole::Stored && llvm::none_of(copies, [&](CopyOp copy) {
+        BufferOp target =
+            analysis.buffer(update->getParentOfType<ProgramOp>(), copy.getTarget().getBuffer().getAttr());
+        return copy.getSource() == parameter && update->isBeforeInBlock(copy) && target &&
+               target.getRole() == BufferRole::Stored && target.getOf() == bucket.getSymName() &&
+               (int64_t)copy.getBytes() == bytesOf(elements, bucket.getType());
+      })) {
+    InFlightDiagnostic diag = update.emitOpError("updates ")
+                              << describe(parameter) << ", but no copy takes its " << elements
+                              << " elements to the parameters of @" << bucket.getSymName();
+    diag.attachNote(updated.getLoc()) << "the buffer is here";
+    return diag;
+  }
+  if (gradient.getBuffer() == norm.getGradient().getBuffer() || llvm::any_of(copies, [&](CopyOp copy) {
+        return copy.getTarget() == gradient && copy.getSource() == norm.getGradient() &&
+               copy->isBeforeInBlock(update);
+      }))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses gradient ")
                             << gradient.getBuffer() << ", but the norm is that of "

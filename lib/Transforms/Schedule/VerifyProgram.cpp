@@ -23,6 +23,7 @@ public:
 
 private:
   LogicalResult verifyAddresses();
+  LogicalResult verifyMemories();
   LogicalResult verifyHazards();
   LogicalResult verifyGradients();
   LogicalResult verifyUpdates();
@@ -58,6 +59,51 @@ LogicalResult ProgramVerifier::verifyAddresses() {
       return note(op->emitOpError("touches bytes ") << access.begin << " to " << access.end << " of @"
                                                     << buffer.getSymName() << ", which has " << place.bytes);
     }
+  return success();
+}
+
+/// Whether actions of a stream reach bytes of a memory.
+static bool reaches(StreamKind stream, MemoryKind memory) {
+  switch (stream) {
+  case StreamKind::Compute:
+  case StreamKind::Communication:
+    return memory == MemoryKind::Device;
+  case StreamKind::Host:
+    return memory == MemoryKind::Host;
+  case StreamKind::Copy:
+    return memory != MemoryKind::Disk;
+  case StreamKind::Disk:
+    return memory != MemoryKind::Device;
+  }
+  llvm_unreachable("not a kind of stream");
+}
+
+/// Actions touch the memories that their streams reach. Constants and the step's scalars are everywhere.
+LogicalResult ProgramVerifier::verifyMemories() {
+  SmallVector<MemoryOp> memories = getMemories(program);
+  if (memories.size() == 1 && memories.front().getKind() == MemoryKind::Device)
+    return success();
+  std::vector<MemoryOp> memoryOfPlace;
+  for (const Place &place : life.places) {
+    BufferOp buffer = place.buffer;
+    bool everywhere = !buffer || buffer.getSymbol() || buffer.getRole() == BufferRole::Scalars;
+    memoryOfPlace.push_back(everywhere ? MemoryOp() : memories[memoryOf(buffer, memories)]);
+  }
+  for (auto [index, list] : llvm::enumerate(life.accesses)) {
+    StreamOp stream = analysis.streams[life.timeline.entries()[index].stream];
+    for (const Access &access : list) {
+      MemoryOp memory = memoryOfPlace[access.place];
+      if (!memory || reaches(stream.getKind(), memory.getKind()))
+        continue;
+      InFlightDiagnostic diag = action(index)->emitOpError("is on @")
+                                << stream.getSymName() << ", of kind "
+                                << stringifyStreamKind(stream.getKind()) << ", which does not reach @"
+                                << access.buffer.getValue() << " in " << stringifyMemoryKind(memory.getKind())
+                                << " memory";
+      diag.attachNote(BufferOp(life.places[access.place].buffer).getLoc()) << "the buffer is here";
+      return diag;
+    }
+  }
   return success();
 }
 
@@ -182,6 +228,11 @@ LogicalResult ProgramVerifier::verifyUpdates() {
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      if (Operation *update = updated.lookup(copy.getSource().getBuffer().getAttr()))
+        updated[copy.getTarget().getBuffer().getAttr()] = update;
+      continue;
+    }
     auto gather = dyn_cast<GatherOp>(op);
     // A map makes something of this step, or keeps something for the next.
     bool forStep = isa<MapOp>(op) && llvm::any_of(list, [&](const Access &access) {
@@ -242,9 +293,10 @@ LogicalResult ProgramVerifier::verifyCollectives() {
 }
 
 LogicalResult ProgramVerifier::verify() {
-  return failure(failed(verifyAddresses()) || failed(verifyCollectives()) || failed(verifyGradients()) ||
-                 failed(verifyUpdates()) || failed(verifyValues(program, life, analysis)) ||
-                 failed(verifyHazards()) || failed(verifyArena(program, life)));
+  return failure(failed(verifyAddresses()) || failed(verifyMemories()) || failed(verifyCollectives()) ||
+                 failed(verifyGradients()) || failed(verifyUpdates()) ||
+                 failed(verifyValues(program, life, analysis)) || failed(verifyHazards()) ||
+                 failed(verifyArena(program, life)));
 }
 
 LogicalResult dsopt::verifyProgram(ProgramOp program, LifeAnalysis &lives) {

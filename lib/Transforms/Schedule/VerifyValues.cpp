@@ -81,7 +81,7 @@ static std::optional<int64_t> microBatchOf(Operation *op) {
 static bool readsPadding(Operation *op) {
   if (auto send = dyn_cast<SendOp>(op))
     return send.getTraffic() == Traffic::Tied;
-  return isa<GatherOp, ReduceOp, AllToAllOp, AddOp, NormOp, UpdateOp, MapOp>(op);
+  return isa<GatherOp, ReduceOp, AllToAllOp, AddOp, NormOp, UpdateOp, MapOp, CopyOp>(op);
 }
 
 static SlotKey keyOf(RefAttr ref) { return {ref.getBuffer().getAttr(), ref.getSlot()}; }

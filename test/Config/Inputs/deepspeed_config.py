@@ -75,7 +75,14 @@ check("zero tutorial, stage 3",
       "gathers and releases are planned under -device-memory", {"zero": 3}, ["-dp=2"])
 check("zero-offload tutorial", zero(stage=2, offload_optimizer={"device": "cpu"}, contiguous_gradients=True,
                                     overlap_comm=True),
-      "zero_optimization.offload_optimizer.device: is not available yet (-offload-optimizer)")
+      None, {"zero": 2, "offload_optimizer": "cpu", "offload_ratio": "0"}, ["-dp=2"])
+check("a part of the optimizer", zero(stage=3, offload_optimizer={"device": "cpu", "ratio": 0.75}), None,
+      {"offload_optimizer": "cpu", "offload_ratio": "0.25"}, ["-dp=2"])
+check("the old form of offload", zero(stage=2, cpu_offload=True), None, {"offload_optimizer": "cpu"}, ["-dp=2"])
+check("offload to disk", zero(stage=3, offload_optimizer={"device": "nvme"}),
+      "zero_optimization.offload_optimizer.device")
+check("a ratio of nothing", zero(stage=3, offload_optimizer={"ratio": 0.75}), "no optimizer is offloaded", {}, ["-dp=2"])
+check("recomputation", {"pipeline": {"stages": 2, "activation_checkpoint_interval": 1}}, None, {"recompute": "full", "pp": 2})
 check("pipeline tutorial", {"train_batch_size": 256, "train_micro_batch_size_per_gpu": 8,
                             "optimizer": adam(lr=0.001, betas=[0.9, 0.999], eps=1e-8), "steps_per_print": 10,
                             "pipeline": {"stages": 2}}, None,

@@ -37,7 +37,7 @@ func.func @inside() {
 
 // -----
 
-// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'kind' [compute, communication, copy, disk]}}
+// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'kind' [compute, communication, copy, disk, host]}}
 exec.stream @s network
 
 // -----

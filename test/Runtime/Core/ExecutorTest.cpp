@@ -207,7 +207,7 @@ std::string agreeInSteps(const std::vector<int64_t> &steps, const std::vector<si
   std::vector<int> statuses = runRanks(*group, [&](Engine &engine, char *arena) {
     int rank = engine.rank();
     RankInfo info = rankInfo(program, rank);
-    Addresses addresses(program.positions[info.position], info, arena, toySymbol);
+    Addresses addresses(program.positions[info.position], info, {arena}, toySymbol);
     ThreadPool pool(1, 0);
     Agreement agreement(program, info, addresses, /*byParameter=*/false, pool);
     agreement.prepare(/*stop=*/rank == 2, steps[rank], lists[rank]);

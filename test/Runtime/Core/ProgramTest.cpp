@@ -54,8 +54,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 9", "\"version\": 10"),
-            "program table: version 10, this runtime expects 9: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 10", "\"version\": 11"),
+            "program table: version 11, this runtime expects 10: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -108,10 +108,18 @@ TEST(Program, SaysWhatIsWrongWithCommunicators) {
 TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
   EXPECT_EQ(failure(kGood, "\"kind\": \"device\"", "\"kind\": \"tape\""),
             "program table: program.positions[0].memories[0].kind: unknown name 'tape'");
-  EXPECT_EQ(failure(kGood, "\"kind\": \"device\"", "\"kind\": \"disk\""),
-            "program table: memory 0 is of kind disk: this runtime has one memory, of kind device");
-  EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"host\"}]"),
-            "program table: memory 1 is of kind host: this runtime has one memory, of kind device");
+  EXPECT_EQ(
+      failure(kGood, "\"kind\": \"device\"", "\"kind\": \"disk\""),
+      "program table: memory 0 is of kind disk: this runtime has one memory of kind device, then one of kind "
+      "host");
+  EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"device\"}]"),
+            "program table: memory 1 is of kind device: this runtime has one memory of kind device, then one "
+            "of kind "
+            "host");
+  EXPECT_EQ(
+      failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"host\"}, {\"kind\": \"host\"}]"),
+      "program table: memory 2 is of kind host: this runtime has one memory of kind device, then one of kind "
+      "host");
   EXPECT_EQ(failure(kGood, "[{\"kind\": \"device\", \"bytes\": 1024}]", "[]"),
             "program table: a position has no memory, expected the device's");
   EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": -8}]"),
@@ -120,18 +128,24 @@ TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
             "program table: memory of buffer 'w': index 1, expected less than 1");
   EXPECT_EQ(failure(kGood, "\"offset\": 512", "\"offset\": 500"),
             "program table: buffer 'w' is at 500, expected a multiple of 64");
-  EXPECT_EQ(failure(kGood, "\"kind\": \"communication\"", "\"kind\": \"copy\""),
-            "program table: queue 'comm' is of kind copy, which this runtime does not have");
+  EXPECT_EQ(failure(kGood, "\"kind\": \"communication\"", "\"kind\": \"disk\""),
+            "program table: queue 'comm' is of kind disk, which this runtime does not have");
+  EXPECT_EQ(
+      failure(kGood, "{\"name\": \"compute\"}", "{\"name\": \"compute\", \"kind\": \"host\"}"),
+      "program table: action 4 (): on queue 'compute' of kind host, which does not run actions of kind run");
   std::string several = "\"queues\": [";
-  for (int i = 0; i < 6; ++i)
-    several += R"({"name": "more"}, )";
-  EXPECT_EQ(failure(kGood, "\"queues\": [", several), "program table: 8 queues, expected less than 8");
+  for (int i = 0; i < 7; ++i)
+    several += R"({"name": "more", "kind": "communication"}, )";
+  EXPECT_EQ(failure(kGood, "\"queues\": [", several),
+            "program table: 8 queues of the engine, expected less than 8");
   EXPECT_EQ(failure(kGood, "\"queue\": 1", "\"queue\": 2"),
             "program table: action 1 (): queue: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "\"queue\": 1", "\"queue\": 0"),
-            "program table: action 1 (): on queue 'compute' of kind compute, expected communication");
+            "program table: action 1 (): on queue 'compute' of kind compute, which does not run actions of "
+            "kind agree");
   EXPECT_EQ(failure(kGood, "{\"kind\": \"run\"", "{\"queue\": 1, \"kind\": \"run\""),
-            "program table: action 4 (): on queue 'comm' of kind communication, expected compute");
+            "program table: action 4 (): on queue 'comm' of kind communication, which does not run actions "
+            "of kind run");
   std::string two = kGood, comm = R"({"name": "comm", "kind": "communication"})";
   two.insert(two.find(comm) + comm.size(), R"(, {"name": "fast", "kind": "communication"})");
   EXPECT_EQ(parseProgram(two.data(), two.size()).positions[0].queues[2].name, "fast");
@@ -190,7 +204,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 9, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 10, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -151,7 +151,7 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
     auto group = SharedGroup::create(std::vector<int64_t>(dp, bytes));
     return runRanks(*group, [&](Engine &engine, char *arena) {
       RankInfo info{engine.rank(), 0, engine.rank()};
-      Addresses addresses(program.positions[0], info, arena, nullptr);
+      Addresses addresses(program.positions[0], info, {arena}, nullptr);
       auto each = [&](const std::function<void(float &, float)> &body) {
         for (const Parameter &parameter : program.parameters)
           for (int state = 0; state < 2; ++state) {

@@ -61,7 +61,8 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolU
     it in order: one for an ordinary bucket, several for a shared (tied)
     parameter, which is a bucket of its own and has one gradient accumulator for
     each. `zero` is the stage it is partitioned by, `tier` the memory that the
-    bucket and its state are kept in. A `frozen` bucket has no
+    parameters are kept in, `state_tier` that of what the optimizer keeps, which updates
+    them there. A `frozen` bucket has no
     gradient and no optimizer state. `states` are what the optimizer keeps, in
     the order in which updates take them, behind a copy of the parameters of type
     `master` where they are stored in a narrower one.
@@ -70,10 +71,11 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
       Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, StrArrayAttr:$axes,
       I64Attr:$zero, DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$tier, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient,
-      OptionalAttr<TypeAttr>:$master, OptionalAttr<Dist_StateArrayAttr>:$states);
+      OptionalAttr<TypeAttr>:$master, OptionalAttr<Dist_StateArrayAttr>:$states,
+      DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$state_tier);
   let assemblyFormat = [{
     $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `over` $axes
-    `zero` $zero (`in` $tier^)? (`frozen` $frozen^)? (`gradient` $gradient^)? (`master` $master^)? (`states` $states^)? attr-dict
+    `zero` $zero (`in` $tier^)? (`frozen` $frozen^)? (`gradient` $gradient^)? (`master` $master^)? (`states` $states^)? (`kept` `in` $state_tier^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -22,8 +22,11 @@ inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWo
 /// The streams that programs are written for: what is computed, collectives, transfers.
 inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "comm", kSendStream = "send",
                                      kRecvStream = "recv";
-/// The memory that programs are written for.
-inline constexpr llvm::StringLiteral kDeviceMemory = "device";
+/// Those of what lies in the host's memory: what is computed there, copies from the device and to it.
+inline constexpr llvm::StringLiteral kHostStream = "host", kDownloadStream = "download",
+                                     kUploadStream = "upload";
+/// The memory that programs are written for, and the one that they may put things aside in.
+inline constexpr llvm::StringLiteral kDeviceMemory = "device", kHostMemory = "host";
 
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
@@ -38,6 +41,8 @@ inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
 inline constexpr llvm::StringLiteral kLiveAttr = "exec.live";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
+/// On a program: bytes a rank copies in a step by the memory that they go to (a dictionary of i64).
+inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On the module: the options that its programs were built with (a dictionary); those of dsopt.options may

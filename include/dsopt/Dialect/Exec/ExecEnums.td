@@ -7,7 +7,7 @@ include "mlir/IR/EnumAttr.td"
 
 def Exec_StreamKind : I32EnumAttr<"StreamKind", "what a stream's actions do: the runtime has queues of these kinds", [
     I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Communication", 1, "communication">,
-    I32EnumAttrCase<"Copy", 2, "copy">, I32EnumAttrCase<"Disk", 3, "disk">]> {
+    I32EnumAttrCase<"Copy", 2, "copy">, I32EnumAttrCase<"Disk", 3, "disk">, I32EnumAttrCase<"Host", 4, "host">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -77,7 +77,9 @@ def Exec_StreamOp : Exec_Op<"stream", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     Each rank has all streams of its module, which are counted in their order. Actions are on
     streams of the kind that they need, and everything else follows: waits, places of buffers,
-    the runtime's queues.
+    the runtime's queues. What a `compute` stream does to bytes in the device's memories, a `host`
+    stream does to bytes in the host's, but for segments, which are compiled for the device. A
+    `copy` stream moves bytes between the two; between ranks go those of the device.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_StreamKind:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";
@@ -282,6 +284,18 @@ def Exec_AddOp : Exec_Action<"add"> {
   let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
   let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "custom<Ref>($target) `,` custom<Ref>($source) `elements` $elements `:` $type `on` $stream attr-dict";
+}
+def Exec_CopyOp : Exec_Action<"copy", [], "Copy"> {
+  let summary = "`bytes` from one memory to another";
+  let description = [{
+    Between buffers of the device's and the host's memories.
+
+    ```mlir
+    %0 = exec.copy @b0.grad.0 to @b0.grad.0.host bytes 4096 on @download
+    ```
+  }];
+  let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, FlatSymbolRefAttr:$stream);
+  let assemblyFormat = "custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes `on` $stream attr-dict";
 }
 def Exec_SendOp : Exec_Transfer<"send"> {
   let summary = "sends bytes to a member of the communicator (rendezvous)";

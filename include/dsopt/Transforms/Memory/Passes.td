@@ -27,6 +27,24 @@ def MergeVariants : Pass<"merge-variants", "::mlir::ModuleOp"> {
   }];
 }
 
+def OffloadOptimizer : Pass<"offload-optimizer", "::mlir::ModuleOp"> {
+  let summary = "keep what the optimizer keeps in the host's memory";
+  let description = [{
+    Input: blocks and buckets. Output: buckets whose optimizer state, and master of parameters, is
+    `kept in host`, where updates then run (offload-updates). Of each pipeline stage's parameters the
+    share `ratio` stays on the device, that of its first blocks: their gradients are the last.
+
+    ```mlir
+    dist.bucket @b0 : f32 of [0] [...] ... zero 2 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
+    // becomes
+    dist.bucket @b0 : f32 of [0] [...] ... zero 2 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>] kept in host
+    ```
+  }];
+  let options = [
+    Option<"to", "to", "std::string", "", "none or cpu (empty: as dsopt.options says, else none)">,
+    Option<"ratio", "ratio", "std::string", "", "share of updates that stays on the device, 0 to 1 (empty: as dsopt.options says, else 0)">];
+}
+
 def Recompute : Pass<"recompute", "::mlir::ModuleOp"> {
   let summary = "compute values again in backward in place of keeping them";
   let description = [{

@@ -137,6 +137,25 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
 }
 
+def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
+  let summary = "run updates on the host where the optimizer's state is kept there";
+  let description = [{
+    Input: programs with updates. Output: for buckets whose state is `kept in host` the state's buffers
+    lie in @host, and the update is on the stream @host, between copies of the gradient (and of the
+    parameters, where the update reads them) from the device and of the new parameters to it.
+
+    ```mlir
+    %0 = exec.update @adam of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 on @compute
+    // becomes
+    %0 = exec.copy @b0.param to @b0.param.host bytes 256 on @download
+    %1 = exec.copy @b0.grad.0 to @b0.grad.0.host bytes 256 on @download
+    %2 = exec.update @adam of @b0 [@b0.param.host, @b0.grad.0.host, @b0.m, @b0.v] elements 64 on @host
+    %3 = exec.copy @b0.param.host to @b0.param bytes 256 on @upload
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
   let summary = "start gathers some runs ahead of the run that needs them";
   let description = [{

@@ -1,0 +1,68 @@
+//===- OffloadOptimizer.cpp - what the optimizer keeps, on the host -------===//
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_OFFLOADOPTIMIZER
+#include "dsopt/Transforms/Memory/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+/// Trained buckets with state by the pipeline stage that updates them, in the order of their blocks.
+static llvm::MapVector<int64_t, SmallVector<dist::BucketOp>> bucketsByStage(ModuleOp module) {
+  llvm::DenseMap<int64_t, int64_t> stages; ///< by block
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr))
+      if (auto stage = function->getAttrOfType<IntegerAttr>(dist::kStageAttr))
+        stages[block.getInt()] = stage.getInt();
+  llvm::MapVector<int64_t, SmallVector<dist::BucketOp>> buckets;
+  for (auto bucket : module.getOps<dist::BucketOp>())
+    if (!bucket.getFrozen() && !bucket.getBlocks().empty() && (bucket.getMaster() || bucket.getStates()))
+      buckets[stages.lookup(bucket.getBlocks().front())].push_back(bucket);
+  for (auto &[stage, list] : buckets)
+    llvm::stable_sort(list, [](dist::BucketOp a, dist::BucketOp b) {
+      return a.getBlocks().front() < b.getBlocks().front();
+    });
+  return buckets;
+}
+
+namespace {
+struct OffloadOptimizer : dsopt::impl::OffloadOptimizerBase<OffloadOptimizer> {
+  using OffloadOptimizerBase::OffloadOptimizerBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (takeOption(module, "offload_optimizer", StringRef(to), "none") == "none")
+      return;
+    StringRef text = takeOption(module, "offload_ratio", StringRef(ratio), "0");
+    double share = 0;
+    if (text.getAsDouble(share) || !(share >= 0 && share <= 1)) {
+      module.emitError("the share of updates that stays on the device is ")
+          << text << ", expected a number from 0 to 1";
+      return signalPassFailure();
+    }
+    auto stages = bucketsByStage(module);
+    if (stages.empty())
+      module.emitWarning("nothing is offloaded: the optimizer keeps no state beside the parameters");
+    for (auto &[stage, buckets] : stages) {
+      double all = 0, stays = 0;
+      for (dist::BucketOp bucket : buckets)
+        all += bucket.getElements();
+      for (dist::BucketOp bucket : buckets) {
+        // The first blocks' gradients come last, when no backward is left to hide their copies behind.
+        if (stays + bucket.getElements() <= share * all)
+          stays += bucket.getElements();
+        else
+          bucket.setStateTier(dist::Tier::Host);
+      }
+    }
+  }
+};
+} // namespace

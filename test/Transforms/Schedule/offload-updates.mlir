@@ -1,0 +1,97 @@
+// RUN: dsopt-opt %s -offload-updates | FileCheck %s
+// RUN: dsopt-opt %s -offload-updates -insert-waits | FileCheck %s --check-prefix=WAITS
+// RUN: dsopt-opt %s -offload-updates -insert-waits -plan-memory | FileCheck %s --check-prefix=PLAN
+// RUN: sed 's/ kept in host//' %s | dsopt-opt > %t.device
+// RUN: sed 's/ kept in host//' %s | dsopt-opt -offload-updates | diff %t.device -
+// RUN: sed 's/kept in host/kept in disk/' %s | dsopt-opt -offload-updates | FileCheck %s --check-prefix=DISK
+
+// Two ranks. @b0 is sliced and its update reads the parameters; that of @b1 writes them from their master; @b2 stays.
+module attributes {dsopt.options = {dp = 2 : i64}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.communicator @dp [[0, 1]]
+  exec.communicator @world [[0, 1]]
+  graph.parameter @w0 : tensor<128xf32> from "m" at 0 bytes 512
+  graph.parameter @w1 : tensor<128xbf16> from "m" at 512 bytes 256
+  graph.parameter @w2 : tensor<128xf32> from "m" at 768 bytes 512
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 states [#dist.state<"m" : f32>] kept in host
+  dist.bucket @b1 : bf16 of [1] [#dist.range<@w1, 0, 128>] elements 128 padded 128 over ["dp"] zero 0 master f32 kept in host
+  dist.bucket @b2 : f32 of [2] [#dist.range<@w2, 0, 128>] elements 128 padded 128 over ["dp"] zero 0
+  func.func private @momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
+    return %p, %m : tensor<64xf32>, tensor<64xf32>
+  }
+  func.func private @master(%p: tensor<64xbf16>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xbf16>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
+    return %p, %m : tensor<64xbf16>, tensor<64xf32>
+  }
+  func.func private @sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>} {
+    return %p : tensor<64xf32>
+  }
+  exec.program @position0 position 0 blocks [0, 3] {
+    exec.memory @device device
+    exec.buffer @b0.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
+    exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b0 use 0
+    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+    exec.buffer @b1.param : memref<128xbf16> parameters slots 1 stride 256 persistent stored of @b1
+    exec.buffer @b1.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b1 use 0
+    exec.buffer @b1.master : memref<128xf32> optimizer slots 1 stride 512 persistent master of @b1
+    exec.buffer @b2.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b2
+    exec.buffer @b2.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b2 use 0
+    exec.buffer @norms : memref<21xi64> buffers slots 3 stride 192
+    exec.buffer @loss : memref<f32> activations slots 1 stride 64
+    exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
+    exec.schedule {
+      %n0 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
+      %u0 = exec.update @momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m] elements 64 sliced on @compute
+      %g0 = exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather order 0 over @dp on @comm
+      %n1 = exec.norm @b1.grad.0 of @b1 to @norms[1] on @compute
+      %u1 = exec.update @master of @b1 [@b1.param, @b1.grad.0, @b1.master] elements 128 on @compute
+      %n2 = exec.norm @b2.grad.0 of @b2 to @norms[2] on @compute
+      %u2 = exec.update @sgd of @b2 [@b2.param, @b2.grad.0] elements 128 on @compute
+      %a = exec.agree norms [@norms, @norms[1], @norms[2]] losses [@loss] order 1 over @world on @comm
+    }
+  }
+  // It has the memories of its position.
+  exec.program @evaluate0 position 0 blocks [0, 3] attributes {exec.evaluates} {
+    exec.memory @device device
+    exec.schedule {
+    }
+  }
+}
+// CHECK-LABEL: exec.program @position0
+// CHECK: exec.memory @device device
+// CHECK-NEXT: exec.memory @host host
+// CHECK: exec.buffer @b0.param : memref<128xf32>
+// CHECK: exec.buffer @b0.m in @host : memref<64xf32> optimizer
+// CHECK: exec.buffer @b1.master in @host : memref<128xf32> optimizer
+// CHECK: exec.buffer @b0.param.host in @host : memref<64xf32> buffers slots 1 stride 256
+// CHECK: exec.buffer @b0.grad.0.host in @host : memref<64xf32> buffers slots 1 stride 256
+// CHECK: exec.buffer @b1.param.host in @host : memref<128xbf16> buffers slots 1 stride 256
+// CHECK: exec.buffer @b1.grad.0.host in @host : memref<128xf32> buffers slots 1 stride 512
+// CHECK: exec.norm @b0.grad.0+256*rank
+// CHECK-NEXT: exec.copy @b0.param+256*rank to @b0.param.host bytes 256 on @download
+// CHECK-NEXT: exec.copy @b0.grad.0+256*rank to @b0.grad.0.host bytes 256 on @download
+// CHECK-NEXT: exec.update @momentum of @b0 [@b0.param.host, @b0.grad.0.host, @b0.m] elements 64 sliced on @host
+// CHECK-NEXT: exec.copy @b0.param.host to @b0.param+256*rank bytes 256 on @upload
+// CHECK-NEXT: exec.gather
+// CHECK-NEXT: exec.norm
+// CHECK-NEXT: exec.copy @b1.grad.0 to @b1.grad.0.host bytes 512 on @download
+// CHECK-NEXT: exec.update @master of @b1 [@b1.param.host, @b1.grad.0.host, @b1.master] elements 128 on @host
+// CHECK-NEXT: exec.copy @b1.param.host to @b1.param bytes 256 on @upload
+// CHECK: exec.update @sgd of @b2 [@b2.param, @b2.grad.0] elements 128 on @compute
+// CHECK-LABEL: exec.program @evaluate0
+// CHECK: exec.memory @host host
+// CHECK: exec.stream @host host
+// CHECK: exec.stream @download copy
+// CHECK: exec.stream @upload copy
+
+// WAITS: %[[DOWN:.*]] = exec.copy @b0.grad.0+256*rank to
+// WAITS: exec.wait %[[DOWN]] on @host
+// WAITS: %[[UPDATE:.*]] = exec.update @momentum
+// WAITS: exec.wait %[[UPDATE]] on @upload
+// WAITS: %[[UP:.*]] = exec.copy @b0.param.host
+// WAITS: exec.wait %[[UP]] on @comm
+// WAITS: exec.gather
+
+// PLAN: exec.copied = {device = 512 : i64, host = 1024 : i64}
+
+// DISK-NOT: exec.copy
