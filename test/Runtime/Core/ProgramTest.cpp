@@ -142,7 +142,7 @@ TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
             "program table: action 1 (): queue: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "\"queue\": 1", "\"queue\": 0"),
             "program table: action 1 (): on queue 'compute' of kind compute, which does not run actions of "
-            "kind agree");
+            "kind reduce");
   EXPECT_EQ(failure(kGood, "{\"kind\": \"run\"", "{\"queue\": 1, \"kind\": \"run\""),
             "program table: action 4 (): on queue 'comm' of kind communication, which does not run actions "
             "of kind run");
