@@ -1,6 +1,7 @@
 //===- Packing.cpp - offsets for buffers that may share bytes -------------===//
 
 #include "Packing.h"
+#include "BitMatrix.h"
 
 #include "llvm/ADT/BitVector.h"
 
@@ -15,7 +16,7 @@ using namespace dsopt::exec;
 /// One pass over all episodes in order of their first entries: a buffer clashes with those that have an
 /// episode open, and with those whose earlier ones are not complete when it starts. Of the latter the ones
 /// touched last by each stream are enough, up to the first that is complete.
-static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives, size_t memory) {
+static BitMatrix findClashes(const std::vector<BufferLife> &lives, size_t memory) {
   struct Span {
     int64_t first, buffer;
     const Episode *episode;
@@ -38,7 +39,7 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
-  std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
+  BitMatrix clashes(lives.size());
   for (const Span &span : spans) {
     for (; !closing.empty() && closing.top().first < span.first; closing.pop()) {
       auto [first, id, episode] = *closing.top().second;
@@ -54,23 +55,20 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
           ended[s].insert(place, last);
         }
     }
-    llvm::BitVector &row = clashes[span.buffer];
-    row |= open;
+    clashes.join(span.buffer, open.getData());
     for (int s = 0; s < kMostStreams; ++s)
       for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;
-        row.set(other);
+        clashes.set(span.buffer, other);
       }
     ++count[span.buffer];
     open.set(span.buffer);
     closing.push({span.episode->last, &span});
   }
-  for (size_t id = 0; id < lives.size(); ++id) {
-    clashes[id].reset(id);
-    for (int64_t other : clashes[id].set_bits())
-      clashes[other].set(id);
-  }
+  for (size_t id = 0; id < lives.size(); ++id)
+    clashes.reset(id, id);
+  clashes.makeSymmetric();
   return clashes;
 }
 
@@ -81,7 +79,7 @@ static constexpr int64_t kPairs = 50000000;
 
 /// First fit in the given order above `base`.
 static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_t> order, int64_t base,
-                           const std::vector<llvm::BitVector> &clashes) {
+                           const BitMatrix &clashes) {
   Packing packing;
   packing.offsets.assign(lives.size(), -1);
   packing.arena = base;
@@ -91,10 +89,9 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
   std::vector<Placed> placed; ///< by first byte and buffer
   placed.reserve(order.size());
   for (int64_t id : order) {
-    const llvm::BitVector &row = clashes[id];
     int64_t bytes = lives[id].bytes, offset = base;
     for (const Placed &other : placed) {
-      if (!row.test(other.id))
+      if (!clashes.test(id, other.id))
         continue;
       if (offset + bytes <= other.begin)
         break;
@@ -122,7 +119,7 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent && life.memory == persistent.memory)
       shared.push_back(id);
-  std::vector<llvm::BitVector> clashes = findClashes(lives, persistent.memory);
+  BitMatrix clashes = findClashes(lives, persistent.memory);
   // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
   // plan does not depend on which pass has declared it.
   struct Traits {
@@ -130,8 +127,8 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   };
   std::vector<Traits> traits;
   for (auto [id, life] : llvm::enumerate(lives))
-    traits.push_back({-life.bytes, life.episodes.empty() ? 0 : life.episodes.front().first,
-                      -(int64_t)clashes[id].count()});
+    traits.push_back(
+        {-life.bytes, life.episodes.empty() ? 0 : life.episodes.front().first, -(int64_t)clashes.count(id)});
   using Key = std::array<int64_t, 4>;
   Key (*const keys[])(const Traits &, int64_t) = {
       [](const Traits &t, int64_t id) { return Key{t.size, t.first, t.degree, id}; },
