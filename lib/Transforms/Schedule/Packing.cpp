@@ -16,21 +16,8 @@ using namespace dsopt::exec;
 /// One pass over all episodes in order of their first entries: a buffer clashes with those that have an
 /// episode open, and with those whose earlier ones are not complete when it starts. Of the latter the ones
 /// touched last by each stream are enough, up to the first that is complete.
-static BitMatrix findClashes(const std::vector<BufferLife> &lives, size_t memory) {
-  struct Span {
-    int64_t first, buffer;
-    const Episode *episode;
-  };
-  std::vector<Span> spans;
-  for (auto [id, life] : llvm::enumerate(lives))
-    if (!life.persistent && life.memory == memory)
-      for (const Episode &episode : life.episodes)
-        spans.push_back({episode.first, (int64_t)id, &episode});
-  llvm::sort(spans, [](const Span &a, const Span &b) {
-    if (a.first != b.first || a.buffer != b.buffer)
-      return std::tie(a.first, a.buffer) < std::tie(b.first, b.buffer);
-    return a.episode->slot < b.episode->slot;
-  });
+static BitMatrix findClashes(const ProgramLife &life, size_t memory) {
+  const std::vector<BufferLife> &lives = life.lives;
   using Closing = std::pair<int64_t, const Span *>;
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
   // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
@@ -40,9 +27,11 @@ static BitMatrix findClashes(const std::vector<BufferLife> &lives, size_t memory
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
   BitMatrix clashes(lives.size());
-  for (const Span &span : spans) {
-    for (; !closing.empty() && closing.top().first < span.first; closing.pop()) {
-      auto [first, id, episode] = *closing.top().second;
+  for (const Span &span : life.spans) {
+    if (lives[span.buffer].memory != memory)
+      continue;
+    for (; !closing.empty() && closing.top().first < span.episode->first; closing.pop()) {
+      auto [id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
       for (int s = 0; s < kMostStreams; ++s)
@@ -113,13 +102,13 @@ void PersistentPlaces::place(const std::vector<BufferLife> &lives) {
       end += life.bytes;
 }
 
-Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent,
-                           int64_t enough) {
+Packing dsopt::packBuffers(const ProgramLife &program, const PersistentPlaces &persistent, int64_t enough) {
+  const std::vector<BufferLife> &lives = program.lives;
   SmallVector<int64_t> shared;
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent && life.memory == persistent.memory)
       shared.push_back(id);
-  BitMatrix clashes = findClashes(lives, persistent.memory);
+  BitMatrix clashes = findClashes(program, persistent.memory);
   // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
   // plan does not depend on which pass has declared it.
   struct Traits {
@@ -186,7 +175,7 @@ FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAn
       persistent.place(life->lives);
     MemoryPlan &own = plan.memories.emplace_back(MemoryPlan{memory});
     for (auto [program, life] : llvm::enumerate(plan.lives)) {
-      own.packings.push_back(packBuffers(life->lives, persistent, std::max(own.arena, enough)));
+      own.packings.push_back(packBuffers(*life, persistent, std::max(own.arena, enough)));
       if (own.packings.back().arena > own.arena) {
         own.arena = own.packings.back().arena;
         own.largest = program;
