@@ -76,14 +76,14 @@ FailureOr<Initializer> Initializers::make(int index) {
 
 std::vector<ImportReport::Initializer> Initializers::report() {
   std::vector<ImportReport::Initializer> rows;
+  SymbolTable symbols(module);
   for (auto [index, tensor] : llvm::enumerate(file.graph().initializer())) {
     ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
     RankedTensorType type = tensorType(tensor, "initializer", module.getLoc());
     auto found = made.find(index);
     bool isConstant = found != made.end() && found->second.empty();
-    auto parameter = found == made.end() || isConstant
-                         ? graph::ParameterOp()
-                         : module.lookupSymbol<graph::ParameterOp>(found->second);
+    auto parameter = found == made.end() || isConstant ? graph::ParameterOp()
+                                                       : symbols.lookup<graph::ParameterOp>(found->second);
     if (!type || (!isa<FloatType>(type.getElementType()) && !parameter))
       continue;
     ParameterRule rule = rules.decide(tensor, type.getElementType());

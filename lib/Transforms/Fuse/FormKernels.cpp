@@ -1,16 +1,16 @@
 //===- FormKernels.cpp - operations to kernels ----------------------------===//
 //
-// Outlines what PlanKernels.cpp grouped, orders the calls, shares functions of
-// equal text, and makes one flat kernel for each kind of optimizer.
+// Outlines what PlanKernels.cpp grouped, orders the calls, shares functions that
+// are equal, and makes one flat kernel for each kind of optimizer.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
+#include "dsopt/Interfaces/EqualFunctions.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/StringMap.h"
 #include <queue>
 
 using namespace mlir;
@@ -53,8 +53,7 @@ private:
 
   std::optional<SymbolTable> symbols;
   std::optional<OpBuilder> builder;
-  /// Kernel functions by their text.
-  llvm::StringMap<func::FuncOp> functions;
+  EqualFunctions functions; ///< kernels
 };
 
 /// Removes what nothing uses.
@@ -180,13 +179,10 @@ func::FuncOp FormKernels::outline(const PlannedNode &node, ValueRange inputs, Va
   return function;
 }
 
-/// The function of the same text, or this one under a name of its own.
+/// The function there is that equals this one, or this one under a name of its own.
 func::FuncOp FormKernels::share(func::FuncOp function) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  function.print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
-  func::FuncOp &known = functions[text];
-  if (known) {
+  func::FuncOp known = functions.findOrInsert(function, function->getDiscardableAttrDictionary());
+  if (known != function) {
     function.erase();
     return known;
   }
@@ -198,7 +194,6 @@ func::FuncOp FormKernels::share(func::FuncOp function) {
     }
   }
   symbols->insert(function);
-  known = function;
   return function;
 }
 

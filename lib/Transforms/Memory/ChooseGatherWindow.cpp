@@ -40,10 +40,12 @@ public:
   /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none
   /// does.
   int64_t largest() {
-    if (microBatches == 1 || !fits(2))
+    if (microBatches == 1 || fits(microBatches))
+      return microBatches;
+    if (!fits(2))
       return 1;
-    // Of 1 to `most` windows a step the fewest that fit.
-    int64_t fewest = 1, most = llvm::divideCeil(microBatches, 2);
+    // Of 2 to `most` windows a step the fewest that fit.
+    int64_t fewest = 2, most = llvm::divideCeil(microBatches, 2);
     for (int64_t windows = fewest; fewest < most; windows = fewest + (most - fewest) / 2)
       if (fits(llvm::divideCeil(microBatches, windows)))
         most = windows;
@@ -66,14 +68,14 @@ private:
         known->second = plan->bytes;
     return known->second;
   }
-  /// Bytes that each further micro-batch takes: losses, statistics, and activations where a schedule runs all
-  /// forwards first.
-  int64_t growth() {
-    auto [count, window] = few(2);
-    if (count == microBatches)
-      return 0;
-    int64_t more = std::min<int64_t>(count + llvm::alignTo(window, round), microBatches);
-    return std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
+  /// Bytes that each further micro-batch takes, with any window: losses, statistics, and activations where a
+  /// schedule runs all forwards first.
+  int64_t growth(int64_t count, int64_t window) {
+    if (!grows && count < microBatches) {
+      int64_t more = std::min<int64_t>(count + llvm::alignTo(window, round), microBatches);
+      grows = std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
+    }
+    return grows.value_or(0);
   }
   bool fits(int64_t window) {
     auto [count, shorter] = few(window);
@@ -81,7 +83,7 @@ private:
     if (least > budget)
       return false;
     // What only just fits is planned whole.
-    return least + growth() * (microBatches - count) <= budget / 100 * 98 ||
+    return least + growth(count, shorter) * (microBatches - count) <= budget / 100 * 98 ||
            bytes(microBatches, window) <= budget;
   }
 
@@ -89,6 +91,7 @@ private:
   int64_t microBatches, budget;
   int64_t settled;                                        ///< micro-batches until a step repeats itself
   int64_t round = 1;                                      ///< micro-batches that a schedule takes together
+  std::optional<int64_t> grows;                           ///< bytes for each further micro-batch, once known
   std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
 };
 } // namespace

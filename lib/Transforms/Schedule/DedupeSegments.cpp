@@ -1,10 +1,9 @@
 //===- DedupeSegments.cpp - equal segments become one function ------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/EqualFunctions.h"
 #include "dsopt/Transforms/Schedule/Parts.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
-
-#include "llvm/ADT/StringMap.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_DEDUPESEGMENTS
@@ -22,32 +21,25 @@ public:
 };
 } // namespace
 
-/// The segment's text without what may differ: its name and which block, stage,
-/// bucket, parameter, gradient and constant it serves.
-static std::string fingerprint(func::FuncOp segment) {
-  MLIRContext *context = segment.getContext();
-  OwningOpRef<func::FuncOp> copy = segment.clone();
-  copy->setSymName("segment");
-  for (NamedAttribute attribute : llvm::to_vector(copy->getOperation()->getDiscardableAttrs()))
-    if (attribute.getName() != exec::kTempAttr)
-      copy->getOperation()->removeDiscardableAttr(attribute.getName());
-  for (unsigned i = 0; i < copy->getNumArguments(); ++i) {
-    Attribute access = copy->getArgAttr(i, exec::kAccessAttr);
-    NamedAttrList kept;
-    if (access)
-      kept.set(exec::kAccessAttr, access);
-    copy->setArgAttrs(i, kept.getDictionary(context));
+/// What has to be equal beside body and type: not which block, stage, bucket, parameter, gradient and
+/// constant a segment serves.
+static DictionaryAttr traitsOf(func::FuncOp segment) {
+  Builder builder(segment.getContext());
+  NamedAttrList traits;
+  if (Attribute temp = segment->getAttr(exec::kTempAttr))
+    traits.set(exec::kTempAttr, temp);
+  SmallVector<Attribute> accesses;
+  for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
+    Attribute access = segment.getArgAttr(i, exec::kAccessAttr);
+    accesses.push_back(access ? access : builder.getUnitAttr());
   }
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  copy->getOperation()->print(
-      os, OpPrintingFlags().useLocalScope().assumeVerified().elideLargeElementsAttrs(INT64_MAX));
-  return text;
+  traits.set(exec::kAccessAttr, builder.getArrayAttr(accesses));
+  return traits.getDictionary(segment.getContext());
 }
 
 void DedupeSegments::runOnOperation() {
   ModuleOp module = getOperation();
-  llvm::StringMap<func::FuncOp> known;
+  EqualFunctions segments;
   struct Shared {
     FlatSymbolRefAttr segment;
     exec::PartAttr part; ///< that the one before computed
@@ -56,11 +48,10 @@ void DedupeSegments::runOnOperation() {
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     if (!function->hasAttr(exec::kSegmentAttr))
       continue;
-    auto [it, fresh] = known.try_emplace(fingerprint(function), function);
-    if (fresh)
+    func::FuncOp known = segments.findOrInsert(function, traitsOf(function));
+    if (known == function)
       continue;
-    renamed[function.getSymNameAttr()] = {FlatSymbolRefAttr::get(it->second.getSymNameAttr()),
-                                          getPart(function)};
+    renamed[function.getSymNameAttr()] = {FlatSymbolRefAttr::get(known.getSymNameAttr()), getPart(function)};
     function.erase();
   }
   if (renamed.empty())

@@ -2,6 +2,8 @@
 
 #include "Lifetimes.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
@@ -165,7 +167,21 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
       llvm::sort(entry.episodes, [](const Episode &a, const Episode &b) { return a.first < b.first; });
     life.lives.push_back(std::move(entry));
   }
+  life.listSpans();
   return life;
+}
+
+void ProgramLife::listSpans() {
+  // By counting: there are as many first entries as entries.
+  std::vector<size_t> places(timeline.entries().size() + 1, 0);
+  for (const BufferLife &buffer : lives)
+    for (const Episode &episode : buffer.episodes)
+      ++places[episode.first + 1];
+  std::partial_sum(places.begin(), places.end(), places.begin());
+  spans.resize(places.back());
+  for (auto [id, buffer] : llvm::enumerate(lives))
+    for (const Episode &episode : buffer.episodes)
+      spans[places[episode.first]++] = {(int64_t)id, &episode};
 }
 
 FailureOr<const ProgramLife *> LifeAnalysis::of(ProgramOp program) {

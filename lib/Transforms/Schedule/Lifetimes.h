@@ -46,6 +46,12 @@ struct BufferLife {
   bool persistent = false;
 };
 
+/// An episode of a program's buffer.
+struct Span {
+  int64_t buffer; ///< among the lives
+  const Episode *episode;
+};
+
 /// What accesses of one place touch: a slot of a buffer.
 struct Place {
   exec::BufferOp buffer; ///< null: of a name that no buffer of the program has
@@ -66,6 +72,11 @@ public:
   std::vector<Place> places;                    ///< that accesses name
   /// Buffers that take bytes of a memory, in their order.
   std::vector<BufferLife> lives;
+  /// Their episodes, by first entry, then in the order of buffers.
+  std::vector<Span> spans;
+
+private:
+  void listSpans();
 };
 
 /// The lives of a module's programs, each computed when it is asked for. Offsets are no part of them.

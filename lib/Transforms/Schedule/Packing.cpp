@@ -1,6 +1,7 @@
 //===- Packing.cpp - offsets for buffers that may share bytes -------------===//
 
 #include "Packing.h"
+#include "BitMatrix.h"
 
 #include "llvm/ADT/BitVector.h"
 
@@ -15,21 +16,8 @@ using namespace dsopt::exec;
 /// One pass over all episodes in order of their first entries: a buffer clashes with those that have an
 /// episode open, and with those whose earlier ones are not complete when it starts. Of the latter the ones
 /// touched last by each stream are enough, up to the first that is complete.
-static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &lives, size_t memory) {
-  struct Span {
-    int64_t first, buffer;
-    const Episode *episode;
-  };
-  std::vector<Span> spans;
-  for (auto [id, life] : llvm::enumerate(lives))
-    if (!life.persistent && life.memory == memory)
-      for (const Episode &episode : life.episodes)
-        spans.push_back({episode.first, (int64_t)id, &episode});
-  llvm::sort(spans, [](const Span &a, const Span &b) {
-    if (a.first != b.first || a.buffer != b.buffer)
-      return std::tie(a.first, a.buffer) < std::tie(b.first, b.buffer);
-    return a.episode->slot < b.episode->slot;
-  });
+static BitMatrix findClashes(const ProgramLife &life, size_t memory) {
+  const std::vector<BufferLife> &lives = life.lives;
   using Closing = std::pair<int64_t, const Span *>;
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
   // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
@@ -38,10 +26,12 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
-  std::vector<llvm::BitVector> clashes(lives.size(), llvm::BitVector(lives.size()));
-  for (const Span &span : spans) {
-    for (; !closing.empty() && closing.top().first < span.first; closing.pop()) {
-      auto [first, id, episode] = *closing.top().second;
+  BitMatrix clashes(lives.size());
+  for (const Span &span : life.spans) {
+    if (lives[span.buffer].memory != memory)
+      continue;
+    for (; !closing.empty() && closing.top().first < span.episode->first; closing.pop()) {
+      auto [id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
       for (int s = 0; s < kMostStreams; ++s)
@@ -54,23 +44,20 @@ static std::vector<llvm::BitVector> findClashes(const std::vector<BufferLife> &l
           ended[s].insert(place, last);
         }
     }
-    llvm::BitVector &row = clashes[span.buffer];
-    row |= open;
+    clashes.join(span.buffer, open.getData());
     for (int s = 0; s < kMostStreams; ++s)
       for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;
-        row.set(other);
+        clashes.set(span.buffer, other);
       }
     ++count[span.buffer];
     open.set(span.buffer);
     closing.push({span.episode->last, &span});
   }
-  for (size_t id = 0; id < lives.size(); ++id) {
-    clashes[id].reset(id);
-    for (int64_t other : clashes[id].set_bits())
-      clashes[other].set(id);
-  }
+  for (size_t id = 0; id < lives.size(); ++id)
+    clashes.reset(id, id);
+  clashes.makeSymmetric();
   return clashes;
 }
 
@@ -81,7 +68,7 @@ static constexpr int64_t kPairs = 50000000;
 
 /// First fit in the given order above `base`.
 static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_t> order, int64_t base,
-                           const std::vector<llvm::BitVector> &clashes) {
+                           const BitMatrix &clashes) {
   Packing packing;
   packing.offsets.assign(lives.size(), -1);
   packing.arena = base;
@@ -91,10 +78,9 @@ static Packing packInOrder(const std::vector<BufferLife> &lives, ArrayRef<int64_
   std::vector<Placed> placed; ///< by first byte and buffer
   placed.reserve(order.size());
   for (int64_t id : order) {
-    const llvm::BitVector &row = clashes[id];
     int64_t bytes = lives[id].bytes, offset = base;
     for (const Placed &other : placed) {
-      if (!row.test(other.id))
+      if (!clashes.test(id, other.id))
         continue;
       if (offset + bytes <= other.begin)
         break;
@@ -116,13 +102,13 @@ void PersistentPlaces::place(const std::vector<BufferLife> &lives) {
       end += life.bytes;
 }
 
-Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent,
-                           int64_t enough) {
+Packing dsopt::packBuffers(const ProgramLife &program, const PersistentPlaces &persistent, int64_t enough) {
+  const std::vector<BufferLife> &lives = program.lives;
   SmallVector<int64_t> shared;
   for (auto [id, life] : llvm::enumerate(lives))
     if (!life.persistent && life.memory == persistent.memory)
       shared.push_back(id);
-  std::vector<llvm::BitVector> clashes = findClashes(lives, persistent.memory);
+  BitMatrix clashes = findClashes(program, persistent.memory);
   // By size, by first use, by how many others are in the way; not by where a buffer is declared, so that the
   // plan does not depend on which pass has declared it.
   struct Traits {
@@ -130,8 +116,8 @@ Packing dsopt::packBuffers(const std::vector<BufferLife> &lives, const Persisten
   };
   std::vector<Traits> traits;
   for (auto [id, life] : llvm::enumerate(lives))
-    traits.push_back({-life.bytes, life.episodes.empty() ? 0 : life.episodes.front().first,
-                      -(int64_t)clashes[id].count()});
+    traits.push_back(
+        {-life.bytes, life.episodes.empty() ? 0 : life.episodes.front().first, -(int64_t)clashes.count(id)});
   using Key = std::array<int64_t, 4>;
   Key (*const keys[])(const Traits &, int64_t) = {
       [](const Traits &t, int64_t id) { return Key{t.size, t.first, t.degree, id}; },
@@ -189,7 +175,7 @@ FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAn
       persistent.place(life->lives);
     MemoryPlan &own = plan.memories.emplace_back(MemoryPlan{memory});
     for (auto [program, life] : llvm::enumerate(plan.lives)) {
-      own.packings.push_back(packBuffers(life->lives, persistent, std::max(own.arena, enough)));
+      own.packings.push_back(packBuffers(*life, persistent, std::max(own.arena, enough)));
       if (own.packings.back().arena > own.arena) {
         own.arena = own.packings.back().arena;
         own.largest = program;

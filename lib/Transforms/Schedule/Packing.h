@@ -24,10 +24,10 @@ struct Packing {
   int64_t arena = 0;
 };
 
-/// Places the buffers of a memory that are not persistent behind all that are, each at the
+/// Places a program's buffers in a memory that are not persistent behind all that are, each at the
 /// lowest offset that is free of those it clashes with, in several orders; the smallest
 /// arena is kept, or the first of `enough` bytes.
-Packing packBuffers(const std::vector<BufferLife> &lives, const PersistentPlaces &persistent, int64_t enough);
+Packing packBuffers(const ProgramLife &program, const PersistentPlaces &persistent, int64_t enough);
 
 /// A memory of one position's ranks.
 struct MemoryPlan {

@@ -53,7 +53,13 @@ public:
     return OpTy::create(actions, location, exec::EventType::get(context), std::forward<Args>(args)...);
   }
   /// Writes an action that differs from another one in what is set afterwards.
-  template <typename OpTy> OpTy repeat(OpTy op) { return mlir::cast<OpTy>(actions.clone(*op)); }
+  template <typename OpTy> OpTy repeat(OpTy op) {
+    // Without the maps that clone() keeps of what else it clones: most actions repeat another.
+    return mlir::cast<OpTy>(actions.insert(
+        mlir::Operation::create(op->getLoc(), op->getName(), op->getResultTypes(), op->getOperands(),
+                                op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+                                /*successors=*/{}, /*numRegions=*/0)));
+  }
   /// Writes what is no action.
   template <typename OpTy, typename... Args> OpTy write(Args &&...args) {
     return OpTy::create(actions, location, std::forward<Args>(args)...);

@@ -15,7 +15,7 @@ namespace {
 class ArenaVerifier {
 public:
   ArenaVerifier(MemoryOp memory, size_t index, const ProgramLife &life)
-      : memory(memory), life(life), begins(life.lives.size()) {
+      : memory(memory), index(index), life(life), begins(life.lives.size()) {
     for (const BufferLife &buffer : life.lives)
       if (buffer.memory == index)
         lives.push_back(&buffer);
@@ -43,6 +43,7 @@ private:
   Operation *action(int64_t entry) { return life.timeline.entries()[entry].op; }
 
   MemoryOp memory;
+  size_t index; ///< of the memory
   const ProgramLife &life;
   std::vector<const BufferLife *> lives; ///< of the memory
   std::vector<int64_t> begins;           ///< of the program's buffers
@@ -140,27 +141,15 @@ bool ArenaVerifier::take(const BufferLife &buffer, const Episode &episode) {
 }
 
 LogicalResult ArenaVerifier::verifyShared() {
-  struct Span {
-    int64_t first;
-    const BufferLife *buffer;
-    const Episode *episode;
-  };
-  std::vector<Span> episodes;
-  for (const BufferLife *buffer : lives)
-    if (!buffer->persistent && buffer->bytes)
-      for (const Episode &episode : buffer->episodes)
-        episodes.push_back({episode.first, buffer, &episode});
-  llvm::sort(episodes, [](const Span &a, const Span &b) {
-    return std::tie(a.first, a.buffer, a.episode) < std::tie(b.first, b.buffer, b.episode);
-  });
-  for (auto [start, buffer, episode] : episodes) {
-    if (take(*buffer, *episode))
+  for (auto [id, episode] : life.spans) {
+    const BufferLife &buffer = life.lives[id];
+    if (buffer.memory != index || !buffer.bytes || take(buffer, *episode))
       continue;
-    auto [begin, end] = placeOf(*buffer);
+    auto [begin, end] = placeOf(buffer);
     for (const BufferLife *other : lives) {
       auto [first, last] = placeOf(*other);
-      if (other != buffer && !other->persistent && first < end && begin < last && findClash(*other, *buffer))
-        return report(other, buffer);
+      if (other != &buffer && !other->persistent && first < end && begin < last && findClash(*other, buffer))
+        return report(other, &buffer);
     }
     return failure();
   }
