@@ -69,15 +69,22 @@ class Disk:
     """What lies under `root`; all of it as it is now has lasted."""
 
     def __init__(self, root: str):
-        self.root, self.inodes = root, {}
+        self.root, self.inodes, self.paths, self.folders = root, {}, {}, set()
         self.top = self._read(root)
 
     def _read(self, path: str):
         made = Folder() if os.path.isdir(path) else File(open(path, "rb").read())
-        self.inodes[os.stat(path).st_ino] = made
+        inode = os.stat(path).st_ino
+        self.inodes[inode] = made
+        self._called(inode, path, isinstance(made, Folder))
         if isinstance(made, Folder):
             made.base = {name: self._read(f"{path}/{name}") for name in os.listdir(path)}
         return made
+
+    def _called(self, inode: int, path: str, is_folder: bool) -> None:
+        """The name under which a file or folder was first seen."""
+        self.paths[inode] = os.path.relpath(path, self.root)
+        (self.folders.add if is_folder else self.folders.discard)(inode)
 
     def _place(self, path: str) -> tuple[Folder, str] | None:
         """The folder that a name is in; None outside the root."""
@@ -101,6 +108,7 @@ class Disk:
         """One line of the record."""
         if what in ("create", "mkdir"):
             inode, path = text.split(" ", 1)
+            self._called(int(inode), path, what == "mkdir")
             if place := self._place(path):
                 made = self.inodes[int(inode)] = File() if what == "create" else Folder()
                 place[0].change("add", place[1], made)

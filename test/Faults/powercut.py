@@ -1,5 +1,6 @@
-"""Power cuts while checkpoints are saved, saved over and pruned: every state that the disk may be left in goes on to the
-bits of a run that nothing happened to, from no earlier step than was promised.
+"""Power cuts while checkpoints are saved, saved over, pruned and recovered and while weights are written: every state that
+the disk may be left in goes on to the bits of a run that nothing happened to, from no earlier step than was promised, and
+has the weights of before or those of the run, whole; once it has ended, those.
 
 usage: powercut.py BUILD FOLDER [-seed=N] [-states=N] [-weaken=N]
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -26,21 +28,33 @@ CHANGES = ["fsync", "syncFolder", "exchange", "rename"]
 
 class Cut:
     """A run in a folder that runs before it left, of whose checkpoints it keeps those of `had` steps; `damaged` is the
-    newest one of them, which is saved over."""
+    newest one of them, which is saved over. The last one before it meets `killed`, and all the run meets `fault`."""
 
-    def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str], had: int = 0, damaged: str = ""):
+    def __init__(self, name: str, program: Program, before: list[list[str]], options: list[str], had: int = 0, damaged: str = "",
+                 killed: str = "", fault: str = ""):
         self.name, self.before, self.options, self.had, self.damaged = name, before, options, had, damaged
-        self.left: list[str] = []  # the save folder after it, and after it with nothing left out
+        self.killed, self.fault = killed, fault
+        self.left: list[str] = []  # the names there are after it, and after it with nothing left out
         self.usual: list[str] = []
+        self.weights: list[bytes] = []  # of the run before it and its own, where these write some
         self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
 
 
 def cuts(program: Program) -> list[Cut]:
     every = ["-save-every=1", "-save-keep=9"]
+    over, weights = ["-resume=auto", *every], ["-resume=auto", "-save-weights={save}.weights"]
+    no_exchange = "exchange,from=1:error=EINVAL"
     return [Cut("save", program, [], every),
-            Cut("save over a save", program, [every], ["-resume=auto", *every], 2, "step-00000003"),
+            Cut("save over a save", program, [every], over, 2, "step-00000003"),
+            Cut("save over a save, no exchange", program, [every], over, 2, "step-00000003", fault=no_exchange),
             Cut("save beside saves", program, [every], ["-resume={save}/step-00000001", "-save-existing=aside", *every], 1),
-            Cut("prune", program, [[*every, "-steps=2"]], ["-save-every=1", "-save-keep=1", "-resume=auto"], 2)]
+            Cut("prune", program, [[*every, "-steps=2"]], ["-save-every=1", "-save-keep=1", "-resume=auto"], 2),
+            Cut("recover", program, [every, over], over, 2, "step-00000003", killed="save.exchange:kill"),
+            Cut("recover, no exchange", program, [every, over], over, 2, "step-00000003", killed="save.exchange:kill",
+                fault=no_exchange),
+            Cut("recover, no exchange, between two names", program, [every, over], over, 2, "step-00000003",
+                killed="rename,nth=2:kill", fault=no_exchange),
+            Cut("weights", program, [[*weights, "-steps=2"]], weights, 2)]
 
 
 class Checker:
@@ -51,7 +65,8 @@ class Checker:
     def run(self, cut: Cut, folder: str, options: list[str], fault: str = "") -> Attempt:
         save = f"{folder}/disk/save"
         attempt = Attempt(cut.scenario, folder, [f"-steps={STEPS}", f"-save={save}", f"-log={folder}/log.jsonl", "-quiet",
-                                                 *[option.format(save=save) for option in options]], fault)
+                                                 *[option.format(save=save) for option in options]],
+                          ";".join(filter(None, [cut.fault, fault])))
         attempt.wait(30)
         attempt.end()
         return attempt
@@ -60,35 +75,46 @@ class Checker:
         """The disk before the run, and what it did; None if nothing was left out."""
         folder = fresh(f"{self.folder}/record")
         os.mkdir(f"{folder}/disk")
-        for options in cut.before:
-            if any(self.run(cut, folder, options).statuses()):
-                sys.exit(f"{cut.name}: the run before it failed")
-        if cut.damaged:
-            os.truncate(f"{folder}/disk/save/{cut.damaged}/model.safetensors", 64)
+        for number, options in enumerate(cut.before):
+            killed = cut.killed if number else ""
+            attempt = self.run(cut, folder, options, killed)
+            if any(attempt.statuses()) != bool(killed):
+                sys.exit(f"{cut.name}: the run before it ended with {attempt.statuses()}: {attempt.output()}")
+            if cut.damaged and number == 0:
+                os.truncate(f"{folder}/disk/save/{cut.damaged}/model.safetensors", 64)
+        weights = f"{folder}/disk/save.weights"
+        if os.path.exists(weights):
+            cut.weights = [open(weights, "rb").read()]
         disk = Disk(f"{folder}/disk")
         record = f"{folder}/record"
         attempt = self.run(cut, folder, cut.options, f"record={record}" + (f";{weakened}" if weakened else ""))
-        if weakened and not attempt.hit():
+        if weakened and not attempt.hit(weakened):
             return None
         if any(attempt.statuses()) and not weakened:
             sys.exit(f"{cut.name}: {attempt.output()}")
         if any(attempt.statuses()):
             cut.left = ["the run fails"]
             return disk, []
-        cut.left = sorted(os.listdir(f"{folder}/disk/save"))
+        cut.left = sorted(str(path.relative_to(folder)) for pattern in ("*", "save/*")
+                          for path in pathlib.Path(folder, "disk").glob(pattern))
+        if cut.weights:
+            cut.weights.append(open(weights, "rb").read())
         return disk, list(lines_of(record))
 
-    def trees(self, cut: Cut, disk: Disk, lines: list, most: int, generator: random.Random) -> list[tuple[int, dict]]:
-        """Each different state once, with the latest step that was promised when the power went."""
+    def trees(self, cut: Cut, disk: Disk, lines: list, most: int, generator: random.Random) -> list[tuple[int, bool, dict]]:
+        """Each different state once, with the latest step that was promised when the power went and whether the run had
+        ended."""
         found, promised = {}, cut.had
-        for number, (what, text, data) in enumerate([("point", "", b""), *lines, ("point", "step 0 %d" % STEPS, b"")]):
+        for what, text, data in [("point", "begin", b""), *lines, ("point", "end", b"")]:
             disk.apply(what, text, data)
             if step := re.fullmatch(r"step 0 (\d+)", text):
                 promised = max(promised, int(step[1]))
-            elif what == "point":
+            elif text == "end":
+                promised = STEPS
+            elif what == "point" and text != "begin":
                 continue
             for tree in disk.states(most, generator):
-                found[digest(tree)] = promised, tree
+                found[digest(tree)] = promised, text == "end", tree
         return list(found.values())
 
     def halves(self, cut: Cut, promised: int, tree: dict) -> list[str]:
@@ -105,15 +131,17 @@ class Checker:
                     found.append(name)
         return found
 
-    def wrong(self, cut: Cut, promised: int, tree: dict) -> str:
-        """What a run that goes on in the state does wrong."""
+    def wrong(self, cut: Cut, promised: int, ended: bool, tree: dict) -> str:
+        """What is wrong with the state, or with a run that goes on in it."""
+        if cut.weights and tree.get("save.weights") not in cut.weights[ended:]:
+            return f"other bytes in place of the weights ({shown(tree)})"
+        if halves := self.halves(cut, promised, tree):
+            return f"half of {halves} is there ({shown(tree)})"
         folder = fresh(f"{self.folder}/state-{next(self.numbers)}")
         write(tree, f"{folder}/disk")
-        attempt = self.run(cut, folder, ["-resume=auto", "-save-every=1", "-save-keep=9"])
+        attempt = self.run(cut, folder, ["-resume=auto", "-save-every=1", "-save-keep=9", "-save-weights={save}.weights"])
         wrong = ""
-        if halves := self.halves(cut, promised, tree):
-            wrong = f"half of {halves} is there"
-        elif any(attempt.statuses()):
+        if any(attempt.statuses()):
             wrong = f"statuses {attempt.statuses()}: {attempt.output().strip()[-300:]}"
         else:
             with open(f"{folder}/log.jsonl") as file:
@@ -125,6 +153,8 @@ class Checker:
                 wrong = f"other weights: {hash}, expected {self.hash}"
             elif left := [name for name in os.listdir(f"{folder}/disk/save") if not re.fullmatch(BELONGS, name)]:
                 wrong = f"{left} stay behind"
+            elif (left := sorted(os.listdir(f"{folder}/disk"))) != ["save", "save.weights"]:
+                wrong = f"{left} are there, expected the save folder and the weights"
         if wrong:
             wrong += f" ({shown(tree)})"
         shutil.rmtree(folder)
@@ -138,9 +168,12 @@ class Checker:
             cut.usual = cut.left
         elif cut.left != cut.usual:
             return 0, [f"leaves {cut.left}, expected {cut.usual}"]
-        found, count = [], 0
+        generator = random.Random(seed)
+        trees = self.trees(cut, *recorded, most, generator)
+        if first:
+            generator.shuffle(trees)
+        found, count, trees = [], 0, iter(trees)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
-            trees = iter(self.trees(cut, *recorded, most, random.Random(seed)))
             pending = set()
             while True:
                 while len(pending) < 2 * (os.cpu_count() or 1) and (tree := next(trees, None)):
@@ -161,15 +194,29 @@ def shown(tree, name: str = "") -> str:
     return f"{name}/[" + ", ".join(shown(child, key) for key, child in sorted(tree.items())) + "]"
 
 
+def changed(disk: Disk, lines: list) -> dict[str, list[str]]:
+    """What each kind of change was done to, in order, where one process did it all."""
+    found: dict[str, list[str]] = {change: [] for change in CHANGES}
+    for what, text, data in lines:
+        disk.apply(what, text, data)
+        if what == "fsync":
+            found["syncFolder" if int(text) in disk.folders else "fsync"].append(disk.paths[int(text)])
+        elif what in found:
+            found[what].append(text.replace(f"{disk.root}/", ""))
+    return found
+
+
 def weaknesses(checker: Checker, cut: Cut, ranks: int):
-    """One change left out, in turn."""
+    """One change left out, in turn, and what it is done to."""
+    objects = changed(*checker.record(cut)) if ranks == 1 else {}
     for change in CHANGES:
-        for rank in range(-1 if ranks > 1 else 0, ranks):
+        rest = iter(objects.get(change, []))
+        for rank in range(-1, ranks):
             for nth in range(1, 100):
                 fault = f"{change},rank={rank},nth={nth}:skip"
                 if checker.record(cut, fault) is None:
                     break
-                yield fault
+                yield fault, next(rest, "")
 
 
 def main(build: str, folder: str, *arguments: str) -> int:
@@ -191,9 +238,9 @@ def main(build: str, folder: str, *arguments: str) -> int:
                 print("    FAILED: " + text, flush=True)
             failures += len(wrong)
             if "weaken" in given:
-                for fault in weaknesses(checker, cut, program.ranks):
+                for fault, what in weaknesses(checker, cut, program.ranks):
                     count, wrong = checker.check(cut, int(given["weaken"]), seed, fault, first=True)
-                    print(f"    without {fault[:-5]}: " + (f"found after {count} states: {wrong[0][:120]}" if wrong else
+                    print(f"    without {fault[:-5]} {what}: " + (f"found after {count} states: {wrong[0][:120]}" if wrong else
                                                           f"FAILED: {count} states, nothing wrong"), flush=True)
                     failures += not wrong
     print(f"{failures} failures")

@@ -107,11 +107,11 @@ class Attempt:
                 self.processes.append(subprocess.Popen(arguments, env=variables, stdin=subprocess.DEVNULL, stdout=file,
                                                        stderr=subprocess.STDOUT, start_new_session=True, cwd=folder))
 
-    def hit(self) -> str:
-        """The line of the fault that struck, empty before."""
+    def hit(self, fault: str = "") -> str:
+        """The line of the first fault that struck, or of this one; empty before."""
         try:
             with open(self.hits) as file:
-                return file.readline()
+                return next((line for line in file if line.endswith(f"{fault}\n")), "")
         except FileNotFoundError:
             return ""
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,19 @@ namespace dsopt::test {
 
 /// Inputs to begin with; an empty one where a fuzzer says none.
 std::vector<std::string> fuzzSeeds();
+
+/// Inputs to begin with for a fuzzer that takes bytes for orders: of up to `most` bytes, small ones more often.
+inline std::vector<std::string> orders(size_t most) {
+  std::mt19937_64 random(1);
+  std::vector<std::string> inputs(4096);
+  for (std::string &input : inputs) {
+    input.resize(random() % (most + 1));
+    bool small = random() % 2;
+    for (char &byte : input)
+      byte = static_cast<char>(random() % (small && random() % 3 ? 16 : 256));
+  }
+  return inputs;
+}
 
 /// A folder for files that a fuzzer writes, in memory where the machine has such a place. Gone with the
 /// process.

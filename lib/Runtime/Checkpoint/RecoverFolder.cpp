@@ -72,8 +72,12 @@ void SaveFolder::recover(std::vector<std::string> &said) {
   }
   for (const std::string &name : namesIn(folder)) {
     std::string path = at(name), step = stepBefore(name, ".old");
-    if (step.empty() || fs::is_symlink(path) || !exists(path + "/manifest.json"))
+    if (step.empty() || fs::is_symlink(path))
       continue;
+    if (!exists(path + "/manifest.json")) {
+      sys::rmdir(path.c_str()); // what was replaced is gone but for its folder, or it is somebody's
+      continue;
+    }
     if (exists(at(step))) {
       rests.push_back(path);
       continue;

@@ -4,6 +4,7 @@
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Session.h"
 
+#include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -240,7 +241,9 @@ private:
 
 struct Actions::Later {
   Read read;
-  std::once_flag once;
+  // Not std::call_once, which may never return once `read` threw: the thread sanitizer's does not.
+  std::mutex reading;
+  std::atomic<bool> done{false};
   std::vector<Action> actions;
 };
 
@@ -250,10 +253,14 @@ void Actions::setLater(Read read) {
 }
 
 const std::vector<Action> &Actions::readLater() const {
-  std::call_once(later->once, [&] {
+  if (later->done.load(std::memory_order_acquire))
+    return later->actions;
+  std::lock_guard<std::mutex> lock(later->reading);
+  if (!later->done) {
     later->actions = later->read();
     later->read = nullptr;
-  });
+    later->done.store(true, std::memory_order_release);
+  }
   return later->actions;
 }
 

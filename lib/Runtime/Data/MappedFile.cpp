@@ -41,7 +41,7 @@ MappedFile::MappedFile(const std::string &path, const std::string &expected) {
     throw Error(StatusInput, path + ": expected " + expected + ", got a folder or device");
   bytes = static_cast<const uint8_t *>(mapped);
   count = info.st_size;
-  registerMapping(bytes, count, path);
+  registerMapping(bytes, count, path, &info);
 }
 
 MappedFile::~MappedFile() {

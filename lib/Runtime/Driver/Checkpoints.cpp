@@ -62,6 +62,11 @@ std::optional<CheckpointChoice> CheckpointSearch::choose() {
         continue;
       }
     }
+    // A run that saves there may have replaced its only one while the names were read.
+    struct stat lock;
+    if (!isAutomatic() && sys::stat((settings.resume + "/lock").c_str(), &lock) == 0 &&
+        ++vanished < kMostVanished)
+      continue;
     if (!isAutomatic())
       throw Error(StatusInput, "option -resume: there is no complete checkpoint in " + settings.resume +
                                    " (a folder step-N with its manifest.json)");

@@ -1,12 +1,14 @@
 //===- RankRun.cpp - the steps of one rank, its log and its saves ---------===//
 
 #include "RankRun.h"
+#include "Core/Together.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Cpus.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Liveness.h"
+#include "dsopt/Runtime/Mappings.h"
 
 #include <algorithm>
 #include <chrono>
@@ -312,6 +314,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     }
     enter(Place::Finishing);
     fault::point("finish");
+    together(engine, checkMappings);
     if (traces)
       session.writeTrace(settings.trace);
     if (first && !stopped && !settings.evaluates && session.stepsDone() < settings.steps &&

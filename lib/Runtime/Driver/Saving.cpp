@@ -2,6 +2,7 @@
 
 #include "Saving.h"
 #include "Core/Together.h"
+#include "dsopt/Runtime/Mappings.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -126,6 +127,7 @@ void Saving::checkShared(const std::string &place) {
 }
 
 std::vector<Note> Saving::save(Session &session) {
+  together(engine, checkMappings);
   session.save(settings.save + "/" + checkpointName(session.stepsDone()), lineage);
   std::vector<Note> notes;
   if (folder) {
@@ -151,6 +153,7 @@ std::vector<Note> Saving::saveInto(const std::string &place, Session &session) {
     engine.barrier();
     checkShared(place);
   }
+  together(engine, checkMappings);
   session.save(place + "/" + checkpointName(session.stepsDone()), lineage);
   if (isOwn && folder)
     folder->wrote(session.stepsDone());

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Runtime/Mappings.h"
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +25,8 @@ struct Entry {
   std::atomic<uintptr_t> begin{0}; ///< 0: forgotten
   std::atomic<size_t> bytes{0};
   char path[1024] = ""; ///< in the entry: a stream maps a file each step
+  dev_t device = 0;     ///< with `inode` and under `changing`: which file, if it is looked after
+  ino_t inode = 0;
   Entry *next = nullptr;
 };
 
@@ -83,7 +87,7 @@ void onBusError(int signal, siginfo_t *info, void *) {
 
 } // namespace
 
-void registerMapping(const void *address, size_t bytes, const std::string &path) {
+void registerMapping(const void *address, size_t bytes, const std::string &path, const struct stat *file) {
   if (!address || bytes == 0)
     return;
   std::lock_guard<std::mutex> lock(changing);
@@ -95,6 +99,8 @@ void registerMapping(const void *address, size_t bytes, const std::string &path)
     entry = new Entry();
   entry->bytes = bytes;
   entry->path[path.copy(entry->path, sizeof entry->path - 1)] = 0;
+  entry->device = file ? file->st_dev : 0;
+  entry->inode = file ? file->st_ino : 0;
   entry->begin = reinterpret_cast<uintptr_t>(address);
   if (fresh) {
     entry->next = entries.load();
@@ -107,6 +113,21 @@ void forgetMapping(const void *address) {
   for (Entry *entry = entries.load(); entry; entry = entry->next)
     if (entry->begin.load() == reinterpret_cast<uintptr_t>(address) && address)
       entry->begin = 0;
+}
+
+void checkMappings() {
+  std::lock_guard<std::mutex> lock(changing);
+  for (Entry *entry = entries.load(); entry; entry = entry->next) {
+    struct stat now{};
+    // Another file may have the name by now: of what is mapped nothing is known then.
+    if (!entry->begin.load() || !entry->inode || sys::stat(entry->path, &now) != 0 ||
+        now.st_dev != entry->device || now.st_ino != entry->inode)
+      continue;
+    if (size_t bytes = entry->bytes.load(); static_cast<size_t>(now.st_size) < bytes)
+      throw Error(StatusFailure, std::string(entry->path) + ": was truncated while the run used it, from " +
+                                     std::to_string(bytes) + " to " + std::to_string(now.st_size) +
+                                     " bytes: what was read since may be zeros");
+  }
 }
 
 void reportLostMappings(int fd, const std::string &text, char end) {

@@ -208,6 +208,7 @@ TEST_F(SaveFolders, WhatAKillLeavesIsPutRight) {
   checkpoint("step-00000008.tmp", kFirst, 8, 1); // pruned in part
   fs::remove(folder + "/step-00000008.tmp/model.safetensors");
   fs::create_directory(folder + "/step-00000009.tmp"); // just made
+  fs::create_directory(folder + "/step-00000007.old"); // no exchange: removed but for itself
   std::ofstream(folder + "/shared-0123456789abcdef0123456789abcdef") << "";
   {
     SaveFolder mine(folder, said);
@@ -225,6 +226,8 @@ TEST_F(SaveFolders, WhatIsSomebodysStays) {
   fs::create_directory(folder + "/step-mine.tmp");
   fs::create_directory(folder + "/step-00000003.tmp");
   std::ofstream(folder + "/step-00000003.tmp/notes") << "mine";
+  fs::create_directory(folder + "/step-00000004.old");
+  std::ofstream(folder + "/step-00000004.old/notes") << "mine";
   std::ofstream(folder + "/shared-with-me") << "mine";
   std::ofstream(folder + "/step-00000004.tmp") << "a file";
   Names before = names();

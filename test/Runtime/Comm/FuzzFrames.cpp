@@ -8,10 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comm/Wire.h"
+#include "Fuzz.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <vector>
 
 using namespace dsopt::runtime;
 
@@ -30,8 +29,12 @@ struct Orders {
 };
 
 constexpr int64_t kBytes = 640;
+/// Of a frame's body; what claims to be longer takes what comes next for the rest.
+constexpr int64_t kMostBytes = 4096;
 
 } // namespace
+
+std::vector<std::string> dsopt::test::fuzzSeeds() { return orders(300); }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Orders orders{data, data + size};
@@ -118,7 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     frame.total = what & 2 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
     frame.offset = what & 4 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
     frame.length = what & 8 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
-    int64_t follows = std::min<int64_t>(std::max<int64_t>(frame.length, 0), 2 << 20);
+    int64_t follows = std::min<int64_t>(std::max<int64_t>(frame.length, 0), kMostBytes);
     int64_t claimed = frame.length;
     bytes.assign(follows, static_cast<char>(what));
     frame.length = follows;

@@ -7,8 +7,8 @@
 
 #include "Comm/Hmac.h"
 #include "Comm/RendezvousMachine.h"
+#include "Fuzz.h"
 
-#include <cstdlib>
 #include <memory>
 
 using namespace dsopt::runtime;
@@ -252,6 +252,8 @@ void toChannel(Channel::Side side, Input input) {
 }
 
 } // namespace
+
+std::vector<std::string> dsopt::test::fuzzSeeds() { return orders(600); }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Input input{{reinterpret_cast<const char *>(data), size}};

@@ -10,8 +10,6 @@
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 namespace {
 
 /// DSOPT_TEST_SEEDS says how many of each kind.
@@ -359,16 +357,6 @@ TEST(Address, PackedAndBack) {
     EXPECT_EQ(back.port(), 4711);
     EXPECT_FALSE(back.unpack(address.packed() + "x"));
     EXPECT_FALSE(back.unpack(""));
-  }
-}
-
-TEST(FuzzRendezvous, SeededInputs) {
-  std::mt19937_64 random(1);
-  for (int i = 0; i < seeds(20) * 100; ++i) {
-    std::string input(random() % 600, '\0');
-    for (char &byte : input)
-      byte = static_cast<char>(random() % (random() % 3 ? 16 : 256));
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(input.data()), input.size());
   }
 }
 

@@ -1,7 +1,7 @@
 //===- WireTest.cpp - simulated ranks on a seeded scheduler ----------------===//
 //
 // usage: WireTest --seeds=N [--ranks=N] [--seed=FIRST]: a long run, one line for each
-// fault; WireTest --fuzz=N [--seed=SEED]: N inputs of FuzzFrames.cpp. Without arguments a sample of both.
+// fault. Without arguments a sample.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,6 @@
 
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace {
 
@@ -283,20 +281,6 @@ TEST(Rounds, AnyNumberOfRanks) {
     }
 }
 
-/// What a fuzzer would try, seeded.
-void fuzz(uint64_t cases, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<uint8_t> input;
-  for (uint64_t i = 0; i < cases; ++i) {
-    input.resize(random() % 300);
-    for (uint8_t &byte : input)
-      byte = static_cast<uint8_t>(random());
-    LLVMFuzzerTestOneInput(input.data(), input.size());
-  }
-}
-
-TEST(Wire, AnythingAPeerMaySay) { fuzz(3000, 5); }
-
 int longRun(uint64_t seeds, int ranks, uint64_t first) {
   struct Row {
     int runs = 0, failures = 0, wrong = 0;
@@ -328,22 +312,15 @@ int longRun(uint64_t seeds, int ranks, uint64_t first) {
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  uint64_t seeds = 0, first = 0, inputs = 0;
+  uint64_t seeds = 0, first = 0;
   int ranks = 64;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--seeds=", 8) == 0)
       seeds = strtoull(argv[i] + 8, nullptr, 10);
-    if (std::strncmp(argv[i], "--fuzz=", 7) == 0)
-      inputs = strtoull(argv[i] + 7, nullptr, 10);
     if (std::strncmp(argv[i], "--ranks=", 8) == 0)
       ranks = atoi(argv[i] + 8);
     if (std::strncmp(argv[i], "--seed=", 7) == 0)
       first = strtoull(argv[i] + 7, nullptr, 10);
-  }
-  if (inputs) {
-    fuzz(inputs, first);
-    printf("%llu inputs\n", static_cast<unsigned long long>(inputs));
-    return 0;
   }
   return seeds ? longRun(seeds, ranks, first) : RUN_ALL_TESTS();
 }

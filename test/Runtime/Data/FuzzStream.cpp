@@ -20,7 +20,7 @@ std::vector<std::string> dsopt::test::fuzzSeeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const FuzzFolder folder;
-  static const std::string lock = folder.write("lock", "");
+  static const std::string lock = folder.write("lock", ""), end = folder.write("end", "");
   std::string_view rest = viewOf(data, size), place = takePart(rest);
   Program program;
   program.K = program.M = 2;
@@ -33,7 +33,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   };
   replace("save", place);
   replace("step-00000000.npz", rest);
-  folder.write("end", "");
   try {
     StreamSource source(program, folder.path, false);
     source.plannedSteps(0, 0);

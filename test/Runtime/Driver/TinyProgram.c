@@ -14,6 +14,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,11 +86,13 @@ enum {
   STOP_A_WHILE, /* half a second */
   CUT_DATA,     /* the data file is empty from here on */
   CUT_LOG,      /* as copying it away and truncating it does */
-  CUT_PROGRAM   /* the file of this code, "program.so", is empty from here on */
+  CUT_PROGRAM,  /* the file of this code, "program.so", is empty from here on */
+  CUT_BYTE      /* the data file loses its last byte */
 };
 
 static void act(int what) {
   struct timespec wait = {0, 100000000};
+  struct stat data;
   pid_t rank = getpid();
   switch (what) {
   case SLEEP:
@@ -122,6 +125,10 @@ static void act(int what) {
   case CUT_LOG:
   case CUT_PROGRAM:
     if (truncate(what == CUT_DATA ? "data.npz" : what == CUT_LOG ? "log.jsonl" : "program.so", 0) != 0)
+      _exit(99);
+    break;
+  case CUT_BYTE:
+    if (stat("data.npz", &data) != 0 || truncate("data.npz", data.st_size - 1) != 0)
       _exit(99);
     break;
   }
