@@ -1,4 +1,4 @@
-"""The runs that faults strike: small programs on one process, shared memory, TCP and MPI."""
+"""The runs that faults strike: small programs on one process, shared memory, TCP, hosts of two ranks and MPI."""
 from __future__ import annotations
 
 import dataclasses
@@ -37,11 +37,16 @@ class Program:
 @dataclasses.dataclass
 class Scenario:
     program: Program
-    engine: str  # one, shm, tcp, mpi
+    engine: str  # one, shm, tcp (a host for each rank), hosts (for each two), mpi
     resumes: bool  # goes on from a checkpoint
     start: str = ""  # the folder that a resumed one begins in
     places: list = dataclasses.field(default_factory=list)
     hash: str = ""
+
+    @property
+    def apart(self) -> bool:
+        """Whether each rank is started by itself."""
+        return self.engine in ("tcp", "hosts")
 
     @property
     def name(self) -> str:
@@ -92,10 +97,10 @@ class Attempt:
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
         command = [*scenario.program.command, *options]
-        if scenario.engine == "tcp":
-            port = free_port()
+        if scenario.apart:
+            port, shared = free_port(), 2 if scenario.engine == "hosts" else 1
             runs = [(command, dict(environment, RANK=str(rank), WORLD_SIZE=str(scenario.program.ranks), MASTER_ADDR="127.0.0.1",
-                                   MASTER_PORT=str(port), DSOPT_HOST=f"h{rank}")) for rank in range(scenario.program.ranks)]
+                                   MASTER_PORT=str(port), DSOPT_HOST=f"h{rank // shared}")) for rank in range(scenario.program.ranks)]
         elif scenario.engine == "mpi":
             runs = [([*MPIRUN, str(scenario.program.ranks), *command], environment)]
         else:

@@ -14,6 +14,7 @@ struct Met {
   std::vector<std::string> hosts; ///< by rank: equal for ranks that can share memory
   std::vector<std::string> names; ///< by rank: "node7", for messages
   std::string key;                ///< known to these ranks only
+  Socket listener;                ///< rank 0's, where the others met it
 };
 
 /// Throws LaunchError.
