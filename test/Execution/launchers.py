@@ -184,6 +184,17 @@ troubled("a rank twice", launch([0, 1, 2, 2]), 1, "rank 2 was started twice")
 refused("no such rank", launch([4]), {1}, "RANK=4", "0 to 3")
 eight = f"{folder}/eight"
 execute([dsopt, path, *options, "-dp=4", "-o", eight])
+# Not each is connected to each: steps, evaluations and saves find their ways.
+more = [f"-eval-data={data}", f"-save={folder}/saved-eight", "-save-every=1", "-save-existing=aside"]
+execute([eight, *arguments(log, *more)])
+eights = [Run(log)]
+for hosts in ("abcdefgh", "aabbccdd", "aaaabbbb"):
+    port = free_port()
+    all_good(f"eight ranks on {hosts}", start(([eight, *arguments(log, *more)], torch_variables(rank, 8, port, host)) for rank, host in enumerate(hosts)))
+    eights.append(Run(log))
+check(len({str((run.hash, run.loss_text)) for run in eights}) == 1, f"eight ranks: the bits differ: {[run.hash for run in eights]}")
+execute([eight, f"-check={folder}/saved-eight"])
+print(f"eight ranks: {eights[0].hash[:16]}", flush=True)
 port = free_port()
 troubled("sizes that differ", start(([eight if rank == 1 else program, *arguments(log)],
                                     torch_variables(rank, 8 if rank == 1 else 4, port, DSOPT_LAUNCH_TIMEOUT="2")) for rank in range(4)),

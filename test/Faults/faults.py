@@ -25,8 +25,9 @@ from places import PHASES, Place, heard, listening, table
 from scenarios import BELONGS, KEEP, PATIENCE, STEPS, Attempt, Scenario, compiled_programs, end_of, fresh, options_of, tiny_programs
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-#: From a fault to the end of the run, or to where it goes on.
-LIMIT = 10
+#: From a fault to the end of the run, or to where it goes on: seconds in which it waits for something else than a busy
+#: machine, and in all.
+LIMIT, LONGEST = 10, 60
 #: Steps of the run that left the checkpoints which others go on from.
 BEFORE = 3
 
@@ -97,7 +98,7 @@ class Campaign:
     def run(self, scenario: Scenario, folder: str, options: list[str], fault: str = "") -> Attempt:
         """A run that has to come to its end."""
         attempt = Attempt(scenario, folder, options, fault)
-        inside = attempt.wait(60)
+        inside = attempt.wait(LONGEST)
         if not inside or any(attempt.statuses()):
             attempt.end()
             raise Failure(f"a run without a fault ended with {attempt.statuses()}: {attempt.output()[-500:]}")
@@ -153,6 +154,7 @@ class Campaign:
         begun = time.monotonic()
         limit = LIMIT + (int(what.split("=")[1]) / 1000 if kind.name in ("delay", "pause") else 0)
         waited = list(attempt.processes)
+        still, last = 0.0, begun
         if attempt.scenario.apart and kind.what == "stop=0":
             del waited[place.rank]  # stands still until somebody ends it
         while any(process.poll() is None for process in waited):
@@ -165,19 +167,25 @@ class Campaign:
                         if process.poll() is None:
                             process.send_signal(number)
                 outside = False
-            if time.monotonic() > since + limit:
+            now = time.monotonic()
+            if now > since and not attempt.runs():
+                still += now - max(last, since)
+            last = now
+            if still > limit or now > since + LONGEST:
                 left = attempt.end()
-                raise Failure(f"hangs: {len(left)} processes after {limit:g} s")
-            time.sleep(0.005)
+                raise Failure(f"hangs: {len(left)} processes after {now - since:.0f} s")
+            time.sleep(0.01)
 
     def judge_end(self, attempt: Attempt, kind: Kind, what: str, place: Place, scenario: Scenario) -> None:
         if scenario.apart and kind.what == "stop=0" and attempt.hit():
             attempt.processes[place.rank].kill()
             attempt.processes[place.rank].wait()
-        if attempt.left():
-            time.sleep(1)  # ranks of a launcher that died end by a signal
-            if left := attempt.left():
+        # Ranks of a launcher that died end by a signal.
+        soon = time.monotonic() + 5
+        while left := attempt.left():
+            if time.monotonic() > soon:
                 raise Failure(f"{len(left)} processes stay behind")
+            time.sleep(0.1)
         statuses, errors = attempt.statuses(), attempt.errors()
         if not attempt.hit():
             if any(statuses):
@@ -226,7 +234,7 @@ class Campaign:
 
     def judge_restart(self, scenario: Scenario, folder: str) -> None:
         attempt = Attempt(scenario, folder, self.options(scenario, folder))
-        if not attempt.wait(30):
+        if not attempt.wait(LONGEST):
             attempt.end()
             raise Failure("-resume=auto hangs: " + attempt.output()[-300:])
         if any(attempt.statuses()):

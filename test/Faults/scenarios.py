@@ -91,6 +91,7 @@ class Attempt:
         os.makedirs(f"{folder}/tmp", exist_ok=True)
         self.started = time.monotonic_ns()
         self.hits = f"{folder}/hits"
+        self.known, self.looked = [], 0.0
         if os.path.exists(self.hits):
             os.remove(self.hits)
         environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(PATIENCE), **{MARK: folder})
@@ -152,6 +153,20 @@ class Attempt:
                 except OSError:
                     pass
         return found
+
+    def runs(self) -> bool:
+        """Whether one of its threads has something to do, and at most a busy machine to wait for."""
+        if time.monotonic() > self.looked + 1:
+            self.known, self.looked = self.left(), time.monotonic()
+        for process in self.known:
+            try:
+                for thread in os.listdir(f"/proc/{process}/task"):
+                    with open(f"/proc/{process}/task/{thread}/stat") as stat:
+                        if stat.read().rsplit(")", 1)[1].split()[0] in "RD":
+                            return True
+            except OSError:
+                pass
+        return False
 
     def end(self) -> list[int]:
         """Kills what is left of it."""

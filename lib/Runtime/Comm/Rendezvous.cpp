@@ -160,9 +160,12 @@ public:
     if (machine.refusal) {
       // Who is interrupted loses others that are, too.
       checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
-      throw LaunchError(machine.refusal->status, machine.refusal->text, machine.refusal->quiet);
+      if (!machine.met)
+        throw LaunchError(machine.refusal->status, machine.refusal->text, machine.refusal->quiet);
     }
     Met met;
+    if (machine.refusal)
+      met.failure = Error(machine.refusal->status, machine.refusal->text);
     met.hosts = machine.hosts;
     met.names = machine.names;
     met.key = machine.runKey;

@@ -31,11 +31,12 @@ void GuestMachine::end(int status, const std::string &text, bool quiet) {
   done = true;
 }
 
-/// Once it is known who else is there rank 1 says it, and who cannot rely on that: all of rank 0's host may
-/// be gone.
+/// Who is connected to the others finds with them who says it. Else rank 1 does once it is known who is
+/// there, and who cannot rely on that: all of rank 0's host may be gone.
 void GuestMachine::endWithoutHost(const std::string &text) {
   bool quiet = welcomeSeen && meeting.rank > 1 && (hosts[1] != hosts[0] || hosts[meeting.rank] == hosts[0]);
   end(StatusFailure, "rank " + std::to_string(meeting.rank) + " " + text, quiet);
+  met = portsSeen && unlinked == 0;
 }
 
 void GuestMachine::fail(int status, const std::string &text) {

@@ -90,7 +90,7 @@ public:
   virtual void tick(Time now) = 0;
 
   std::map<int, Line> lines;
-  bool met = false; ///< `links` are there
+  bool met = false; ///< `links` are there; with a refusal: but for that to rank 0
   std::optional<Refusal> refusal;
   bool done = false;      ///< met, or all that can be told of the refusal is told
   std::vector<int> links; ///< by rank: the line, or -1

@@ -76,7 +76,7 @@ public:
   static constexpr std::chrono::milliseconds kHeartbeat{2000};
   /// So long a rank waits for another one to say what both have noticed, and longer for each rank before
   /// it: of those that wait in vain the first one speaks.
-  static constexpr std::chrono::milliseconds kUnsaid{1500}, kUnsaidTurn{250};
+  static constexpr std::chrono::milliseconds kUnsaid{1000}, kUnsaidTurn{250};
   static constexpr int kUnsaidTurns = 10;
 
   /// The first failure: status, about which rank, whether this rank speaks of it.

@@ -121,9 +121,10 @@ Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes)
   Met met = meet(meeting);
   Joined joined;
   std::string self = "rank " + std::to_string(meeting.rank) + " on " + met.names[meeting.rank] + ": ";
-  std::optional<Error> failure;
+  std::optional<Error> failure = met.failure;
   try {
-    joined.memory = shareMemory(meeting, met, arenaBytes);
+    if (!failure)
+      joined.memory = shareMemory(meeting, met, arenaBytes);
     joined.arena =
         joined.memory ? joined.memory->arena(meeting.rank) : allocateArena(arenaBytes[meeting.rank]);
   } catch (const LaunchError &error) {
