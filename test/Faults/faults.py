@@ -1,6 +1,6 @@
-"""Seeded faults at every moment of a run: on one process, shared memory, TCP and MPI.
+"""Seeded faults at every moment of a run: on one process, shared memory, TCP, hosts of two ranks and MPI.
 
-usage: faults.py BUILD FOLDER [-seed=N] [-cases=N] [-seconds=S] [-engine=one|shm|tcp|mpi] [-programs=tiny|all]
+usage: faults.py BUILD FOLDER [-seed=N] [-cases=N] [-seconds=S] [-jobs=N] [-engine=one|shm|tcp|hosts|mpi] [-programs=tiny|all]
 
 Case N is made of seed N alone: `-seed=17 -cases=1` repeats it. A fault must end the run or let it go on within 10 s, with
 the status that it should have and one message; after it -resume=auto must give the bits of a run that nothing happened to,
@@ -25,8 +25,9 @@ from places import PHASES, Place, heard, listening, table
 from scenarios import BELONGS, KEEP, PATIENCE, STEPS, Attempt, Scenario, compiled_programs, end_of, fresh, options_of, tiny_programs
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-#: From a fault to the end of the run, or to where it goes on.
-LIMIT = 10
+#: From a fault to the end of the run, or to where it goes on: seconds in which it waits for something else than a busy
+#: machine, and in all.
+LIMIT, LONGEST = 10, 60
 #: Steps of the run that left the checkpoints which others go on from.
 BEFORE = 3
 
@@ -42,6 +43,13 @@ def checkpoints(folder: str) -> list[str]:
                   if re.fullmatch(r"step-\d+", name) and os.path.exists(f"{save}/{name}/manifest.json"))
 
 
+def count(errors: list[str], place: Place) -> int:
+    """Messages; those that several have to say are one: before they have met, ranks that wait for rank 0 know of nobody else."""
+    waits = "cannot reach rank 0|lost rank 0|heard no more of rank 0" if place.rank == 0 else "$^"
+    several = [error for error in errors if re.search(waits, error)]
+    return len(errors) - len(several) + bool(several)
+
+
 class Campaign:
     def __init__(self, build: str, folder: str, engines: list[str], programs: str):
         self.folder = fresh(folder)
@@ -49,7 +57,7 @@ class Campaign:
         found = tiny_programs(build, folder) + (compiled_programs(build, folder) if programs == "all" else [])
         self.scenarios = []
         for program in found:
-            for engine in ["one"] if program.ranks == 1 else ["shm", "tcp", "mpi"]:
+            for engine in ["one"] if program.ranks == 1 else ["shm", "tcp", "mpi"] + ["hosts"] * (program.ranks > 2):
                 if engine in engines and not (engine == "mpi" and not shutil.which("mpirun")):
                     self.scenarios += [Scenario(program, engine, resumes) for resumes in (False, True)]
         options = os.popen(f"{build}/bin/dsopt-run --help").read()
@@ -90,7 +98,7 @@ class Campaign:
     def run(self, scenario: Scenario, folder: str, options: list[str], fault: str = "") -> Attempt:
         """A run that has to come to its end."""
         attempt = Attempt(scenario, folder, options, fault)
-        inside = attempt.wait(60)
+        inside = attempt.wait(LONGEST)
         if not inside or any(attempt.statuses()):
             attempt.end()
             raise Failure(f"a run without a fault ended with {attempt.statuses()}: {attempt.output()[-500:]}")
@@ -146,7 +154,8 @@ class Campaign:
         begun = time.monotonic()
         limit = LIMIT + (int(what.split("=")[1]) / 1000 if kind.name in ("delay", "pause") else 0)
         waited = list(attempt.processes)
-        if attempt.scenario.engine == "tcp" and kind.what == "stop=0":
+        still, last = 0.0, begun
+        if attempt.scenario.apart and kind.what == "stop=0":
             del waited[place.rank]  # stands still until somebody ends it
         while any(process.poll() is None for process in waited):
             hit = attempt.hit()
@@ -158,19 +167,25 @@ class Campaign:
                         if process.poll() is None:
                             process.send_signal(number)
                 outside = False
-            if time.monotonic() > since + limit:
+            now = time.monotonic()
+            if now > since and not attempt.runs():
+                still += now - max(last, since)
+            last = now
+            if still > limit or now > since + LONGEST:
                 left = attempt.end()
-                raise Failure(f"hangs: {len(left)} processes after {limit:g} s")
-            time.sleep(0.005)
+                raise Failure(f"hangs: {len(left)} processes after {now - since:.0f} s")
+            time.sleep(0.01)
 
     def judge_end(self, attempt: Attempt, kind: Kind, what: str, place: Place, scenario: Scenario) -> None:
-        if scenario.engine == "tcp" and kind.what == "stop=0" and attempt.hit():
+        if scenario.apart and kind.what == "stop=0" and attempt.hit():
             attempt.processes[place.rank].kill()
             attempt.processes[place.rank].wait()
-        if attempt.left():
-            time.sleep(1)  # ranks of a launcher that died end by a signal
-            if left := attempt.left():
+        # Ranks of a launcher that died end by a signal.
+        soon = time.monotonic() + 5
+        while left := attempt.left():
+            if time.monotonic() > soon:
                 raise Failure(f"{len(left)} processes stay behind")
+            time.sleep(0.1)
         statuses, errors = attempt.statuses(), attempt.errors()
         if not attempt.hit():
             if any(statuses):
@@ -178,22 +193,28 @@ class Campaign:
             return
         may, speaks = expected(kind, what, place, scenario)
         struck = statuses
-        if scenario.engine == "tcp" and kind.name in ("kill", "crash", "exit", "freeze", "twice"):
+        if scenario.apart and kind.name in ("kill", "crash", "exit", "freeze", "twice"):
             struck = statuses[:place.rank] + statuses[place.rank + 1:]
         if scenario.engine == "mpi" and 2 in may:  # mpirun has statuses and messages of its own, and ends the others
             may, speaks = may | set(range(1, 256)), False
-        if scenario.engine == "tcp" and end_of(attempt.folder).get("status") == "ok":
+        if scenario.apart and end_of(attempt.folder).get("status") == "ok":
             # All had said that they finished: what becomes of one does not concern the others any more.
             may = may | {0}
             struck = [status for rank, status in enumerate(statuses) if rank != place.rank]
-        if kind.name == "interrupt" and place.phase in ("start", "load"):
-            may = may | {-signal.SIGTERM}  # another rank is not in main() yet
+        ended = scenario.apart and place.phase == "finish" and set(struck) <= {0, 2}
+        if ended:
+            # The last exchange tells some ranks that all are done before it tells others.
+            may = may | {0}
+        if kind.name in ("interrupt", "twice") and place.phase in ("start", "load"):
+            # Another rank is not in main() yet.
+            may = may | {3}
+            struck = [3 if status == -signal.SIGTERM else status for status in struck]
         if any(status not in may for status in struck):
             raise Failure(f"statuses {statuses}, expected {sorted(may)}")
-        if len(set(struck)) > 1 and kind.name not in ("interrupt", "twice"):
+        if len(set(struck)) > 1 and kind.name not in ("interrupt", "twice") and not ended:
             raise Failure(f"ranks ended differently: {statuses}")
         failed = any(status not in (0, 3) for status in struck)
-        if failed and speaks and len(errors) != 1:
+        if failed and speaks and count(errors, place) != 1:
             raise Failure(f"{len(errors)} messages, expected one: {errors}")
         if not failed and errors:
             raise Failure(f"status {statuses}, but a message: {errors}")
@@ -213,7 +234,7 @@ class Campaign:
 
     def judge_restart(self, scenario: Scenario, folder: str) -> None:
         attempt = Attempt(scenario, folder, self.options(scenario, folder))
-        if not attempt.wait(30):
+        if not attempt.wait(LONGEST):
             attempt.end()
             raise Failure("-resume=auto hangs: " + attempt.output()[-300:])
         if any(attempt.statuses()):
@@ -238,17 +259,18 @@ def main(build: str, folder: str, *arguments: str) -> int:
     given = dict(argument.lstrip("-").split("=", 1) for argument in arguments)
     seed, cases = int(given.get("seed", 1)), int(given.get("cases", 300))
     seconds = float(given.get("seconds", "inf"))
-    engines = given["engine"].split(",") if "engine" in given else ["one", "shm", "tcp", "mpi"]
+    engines = given["engine"].split(",") if "engine" in given else ["one", "shm", "tcp", "hosts", "mpi"]
+    jobs = int(given.get("jobs", os.cpu_count() or 1))
     before, began = shared_memory(), time.monotonic()
     campaign = Campaign(os.path.abspath(build), os.path.abspath(folder), engines, given.get("programs", "all"))
     reached: collections.Counter = collections.Counter()
     failed: collections.Counter = collections.Counter()
     missed = done = 0
-    repeat = " ".join(f"-{name}={value}" for name, value in given.items() if name not in ("seed", "cases", "seconds"))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as workers:
+    repeat = " ".join(f"-{name}={value}" for name, value in given.items() if name not in ("seed", "cases", "seconds", "jobs"))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as workers:
         pending, coming = set(), iter(range(seed, seed + cases))
         while True:
-            while len(pending) < (os.cpu_count() or 1) and time.monotonic() - began < seconds and (next_seed := next(coming, None)) is not None:
+            while len(pending) < jobs and time.monotonic() - began < seconds and (next_seed := next(coming, None)) is not None:
                 pending.add(workers.submit(campaign.case, next_seed))
             if not pending:
                 break

@@ -71,7 +71,7 @@ def expected(kind: Kind, what: str, place: Place, scenario) -> tuple[set[int], b
         return {0, 3}, True
     if kind.name == "twice":
         # After the work a signal changes nothing: a rank that stands still then is found by its standing still.
-        return {2, 3} if scenario.engine == "tcp" or place.phase == "finish" else {3}, True
+        return {2, 3} if scenario.apart or place.phase == "finish" else {3}, True
     if kind.name == "freeze":
         return {2}, True
     if kind.name == "flip":

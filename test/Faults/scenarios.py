@@ -1,4 +1,4 @@
-"""The runs that faults strike: small programs on one process, shared memory, TCP and MPI."""
+"""The runs that faults strike: small programs on one process, shared memory, TCP, hosts of two ranks and MPI."""
 from __future__ import annotations
 
 import dataclasses
@@ -37,11 +37,16 @@ class Program:
 @dataclasses.dataclass
 class Scenario:
     program: Program
-    engine: str  # one, shm, tcp, mpi
+    engine: str  # one, shm, tcp (a host for each rank), hosts (for each two), mpi
     resumes: bool  # goes on from a checkpoint
     start: str = ""  # the folder that a resumed one begins in
     places: list = dataclasses.field(default_factory=list)
     hash: str = ""
+
+    @property
+    def apart(self) -> bool:
+        """Whether each rank is started by itself."""
+        return self.engine in ("tcp", "hosts")
 
     @property
     def name(self) -> str:
@@ -86,16 +91,17 @@ class Attempt:
         os.makedirs(f"{folder}/tmp", exist_ok=True)
         self.started = time.monotonic_ns()
         self.hits = f"{folder}/hits"
+        self.known, self.looked = [], 0.0
         if os.path.exists(self.hits):
             os.remove(self.hits)
         environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(PATIENCE), **{MARK: folder})
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
         command = [*scenario.program.command, *options]
-        if scenario.engine == "tcp":
-            port = free_port()
+        if scenario.apart:
+            port, shared = free_port(), 2 if scenario.engine == "hosts" else 1
             runs = [(command, dict(environment, RANK=str(rank), WORLD_SIZE=str(scenario.program.ranks), MASTER_ADDR="127.0.0.1",
-                                   MASTER_PORT=str(port), DSOPT_HOST=f"h{rank}")) for rank in range(scenario.program.ranks)]
+                                   MASTER_PORT=str(port), DSOPT_HOST=f"h{rank // shared}")) for rank in range(scenario.program.ranks)]
         elif scenario.engine == "mpi":
             runs = [([*MPIRUN, str(scenario.program.ranks), *command], environment)]
         else:
@@ -147,6 +153,20 @@ class Attempt:
                 except OSError:
                     pass
         return found
+
+    def runs(self) -> bool:
+        """Whether one of its threads has something to do, and at most a busy machine to wait for."""
+        if time.monotonic() > self.looked + 1:
+            self.known, self.looked = self.left(), time.monotonic()
+        for process in self.known:
+            try:
+                for thread in os.listdir(f"/proc/{process}/task"):
+                    with open(f"/proc/{process}/task/{thread}/stat") as stat:
+                        if stat.read().rsplit(")", 1)[1].split()[0] in "RD":
+                            return True
+            except OSError:
+                pass
+        return False
 
     def end(self) -> list[int]:
         """Kills what is left of it."""

@@ -17,6 +17,7 @@
 #define DSOPT_RUNTIME_ENGINE_H
 
 #include "dsopt/Runtime/Element.h"
+#include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Liveness.h"
 #include "dsopt/Runtime/Waker.h"
 
@@ -157,6 +158,9 @@ public:
   /// Gives up what flies, so that its memory may go; the rank is about to fail.
   virtual void abandon() {}
 
+  /// What this rank is to throw for an error that other ranks may find as well: one of them speaks.
+  virtual Error noticed(const Error &error) { return error; }
+
   /// Where this rank is, for the message of whoever finds it dead.
   virtual void publish(int64_t step, int64_t action) {}
   /// This rank ends with `status`: tells its peers, so that none waits for it. One whose Error is
@@ -248,8 +252,8 @@ private:
 std::unique_ptr<Engine> makeSingleEngine();
 
 /// Opens libmpi, initializes it and joins; `libmpi` unloadable is an Error of status 1. Rank and size
-/// are MPI's.
-std::unique_ptr<Engine> joinMpi();
+/// are MPI's. Where the others do not come within `limit` the process says so, as `expectedRank`, and ends.
+std::unique_ptr<Engine> joinMpi(int expectedRank, std::chrono::seconds limit);
 
 /// Zeroed memory for the arena of a rank that shares none.
 char *allocateArena(int64_t bytes);

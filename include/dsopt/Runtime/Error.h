@@ -21,7 +21,8 @@ public:
   Error(int status, const std::string &message, bool quiet = false)
       : std::runtime_error(message), status(status), quiet(quiet) {}
   int status;
-  int rank = -1; ///< that failed, where another one says so; -1: not known, or this one
+  int rank = -1;       ///< that failed, where another one says so; -1: not known, or this one
+  bool recurs = false; ///< the same happens each time: starting again does not help
   /// Another rank prints the message (or the launcher does): end with `status`, print nothing.
   bool quiet;
 };

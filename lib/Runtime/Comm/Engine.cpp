@@ -73,7 +73,7 @@ void Engine::complete(int slot) {
                                      describePlace(static_cast<Place>(pulse().place.load())) +
                                      ", and nothing moved (-stall-timeout)");
       error.rank = ranks.empty() ? -1 : ranks.front();
-      throw error;
+      throw noticed(error);
     }
   }
 }

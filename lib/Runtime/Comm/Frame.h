@@ -26,7 +26,7 @@ struct Frame {
   uint16_t space = kValues; ///< or the communicator's number
   uint64_t number = 0;      ///< of the operation; Fail: the status; Heartbeat: the step
   int64_t total = 0;        ///< bytes of the operation between these two ranks; Heartbeat: the action
-  int64_t offset = 0;       ///< Data: of its first byte; Credit: how far the other may send
+  int64_t offset = 0;       ///< Data: of its first byte; Credit: how far the other may send; Fail: said?
   int64_t length = 0;       ///< bytes that follow
   uint64_t bodyCheck = 0;   ///< XXH3 of these
   uint64_t headCheck = 0;   ///< XXH3 of all before it

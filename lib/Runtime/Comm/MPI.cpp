@@ -14,8 +14,14 @@
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -71,13 +77,54 @@ constexpr int64_t kMessage = 64 << 20;            ///< bytes of one message at m
 constexpr int kValueTag = Engine::kCommunicators; ///< those before it are communicators'
 constexpr int kValueTags = 1 << 22;               ///< UCX leaves MPI 23 bits
 
+/// While it lives the process may take so long: MPI waits for ranks that do not come for ever.
+class TimeLimit {
+public:
+  TimeLimit(std::chrono::milliseconds limit, const std::string &text) {
+    // Signals are the main thread's.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread = std::thread([this, limit, text] {
+      std::unique_lock lock(mutex);
+      if (ended.wait_for(lock, limit, [this] { return done; }))
+        return;
+      std::fprintf(stderr, "dsopt: error: %s\n", text.c_str());
+      _exit(StatusFailure);
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~TimeLimit() {
+    {
+      std::lock_guard lock(mutex);
+      done = true;
+    }
+    ended.notify_one();
+    thread.join();
+  }
+  TimeLimit(const TimeLimit &) = delete;
+
+private:
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  std::thread thread;
+};
+
 class MpiEngine final : public Engine {
 public:
-  explicit MpiEngine(const Library &library) : mpi(library) {
+  MpiEngine(const Library &library, int expectedRank, std::chrono::seconds limit) : mpi(library) {
     int done = 0, provided = 0;
     mpi.initialized(&done);
-    if (!done && mpi.init(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
-      throw Error(StatusFailure, "MPI_Init_thread failed");
+    if (!done) {
+      // Of ranks that wait equally long the first one speaks, and mpirun ends the others.
+      std::chrono::milliseconds turn(250 * std::min(std::max(expectedRank, 0), 20));
+      TimeLimit start(limit + turn, "rank " + std::to_string(expectedRank) + " has waited " +
+                                        std::to_string(limit.count()) +
+                                        " s for the other ranks to come to MPI_Init (DSOPT_LAUNCH_TIMEOUT)");
+      if (mpi.init(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+        throw Error(StatusFailure, "MPI_Init_thread failed");
+    }
     int rank = 0, size = 1;
     mpi.commRank(mpi.world, &rank);
     mpi.commSize(mpi.world, &size);
@@ -129,7 +176,11 @@ public:
       usleep(2000000);
     mpi.abort(mpi.world, status);
   }
-  void finish() override { mpi.finalize(); }
+  void finish() override {
+    // MPI would wait for the others for ever.
+    barrier();
+    mpi.finalize();
+  }
 
 private:
   void beginGather(int slot, const Communicator &group, const void *slice, void *target,
@@ -286,6 +337,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Engine> joinMpi() { return std::make_unique<MpiEngine>(openLibrary()); }
+std::unique_ptr<Engine> joinMpi(int expectedRank, std::chrono::seconds limit) {
+  return std::make_unique<MpiEngine>(openLibrary(), expectedRank, limit);
+}
 
 } // namespace dsopt::runtime

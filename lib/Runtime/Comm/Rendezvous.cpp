@@ -157,12 +157,20 @@ public:
   Met finish() {
     for (Time end = now() + kLastWords; !flush() && now() < end;)
       turn();
-    if (machine.refusal)
-      throw LaunchError(machine.refusal->status, machine.refusal->text, machine.refusal->quiet);
+    if (machine.refusal) {
+      // Who is interrupted loses others that are, too.
+      checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
+      if (!machine.met)
+        throw LaunchError(machine.refusal->status, machine.refusal->text, machine.refusal->quiet);
+    }
     Met met;
+    if (machine.refusal)
+      met.failure = Error(machine.refusal->status, machine.refusal->text);
     met.hosts = machine.hosts;
     met.names = machine.names;
     met.key = machine.runKey;
+    if (meeting.rank == 0)
+      met.listener = std::move(listener);
     met.links.resize(meeting.size);
     for (int rank = 0; rank < meeting.size; ++rank)
       if (auto found = sockets.find(machine.links[rank]); found != sockets.end()) {
@@ -270,14 +278,19 @@ Met host(const Meeting &meeting) {
   Room room(machine, meeting);
   room.listener = listenAsHost(meeting);
   bool said = false;
+  auto say = [&] {
+    if (!machine.refusal || !meeting.say || said)
+      return;
+    checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
+    said = true;
+    meeting.say(machine.refusal->text);
+  };
   while (!machine.done) {
+    say(); // before the others hear of it and leave it to this rank
     room.flush();
-    if (machine.refusal && meeting.say && !std::exchange(said, true))
-      meeting.say(machine.refusal->text);
     room.turn();
   }
-  if (machine.refusal && meeting.say && !said)
-    meeting.say(machine.refusal->text);
+  say();
   if (machine.refusal)
     machine.refusal->quiet = meeting.say != nullptr;
   return room.finish();

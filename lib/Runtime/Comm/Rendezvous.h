@@ -6,6 +6,8 @@
 #include "Comm/Sockets.h"
 #include "dsopt/Runtime/World.h"
 
+#include <optional>
+
 namespace dsopt::runtime {
 
 /// All ranks of a run, connected.
@@ -14,6 +16,8 @@ struct Met {
   std::vector<std::string> hosts; ///< by rank: equal for ranks that can share memory
   std::vector<std::string> names; ///< by rank: "node7", for messages
   std::string key;                ///< known to these ranks only
+  Socket listener;                ///< rank 0's, where the others met it
+  std::optional<Error> failure;   ///< what the connected ranks have to end with
 };
 
 /// Throws LaunchError.

@@ -31,6 +31,14 @@ void GuestMachine::end(int status, const std::string &text, bool quiet) {
   done = true;
 }
 
+/// Who is connected to the others finds with them who says it. Else rank 1 does once it is known who is
+/// there, and who cannot rely on that: all of rank 0's host may be gone.
+void GuestMachine::endWithoutHost(const std::string &text) {
+  bool quiet = welcomeSeen && meeting.rank > 1 && (hosts[1] != hosts[0] || hosts[meeting.rank] == hosts[0]);
+  end(StatusFailure, "rank " + std::to_string(meeting.rank) + " " + text, quiet);
+  met = portsSeen && unlinked == 0;
+}
+
 void GuestMachine::fail(int status, const std::string &text) {
   wantsPort = false;
   auto host = lines.find(hostLine);
@@ -90,8 +98,7 @@ void GuestMachine::tick(Time now) {
   }
   // Rank 0's own limit ends first: it says what is missing.
   if (now >= limit)
-    return end(StatusFailure,
-               "rank " + std::to_string(meeting.rank) + " heard no more of rank 0 at " + placeOf(meeting));
+    return endWithoutHost("heard no more of rank 0 at " + placeOf(meeting));
   std::vector<std::pair<int, Time>> due;
   std::swap(due, again);
   for (auto [rank, since] : due)
@@ -127,7 +134,7 @@ void GuestMachine::proven(int id, Line &line, Time now) {
   hello.number(meeting.trouble.status);
   hello.text(meeting.trouble.text.substr(0, 4000));
   line.channel.send(Hello, hello);
-  limit = now + meeting.limit + std::max<seconds>(kConnectLimit, meeting.limit) + seconds(5);
+  limit = now + 2 * meeting.limit + patienceBeyond(meeting.limit);
 }
 
 void GuestMachine::faulty(int, Line &line, Channel::Fault fault) {
@@ -147,8 +154,7 @@ void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now)
   if (!line.called)
     return;
   if (id == hostLine)
-    return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " lost rank 0 at " + placeOf(meeting) +
-                                  " before all ranks had met: " + reason);
+    return endWithoutHost("lost rank 0 at " + placeOf(meeting) + " before all ranks had met: " + reason);
   if (line.rank == 0) {
     if (!otherKey)
       why = reason;
@@ -174,10 +180,9 @@ void GuestMachine::heard(int id, Line &line, const Channel::Message &message, Ti
   }
   if (message.kind == Refused) {
     int status = static_cast<int>(packet.number());
-    bool quiet = packet.number() != 0;
     std::string text = packet.text();
     if (packet.ended() && status >= StatusInput && status <= StatusInterrupted)
-      return end(status, text, quiet);
+      return end(status, text, /*quiet=*/true);
   }
   if (message.kind == Welcome && !welcomeSeen)
     return welcomed(packet, now);
@@ -217,7 +222,7 @@ void GuestMachine::welcomed(PacketReader packet, Time) {
 
 void GuestMachine::listening(int port, Time now) {
   wantsPort = false;
-  limit = now + std::max<seconds>(kConnectLimit, meeting.limit) + seconds(5);
+  limit = now + meeting.limit + patienceBeyond(meeting.limit);
   Packet packet;
   packet.number(port);
   for (int rank : peersOf(meeting)) {
@@ -248,7 +253,7 @@ void GuestMachine::callPeers(PacketReader packet, Time now) {
     placesBelow[rank] = place;
   }
   portsSeen = true;
-  peersUntil = now + kConnectLimit - seconds(5);
+  peersUntil = now + meeting.limit * 3 / 4;
   for (int rank : below)
     call(placesBelow.at(rank), rank, runKey, now);
   if (unlinked == 0)

@@ -15,7 +15,7 @@ HostMachine::HostMachine(Self self, Time now)
   hosts[0] = this->self.host;
   names[0] = this->self.name;
   if (meeting.trouble.status)
-    refuse(meeting.trouble.status, meeting.trouble.text, /*quiet=*/true);
+    refuse(meeting.trouble.status, meeting.trouble.text);
   else if (there == meeting.size)
     welcome(now);
 }
@@ -33,11 +33,10 @@ void HostMachine::tick(Time now) {
   if (met || now < end)
     return;
   if (!linking)
-    return refuse(StatusFailure, missing(), /*quiet=*/false);
+    return refuse(StatusFailure, missing());
   for (int rank = 1; rank < meeting.size; ++rank)
     if (!guests[rank].ready)
-      return refuse(StatusFailure, called(rank) + " has not connected to the others in time",
-                    /*quiet=*/false);
+      return refuse(StatusFailure, called(rank) + " has not connected to the others in time");
 }
 
 std::string HostMachine::missing() const {
@@ -59,22 +58,32 @@ std::string HostMachine::missing() const {
 void HostMachine::inform(Line &line) {
   Packet packet;
   packet.number(refusal->status);
-  packet.number(refusal->quiet);
   packet.text(refusal->text);
   line.channel.send(Refused, packet);
   line.ends = true;
   ++told;
 }
 
-void HostMachine::refuse(int status, const std::string &text, bool quiet) {
+void HostMachine::refuse(int status, const std::string &text) {
   if (refusal || met)
     return;
-  refusal = Refusal{status, text, quiet};
+  refusal = Refusal{status, text};
   // Who is late to a limit waits for nobody himself.
   end = linking ? end : start + meeting.limit;
   for (auto &[id, line] : lines)
     if (line.rank > 0 && !line.ends)
       inform(line);
+}
+
+void HostMachine::faulty(int, Line &line, Channel::Fault fault) {
+  strangers += fault == Channel::OtherKey;
+  if (fault != Channel::Damaged || refusal)
+    return;
+  // Who knows the secret is a rank, and hears why.
+  std::string who = line.rank > 0 ? called(line.rank) : "one of the ranks";
+  line.rank = line.rank > 0 ? line.rank : meeting.size;
+  line.ends = false;
+  refuse(StatusFailure, "what " + who + " sent to rank 0 arrived damaged");
 }
 
 void HostMachine::lost(int, Line &line, const std::string &why, Time) {
@@ -83,7 +92,7 @@ void HostMachine::lost(int, Line &line, const std::string &why, Time) {
   if (refusal)
     return;
   ++told; // it needs no word
-  refuse(StatusFailure, called(line.rank) + " ended before all ranks had met: " + why, /*quiet=*/false);
+  refuse(StatusFailure, called(line.rank) + " ended before all ranks had met: " + why);
 }
 
 void HostMachine::heard(int id, Line &line, const Channel::Message &message, Time now) {
@@ -99,7 +108,7 @@ void HostMachine::heard(int id, Line &line, const Channel::Message &message, Tim
     int status = static_cast<int>(packet.number());
     std::string text = packet.text();
     if (packet.ended() && status >= StatusInput && status <= StatusInterrupted)
-      return refuse(status, text, /*quiet=*/true);
+      return refuse(status, text);
   }
   if (message.kind == Port && linking && guest.port == 0) {
     guest.port = static_cast<int>(packet.number() & 0xffff);
@@ -129,7 +138,7 @@ void HostMachine::heard(int id, Line &line, const Channel::Message &message, Tim
     met = done = true;
     return;
   }
-  refuse(StatusFailure, called(line.rank) + " does not keep to the protocol", /*quiet=*/false);
+  refuse(StatusFailure, called(line.rank) + " does not keep to the protocol");
 }
 
 /// A rank that knows the secret says who it is.
@@ -161,7 +170,7 @@ void HostMachine::receive(int id, Line &line, PacketReader packet, Time now) {
     // Its line is told like the others'.
     line.rank = meeting.size;
     bool early = trouble.status >= StatusInput && trouble.status <= StatusInterrupted;
-    return refuse(early ? trouble.status : int(StatusInput), problem, /*quiet=*/early);
+    return refuse(early ? trouble.status : int(StatusInput), problem);
   }
   line.rank = static_cast<int>(rank);
   guests[rank].line = id;
@@ -175,7 +184,7 @@ void HostMachine::receive(int id, Line &line, PacketReader packet, Time now) {
 void HostMachine::welcome(Time now) {
   fault::point("meet.welcome");
   linking = true;
-  end = now + std::max<seconds>(kConnectLimit, meeting.limit);
+  end = now + meeting.limit;
   std::string nonce = self.nonce();
   runKey = hmac(self.key, "run " + nonce);
   if (meeting.size == 1) {

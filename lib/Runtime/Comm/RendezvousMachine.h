@@ -3,7 +3,7 @@
 // Every rank connects to rank 0, proves that it knows the run's secret (Channel.h)
 // and says who it is. Once all are there and run the same thing, rank 0 tells each
 // where the others listen, and each connects to those below it that it talks to.
-// What is wrong with one is told to all. Who cannot prove the secret is dropped.
+// What is wrong with one is told to all, and rank 0 says it. Who cannot prove the secret is dropped.
 //
 //   rank r -> 0   Hello: rank, size, host, its record, or its trouble
 //   0 -> rank r   Welcome: nonce of the run, hosts        when all are there
@@ -26,6 +26,7 @@
 #include "Comm/Sockets.h"
 #include "dsopt/Runtime/World.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,8 +42,10 @@ using std::chrono::seconds;
 inline constexpr size_t kHelloBytes = 256 << 10, kTableBytes = 16 << 20;
 /// So long a connection may take to prove and say who it is.
 inline constexpr seconds kHelloLimit(5);
-/// Once all ranks are there, so long they may take to connect to each other.
-inline constexpr seconds kConnectLimit(20);
+/// So much longer than rank 0 the others wait: it knows what is missing, and says it.
+inline milliseconds patienceBeyond(milliseconds limit) {
+  return std::clamp<milliseconds>(limit / 8, seconds(1), seconds(5));
+}
 enum Kind : uint32_t { Hello = 1, Welcome, Port, Ports, Ready, Go, Refused, Trouble, Peer };
 
 /// This rank, among ranks of one host identity, as messages call it.
@@ -87,7 +90,7 @@ public:
   virtual void tick(Time now) = 0;
 
   std::map<int, Line> lines;
-  bool met = false; ///< `links` are there
+  bool met = false; ///< `links` are there; with a refusal: but for that to rank 0
   std::optional<Refusal> refusal;
   bool done = false;      ///< met, or all that can be told of the refusal is told
   std::vector<int> links; ///< by rank: the line, or -1
@@ -114,7 +117,7 @@ public:
   HostMachine(Self self, Time now);
   void tick(Time now) override;
   /// Nobody can meet: said to those who are there and who come.
-  void refuse(int status, const std::string &text, bool quiet);
+  void refuse(int status, const std::string &text);
 
 private:
   struct Guest {
@@ -125,7 +128,7 @@ private:
   };
   std::string lineKey() const override { return self.key; }
   void heard(int id, Line &line, const Channel::Message &message, Time now) override;
-  void faulty(int, Line &, Channel::Fault fault) override { strangers += fault == Channel::OtherKey; }
+  void faulty(int, Line &line, Channel::Fault fault) override;
   void lost(int, Line &line, const std::string &why, Time now) override;
   void receive(int id, Line &line, PacketReader packet, Time now);
   void welcome(Time now);
@@ -174,6 +177,7 @@ private:
   void call(const Address &place, int rank, const std::string &key, Time now);
   void link(int rank, int id, Line &line);
   void end(int status, const std::string &text, bool quiet = false);
+  void endWithoutHost(const std::string &text);
   std::string called(int rank) const;
 
   std::vector<Address> places;

@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -24,12 +25,14 @@ namespace {
 
 constexpr int64_t kTurnBytes = 8 << 20;  ///< to or from one peer before the next one's turn
 constexpr size_t kAheadBytes = 16 << 10; ///< read behind what is expected: the next small frames
-constexpr uint32_t kBell = UINT32_MAX;
+constexpr uint32_t kBell = UINT32_MAX, kListener = kBell - 1;
 constexpr std::chrono::milliseconds kTick(1000);
 /// So long the rank may compute on after a peer failed; all have to end within 10 s.
 constexpr std::chrono::seconds kGrace(4);
 /// So long a rank that failed listens on, for its peers to hear it.
 constexpr std::chrono::milliseconds kDrain(500);
+/// So long a rank tries to reach rank 0.
+constexpr std::chrono::milliseconds kReach(1000);
 /// Silence after which a peer's kernel is asked about, and how long that may not have answered.
 constexpr std::chrono::seconds kSilence(3);
 constexpr uint32_t kUnanswered = 5000; // ms
@@ -42,6 +45,16 @@ bool isGone(int fd) {
          info.tcpi_retransmits + info.tcpi_probes >= 2 && info.tcpi_last_ack_recv >= kUnanswered;
 }
 
+/// Whether rank 0 listens there. It hangs up on visitors; one that stands still leaves them waiting. What a
+/// process that ends had not accepted yet is reset.
+bool isThere(const Address &first) {
+  std::string why;
+  Patience patience{Patience::Clock::now() + kReach, nullptr};
+  Socket socket = connectOnce(first, patience, why);
+  char byte;
+  return socket && (!waitFor(socket.fd(), POLLIN, patience) || sys::recv(socket.fd(), &byte, 1, 0) == 0);
+}
+
 /// Bytes that the peer's kernel has not acknowledged.
 bool hasUnacknowledged(int fd) {
   int bytes = 0;
@@ -50,17 +63,19 @@ bool hasUnacknowledged(int fd) {
 
 } // namespace
 
-TcpLinks::TcpLinks(int rank, std::vector<Socket> links, std::vector<std::string> names,
-                   std::function<void()> ring)
-    : ring(std::move(ring)), sockets(std::move(links)), blocked(sockets.size()),
+TcpLinks::TcpLinks(int rank, Met met, std::function<void()> ring)
+    : rank(rank), ring(std::move(ring)), sockets(std::move(met.links)), blocked(sockets.size()),
       bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), events(epoll_create1(EPOLL_CLOEXEC)),
-      slots(Engine::kSlots), sequences(Engine::kCommunicators), heard(sockets.size()) {
+      listener(std::move(met.listener)), slots(Engine::kSlots), sequences(Engine::kCommunicators),
+      heard(sockets.size()) {
   if (!bell || !events)
     throw Error(StatusFailure, std::string("cannot wait for connections: ") + std::strerror(errno));
   std::vector<bool> linked;
   for (const Socket &socket : sockets)
     linked.push_back(static_cast<bool>(socket));
-  wire = std::make_unique<Wire>(rank, std::move(names), linked, sys::now(), [this](int slot) {
+  if (linked[0])
+    first = peerAddress(sockets[0]);
+  wire = std::make_unique<Wire>(rank, std::move(met.names), linked, sys::now(), [this](int slot) {
     slots[slot].live = false;
     slots[slot].state.store(Complete, std::memory_order_release);
     this->ring();
@@ -69,6 +84,9 @@ TcpLinks::TcpLinks(int rank, std::vector<Socket> links, std::vector<std::string>
   event.events = EPOLLIN;
   event.data.u32 = kBell;
   bool watched = epoll_ctl(events.fd(), EPOLL_CTL_ADD, bell.fd(), &event) == 0;
+  event.data.u32 = kListener;
+  if (listener)
+    watched &= epoll_ctl(events.fd(), EPOLL_CTL_ADD, listener.fd(), &event) == 0;
   for (size_t peer = 0; peer < sockets.size(); ++peer) {
     event.data.u32 = static_cast<uint32_t>(peer);
     if (sockets[peer])
@@ -154,6 +172,20 @@ Whereabouts TcpLinks::whereabouts(int peer) const {
   return {said.step, said.action, said.at ? static_cast<double>(now - said.at) * 1e-9 : 0};
 }
 
+Error TcpLinks::noticed(const Error &error) {
+  noticing = {error.status, error.rank >= 0 ? error.rank : rank, false, error.what()};
+  notices = true;
+  wake();
+  for (int left = 6000; left > 0 && !failing; --left)
+    usleep(1000);
+  seen = true;
+  if (!failing)
+    return error;
+  Error agreed(failure.status, failure.text, /*quiet=*/!failure.loud);
+  agreed.rank = failure.about;
+  return agreed;
+}
+
 void TcpLinks::fail(int status, bool quiet) {
   seen = true;
   // Whoever speaks for all must not be cut short by the failure of those who leave it to him.
@@ -183,6 +215,7 @@ void TcpLinks::work() {
   Wire::Time nextTick = sys::now() + kTick;
   while (!quit) {
     takeRequests();
+    decide();
     bool more = sendAll();
     if (!failing && wire->failure()) {
       failure = *wire->failure();
@@ -205,8 +238,9 @@ void TcpLinks::work() {
       _exit(failure.status);
     }
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(nextTick - now).count() + 1;
-    int wait = static_cast<int>(more ? 0 : ending ? 1 : failing ? std::min<int64_t>(left, 100) : left);
-    if (Waker::endless() && !ending && !failing && !more)
+    bool soon = ending || wire->undecided();
+    int wait = static_cast<int>(more ? 0 : soon ? 1 : failing ? std::min<int64_t>(left, 100) : left);
+    if (Waker::endless() && !soon && !failing && !more)
       wait = -1;
     int count = sys::epoll_wait(events.fd(), come, kEvents, wait);
     wire->setPlace(step.load(std::memory_order_relaxed), action.load(std::memory_order_relaxed));
@@ -215,6 +249,10 @@ void TcpLinks::work() {
       if (peer == kBell) {
         uint64_t rings;
         [[maybe_unused]] ssize_t bytes = sys::read(bell.fd(), &rings, sizeof rings);
+        continue;
+      }
+      if (peer == kListener) {
+        turnAway();
         continue;
       }
       if (come[i].events & EPOLLOUT) {
@@ -238,6 +276,8 @@ void TcpLinks::takeRequests() {
       slots[slot].live = true;
       wire->start(slot, slots[slot].transfer);
     }
+  if (notices.exchange(false))
+    wire->notice(noticing.status, noticing.about, noticing.text);
   if (int asked = request.load(); asked != None && !ending) {
     ending = true;
     endedAt = sys::now();
@@ -245,8 +285,24 @@ void TcpLinks::takeRequests() {
   }
 }
 
+/// Who says what went wrong.
+void TcpLinks::decide() {
+  if (wire->asksForFirst())
+    wire->firstIsThere(isThere(first));
+  wire->decide(sys::now());
+}
+
+/// Visitors have seen that this rank is there: all that there is to see.
+void TcpLinks::turnAway() {
+  while (acceptNow(listener))
+    ;
+  if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+    epoll_ctl(events.fd(), EPOLL_CTL_DEL, listener.fd(), nullptr);
+}
+
 /// A rank that failed reads what its peers send until they are gone too: closing over unread bytes would
 /// destroy what they have not read yet. One that is done leaves when their kernels have its last word.
+/// Rank 0 is there a while for those whose links to it broke.
 bool TcpLinks::isOver(Wire::Time now) {
   bool anyOpen = false, unsaid = false;
   for (int peer = 0; peer < wire->size(); ++peer)
@@ -256,7 +312,7 @@ bool TcpLinks::isOver(Wire::Time now) {
     }
   if (request.load() == Bye)
     return !unsaid;
-  return !anyOpen || (!unsaid && now - endedAt > kDrain);
+  return (!anyOpen && !listener) || (!unsaid && now - endedAt > kDrain);
 }
 
 /// Sends what there is; true if a peer could take more when the others have had their turn.
@@ -292,8 +348,8 @@ bool TcpLinks::send(int peer) {
       return false;
     }
     if (sent < 0) {
-      wire->closed(peer, std::strerror(errno));
-      drop(peer);
+      if (!wire->broke(peer, std::strerror(errno)))
+        drop(peer);
       return false;
     }
     wire->sent(peer, sent);
@@ -316,10 +372,12 @@ void TcpLinks::receive(int peer) {
       continue;
     if (got < 0 && errno == EAGAIN)
       return;
-    if (got <= 0) {
-      wire->closed(peer, got == 0 ? "it closed the connection" : std::strerror(errno));
+    if (got < 0 && wire->broke(peer, std::strerror(errno)))
+      return;
+    if (got == 0)
+      wire->closed(peer, "it closed the connection");
+    if (got <= 0)
       break;
-    }
     turn += got;
     int64_t first = std::min<int64_t>(got, room.bytes);
     wire->received(peer, first, sys::now());

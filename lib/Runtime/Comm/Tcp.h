@@ -15,12 +15,15 @@
 // it counts the time of a full window too. Against a full window the kernel probes at
 // growing distances, so a host that goes while its rank is stopped is found later.
 //
+// Rank 0 goes on listening where the ranks met, for nothing but to be found there: whoever
+// loses its link to rank 0 sees in that whether rank 0 is gone, too.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_COMM_TCP_H
 #define DSOPT_LIB_RUNTIME_COMM_TCP_H
 
-#include "Comm/Sockets.h"
+#include "Comm/Rendezvous.h"
 #include "Comm/Wire.h"
 #include "dsopt/Runtime/Error.h"
 
@@ -35,9 +38,8 @@ namespace dsopt::runtime {
 
 class TcpLinks {
 public:
-  /// `ring` is called when an operation is complete or a peer has failed. `links` by rank, none where there
-  /// is no connection. `names` are the ranks' hosts.
-  TcpLinks(int rank, std::vector<Socket> links, std::vector<std::string> names, std::function<void()> ring);
+  /// `ring` is called when an operation is complete or a peer has failed.
+  TcpLinks(int rank, Met met, std::function<void()> ring);
   ~TcpLinks();
 
   void setStaging(char *memory, int64_t bytes);
@@ -55,6 +57,8 @@ public:
     action.store(newAction, std::memory_order_relaxed);
   }
   Whereabouts whereabouts(int peer) const;
+  /// What this rank is to throw for an error that others may find as well.
+  Error noticed(const Error &error);
   /// Uses nothing that a signal handler may not.
   void fail(int status, bool quiet);
   void finish();
@@ -73,6 +77,8 @@ private:
 
   void work();
   void takeRequests();
+  void decide();
+  void turnAway();
   bool sendAll();
   bool send(int peer);
   void receive(int peer);
@@ -82,10 +88,13 @@ private:
   bool isOver(Wire::Time now);
   void wake();
 
+  const int rank;
   std::function<void()> ring;
   std::vector<Socket> sockets; ///< by rank
   std::vector<char> blocked;   ///< by rank: the socket takes no more for now
   Socket bell, events;
+  Socket listener;            ///< of rank 0
+  Address first;              ///< where that is, for the others
   std::unique_ptr<Wire> wire; ///< the thread's
   std::vector<int> unsent;    ///< peers whose turn is over
   std::vector<Slot> slots;
@@ -101,6 +110,8 @@ private:
   enum Request : int { None, Bye, Fail };
   std::atomic<int> request{None};
   int failStatus = 0;
+  Wire::Failure noticing; ///< written by the rank before `notices`
+  std::atomic<bool> notices{false};
   std::atomic<bool> said{false}, quit{false};
   std::atomic<bool> abandoning{false}, dropped{false};
   bool ending = false; ///< the thread's: the wire has been told

@@ -52,12 +52,12 @@ Whereabouts Wire::saidBy(int peer) const { return links[peer]->said; }
 Wire::Link *Wire::linkOf(int peer, const char *what) {
   Link *link = links[peer].get();
   if (!link)
-    fail(StatusFailure, thisRank, true,
-         "rank " + std::to_string(thisRank) + " and " + calledRank(peer, names) +
-             " are not connected, but the program has them " + what);
+    notice(StatusFailure, thisRank,
+           "rank " + std::to_string(thisRank) + " and " + calledRank(peer, names) +
+               " are not connected, but the program has them " + what);
   else if (!link->open || link->bye)
-    fail(StatusFailure, peer, true, calledRank(peer, names) + " ended before the others were done");
-  return hasFailed ? nullptr : link;
+    notice(StatusFailure, peer, calledRank(peer, names) + " ended before the others were done");
+  return state == Fine ? link : nullptr;
 }
 
 void Wire::addOut(Operation &op, int peer, const char *source, int64_t bytes, int round) {
@@ -88,7 +88,7 @@ void Wire::addIn(Operation &op, int peer, char *target, int64_t bytes, int64_t m
 }
 
 void Wire::start(int slot, const Transfer &transfer) {
-  if (dropped || ending || hasFailed)
+  if (dropped || ending || state != Fine)
     return;
   Operation &op = *operations[slot];
   for (const Out &out : op.outs)
@@ -124,8 +124,7 @@ void Wire::start(int slot, const Transfer &transfer) {
     if (group->size() > 1) {
       int64_t room = stagingBytes / group->size() / 64 * 64;
       if (room == 0)
-        return fail(StatusFailure, thisRank, true,
-                    "the program has no staging buffer for reductions over TCP");
+        return notice(StatusFailure, thisRank, "the program has no staging buffer for reductions over TCP");
       op.block = std::max<int64_t>(room / 128 * 64, 64);
       op.ring = room / op.block * op.block;
     }
@@ -146,7 +145,7 @@ void Wire::start(int slot, const Transfer &transfer) {
     startRounds(op);
     break;
   }
-  if (!hasFailed)
+  if (state == Fine)
     adopt(op);
 }
 
@@ -159,7 +158,7 @@ void Wire::startRounds(Operation &op) {
     op.roundIn.push_back(round.from < 0 ? -1 : static_cast<int>(op.ins.size()));
     if (round.from >= 0)
       addIn(op, round.from, op.rounds.incoming(i), round.receives, 0, i);
-    if (hasFailed)
+    if (state != Fine)
       return;
   }
 }
@@ -278,72 +277,6 @@ void Wire::drop() {
       link->credits.clear();
       link->early.clear();
     }
-}
-
-void Wire::end(bool bye, int status) {
-  if (ending)
-    return;
-  if (bye) {
-    Frame frame;
-    frame.frame = Frame::Bye;
-    for (auto &link : links)
-      if (link)
-        control(*link, frame);
-  } else {
-    if (!hasFailed)
-      failed = {status, thisRank, false, ""};
-    failed.status = status;
-    tellFailure();
-  }
-  ending = true;
-}
-
-/// Tells all peers of the first failure.
-void Wire::tellFailure() {
-  Frame frame;
-  frame.frame = Frame::Fail;
-  frame.number = failed.status;
-  frame.total = failed.about;
-  frame.offset = failed.loud;
-  std::string text = failed.loud ? failed.text.substr(0, kTextBytes) : "";
-  frame.length = static_cast<int64_t>(text.size());
-  for (auto &link : links)
-    if (link)
-      control(*link, frame, text);
-}
-
-std::string Wire::inStep() const {
-  return step < 0 ? "before the first step or after the last" : "in step " + std::to_string(step);
-}
-
-void Wire::closed(int peer, const std::string &why) { lost(*links[peer], why); }
-
-void Wire::lost(Link &link, const std::string &why) {
-  if (!link.open)
-    return;
-  link.open = false;
-  if (ending)
-    return;
-  // A peer that is done may leave while this rank still waits for others.
-  for (auto &op : operations) {
-    const Out *out = op->out(link.rank);
-    const In *in = op->in(link.rank);
-    link.bye &= (!out || out->flushed == out->bytes) && (!in || in->received == in->bytes);
-  }
-  if (!link.bye)
-    fail(StatusFailure, link.rank, true,
-         calledRank(link.rank, names) + " ended without a word or cannot be reached any more (" + why +
-             "), " + inStep());
-}
-
-void Wire::fail(int status, int about, bool loud, const std::string &text) {
-  // Once this rank fails by itself, what becomes of the others is a consequence.
-  if (hasFailed || dropped || ending)
-    return;
-  failed = {status, about, loud, text};
-  hasFailed = true;
-  // Where not all are connected, some hear of it from this rank alone, which may compute for a while.
-  tellFailure();
 }
 
 void Wire::tick(Time now) {

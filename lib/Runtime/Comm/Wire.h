@@ -17,6 +17,12 @@
 // Links that the program does not need may be absent: an operation that needs one is a
 // failure, and what becomes of a rank reaches the others through those between.
 //
+// Of a failure one rank speaks. Who fails by itself knows why, says it, and tells its peers
+// that it is said. What others notice (a rank that is gone, bytes that arrive damaged) several of
+// them may: the first rank that is left says it, all others tell it and wait until they hear that
+// it is said. Where only the link between rank 0 and this one broke nobody may be left to
+// hear that from; then it counts whether rank 0 can still be reached at all.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_COMM_WIRE_H
@@ -68,6 +74,10 @@ public:
   static constexpr int64_t kReduceBytes = 128 << 10; ///< of a reduction, so that additions start early
   static constexpr int64_t kEagerBytes = 64 << 10;   ///< of a record that is sent without a credit
   static constexpr std::chrono::milliseconds kHeartbeat{2000};
+  /// So long a rank waits for another one to say what both have noticed, and longer for each rank before
+  /// it: of those that wait in vain the first one speaks.
+  static constexpr std::chrono::milliseconds kUnsaid{1000}, kUnsaidTurn{250};
+  static constexpr int kUnsaidTurns = 10;
 
   /// The first failure: status, about which rank, whether this rank speaks of it.
   struct Failure {
@@ -108,7 +118,16 @@ public:
   void drop();
   /// This rank is done, or fails with `status`: tells its peers. Nothing else is said afterwards.
   void end(bool bye, int status);
-  const Failure *failure() const { return hasFailed ? &failed : nullptr; }
+  /// This rank has noticed what others may notice, too.
+  void notice(int status, int about, const std::string &text);
+  /// Something is wrong, and it is not clear yet who says so: `decide` is to be called until it is.
+  bool undecided() const { return state == Noticed && !ending; }
+  void decide(Time now);
+  /// To decide, it has to be known whether rank 0 can be reached, though not through its link any more.
+  bool asksForFirst() const { return undecided() && first == Unknown && isLost(0); }
+  void firstIsThere(bool there) { first = there ? There : Gone; }
+  /// What went wrong, once it is clear who says so.
+  const Failure *failure() const { return state == Decided ? &failed : nullptr; }
 
   int size() const { return static_cast<int>(links.size()); }
   bool isOpen(int peer) const;
@@ -127,6 +146,8 @@ public:
   void feed(int peer, const char *data, int64_t bytes, Time now);
   /// The link to a peer is gone.
   void closed(int peer, const std::string &why);
+  /// A call for it failed: what was wrong may still reach the peer. False if the link is given up.
+  bool broke(int peer, const std::string &why);
   /// Heartbeats; called at least twice in kHeartbeat.
   void tick(Time now);
 
@@ -163,11 +184,15 @@ private:
   void handleBody(Link &link);
   void handleFailure(Link &link);
   void frameReceived(Link &link);
-  void tellFailure();
+  void tellFailure(bool said);
+  void decided(bool loud);
+  bool isLost(int peer) const;
+  bool isDone(int peer) const;
   bool mismatch(const Operation &op, const Link &link, const Frame &frame, int64_t expected);
   Room placeOf(const Operation &op, const In &in) const;
   void lost(Link &link, const std::string &why);
-  void fail(int status, int about, bool loud, const std::string &text);
+  void unreachable(const Link &link, const std::string &why);
+  void distrust(Link &link, const std::string &what);
   std::string inStep() const;
 
   int thisRank;
@@ -182,9 +207,11 @@ private:
   int64_t stagingBytes = 0;
   int64_t step = -1, action = -1;
   int64_t frames = 0;
-  Failure failed;
-  bool hasFailed = false;
-  bool dropped = false, ending = false; ///< ending: what peers do does not matter any more
+  enum { Fine, Noticed, Decided } state = Fine;
+  Failure failed;                                ///< unless all is fine
+  Time noticedAt{};                              ///< as far as `decide` was told
+  enum { Unknown, There, Gone } first = Unknown; ///< rank 0, whose link is lost
+  bool dropped = false, ending = false;          ///< ending: what peers do does not matter any more
 };
 
 } // namespace dsopt::runtime

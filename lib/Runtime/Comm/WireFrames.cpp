@@ -9,6 +9,8 @@
 
 namespace dsopt::runtime {
 
+static constexpr const char *kBreaks = " does not keep to the protocol";
+
 //===----------------------------------------------------------------------===//
 // To a peer
 //===----------------------------------------------------------------------===//
@@ -128,6 +130,8 @@ Wire::Room Wire::placeOf(const Operation &op, const In &in) const {
 
 Wire::Room Wire::incoming(int peer) {
   Link &link = *links[peer];
+  if (link.deaf)
+    return {sink.data(), static_cast<int64_t>(sink.size())};
   if (link.headDone < sizeof link.head)
     return {reinterpret_cast<char *>(&link.head) + link.headDone,
             static_cast<int64_t>(sizeof link.head - link.headDone)};
@@ -144,6 +148,8 @@ Wire::Room Wire::incoming(int peer) {
 void Wire::received(int peer, int64_t bytes, Time now) {
   Link &link = *links[peer];
   link.lastHeard = now;
+  if (link.deaf)
+    return;
   if (link.headDone < sizeof link.head) {
     link.headDone += bytes;
     if (link.headDone == sizeof link.head)
@@ -175,10 +181,10 @@ bool Wire::mismatch(const Operation &op, const Link &link, const Frame &frame, i
     return std::string(kind <= Transfer::Value ? kKinds[kind] : "something") + " of " +
            std::to_string(bytes) + " bytes";
   };
-  fail(StatusFailure, thisRank, true,
-       "operations do not match: " + calledRank(link.rank, names) + " has " +
-           described(frame.kind, frame.total) + " for rank " + std::to_string(thisRank) +
-           ", which expected " + described(op.name.kind, expected) + ", " + inStep());
+  notice(StatusFailure, thisRank,
+         "operations do not match: " + calledRank(link.rank, names) + " has " +
+             described(frame.kind, frame.total) + " for rank " + std::to_string(thisRank) +
+             ", which expected " + described(op.name.kind, expected) + ", " + inStep());
   return true;
 }
 
@@ -202,19 +208,16 @@ void Wire::takeCredit(Link &link, const Frame &frame) {
       return;
     }
   if (link.credits.size() >= kMostAhead)
-    return lost(link, "it does not keep to the protocol");
+    return distrust(link, calledRank(link.rank, names) + kBreaks);
   link.credits.push_back(frame);
 }
 
 /// A header is complete.
 void Wire::handle(Link &link) {
   const Frame &frame = link.head;
-  if (!frame.intact()) {
-    fail(StatusFailure, link.rank, true,
-         "what " + calledRank(link.rank, names) + " sent to rank " + std::to_string(thisRank) +
-             " arrived damaged, " + inStep());
-    return lost(link, "it arrived damaged");
-  }
+  if (!frame.intact())
+    return distrust(link, "what " + calledRank(link.rank, names) + " sent to rank " +
+                              std::to_string(thisRank) + " arrived damaged");
   link.bodyDone = 0;
   link.text.clear();
   XXH3_64bits_reset(&link.check);
@@ -247,7 +250,7 @@ void Wire::handle(Link &link) {
     link.said.action = frame.total;
     return;
   }
-  lost(link, "it does not keep to the protocol");
+  distrust(link, calledRank(link.rank, names) + kBreaks);
 }
 
 void Wire::handleData(Link &link) {
@@ -264,17 +267,17 @@ void Wire::handleData(Link &link) {
     }
     if (frame.offset != in->received || frame.length > in->allowed - in->received ||
         (in->eager() && frame.length != in->bytes))
-      return lost(link, "it does not keep to the protocol");
+      return distrust(link, calledRank(link.rank, names) + kBreaks);
     link.receiving = op.get();
     return;
   }
-  if (dropped || hasFailed)
+  if (dropped || state != Fine)
     return;
   // A record for what this rank has not started yet.
   bool record = frame.kind == Transfer::Exchange || frame.kind == Transfer::Agreement;
   if (!record || frame.offset != 0 || frame.length != frame.total || frame.length > kEagerBytes ||
       link.early.size() >= kMostAhead)
-    return lost(link, "it does not keep to the protocol");
+    return distrust(link, calledRank(link.rank, names) + kBreaks);
   link.text.resize(frame.length);
 }
 
@@ -282,12 +285,9 @@ void Wire::handleData(Link &link) {
 void Wire::handleBody(Link &link) {
   const Frame &frame = link.head;
   link.headDone = 0;
-  if (frame.length > 0 && XXH3_64bits_digest(&link.check) != frame.bodyCheck) {
-    fail(StatusFailure, link.rank, true,
-         std::to_string(frame.length) + " bytes that " + calledRank(link.rank, names) + " sent to rank " +
-             std::to_string(thisRank) + " arrived damaged, " + inStep());
-    return lost(link, "it arrived damaged");
-  }
+  if (frame.length > 0 && XXH3_64bits_digest(&link.check) != frame.bodyCheck)
+    return distrust(link, std::to_string(frame.length) + " bytes that " + calledRank(link.rank, names) +
+                              " sent to rank " + std::to_string(thisRank) + " arrived damaged");
   if (frame.frame == Frame::Fail)
     return handleFailure(link);
   if (std::exchange(link.receiving, nullptr))
@@ -326,18 +326,6 @@ void Wire::frameReceived(Link &link) {
     completeIfDone(op);
     return;
   }
-}
-
-/// The peer has said that it, or one it heard of, failed.
-void Wire::handleFailure(Link &link) {
-  const Frame &frame = link.head;
-  link.bye = true;
-  int about = frame.total >= 0 && frame.total < size() ? static_cast<int>(frame.total) : link.rank;
-  bool loud = frame.offset != 0 && !link.text.empty();
-  int status = frame.number >= StatusInput && frame.number <= StatusInterrupted
-                   ? static_cast<int>(frame.number)
-                   : int(StatusFailure);
-  fail(status, about, loud && about != thisRank, loud ? link.text : calledRank(about, names) + " failed");
 }
 
 } // namespace dsopt::runtime

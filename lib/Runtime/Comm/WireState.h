@@ -56,6 +56,8 @@ struct Wire::Operation {
 struct Wire::Link {
   int rank = 0;
   bool open = true, bye = false, queued = false;
+  bool deaf = false;   ///< what comes cannot be made sense of any more; the peer still listens
+  bool broken = false; ///< a call has failed
   // What is being sent: `out` first (control frames or a header), then `payload`; then what is pending.
   std::string out, pending, kept;
   size_t outDone = 0;

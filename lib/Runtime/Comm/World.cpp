@@ -4,10 +4,12 @@
 #include "Comm/Hmac.h"
 #include "Comm/Rendezvous.h"
 #include "Comm/WorldEngine.h"
+#include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <sys/un.h>
 #include <unistd.h>
@@ -37,7 +39,20 @@ bool isOwnUser(const Socket &socket) {
   return getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == getuid();
 }
 
-/// The memory of this host: the first rank makes it, the others map it too.
+/// How often ranks that share memory look for those that ended, and how long after one that went silent.
+constexpr std::chrono::milliseconds kLook(100);
+
+/// Whether one of these ranks has ended since all met.
+bool anyEnded(const Met &met, const std::vector<int> &ranks) {
+  char byte;
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const Socket &link = met.links[rank];
+    return link && sys::recv(link.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  });
+}
+
+/// The memory of this host: the first rank makes it, the others map it too. None where one of them has ended:
+/// the engine says so.
 std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
                                          std::vector<int64_t> arenas) {
   std::vector<int> local;
@@ -62,10 +77,12 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
     std::shared_ptr<SharedGroup> group = SharedGroup::createFile(arenas, fd);
     Socket file(fd);
     for (size_t left = local.size() - 1; left > 0;) {
-      Socket peer = acceptOnce(listener, patience);
+      Socket peer = acceptOnce(listener, patience.within(kLook));
       if (peer && isOwnUser(peer)) {
         sendDescriptor(peer, file.fd());
         --left;
+      } else if (anyEnded(met, local)) {
+        return nullptr;
       } else if (patience.over()) {
         throw LaunchError(StatusFailure, "rank " + std::to_string(first) + " on " + met.names[first] +
                                              ": not all ranks of this host took their shared memory");
@@ -75,14 +92,23 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
   }
   while (!patience.over()) {
     Socket socket = connectOnce(address, patience, why);
+    if (!socket && anyEnded(met, local))
+      return nullptr;
     if (!socket) {
       waitFor(-1, 0, patience.within(std::chrono::milliseconds(2)));
       continue;
     }
     if (!isOwnUser(socket))
       break;
-    Socket file(receiveDescriptor(socket, patience));
-    return SharedGroup::open(arenas, file.fd());
+    try {
+      Socket file(receiveDescriptor(socket, patience));
+      return SharedGroup::open(arenas, file.fd());
+    } catch (const Disconnected &) {
+      waitFor(-1, 0, patience.within(kLook));
+      if (anyEnded(met, local))
+        return nullptr;
+      throw;
+    }
   }
   throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " on " + met.names[meeting.rank] +
                                        " cannot take its memory from rank " + std::to_string(first) + ": " +
@@ -94,16 +120,31 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
 Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes) {
   Met met = meet(meeting);
   Joined joined;
+  std::string self = "rank " + std::to_string(meeting.rank) + " on " + met.names[meeting.rank] + ": ";
+  std::optional<Error> failure = met.failure;
   try {
-    joined.memory = shareMemory(meeting, met, arenaBytes);
+    if (!failure)
+      joined.memory = shareMemory(meeting, met, arenaBytes);
+    joined.arena =
+        joined.memory ? joined.memory->arena(meeting.rank) : allocateArena(arenaBytes[meeting.rank]);
+  } catch (const LaunchError &error) {
+    failure = error;
+  } catch (const Error &error) {
+    failure = Error(error.status, self + error.what(), error.quiet);
   } catch (const Disconnected &error) {
-    throw LaunchError(StatusFailure, "rank " + std::to_string(meeting.rank) + " on " +
-                                         met.names[meeting.rank] +
-                                         ": handing over memory failed: " + error.what());
+    failure = Error(StatusFailure, self + "handing over memory failed: " + error.what());
   }
-  joined.arena = joined.memory ? joined.memory->arena(meeting.rank) : allocateArena(arenaBytes[meeting.rank]);
   joined.engine = makeWorldEngine(meeting.rank, std::move(met), joined.memory);
-  return joined;
+  if (!failure)
+    return joined;
+  // The others are in the run already, or about to be.
+  Error said = failure->quiet ? *failure : joined.engine->noticed(*failure);
+  if (!said.quiet && meeting.say) {
+    meeting.say(said.what());
+    said.quiet = true;
+  }
+  joined.engine->fail(said.status, /*quiet=*/false);
+  throw LaunchError(said.status, said.what(), said.quiet);
 }
 
 } // namespace dsopt::runtime

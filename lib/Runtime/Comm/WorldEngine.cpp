@@ -32,8 +32,7 @@ public:
         hostNames(std::move(met.hosts)), known(kCommunicators) {
     becomeRank(rank, static_cast<int>(hostNames.size()));
     oneHost = hostsOf(world()).local;
-    tcp = std::make_unique<TcpLinks>(rank, std::move(met.links), std::move(met.names),
-                                     [this] { waker().ring(); });
+    tcp = std::make_unique<TcpLinks>(rank, std::move(met), [this] { waker().ring(); });
   }
 
   const char *name() const override {
@@ -101,6 +100,7 @@ public:
       shared->publish(step, action);
   }
   void abandon() override { tcp->abandon(); }
+  Error noticed(const Error &error) override { return tcp->noticed(error); }
   void fail(int status, bool quiet) override { tcp->fail(status, quiet); }
   void leave(int status) override { tcp->fail(status, /*quiet=*/false); }
   void finish() override {

@@ -144,22 +144,22 @@ float Agreement::loss() const {
 }
 
 void Agreement::checkFinite(int64_t step) const {
+  auto refuse = [&](const std::string &what, int64_t stage) {
+    Error error(StatusFailure,
+                what + " (stage " + std::to_string(stage) + "); the run ends before anything of it is saved",
+                /*quiet=*/info.rank != 0);
+    error.recurs = true;
+    throw error;
+  };
   for (int64_t i = 0; i < program.K; ++i)
     if (!std::isfinite(byMicroBatch[i]))
-      throw Error(StatusFailure,
-                  "the loss of step " + std::to_string(step) +
-                      " is not finite: " + (std::isnan(byMicroBatch[i]) ? "nan" : "inf") +
-                      " in micro-batch " + std::to_string(i) + " (stage " + std::to_string(lossStage) +
-                      "); the run ends before anything of it is saved",
-                  /*quiet=*/info.rank != 0);
+      refuse("the loss of step " + std::to_string(step) + " is not finite: " +
+                 (std::isnan(byMicroBatch[i]) ? "nan" : "inf") + " in micro-batch " + std::to_string(i),
+             lossStage);
   if (nonFinite >= 0) {
     const Parameter &parameter = program.parameters[nonFinite];
-    throw Error(StatusFailure,
-                "the gradient of parameter '" + parameter.name + "' is not finite in step " +
-                    std::to_string(step) + " (stage " +
-                    std::to_string(program.buckets[parameter.bucket].owner) +
-                    "); the run ends before anything of it is saved",
-                /*quiet=*/info.rank != 0);
+    refuse("the gradient of parameter '" + parameter.name + "' is not finite in step " + std::to_string(step),
+           program.buckets[parameter.bucket].owner);
   }
 }
 

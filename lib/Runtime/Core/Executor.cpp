@@ -447,7 +447,7 @@ void Executor::stalled(int64_t index) const {
                                  describeAction(program, info.rank, firstAction + index) +
                                  "', and nothing moved (-stall-timeout)");
   error.rank = ranks.front();
-  throw error;
+  throw engine.noticed(error);
 }
 
 void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {

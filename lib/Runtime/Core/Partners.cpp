@@ -1,6 +1,8 @@
 //===- Partners.cpp - which ranks talk to which ---------------------------===//
 
 #include "dsopt/Runtime/Partners.h"
+#include "Comm/Rounds.h"
+#include "Core/SavedState.h"
 #include "dsopt/Runtime/Session.h"
 
 #include <map>
@@ -9,19 +11,10 @@
 
 namespace dsopt::runtime {
 
-std::vector<int> agreementPartners(const Communicator &group) {
-  std::vector<int> partners = group.ranks;
-  partners.erase(partners.begin() + group.self);
-  return partners;
-}
-
-std::vector<int> peersOf(const Program &program, int rank,
-                         std::vector<int> (*partners)(const Communicator &)) {
+std::vector<int> peersOf(const Program &program, int rank) {
   std::set<int> peers{0};
-  auto agrees = [&](const std::vector<int> &ranks) {
-    std::vector<int> known = partners(Communicator(0, ranks, rank));
-    peers.insert(known.begin(), known.end());
-  };
+  auto add = [&](const std::vector<int> &some) { peers.insert(some.begin(), some.end()); };
+  auto agrees = [&](const std::vector<int> &ranks) { add(Rounds::peersOf(Communicator(0, ranks, rank))); };
   std::vector<int> world(program.dp * program.pp);
   std::iota(world.begin(), world.end(), 0);
   agrees(world);
@@ -47,9 +40,10 @@ std::vector<int> peersOf(const Program &program, int rank,
       else if (isAgreement)
         agrees(group);
       else
-        peers.insert(group.begin(), group.end());
+        add(group);
     }
   }
+  add(savePeers(program, rank));
   peers.erase(rank);
   return {peers.begin(), peers.end()};
 }

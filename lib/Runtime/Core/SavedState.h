@@ -68,6 +68,9 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
                                                       const std::vector<SharedRange> &units);
 
+/// The ranks that rank `rank` hands state to or takes it from in saves: each names this one as well.
+std::vector<int> savePeers(const Program &program, int rank);
+
 /// Collective: writes the state to the new folder `checkpoint` and completes the manifest, whose facts are
 /// given. The folder appears under its name when all of it is on disk. An Error of status 2 leaves nothing.
 void saveState(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,

@@ -143,6 +143,23 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
   return shared;
 }
 
+std::vector<int> savePeers(const Program &program, int rank) {
+  SavedTensors saved(program);
+  saved.layOut();
+  std::vector<Segment> segments = segmentsOf(program, saved);
+  std::set<int> peers;
+  for (const std::vector<SharedRange> &ranges : {sharedUnits(saved, segments), sharedChunks(saved, segments)})
+    for (const SharedRange &range : ranges)
+      for (size_t i = range.first; i < range.last; ++i) {
+        if (range.owner == rank)
+          peers.insert(segments[i].rank);
+        if (segments[i].rank == rank)
+          peers.insert(range.owner);
+      }
+  peers.erase(rank);
+  return {peers.begin(), peers.end()};
+}
+
 std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
                                                       const std::vector<SharedRange> &units) {
   std::vector<std::pair<int64_t, int64_t>> alone;

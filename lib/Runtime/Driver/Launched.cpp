@@ -19,11 +19,14 @@ using namespace dsopt::runtime;
 void dsopt::runtime::checkWorldSize(const Program &program, const Launch &launch) {
   if (!launch.size || launch.size == program.dp * program.pp)
     return;
-  std::string text = "the launcher started " + std::to_string(launch.size) +
-                     " ranks; the program was compiled for " + describeWorld(program);
-  if (launch.launcher == Launcher::Mpi)
-    throw Error(StatusInput, text);
-  throw LaunchError(StatusInput, "rank " + std::to_string(launch.rank) + ": " + text);
+  throw Error(StatusInput, "the launcher started " + std::to_string(launch.size) +
+                               " ranks; the program was compiled for " + describeWorld(program));
+}
+
+/// So long ranks wait for each other to start.
+static std::chrono::seconds launchLimit() {
+  const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT");
+  return std::chrono::seconds(limit && std::atoi(limit) > 0 ? std::atoi(limit) : 60);
 }
 
 /// How this process meets the others, but for what it runs.
@@ -37,8 +40,7 @@ static Meeting meetingOf(const Launch &launch, bool insecure) {
   meeting.job = launch.job;
   if (const char *host = std::getenv("DSOPT_HOST"))
     meeting.host = host;
-  if (const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT"); limit && std::atoi(limit) > 0)
-    meeting.limit = std::chrono::seconds(std::atoi(limit));
+  meeting.limit = launchLimit();
   meeting.secret = readSecret();
   meeting.insecure = insecure;
   meeting.say = printError;
@@ -113,7 +115,7 @@ static void compareRecords(Engine &engine, const Record &record) {
 static Joined joinUnderMpi(const Run &run) {
   const Program &program = run.program();
   Joined joined;
-  joined.engine = joinMpi();
+  joined.engine = joinMpi(run.settings.launch.rank, launchLimit());
   int rank = joined.engine->rank(), size = joined.engine->size();
   if (size != program.dp * program.pp) {
     Error error(StatusInput,

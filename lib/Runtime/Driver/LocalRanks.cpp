@@ -32,9 +32,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 /// After the first failure the others have this long before they are ended, and so long to be gone then.
 constexpr std::chrono::seconds kGrace{5}, kGone{3};
-/// How a message in the pipe begins, before the rank's number and a colon: from a rank that prints, or one
-/// that leaves it to others.
-constexpr char kLoud = 's', kQuiet = 'q';
+/// How a message in the pipe begins, before the rank's number and a colon: from a rank that prints (and what
+/// happens again however often it is tried), or one that leaves it to others.
+constexpr char kLoud = 's', kRecurs = 'r', kQuiet = 'q';
 
 /// Signals that stop a run, and those of ranks that ended.
 sigset_t watchedSignals() {
@@ -50,6 +50,7 @@ struct Outcome {
   int status = StatusOk;
   std::string failure; ///< what is printed
   int rank = -1;       ///< whose it is, -1: nobody's in particular
+  bool recurs = false; ///< starting again does not help
 };
 
 class LocalLauncher {
@@ -97,7 +98,7 @@ private:
       _exit(StatusFailure);
     int result = StatusOk;
     std::string message;
-    bool quiet = false;
+    bool quiet = false, recurs = false;
     std::unique_ptr<Engine> engine;
     std::string from = std::to_string(rank) + ":";
     reportLostMappings(messages[1], kLoud + from, '\0');
@@ -111,12 +112,13 @@ private:
       result = error.status;
       message = error.what();
       quiet = error.quiet;
+      recurs = error.recurs;
     } catch (const std::exception &error) {
       result = StatusFailure;
       message = describeRank(run.program(), rank) + ": " + error.what();
     }
     if (!message.empty())
-      handOver((quiet ? kQuiet : kLoud) + from + message.substr(0, 4000) + '\0');
+      handOver((quiet ? kQuiet : recurs ? kRecurs : kLoud) + from + message.substr(0, 4000) + '\0');
     if (result != StatusOk && result != StatusInterrupted && engine)
       engine->fail(result, quiet);
     std::fflush(nullptr);
@@ -263,9 +265,10 @@ private:
       std::string text = received.substr(colon + 1, end - colon - 1);
       if (rank < spoke.size())
         spoke[rank] = 1;
-      if (received[0] == kLoud && outcome.failure.empty()) {
+      if (received[0] != kQuiet && outcome.failure.empty()) {
         outcome.failure = text;
         outcome.rank = static_cast<int>(rank);
+        outcome.recurs = received[0] == kRecurs;
       } else if (received[0] == kQuiet && hearsay.empty()) {
         hearsay = text;
       }
@@ -333,7 +336,8 @@ int dsopt::runtime::runLocalRanks(Run &run) {
   for (int64_t restart = 1;; ++restart) {
     Outcome outcome = LocalLauncher(run, usual, requests).start();
     endLog(run, outcome);
-    if (outcome.status != StatusFailure || requests > 0 || restart > run.settings.restarts) {
+    if (outcome.status != StatusFailure || outcome.recurs || requests > 0 ||
+        restart > run.settings.restarts) {
       if (!outcome.failure.empty())
         printError(outcome.failure);
       return outcome.status;

@@ -27,14 +27,15 @@ static void refuseStream(const DataSource &data, const std::string &option) {
                                  "or files of tokens");
 }
 
-/// What is wrong with the command line or the number of ranks is wrong for all of them: the first says it.
-template <typename Body> static auto saidByFirst(int launchedRank, Body body) {
+/// What is wrong with the command line or the number of ranks is wrong for all of them: under MPI the first
+/// says it. Other launched ranks tell rank 0.
+template <typename Body> static auto saidByFirst(const Launch &launch, Body body) {
   try {
     return body();
   } catch (const LaunchError &) {
     throw;
   } catch (const Error &error) {
-    throw Error(error.status, error.what(), launchedRank > 0);
+    throw Error(error.status, error.what(), launch.launcher == Launcher::Mpi && launch.rank > 0);
   }
 }
 
@@ -54,7 +55,7 @@ static std::unique_ptr<DataSource> openEvalData(const Program &program, const Ru
 static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &settings,
                                            std::vector<Note> &notes,
                                            std::unique_ptr<SaveFolder> &saveFolder) {
-  saidByFirst(settings.launch.rank, [&] { checkWorldSize(program, settings.launch); });
+  saidByFirst(settings.launch, [&] { checkWorldSize(program, settings.launch); });
   fault::point("load.data");
   std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
@@ -131,7 +132,7 @@ static int run(int argc, char **argv, Reach &reach) {
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
   checkMachine(program);
-  RunSettings settings = saidByFirst(reach.launch.rank, [&] { return resolveSettings(program, options); });
+  RunSettings settings = saidByFirst(reach.launch, [&] { return resolveSettings(program, options); });
   reach = {settings.launch, settings.insecure};
   for (int i = 0; i < argc; ++i)
     settings.commandLine += (i ? " " : "") + std::string(argv[i]);

@@ -44,6 +44,7 @@ void expectRefused(Simulation &simulation, int status, const std::string &words)
     ASSERT_TRUE(machine.refusal) << "rank " << rank;
     EXPECT_EQ(machine.refusal->status, status) << machine.refusal->text;
     EXPECT_NE(machine.refusal->text.find(words), std::string::npos) << machine.refusal->text;
+    EXPECT_EQ(machine.refusal->quiet, rank > 0); // rank 0 says it
   }
 }
 
@@ -102,7 +103,6 @@ TEST(Rendezvous, TroubleEndsAllAtOnce) {
     ASSERT_TRUE(simulation.run(seconds(3)));
     expectRefused(simulation, StatusFailure,
                   rank ? "rank 2 on n2: d.npz: cannot be read" : "d.npz: cannot be read");
-    EXPECT_TRUE(simulation.machine(1).refusal->quiet);
   }
 }
 
@@ -121,6 +121,36 @@ TEST(Rendezvous, AMissingRankIsNamed) {
   simulation.faults.dies = 3;
   ASSERT_TRUE(simulation.run(seconds(9)));
   EXPECT_EQ(simulation.machine(0).refusal->text, "rank 3 of 4 has not come to 10.0.0.1:29500 within 5 s");
+}
+
+TEST(Rendezvous, OnceAllAreThereRankOneSaysThatRankZeroDied) {
+  int welcomed = 0;
+  for (int when = 300; when < 700; when += 5) {
+    Faults faults;
+    faults.dies = 0;
+    faults.dieAt = milliseconds(when);
+    Simulation simulation(3, 6, faults);
+    ASSERT_TRUE(simulation.run());
+    for (int rank = 1; rank < 6; ++rank) {
+      Machine &machine = simulation.machine(rank);
+      bool isConnected =
+          !machine.links.empty() && std::count(machine.links.begin(), machine.links.end(), -1) <= 2;
+      EXPECT_EQ(machine.met, isConnected);
+      if (machine.met || !machine.refusal || machine.names.empty())
+        continue;
+      ++welcomed;
+      EXPECT_EQ(machine.refusal->quiet, rank > 1) << machine.refusal->text;
+    }
+  }
+  EXPECT_GT(welcomed, 2);
+}
+
+TEST(Rendezvous, WhatArrivesDamagedIsSaid) {
+  Faults faults;
+  faults.damages = 2;
+  Simulation simulation(1, 4, faults);
+  ASSERT_TRUE(simulation.run(seconds(3)));
+  expectRefused(simulation, StatusFailure, "sent to rank 0 arrived damaged");
 }
 
 TEST(Rendezvous, StrangersStopNobody) {

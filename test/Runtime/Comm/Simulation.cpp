@@ -274,6 +274,16 @@ void Simulation::finished(Rank &rank, int slot) {
   ++queue.next;
 }
 
+/// Tcp.cpp connects to rank 0 anew.
+void Simulation::decide(Rank &rank) {
+  if (!rank.wire->undecided())
+    return;
+  if (rank.wire->asksForFirst())
+    rank.wire->firstIsThere(ranks[0]->state != Rank::Gone &&
+                            !(fault == CutHost && (victim == 0 || victim == rank.number)));
+  rank.wire->decide(now);
+}
+
 /// What a rank does between events.
 void Simulation::look(Rank &rank) {
   if (rank.state == Rank::Gone)
@@ -290,9 +300,13 @@ void Simulation::look(Rank &rank) {
       again |= !rank.completed.empty() || (idle && rank.queues[queue].next != before);
     }
   }
+  decide(rank);
   if (rank.state == Rank::Working && rank.wire->failure()) {
     ++failed;
     const Wire::Failure &failure = *rank.wire->failure();
+    // Who is cut off from the others, or from the only one that is left, cannot know what they say.
+    bool apart = fault == CutHost || (fault == CutLink && ranks[0]->state >= Rank::Done);
+    (apart && rank.number == victim ? saidByVictim : said) += failure.loud;
     bool known = fault == Death || fault == SelfFailure ? failure.about == victim
                  : fault == CutHost                     ? failure.about == victim || rank.number == victim
                  : fault == CutLink || fault == Flip    ? failure.about == victim || failure.about == other
@@ -526,6 +540,10 @@ std::string Simulation::run() {
   bool mayFail = fault != None && fault != Delay;
   if (!mayFail && failed > 0)
     wrong("a failure without a fault");
+  // Who fails by itself says so.
+  bool unsaid = fault == SelfFailure || failed == 0;
+  if (problem.empty() && (said > 1 || (said + saidByVictim > 0) == unsaid))
+    wrong("the failure is said " + std::to_string(said) + " times");
   return problem;
 }
 

@@ -47,6 +47,7 @@ private:
   void start(Rank &rank, int queue);
   void finished(Rank &rank, int slot);
   void look(Rank &rank);
+  void decide(Rank &rank);
   void activate(std::vector<int> &list, Pipe &entry, bool Pipe::*flag);
   bool moveOut();
   bool moveIn();
@@ -64,6 +65,7 @@ private:
   std::vector<int> outs, ins;               ///< pipes that may have something to take or to bring
   int64_t events = 0, strikeAt = 0;
   int victim = 0, other = 0, failed = 0, left = 0;
+  int said = 0, saidByVictim = 0; ///< messages of the failure
   bool struck = false;
   std::string problem;
 };

@@ -70,6 +70,7 @@ TEST(Wire, AConnectionThatIsNotThereIsNamed) {
   transfer.shape = {1, 0, 0};
   wire.start(7, transfer);
   ASSERT_TRUE(wire.failure());
+  EXPECT_TRUE(wire.failure()->loud);
   EXPECT_EQ(wire.failure()->text,
             "rank 0 and rank 1 on b are not connected, but the program has them send to each other");
 }
@@ -127,11 +128,79 @@ TEST(Wire, AnyFlippedBitIsDamage) {
       std::string bytes = said(left, right);
       bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
       right.feed(0, bytes.data(), size, {});
+      ASSERT_TRUE(right.undecided()) << "bit " << bit;
+      take(right, 0);
+      right.decide({});
       ASSERT_TRUE(right.failure()) << "bit " << bit;
       EXPECT_EQ(right.failure()->about, 0);
       EXPECT_NE(right.failure()->text.find("rank 0 on a sent to rank 1 arrived damaged"), std::string::npos)
           << right.failure()->text;
     });
+}
+
+TEST(Wire, RankZeroHearsWhyThoughItIsNotHeard) {
+  Wire left(0, {"a", "b"}, {false, true}, {}, [](int) {}),
+      right(1, {"a", "b"}, {true, false}, {}, [](int) {});
+  left.tick(Wire::Time() + std::chrono::seconds(5));
+  std::string bytes = take(left, 1);
+  bytes[20] ^= 4;
+  right.feed(0, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+  right.decide({});
+  EXPECT_FALSE(right.failure()); // not yet on its way
+  bytes = take(right, 0);
+  right.decide({});
+  ASSERT_TRUE(right.failure());
+  EXPECT_FALSE(right.failure()->loud);
+  left.feed(1, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+  ASSERT_TRUE(left.failure());
+  EXPECT_TRUE(left.failure()->loud);
+  EXPECT_EQ(left.failure()->text, right.failure()->text);
+}
+
+TEST(Wire, WhoLosesRankZeroAsksWhetherItIsThere) {
+  for (bool there : {false, true}) {
+    Wire wire(1, {"a", "b", "c"}, {true, false, true}, {}, [](int) {});
+    EXPECT_FALSE(wire.asksForFirst());
+    wire.closed(0, "the test wants it");
+    wire.decide({});
+    EXPECT_TRUE(wire.undecided() && wire.asksForFirst());
+    wire.firstIsThere(there);
+    wire.decide({});
+    ASSERT_TRUE(wire.failure());
+    EXPECT_EQ(wire.failure()->loud, !there);
+  }
+}
+
+TEST(Wire, TheFirstThatIsLeftSpeaks) {
+  Wire wire(2, {"a", "b", "c", "d"}, {true, true, false, true}, {}, [](int) {});
+  wire.closed(0, "the test wants it");
+  wire.firstIsThere(false);
+  wire.decide({});
+  EXPECT_FALSE(wire.failure()); // rank 1 does
+  wire.closed(3, "the test wants it");
+  wire.decide({});
+  EXPECT_FALSE(wire.failure());
+  wire.closed(1, "the test wants it");
+  wire.decide({});
+  ASSERT_TRUE(wire.failure());
+  EXPECT_TRUE(wire.failure()->loud);
+  EXPECT_EQ(wire.failure()->about, 0);
+}
+
+TEST(Wire, WhoWaitsInVainSpeaksInTurn) {
+  Wire::Time now = Wire::Time() + std::chrono::hours(1);
+  for (int rank : {1, 2}) {
+    std::vector<bool> linked(3, true);
+    linked[rank] = false;
+    Wire wire(rank, {"a", "b", "c"}, linked, now, [](int) {});
+    wire.notice(StatusFailure, 0, "rank 0 stands still");
+    wire.decide(now);
+    wire.decide(now + Wire::kUnsaid + rank * Wire::kUnsaidTurn);
+    EXPECT_FALSE(wire.failure());
+    wire.decide(now + Wire::kUnsaid + rank * Wire::kUnsaidTurn + std::chrono::milliseconds(1));
+    ASSERT_TRUE(wire.failure());
+    EXPECT_TRUE(wire.failure()->loud);
+  }
 }
 
 TEST(Wire, ARankThatComputesPassesAFailureOn) {
