@@ -24,7 +24,7 @@ static const char *const kToDist[] = {
     "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
     "verify-kernels",
     // stage 4: parallelize
-    "split-stages", "partition-zero", "place-collectives", "verify-dist"};
+    "split-stages", "partition-zero", "offload-parameters", "place-collectives", "verify-dist"};
 
 /// Those that nothing needs where nothing is trained.
 static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",
@@ -36,8 +36,8 @@ static const char *const kToExec[] = {
     "merge-variants", "offload-optimizer", "recompute", "choose-gather-window",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
-    "finish-step", "prefetch-gathers", "throttle-reductions", "expand-collectives", "offload-updates",
-    "insert-waits", "dedupe-segments", "plan-memory", "verify-exec"};
+    "finish-step", "prefetch-gathers", "throttle-reductions", "offload-gathers", "offload-updates",
+    "expand-collectives", "insert-waits", "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {

@@ -1,5 +1,5 @@
-"""Optimizer state in the host's memory: the bits of a run that keeps it on the device, in the bytes that were planned of
-each memory; saved, resumed, recomputed, in part.
+"""Optimizer state and parameters in the host's memory: the bits of a run that keeps them on the device, in the bytes that
+were planned of each memory; saved, resumed, recomputed, in part.
 
 usage: offload.py DSOPT
 """
@@ -11,7 +11,8 @@ import tempfile
 from runs import check, execute, model, train
 
 dsopt = sys.argv[1]
-LAYOUTS = ([], ["-zero=1", "-dp=2"], ["-zero=2", "-dp=2", "-grad-clip=1"], ["-zero=3", "-dp=2", "-pp=2", "-recompute=full"],
+LAYOUTS = ([], ["-zero=1", "-dp=2"], ["-zero=2", "-dp=2", "-grad-clip=1"], ["-zero=3"], ["-zero=3", "-dp=2", "-gather-window=2"],
+           ["-zero=3", "-dp=2", "-pp=2", "-recompute=full"],
            ["-pp=2", "-schedule=gpipe", "-grad-clip=1"])
 KINDS = {"device": "arena_bytes", "host": "host_bytes"}
 
@@ -34,8 +35,8 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
             options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={4 // dp}", "-reduction-shards=2",
                        "-accumulate=local", *(["-momentum=0.9"] if optimizer == "sgd" else [])]
             kept = planned(name, *options)
-            for ratio in ("0", "0.5"):
-                offload = [*options, "-offload-optimizer=cpu", f"-offload-ratio={ratio}"]
+            for ratio in ("0", "0.5", *(["parameters"] if "-zero=3" in layout else [])):
+                offload = [*options, "-offload-optimizer=cpu", "-offload-params=cpu" if ratio == "parameters" else f"-offload-ratio={ratio}"]
                 plan = planned(name, *offload)
                 run = train(dsopt, name, *offload, "-steps=3", f"-device-memory={max(bytes_of(rank, 'device') for rank in plan)}")
                 clip = "-grad-clip=1" in layout
@@ -46,6 +47,13 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
                 check("more than the" in below, below)
                 for before, rank in zip(kept, plan):
                     host = rank["memories"][1]
+                    if ratio == "parameters":
+                        # Only statistics and what several stages share stays; slices go up for each gather, gradients down once.
+                        stays = rank["memory"]["parameters"]
+                        check(rank["memory"]["optimizer"] == 0 and host["parameters"] + stays == before["memory"]["parameters"]
+                              and host["parameters"] > 2 * stays, f"{name} {offload}: {rank}, kept {before}")
+                        check(rank["copied"]["device"] > host["parameters"] and 0 < rank["copied"]["host"] < 3 * host["optimizer"], f"{name} {offload}: {rank}")
+                        continue
                     moved = before["memory"]["optimizer"] - rank["memory"]["optimizer"]
                     check(host["optimizer"] == moved and (ratio != "0" or rank["memory"]["optimizer"] == 0), f"{name} {offload}: {rank}")
                     # The gradient and, where there is no master, the parameters go down; parameters go up.
@@ -58,20 +66,21 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
                     check(least <= down <= least + 8 * padding, f"{name} {offload}: {down} bytes down of {elements} elements")
             hashes[precision, "-grad-clip=1" in layout].add((lambda run: (run.hash, *run.loss_text))(train(dsopt, name, *options, "-steps=3")))
     check(all(len(found) == 1 for found in hashes.values()), f"{name}: {hashes}")
-    print(f"{name}: {len(LAYOUTS)} layouts, offloaded whole, by half and not: one hash each of {len(hashes)} computations", flush=True)
+    print(f"{name}: {len(LAYOUTS)} layouts, offloaded whole, by half, with parameters and not: one hash each of {len(hashes)} computations", flush=True)
 
 # Ahead of time; saved in the middle, resumed with and without; evaluated.
 with tempfile.TemporaryDirectory() as folder:
-    base, data = ["-dp=2", "-zero=2", "-micro-batches=2"], model("gpt2-tiny")[1]
+    base, data = ["-dp=2", "-zero=3", "-micro-batches=2"], model("gpt2-tiny")[1]
     whole = train(dsopt, "gpt2-tiny", *base, "-steps=6", f"-eval-data={data}")
     program, log = os.path.join(folder, "train"), os.path.join(folder, "log.jsonl")
-    execute([dsopt, model("gpt2-tiny")[0], f"-data={data}", *base, "-offload-optimizer=cpu", "-o", program])
+    execute([dsopt, model("gpt2-tiny")[0], f"-data={data}", *base, "-offload-optimizer=cpu", "-offload-params=cpu", "-o", program])
     saved = train(dsopt, "gpt2-tiny", "-steps=3", f"-save={folder}/c", program=program)
     for resumed in (train(dsopt, "gpt2-tiny", "-steps=6", f"-resume={folder}/c/step-00000003", f"-eval-data={data}", program=program),
                     train(dsopt, "gpt2-tiny", *base, "-steps=6", f"-resume={folder}/c/step-00000003")):
         check(resumed.hash == whole.hash, f"resumed {resumed.hash}, expected {whole.hash}")
     for options, message in ((["-offload-ratio=1.5", "-offload-optimizer=cpu"], "expected a number from 0 to 1"),
-                             (["-offload-optimizer=tape"], "tape")):
+                             (["-offload-optimizer=tape"], "tape"), (["-offload-params=cpu", "-offload-optimizer=cpu"], "only with zero = 3"),
+                             (["-offload-params=cpu", "-zero=3"], "only with offload_optimizer")):
         done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", *options], status=1)
         check(message in done.stderr, done.stderr)
     done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", "-optimizer=sgd", "-offload-optimizer=cpu"])

@@ -241,6 +241,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
   text("offload-optimizer", "offload_optimizer");
+  text("offload-params", "offload_params");
   text("offload-ratio", "offload_ratio");
   integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);

@@ -236,6 +236,8 @@ private:
     std::string device = block + "offload_param.device";
     if (config.has(device) && lower(config.text(device)) != "none" && stage != "3")
       refuse(device, "parameters are offloaded under stage 3 only, " + stagePlace(stage));
+    else if (config.has(device) && lower(config.text(device)) != "none")
+      set("offload-params", lower(config.text(device)), device);
     std::string ratio = block + "offload_optimizer.ratio";
     if (config.has(ratio) && *config.find(ratio)->getAsNumber() < 1 && stage != "3")
       refuse(ratio, "a part of the optimizer is offloaded under stage 3 only, " + stagePlace(stage));
@@ -257,6 +259,9 @@ private:
       set("offload-optimizer", lower(config.text(device)), device);
     else if (config.has(old) && config.flag(old))
       set("offload-optimizer", "cpu", old);
+    for (const char *name : {"cpu_offload_param", "cpu_offload_params"})
+      if (config.has(block + name) && config.flag(block + name))
+        set("offload-params", "cpu", block + name);
     if (!config.has(ratio))
       return;
     if (isOn)

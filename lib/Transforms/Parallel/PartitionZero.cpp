@@ -80,7 +80,8 @@ void PartitionZeroPass::runOnOperation() {
         << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
     return signalPassFailure();
   }
-  if (dp == 1)
+  // What is alone has everything, but for what it fetches.
+  if (dp == 1 && getOption(module, "offload_params", StringRef("none")) == "none")
     zero = 0;
 
   SymbolTable symbols(module);

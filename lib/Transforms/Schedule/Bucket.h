@@ -30,7 +30,7 @@ struct Bucket {
     return llvm::cast<mlir::StringAttr>(dist::BucketOp(op).getAxes()[0]).getValue();
   }
   bool shared() const { return dist::BucketOp(op).isTied(); }
-  bool wholeParameters() const { return zero < 3; }
+  bool wholeParameters() const { return !dist::BucketOp(op).isSliced(); }
   bool wholeGradients() const { return zero < 2; }
   bool wholeStates() const { return zero < 1; }
   mlir::Type gradientType() const { return dist::BucketOp(op).getGradientType(); }

@@ -62,9 +62,12 @@ LogicalResult Reader::readBuckets() {
     bucket.frozen |= result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
-    if (op.getTier() != dist::Tier::Device)
+    if (op.getTier() == dist::Tier::Disk)
+      return op.emitOpError("is kept in disk memory, expected device or host: no action reads it there");
+    if (op.getTier() != dist::Tier::Device && op.getZero() != 3)
       return op.emitOpError("is kept in ")
-             << stringifyTier(op.getTier()) << " memory, expected device: no action fetches it from there";
+             << stringifyTier(op.getTier()) << " memory, but partitioned by stage " << op.getZero()
+             << ", expected 3: blocks read it where it lies";
     if (op.getStateTier() == dist::Tier::Disk)
       return op.emitOpError(
           "keeps its state in disk memory, expected device or host: no action reads it there");

@@ -21,6 +21,9 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+/// Buckets whose copies and update are under way at once: one is brought while another is updated.
+static constexpr int64_t kStaged = 2;
+
 namespace {
 /// Moves the updates of one program.
 class Offloader {
@@ -29,58 +32,70 @@ public:
     // All programs of a position have the same memories, those that evaluate too.
     out.memory(kHostMemory, MemoryKind::Host);
   }
-  LogicalResult move(UpdateOp update);
+  LogicalResult move(ArrayRef<UpdateOp> updates);
 
 private:
+  LogicalResult move(UpdateOp update);
   /// Where a part of a device's buffer lies on the host for a while.
-  RefAttr stage(RefAttr ref, int64_t elements);
-  void copy(RefAttr from, RefAttr to, int64_t elements, StringRef stream) {
-    out.emit<CopyOp>(from, to, bytesOf(elements, typeOf(from)), stream);
+  RefAttr stage(RefAttr ref, StringRef what);
+  void copy(RefAttr from, RefAttr to, int64_t bytes, StringRef stream) {
+    out.emit<CopyOp>(from, to, bytes, stream);
   }
   BufferOp bufferOf(RefAttr ref) { return analysis.buffer(out.program, ref.getBuffer().getAttr()); }
-  Type typeOf(RefAttr ref) {
-    // Staging is as what it stages.
-    BufferOp buffer = bufferOf(ref);
-    return buffer ? getElementTypeOrSelf(buffer.getType()) : staged.lookup(ref.getBuffer().getAttr());
-  }
 
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::DenseMap<StringAttr, Type> staged; ///< element types of buffers declared here
+  int64_t most = 0;  ///< elements of an update
+  int64_t moved = 0; ///< updates
 };
 } // namespace
 
-RefAttr Offloader::stage(RefAttr ref, int64_t elements) {
+RefAttr Offloader::stage(RefAttr ref, StringRef what) {
   ProgramBuilder::BufferTraits traits;
   traits.memory = kHostMemory;
-  Type type = typeOf(ref);
-  FlatSymbolRefAttr buffer = out.buffer(ref.getBuffer().getValue() + ".host",
-                                        MemRefType::get({elements}, type), BufferKind::Buffers, traits);
-  staged[buffer.getAttr()] = type;
-  return out.ref(buffer);
+  traits.slots = kStaged;
+  Type type = getElementTypeOrSelf(bufferOf(ref).getType());
+  std::string name = ("host." + what + ".").str();
+  llvm::raw_string_ostream(name) << type;
+  return out.ref(out.buffer(name, MemRefType::get({most}, type), BufferKind::Buffers, traits),
+                 moved % kStaged);
 }
 
 LogicalResult Offloader::move(UpdateOp update) {
   FailureOr<ArrayRef<Access>> accesses = analysis.of(update);
   if (failed(accesses))
     return failure();
-  bool readsParameter = accesses->front().reads;
+  dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
+  bool readsParameter = accesses->front().reads, isThere = bucket.getTier() == dist::Tier::Host;
   int64_t elements = update.getElements();
+  int64_t bytes = bytesOf(elements, bucket.getType()),
+          gradientBytes = bytesOf(elements, bucket.getGradientType());
   SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
   auto parameter = cast<RefAttr>(refs[0]), gradient = cast<RefAttr>(refs[1]);
-  RefAttr ownParameter = stage(parameter, elements), ownGradient = stage(gradient, elements);
+  RefAttr staged = isThere ? parameter : stage(parameter, "param"), stagedGradient = stage(gradient, "grad");
   out.insertBefore(update);
-  if (readsParameter)
-    copy(parameter, ownParameter, elements, kDownloadStream);
-  copy(gradient, ownGradient, elements, kDownloadStream);
+  if (!isThere && readsParameter)
+    copy(parameter, staged, bytes, kDownloadStream);
+  copy(gradient, stagedGradient, gradientBytes, kDownloadStream);
   out.insertAfter(update);
-  copy(ownParameter, parameter, elements, kUploadStream);
-  refs[0] = ownParameter;
-  refs[1] = ownGradient;
+  if (!isThere)
+    copy(staged, parameter, bytes, kUploadStream);
+  refs[0] = staged;
+  refs[1] = stagedGradient;
   for (Attribute state : ArrayRef(refs).drop_front(2))
     bufferOf(cast<RefAttr>(state)).setMemoryAttr(FlatSymbolRefAttr::get(out.context, kHostMemory));
   update.setBuffersAttr(ArrayAttr::get(out.context, refs));
   update.setStream(kHostStream);
+  ++moved;
+  return success();
+}
+
+LogicalResult Offloader::move(ArrayRef<UpdateOp> updates) {
+  for (UpdateOp update : updates)
+    most = std::max<int64_t>(most, update.getElements());
+  for (UpdateOp update : updates)
+    if (failed(move(update)))
+      return failure();
   return success();
 }
 
@@ -91,11 +106,13 @@ LogicalResult dsopt::offloadUpdates(ModuleOp module) {
   declareHostStreams(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
-    Offloader offloader(program, analysis);
-    for (auto update : llvm::to_vector(getSchedule(program).getBody().front().getOps<UpdateOp>()))
+    SmallVector<UpdateOp> updates;
+    for (auto update : getSchedule(program).getBody().front().getOps<UpdateOp>())
       if (dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-          bucket && isOffloaded(bucket) && failed(offloader.move(update)))
-        return failure();
+          bucket && isOffloaded(bucket))
+        updates.push_back(update);
+    if (failed(Offloader(program, analysis).move(updates)))
+      return failure();
   }
   return success();
 }

@@ -24,6 +24,7 @@ llvm::LogicalResult finishStep(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
 void prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
+llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);
 llvm::LogicalResult insertWaits(mlir::ModuleOp module);
 

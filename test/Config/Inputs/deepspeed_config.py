@@ -79,6 +79,8 @@ check("zero-offload tutorial", zero(stage=2, offload_optimizer={"device": "cpu"}
 check("a part of the optimizer", zero(stage=3, offload_optimizer={"device": "cpu", "ratio": 0.75}), None,
       {"offload_optimizer": "cpu", "offload_ratio": "0.25"}, ["-dp=2"])
 check("the old form of offload", zero(stage=2, cpu_offload=True), None, {"offload_optimizer": "cpu"}, ["-dp=2"])
+check("parameters too", zero(stage=3, offload_param={"device": "cpu"}, offload_optimizer={"device": "cpu"}), None,
+      {"offload_params": "cpu", "offload_optimizer": "cpu"}, ["-dp=2"])
 check("offload to disk", zero(stage=3, offload_optimizer={"device": "nvme"}),
       "zero_optimization.offload_optimizer.device")
 check("a ratio of nothing", zero(stage=3, offload_optimizer={"ratio": 0.75}), "no optimizer is offloaded", {}, ["-dp=2"])

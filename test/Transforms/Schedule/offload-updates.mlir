@@ -63,20 +63,19 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // CHECK: exec.buffer @b0.param : memref<128xf32>
 // CHECK: exec.buffer @b0.m in @host : memref<64xf32> optimizer
 // CHECK: exec.buffer @b1.master in @host : memref<128xf32> optimizer
-// CHECK: exec.buffer @b0.param.host in @host : memref<64xf32> buffers slots 1 stride 256
-// CHECK: exec.buffer @b0.grad.0.host in @host : memref<64xf32> buffers slots 1 stride 256
-// CHECK: exec.buffer @b1.param.host in @host : memref<128xbf16> buffers slots 1 stride 256
-// CHECK: exec.buffer @b1.grad.0.host in @host : memref<128xf32> buffers slots 1 stride 512
+// CHECK: exec.buffer @host.param.f32 in @host : memref<128xf32> buffers slots 2 stride 512
+// CHECK: exec.buffer @host.grad.f32 in @host : memref<128xf32> buffers slots 2 stride 512
+// CHECK: exec.buffer @host.param.bf16 in @host : memref<128xbf16> buffers slots 2 stride 256
 // CHECK: exec.norm @b0.grad.0+256*rank
-// CHECK-NEXT: exec.copy @b0.param+256*rank to @b0.param.host bytes 256 on @download
-// CHECK-NEXT: exec.copy @b0.grad.0+256*rank to @b0.grad.0.host bytes 256 on @download
-// CHECK-NEXT: exec.update @momentum of @b0 [@b0.param.host, @b0.grad.0.host, @b0.m] elements 64 sliced on @host
-// CHECK-NEXT: exec.copy @b0.param.host to @b0.param+256*rank bytes 256 on @upload
+// CHECK-NEXT: exec.copy @b0.param+256*rank to @host.param.f32 bytes 256 on @download
+// CHECK-NEXT: exec.copy @b0.grad.0+256*rank to @host.grad.f32 bytes 256 on @download
+// CHECK-NEXT: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @b0.m] elements 64 sliced on @host
+// CHECK-NEXT: exec.copy @host.param.f32 to @b0.param+256*rank bytes 256 on @upload
 // CHECK-NEXT: exec.gather
 // CHECK-NEXT: exec.norm
-// CHECK-NEXT: exec.copy @b1.grad.0 to @b1.grad.0.host bytes 512 on @download
-// CHECK-NEXT: exec.update @master of @b1 [@b1.param.host, @b1.grad.0.host, @b1.master] elements 128 on @host
-// CHECK-NEXT: exec.copy @b1.param.host to @b1.param bytes 256 on @upload
+// CHECK-NEXT: exec.copy @b1.grad.0 to @host.grad.f32[1] bytes 512 on @download
+// CHECK-NEXT: exec.update @master of @b1 [@host.param.bf16[1], @host.grad.f32[1], @b1.master] elements 128 on @host
+// CHECK-NEXT: exec.copy @host.param.bf16[1] to @b1.param bytes 256 on @upload
 // CHECK: exec.update @sgd of @b2 [@b2.param, @b2.grad.0] elements 128 on @compute
 // CHECK-LABEL: exec.program @evaluate0
 // CHECK: exec.memory @host host
@@ -88,7 +87,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // WAITS: exec.wait %[[DOWN]] on @host
 // WAITS: %[[UPDATE:.*]] = exec.update @momentum
 // WAITS: exec.wait %[[UPDATE]] on @upload
-// WAITS: %[[UP:.*]] = exec.copy @b0.param.host
+// WAITS: %[[UP:.*]] = exec.copy @host.param.f32
 // WAITS: exec.wait %[[UP]] on @comm
 // WAITS: exec.gather
 

@@ -89,8 +89,8 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolU
     }
     /// Whether it is a shared parameter's bucket.
     bool isTied() { return getBlocks().size() > 1; }
-    /// Whether a rank holds a slice of the parameters alone, so that blocks read what a gather yields.
-    bool isSliced() { return getZero() == 3 && getRanks() > 1; }
+    /// Whether blocks read what a gather yields: a rank's device holds a slice of the parameters, or nothing.
+    bool isSliced() { return getZero() == 3 && (getRanks() > 1 || getTier() != Tier::Device); }
   }];
 }
 

@@ -291,7 +291,7 @@ def Exec_CopyOp : Exec_Action<"copy", [], "Copy"> {
     Between buffers of the device's and the host's memories.
 
     ```mlir
-    %0 = exec.copy @b0.grad.0 to @b0.grad.0.host bytes 4096 on @download
+    %0 = exec.copy @b0.grad.0 to @host.grad.f32 bytes 4096 on @download
     ```
   }];
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, FlatSymbolRefAttr:$stream);

@@ -45,6 +45,21 @@ def OffloadOptimizer : Pass<"offload-optimizer", "::mlir::ModuleOp"> {
     Option<"ratio", "ratio", "std::string", "", "share of updates that stays on the device, 0 to 1 (empty: as dsopt.options says, else 0)">];
 }
 
+def OffloadParameters : Pass<"offload-parameters", "::mlir::ModuleOp"> {
+  let summary = "keep parameters in the host's memory";
+  let description = [{
+    Input: buckets. Output: those that are partitioned by stage 3 lie `in host`, so that blocks read
+    what a gather yields, on one rank too (offload-gathers). What several pipeline stages share stays.
+
+    ```mlir
+    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3
+    // becomes
+    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3 in host
+    ```
+  }];
+  let options = [Option<"to", "to", "std::string", "", "none or cpu (empty: as dsopt.options says, else none)">];
+}
+
 def Recompute : Pass<"recompute", "::mlir::ModuleOp"> {
   let summary = "compute values again in backward in place of keeping them";
   let description = [{

@@ -137,20 +137,38 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
 }
 
+def OffloadGathers : Pass<"offload-gathers", "::mlir::ModuleOp"> {
+  let summary = "copy parameters that are kept on the host to the device where they are gathered";
+  let description = [{
+    Input: programs with gathers. Output: buffers of parameters that are `in host` lie in @host. What
+    gathers them copies this rank's slice to its place first; where a group has one rank there is the
+    copy alone.
+
+    ```mlir
+    %0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+    // becomes
+    %0 = exec.copy @b0.param to @b0.full+256*rank bytes 256 on @upload
+    %1 = exec.gather @b0.full+256*rank to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
   let summary = "run updates on the host where the optimizer's state is kept there";
   let description = [{
     Input: programs with updates. Output: for buckets whose state is `kept in host` the state's buffers
     lie in @host, and the update is on the stream @host, between copies of the gradient (and of the
-    parameters, where the update reads them) from the device and of the new parameters to it.
+    parameters, where the update reads them) from the device and of the new parameters to it. What is
+    copied for one bucket lies where that of the bucket before the last did.
 
     ```mlir
     %0 = exec.update @adam of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 on @compute
     // becomes
-    %0 = exec.copy @b0.param to @b0.param.host bytes 256 on @download
-    %1 = exec.copy @b0.grad.0 to @b0.grad.0.host bytes 256 on @download
-    %2 = exec.update @adam of @b0 [@b0.param.host, @b0.grad.0.host, @b0.m, @b0.v] elements 64 on @host
-    %3 = exec.copy @b0.param.host to @b0.param bytes 256 on @upload
+    %0 = exec.copy @b0.param to @host.param.f32 bytes 256 on @download
+    %1 = exec.copy @b0.grad.0 to @host.grad.f32 bytes 256 on @download
+    %2 = exec.update @adam of @b0 [@host.param.f32, @host.grad.f32, @b0.m, @b0.v] elements 64 on @host
+    %3 = exec.copy @host.param.f32 to @b0.param bytes 256 on @upload
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];

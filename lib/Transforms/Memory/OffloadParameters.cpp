@@ -1,0 +1,50 @@
+//===- OffloadParameters.cpp - parameters, on the host --------------------===//
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/Passes.h"
+
+#include "llvm/ADT/SmallSet.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_OFFLOADPARAMETERS
+#include "dsopt/Transforms/Memory/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters> {
+  using OffloadParametersBase::OffloadParametersBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (takeOption(module, "offload_params", StringRef(to), "none") == "none")
+      return;
+    auto needs = [&](StringRef what) {
+      module.emitError("parameters are kept on the host (offload_params) only with ") << what;
+      signalPassFailure();
+    };
+    if (getOption(module, "zero", 0) != 3)
+      return needs("zero = 3: blocks then read what is fetched for them");
+    if (getOption(module, "train", 1) != 0 &&
+        getOption(module, "offload_optimizer", StringRef("none")) == "none")
+      return needs("offload_optimizer = \"cpu\": updates run where both are");
+    llvm::DenseMap<int64_t, int64_t> stages; ///< by block
+    for (auto function : module.getOps<func::FuncOp>())
+      if (auto block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr))
+        if (auto stage = function->getAttrOfType<IntegerAttr>(dist::kStageAttr))
+          stages[block.getInt()] = stage.getInt();
+    for (auto bucket : module.getOps<dist::BucketOp>()) {
+      llvm::SmallSet<int64_t, 2> users;
+      for (int64_t block : bucket.getBlocks())
+        users.insert(stages.lookup(block));
+      // What several stages share is sent from device to device.
+      if (bucket.getZero() == 3 && users.size() == 1)
+        bucket.setTier(dist::Tier::Host);
+    }
+  }
+};
+} // namespace
