@@ -83,6 +83,12 @@ with tempfile.TemporaryDirectory() as folder:
                              (["-offload-params=cpu", "-zero=3"], "only with offload_optimizer")):
         done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", *options], status=1)
         check(message in done.stderr, done.stderr)
+    # What does not fit says what may: of the state first that on the host.
+    for options, message in (([], "-offload-optimizer=cpu may fit"), (["-offload-optimizer=cpu"], "-zero=3 -offload-optimizer=cpu -offload-params=cpu may fit")):
+        bytes_needed = planned("mlp", *options, "-recompute=full")[0]["memory"]
+        saved = bytes_needed["parameters"] if options else bytes_needed["optimizer"]
+        said = planned("mlp", *options, "-recompute=full", f"-device-memory={bytes_needed['total'] - saved}", status=1)
+        check(message in said, said)
     done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", "-optimizer=sgd", "-offload-optimizer=cpu"])
     check("nothing is offloaded" in done.stderr, done.stderr)
 print("an offloaded run saves, evaluates and resumes, with and without")

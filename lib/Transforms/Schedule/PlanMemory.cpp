@@ -174,13 +174,26 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   if (remedy.empty() && getOption(module, "recompute", StringRef("none")) == "none" &&
       arena - bytes(BufferKind::Activations) * 3 / 4 <= limit)
     remedy = "-recompute=auto may fit: -plan=recompute prints what it takes";
+  StringRef none = "none";
+  bool keepsState = getOption(module, "offload_optimizer", none) == none && bytes(BufferKind::Optimizer);
+  int64_t without = arena - bytes(BufferKind::Optimizer);
+  if (remedy.empty() && keepsState && without <= limit)
+    remedy = llvm::formatv("-offload-optimizer=cpu may fit (about {0} bytes)", without).str();
+  without -= bytes(BufferKind::Parameters);
+  if (remedy.empty() && getOption(module, "offload_params", none) == none && bytes(BufferKind::Parameters) &&
+      without <= limit)
+    remedy = llvm::formatv("-zero=3 -offload-optimizer=cpu -offload-params=cpu may fit (more than {0} bytes)",
+                           without)
+                 .str();
   if (remedy.empty() && arena - bytes(BufferKind::Activations) / 2 <= limit)
     remedy = "half the -micro-batch-size with twice the -micro-batches may fit";
-  if (remedy.empty())
+  int64_t state = bytes(BufferKind::Parameters) + bytes(BufferKind::Gradients) + bytes(BufferKind::Optimizer);
+  if (remedy.empty() && state)
     remedy = llvm::formatv("no option alone fits; more stages (-pp) or ranks (-dp) divide {0} bytes of state",
-                           bytes(BufferKind::Parameters) + bytes(BufferKind::Gradients) +
-                               bytes(BufferKind::Optimizer))
+                           state)
                  .str();
+  if (remedy.empty())
+    remedy = "no option alone fits; a smaller -micro-batch-size divides what is left";
   diag.attachNote() << remedy;
 }
 
