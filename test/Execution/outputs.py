@@ -23,8 +23,12 @@ execute(run(f"-save-weights={path('weights')}", f"-log={path('log.jsonl')}"))
 
 
 def failed(what, command, message, status=2, **how):
+    """Ends with the status and one line that has the message, or with no line at all."""
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, **how)
     check(done.returncode == status, f"{what}: status {done.returncode}, expected {status}\n{done.stderr}")
+    if message is None:
+        check(not done.stderr, f"{what}: expected no line, got:\n{done.stderr}")
+        return
     check(message in done.stderr and done.stderr.count("\n") == 1, f"{what}: expected one line with '{message}', got:\n{done.stderr}")
 
 
@@ -80,11 +84,33 @@ def full():
     # A file that may not grow is what a full disk is: status 2, nothing left.
     limited = path("limited")
     os.mkdir(limited)
-    limit = "import resource, signal, os, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);" \
+    limit = "import resource, signal, os, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL);" \
             "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); os.execv(sys.argv[1], sys.argv[1:])"
     for options in (["-emit=exec", "-o", limited + "/exec.mlir"], ["-plan=json", "-o", limited + "/plan.json"]):
         failed(f"{options} on a full disk", [sys.executable, "-c", limit, dsopt, mlp, *options], "File too large")
     check(not os.listdir(limited), f"half files: {os.listdir(limited)}")
+
+
+def streams():
+    """Standard streams that are closed stay apart from files, and a reader that is gone is no crash."""
+    output = path("exec.mlir")
+    command = [dsopt, mlp, "-emit=exec", "-o", output]
+    execute(command)
+    expected = open(output).read()
+    for closed in (">&-", "<&- >&-", "<&- >&- 2>&-"):
+        os.remove(output)
+        subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], check=True, timeout=60)
+        check(open(output).read() == expected, f"other text with {closed}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    for command in ([dsopt, "--help"], [dsopt, mlp, "-emit=graph"], [dsopt, mlp, "-plan"]):
+        failed(f"{command} | head", command, None, stdout=writer)
+        done = subprocess.run(command, stdout=writer, stderr=writer, timeout=60)
+        check(done.returncode == 2, f"{command} 2>&1 | head: status {done.returncode}, expected 2")
+    # What it has to say is a warning.
+    done = subprocess.run([dsopt, mlp, "-o", path("gone"), f"-log={path('none')}"], stderr=writer, timeout=60)
+    check(done.returncode == 0, f"nobody reads a warning: status {done.returncode}")
+    os.close(writer)
 
 
 def names():
@@ -127,6 +153,7 @@ def permissions():
 
 places()
 full()
+streams()
 names()
 permissions()
 left = [name for name in os.listdir(folder) if name.startswith(".dsopt")]

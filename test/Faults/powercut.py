@@ -34,7 +34,7 @@ class Cut:
                  killed: str = "", fault: str = ""):
         self.name, self.before, self.options, self.had, self.damaged = name, before, options, had, damaged
         self.killed, self.fault = killed, fault
-        self.left: list[str] = []  # the names there are after it, and after it with nothing left out
+        self.left: list[str] = []  # what it leaves, and what it leaves with nothing left out
         self.usual: list[str] = []
         self.weights: list[bytes] = []  # of the run before it and its own, where these write some
         self.scenario = Scenario(program, "one" if program.ranks == 1 else "shm", False)
@@ -71,6 +71,11 @@ class Checker:
         attempt.end()
         return attempt
 
+    def first(self, folder: str) -> int:
+        """After how many steps the run in the folder went on."""
+        with open(f"{folder}/log.jsonl") as file:
+            return min((int(found[1]) for found in re.finditer(r'{"step":(\d+),"loss"', file.read())), default=STEPS)
+
     def record(self, cut: Cut, weakened: str = "") -> tuple[Disk, list] | None:
         """The disk before the run, and what it did; None if nothing was left out."""
         folder = fresh(f"{self.folder}/record")
@@ -85,6 +90,8 @@ class Checker:
         weights = f"{folder}/disk/save.weights"
         if os.path.exists(weights):
             cut.weights = [open(weights, "rb").read()]
+        if cut.before:
+            os.remove(f"{folder}/log.jsonl")
         disk = Disk(f"{folder}/disk")
         record = f"{folder}/record"
         attempt = self.run(cut, folder, cut.options, f"record={record}" + (f";{weakened}" if weakened else ""))
@@ -95,8 +102,9 @@ class Checker:
         if any(attempt.statuses()):
             cut.left = ["the run fails"]
             return disk, []
-        cut.left = sorted(str(path.relative_to(folder)) for pattern in ("*", "save/*")
+        cut.left = sorted(re.sub(r"\.[0-9a-f]{16}$", "", str(path.relative_to(folder))) for pattern in ("*", "save/*")
                           for path in pathlib.Path(folder, "disk").glob(pattern))
+        cut.left.append(f"goes on after step {self.first(folder)}")
         if cut.weights:
             cut.weights.append(open(weights, "rb").read())
         return disk, list(lines_of(record))
@@ -109,6 +117,8 @@ class Checker:
             disk.apply(what, text, data)
             if step := re.fullmatch(r"step 0 (\d+)", text):
                 promised = max(promised, int(step[1]))
+            elif step := re.fullmatch(r"save.prune 0 (\d+)", text):
+                promised = max(promised, int(step[1]) + 1)
             elif text == "end":
                 promised = STEPS
             elif what == "point" and text != "begin":
@@ -117,12 +127,11 @@ class Checker:
                 found[digest(tree)] = promised, text == "end", tree
         return list(found.values())
 
-    def halves(self, cut: Cut, promised: int, tree: dict) -> list[str]:
-        """Checkpoints that have a manifest and not all it names, but for those that are due for pruning."""
+    def halves(self, cut: Cut, tree: dict) -> list[str]:
+        """Checkpoints that have a manifest and not all it names."""
         found = []
         for name, files in tree.get("save", {}).items():
-            step = int(number[1]) if (number := re.fullmatch(r"step-(\d+)", name)) else -1
-            if step >= max(promised, 1) and name != cut.damaged and "manifest.json" in files:
+            if re.fullmatch(r"step-\d+", name) and name != cut.damaged and "manifest.json" in files:
                 try:
                     tensors = json.loads(files["manifest.json"])["manifest"]["tensors"]
                     if any(len(files.get(tensor["file"], b"")) != tensor["file_bytes"] for tensor in tensors):
@@ -135,7 +144,7 @@ class Checker:
         """What is wrong with the state, or with a run that goes on in it."""
         if cut.weights and tree.get("save.weights") not in cut.weights[ended:]:
             return f"other bytes in place of the weights ({shown(tree)})"
-        if halves := self.halves(cut, promised, tree):
+        if halves := self.halves(cut, tree):
             return f"half of {halves} is there ({shown(tree)})"
         folder = fresh(f"{self.folder}/state-{next(self.numbers)}")
         write(tree, f"{folder}/disk")
@@ -144,9 +153,7 @@ class Checker:
         if any(attempt.statuses()):
             wrong = f"statuses {attempt.statuses()}: {attempt.output().strip()[-300:]}"
         else:
-            with open(f"{folder}/log.jsonl") as file:
-                steps = [int(found[1]) for found in re.finditer(r'{"step":(\d+),"loss"', file.read())]
-            first = min(steps, default=STEPS)
+            first = self.first(folder)
             if first < promised:
                 wrong = f"goes on after step {first}, though step {promised} was saved"
             elif (hash := end_of(folder).get("weights_hash")) != self.hash:
@@ -210,6 +217,8 @@ def weaknesses(checker: Checker, cut: Cut, ranks: int):
     """One change left out, in turn, and what it is done to."""
     objects = changed(*checker.record(cut)) if ranks == 1 else {}
     for change in CHANGES:
+        if change in cut.fault:
+            continue
         rest = iter(objects.get(change, []))
         for rank in range(-1, ranks):
             for nth in range(1, 100):
@@ -240,7 +249,7 @@ def main(build: str, folder: str, *arguments: str) -> int:
             if "weaken" in given:
                 for fault, what in weaknesses(checker, cut, program.ranks):
                     count, wrong = checker.check(cut, int(given["weaken"]), seed, fault, first=True)
-                    print(f"    without {fault[:-5]} {what}: " + (f"found after {count} states: {wrong[0][:120]}" if wrong else
+                    print(f"    without {fault[:-5]} {what}: " + (f"found after {count} states: {wrong[0][:200]}" if wrong else
                                                           f"FAILED: {count} states, nothing wrong"), flush=True)
                     failures += not wrong
     print(f"{failures} failures")

@@ -5,6 +5,7 @@
 #include "dsopt/Runtime/AtomicFile.h"
 
 #include <optional>
+#include <system_error>
 
 using dsopt::runtime::AtomicFile;
 using dsopt::runtime::Error;
@@ -54,6 +55,8 @@ void dsopt::finishStandardOutput() {
   out.flush();
   std::error_code error = out.error();
   out.clear_error();
+  // A reader that is gone has read all it wanted.
   if (error)
-    throw Error(runtime::StatusFailure, "standard output: writing failed: " + error.message());
+    throw Error(runtime::StatusFailure, "standard output: writing failed: " + error.message(),
+                /*quiet=*/error == std::errc::broken_pipe);
 }

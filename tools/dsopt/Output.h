@@ -14,7 +14,7 @@ namespace dsopt {
 /// false if it could not: then there is no file. Throws runtime::Error for the file.
 void writeText(const std::string &path, llvm::function_ref<bool(llvm::raw_ostream &)> print);
 
-/// An Error of status 2 if standard output did not take what was printed.
+/// An Error of status 2 if standard output did not take what was printed; quiet if nobody reads any more.
 void finishStandardOutput();
 
 } // namespace dsopt

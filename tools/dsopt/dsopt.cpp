@@ -29,6 +29,7 @@
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
@@ -499,6 +500,7 @@ static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &lau
 }
 
 int main(int argc, char **argv) {
+  runtime::prepareProcess();
   bool speaks = runtime::launchedRank() <= 0;
   runtime::Launch launch;
   bool insecure = false;
@@ -518,5 +520,7 @@ int main(int argc, char **argv) {
     if (launch.localSize != launch.size)
       runtime::tellOthers(launch, insecure, error, /*isSaid=*/true);
   }
+  // Where standard error is gone, nobody can be told.
+  llvm::errs().clear_error();
   return status;
 }

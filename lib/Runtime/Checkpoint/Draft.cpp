@@ -81,7 +81,6 @@ void Draft::commit() {
       failed(target, "cannot be put in place");
     replaced = target + ".old";
     renamePath(target, replaced);
-    syncNames(parent);
   }
   if (!exchanged && sys::rename(path.c_str(), target.c_str()) != 0) {
     int error = errno;

@@ -41,7 +41,6 @@ void SaveFolder::recover(std::vector<std::string> &said) {
     if (!success)
       said.push_back(path + ": cannot be removed: " + std::strerror(errno));
   };
-  bool renamed = false;
   std::vector<std::string> rests; // of what was replaced
   for (const std::string &name : namesIn(folder)) {
     std::string path = at(name), step = stepBefore(name, ".tmp");
@@ -67,7 +66,6 @@ void SaveFolder::recover(std::vector<std::string> &said) {
     }
     if (!exists(at(step)))
       renamePath(path, at(step));
-    renamed = true;
     said.push_back(at(step) + " was complete but for its name, and has it now");
   }
   for (const std::string &name : namesIn(folder)) {
@@ -83,11 +81,9 @@ void SaveFolder::recover(std::vector<std::string> &said) {
       continue;
     }
     renamePath(path, at(step));
-    renamed = true;
     said.push_back(at(step) + " has its name again");
   }
-  if (renamed)
-    syncNames(folder);
+  // Their files may go before the names last: what replaced them is whole under either.
   for (const std::string &path : rests)
     removed(path, removeCheckpoint(path));
   for (const std::string &name : namesIn(folder)) {

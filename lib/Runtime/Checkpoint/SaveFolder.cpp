@@ -173,7 +173,6 @@ std::string SaveFolder::enter(const Lineage &mine, int64_t after, const std::vec
     }
     renamePath(path, path + "." + identity);
   }
-  syncNames(folder);
   return "set aside " + which + " of another run in " + folder + ": they are called " +
          nameOf(others.front()) + ".HASH now, and -resume takes them by that name";
 }

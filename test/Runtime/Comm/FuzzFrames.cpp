@@ -113,14 +113,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     // A frame: near to what is expected, in most of its fields.
     Frame frame;
-    frame.frame = static_cast<Frame::Kind>(orders.take<uint8_t>() % 6);
-    frame.kind = orders.take<uint8_t>() % 8;
-    frame.space = orders.take<uint8_t>() % 18;
-    frame.number = what & 1 ? orders.take<uint64_t>() : orders.take<uint8_t>() % 9;
+    auto odd = [&] { return orders.take<uint8_t>() % 16 == 15; };
     static constexpr int64_t kSizes[] = {0, 64, 128, 192, kBytes, kBytes / 2, 1 << 20, -1};
-    frame.total = what & 2 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
-    frame.offset = what & 4 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
-    frame.length = what & 8 ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8];
+    auto size = [&] { return odd() ? orders.take<int64_t>() : kSizes[orders.take<uint8_t>() % 8]; };
+    frame.frame = static_cast<Frame::Kind>(odd() ? 5 : what & 1);
+    if (what & 6)
+      frame.frame = static_cast<Frame::Kind>(orders.take<uint8_t>() % 5);
+    frame.kind = orders.take<uint8_t>() % (odd() ? 8 : Transfer::Value + 1);
+    frame.space = frame.kind == Transfer::Value && !odd() ? Frame::kValues : orders.take<uint8_t>() % 3;
+    frame.number = odd()                           ? orders.take<uint64_t>()
+                   : frame.kind == Transfer::Value ? 7
+                                                   : orders.take<uint8_t>() % 3;
+    frame.total = size();
+    frame.offset = odd() || what & 8 ? size() : 0;
+    frame.length = odd() || what & 8 ? size() : frame.total;
     int64_t follows = std::min<int64_t>(std::max<int64_t>(frame.length, 0), kMostBytes);
     int64_t claimed = frame.length;
     bytes.assign(follows, static_cast<char>(what));

@@ -231,7 +231,8 @@ TEST(Wire, OperationsThatDoNotMatchAreNamed) {
                         Case{Transfer::Exchange, Transfer::Agreement, 64, "has an agreement of 64 bytes"},
                         Case{Transfer::Agreement, Transfer::Agreement, 72, "has an agreement of 72 bytes"},
                         Case{Transfer::Exchange, Transfer::Gather, 64, "has a gather of 64 bytes"}})
-    for (bool late : {false, true}) {
+    // How much of what the other says is there before the operation begins: nothing, a frame in part, all.
+    for (size_t early : {size_t(0), sizeof(Frame) + 8, SIZE_MAX}) {
       Wire wires[2] = {{0, {"a", "b"}, {false, true}, {}, [](int) {}},
                        {1, {"a", "b"}, {true, false}, {}, [](int) {}}};
       std::vector<char> memory(4096);
@@ -253,13 +254,12 @@ TEST(Wire, OperationsThatDoNotMatchAreNamed) {
           transfer.receives.push_back({1 - rank, nullptr, memory.data() + 1024, bytes});
         }
       }
-      if (!late)
-        wires[0].start(3, transfers[0]);
       wires[1].start(3, transfers[1]);
       std::string bytes = take(wires[1], 0);
-      wires[0].feed(1, bytes.data(), static_cast<int64_t>(bytes.size()), {});
-      if (late)
-        wires[0].start(3, transfers[0]);
+      early = std::min(early, bytes.size());
+      wires[0].feed(1, bytes.data(), static_cast<int64_t>(early), {});
+      wires[0].start(3, transfers[0]);
+      wires[0].feed(1, bytes.data() + early, static_cast<int64_t>(bytes.size() - early), {});
       ASSERT_TRUE(wires[0].failure()) << c.text;
       EXPECT_TRUE(wires[0].failure()->loud);
       EXPECT_NE(wires[0].failure()->text.find(std::string("operations do not match: rank 1 on b ") + c.text),

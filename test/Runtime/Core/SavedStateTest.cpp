@@ -185,6 +185,41 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
   }
 }
 
+TEST(SavedState, ACheckpointOfAnotherModelIsRefused) {
+  Program program = randomProgram(1, 2, 2, 8, 3);
+  RankInfo info{0, 0, 0};
+  Addresses addresses(program.positions[0], info, nullptr, nullptr);
+  Manifest right;
+  right.tensors = SavedTensors(program).tensors;
+  const Parameter first = right.tensors[0];
+  auto refusal = [&](const std::function<void(Manifest &)> &change) -> std::string {
+    Manifest manifest = right;
+    change(manifest);
+    try {
+      loadState(program, info, addresses, nullptr, "c", manifest, nullptr);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string begin = "c is of another model or optimizer: ",
+                    has = "'" + first.name + "' f32 [" + std::to_string(first.shape[0]) + "]";
+  EXPECT_EQ(
+      refusal([](Manifest &m) { m.tensors[0].type = "bf16"; }).rfind(begin + "the program has " + has, 0),
+      0u);
+  EXPECT_EQ(
+      refusal([](Manifest &m) { m.tensors[0].shape[0] += 1; }).rfind(begin + "the program has " + has, 0),
+      0u);
+  EXPECT_EQ(refusal([](Manifest &m) { m.tensors.erase(m.tensors.begin()); }),
+            begin + "the program has " + has + ", the checkpoint nothing of that name");
+  EXPECT_EQ(refusal([](Manifest &m) {
+              m.tensors.push_back(m.tensors[0]);
+              m.tensors.back().name = "more";
+            }),
+            begin + "it has 'more' f32 [" + std::to_string(first.shape[0]) +
+                "], the program nothing of that name");
+}
+
 TEST(SavedState, WhatCannotBeReadIsNotCalledChanged) {
   Folder folder;
   Program program = toyProgram(1, 1, 1, folder.path);

@@ -70,7 +70,8 @@ protected:
     StopAWhile,
     CutData,
     CutLog,
-    CutProgram
+    CutProgram,
+    CutByte
   };
   /// `weights_hash` of the log's last line.
   std::string hash() {

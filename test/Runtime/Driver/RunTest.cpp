@@ -204,6 +204,23 @@ TEST_F(Run, AMappedFileThatIsCutIsNamed) {
   }
 }
 
+TEST_F(Run, AFileCutWithinItsLastPageIsNoticedBeforeASaveAndAtTheEnd) {
+  const std::string expected = "dsopt: error: data.npz: was truncated while the run used it, from ";
+  for (auto [program, saved] : {std::make_pair(TINY1, "step-00000001\nstep-00000002\nstep-00000003\n"),
+                                std::make_pair(TINY2, "step-00000001\n")}) {
+    data({1, 2, 3, CutByte, 5, 6});
+    EXPECT_EQ(run(program, "-quiet -save-weights=w.safetensors"), 2);
+    EXPECT_EQ(output.find(expected), 0u) << output;
+    EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+    EXPECT_EQ(shell("ls w.safetensors"), 2);
+    data({1, 2, 3, CutByte, 5, 6});
+    EXPECT_EQ(run(program, "-quiet -save=cut -save-every=1 -save-keep=9"), 2);
+    EXPECT_EQ(output.find(expected), 0u) << output;
+    EXPECT_EQ(shell("ls cut; rm -r cut"), 0);
+    EXPECT_EQ(output, saved);
+  }
+}
+
 TEST_F(Run, TooFewOpenFilesForAWorldAreSaidBeforeItMeets) {
   EXPECT_EQ(shell("ulimit -n 40; RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
                   " -data=data.npz -weights=. -quiet"),
@@ -341,7 +358,7 @@ TEST_F(Run, AnotherRunMayPruneMeanwhile) {
   std::string start = std::string(DSOPT_RUN " " TINY1 " -data=data.npz -weights=. -quiet -steps=");
   EXPECT_EQ(shell(start +
                   "100000 -save=s -save-every=1 -save-keep=1 -resume=auto & A=$!; for i in $(seq 30); do " +
-                  start + "1 -resume=s 2>> said || exit 9; done; kill -TERM $A; wait $A"),
+                  start + "1 -resume=s 2>> said || { kill -KILL $A; exit 9; }; done; kill -TERM $A; wait $A"),
             3)
       << output << readFile(folder + "/said");
 }
