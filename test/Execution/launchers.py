@@ -216,6 +216,16 @@ troubled("other token options", launch(range(4), command=lambda rank: [program, 
         "rank 2", "-labels=shifted is given, there not given")
 
 
+def stands_still(place, *words):
+    """Under mpirun rank 0 stands still for ever at a place."""
+    environment = dict(here, DSOPT_LAUNCH_TIMEOUT="2", DSOPT_FAULT=f"{place},rank=0:stop=0")
+    (status, text), = finish(start([([*MPIRUN, "4", program, *arguments(log, "-stall-timeout=2")], environment)]), 30)
+    check(status == 2 and all(word in text for word in words), f"{place}: mpirun ended with {status}\n{text}")
+    print(f"{place} under mpirun: {text.splitlines()[0]}", flush=True)
+
+
+stands_still("load.data", "has waited 2 s for the other ranks to come to MPI_Init")
+stands_still("log,nth=5", "nothing moved (-stall-timeout)")
 refused("other options under mpirun", start([([*MPIRUN, "3", program, *arguments(log), ":", "-n", "1", program, *arguments(log, "-lr=1")], here)]), {1},
         "rank 3 was started with other options", "-lr is 1", limit=20)
 

@@ -73,7 +73,8 @@ MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, cons
   bool appends = settings.resumed || settings.appendsLog;
   file = openLog(settings.log, appends ? 0 : O_TRUNC);
   if (file < 0)
-    throw Error(StatusInput, "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
+    throw Error(statusOfCreating(errno),
+                "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
   run();
 }
 

@@ -153,6 +153,17 @@ TEST(Rendezvous, WhatArrivesDamagedIsSaid) {
   expectRefused(simulation, StatusFailure, "sent to rank 0 arrived damaged");
 }
 
+TEST(Rendezvous, ACallThatFailsIsSaidByRankZero) {
+  for (int rank : {0, 2}) {
+    Faults faults;
+    faults.breaks = rank;
+    Simulation simulation(1, 4, faults);
+    ASSERT_TRUE(simulation.run(seconds(3)));
+    expectRefused(simulation, StatusFailure, "before all ranks had met: the test wants it");
+    expectRefused(simulation, StatusFailure, rank ? "rank 2 on n2 lost rank 0" : " was lost");
+  }
+}
+
 TEST(Rendezvous, StrangersStopNobody) {
   for (int seed = 0; seed < seeds(20); ++seed) {
     Faults faults;
