@@ -93,7 +93,7 @@ public:
   virtual void tick(Time now) = 0;
 
   std::map<int, Line> lines;
-  bool met = false; ///< `links` are there; with a refusal: but for that to rank 0
+  bool met = false; ///< `links` are there; with a refusal: that to rank 0 at most to be told
   std::optional<Refusal> refusal;
   bool done = false;      ///< met, or all that can be told of the refusal is told
   std::vector<int> links; ///< by rank: the line, or -1
