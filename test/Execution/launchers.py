@@ -243,6 +243,15 @@ os.chmod(damaged, 0o755)
 troubled("a damaged program", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [
     damaged if rank == 1 else program, *arguments(log)]), 1, "rank 1 on")
 
+troubled("no descriptor for a connection", launch(range(4), DSOPT_FAULT="accept4,rank=2,nth=1:error=EMFILE"), 2, "rank 2", "Too many open files")
+port = free_port()
+ranks = start(([program, *arguments(log, "-stall-timeout=2")], dict(torch_variables(rank, 4, port, host), DSOPT_FAULT="ftruncate,rank=2,nth=1:stop=0"))
+              for rank, host in enumerate("aabb"))
+still = ranks.pop(2)
+troubled("a rank that stands still as it hands out memory", ranks, 2, "nothing moved (-stall-timeout)")
+still.kill()
+finish([still])
+
 # Secrets.
 secret, readable = f"{folder}/secret", f"{folder}/readable"
 for path_, mode in ((secret, 0o600), (readable, 0o644)):

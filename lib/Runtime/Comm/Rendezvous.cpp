@@ -345,9 +345,9 @@ Met join(const Meeting &meeting) {
     try {
       room.turn();
     } catch (const Error &error) {
-      machine.fail(error.status, error.what()); // the others end with this one
+      machine.fail(error.status, error.what()); // the others end with this one, and rank 0 says why
       room.flush();
-      throw;
+      throw LaunchError(error.status, error.what(), error.quiet || machine.host() >= 0);
     }
     bool unheard = meeting.trouble.status && machine.host() < 0 && Room::now() - start > kUnheard;
     if (unheard && meeting.say && !std::exchange(said, true))
