@@ -216,6 +216,16 @@ troubled("other token options", launch(range(4), command=lambda rank: [program, 
         "rank 2", "-labels=shifted is given, there not given")
 
 
+def stands_still(place, *words):
+    """Under mpirun rank 0 stands still for ever at a place."""
+    environment = dict(here, DSOPT_LAUNCH_TIMEOUT="2", DSOPT_FAULT=f"{place},rank=0:stop=0")
+    (status, text), = finish(start([([*MPIRUN, "4", program, *arguments(log, "-stall-timeout=2")], environment)]), 30)
+    check(status == 2 and all(word in text for word in words), f"{place}: mpirun ended with {status}\n{text}")
+    print(f"{place} under mpirun: {text.splitlines()[0]}", flush=True)
+
+
+stands_still("load.data", "has waited 2 s for the other ranks to come to MPI_Init")
+stands_still("log,nth=5", "nothing moved (-stall-timeout)")
 refused("other options under mpirun", start([([*MPIRUN, "3", program, *arguments(log), ":", "-n", "1", program, *arguments(log, "-lr=1")], here)]), {1},
         "rank 3 was started with other options", "-lr is 1", limit=20)
 
@@ -232,6 +242,15 @@ open(damaged, "wb").write(code[:-64] + code[-64:].replace(code[-48:-40], bytes([
 os.chmod(damaged, 0o755)
 troubled("a damaged program", launch(range(4), DSOPT_LAUNCH_TIMEOUT="60", command=lambda rank: [
     damaged if rank == 1 else program, *arguments(log)]), 1, "rank 1 on")
+
+troubled("no descriptor for a connection", launch(range(4), DSOPT_FAULT="accept4,rank=2,nth=1:error=EMFILE"), 2, "rank 2", "Too many open files")
+port = free_port()
+ranks = start(([program, *arguments(log, "-stall-timeout=2")], dict(torch_variables(rank, 4, port, host), DSOPT_FAULT="ftruncate,rank=2,nth=1:stop=0"))
+              for rank, host in enumerate("aabb"))
+still = ranks.pop(2)
+troubled("a rank that stands still as it hands out memory", ranks, 2, "nothing moved (-stall-timeout)")
+still.kill()
+finish([still])
 
 # Secrets.
 secret, readable = f"{folder}/secret", f"{folder}/readable"

@@ -18,7 +18,7 @@ from runs import MPIRUN, execute, model  # noqa: E402
 #: What a save folder holds between runs: checkpoints, those of other runs under other names, the lock.
 BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
 STEPS, EVERY, KEEP = 6, 1, 2
-#: Nobody waits longer: for a rank that does not come, for one that does not go on.
+#: Where a fault ends the run nobody waits longer: for a rank that does not come, for one that does not go on.
 PATIENCE = 3
 MARK = "DSOPT_FAULTS_CASE"
 USUAL = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "DSOPT_"))}
@@ -86,7 +86,7 @@ def free_port() -> int:
 class Attempt:
     """The processes of one run in `folder`, which holds its checkpoints, log and temporary files."""
 
-    def __init__(self, scenario: Scenario, folder: str, options: list[str], fault: str = ""):
+    def __init__(self, scenario: Scenario, folder: str, options: list[str], fault: str = "", patience: int = 60):
         self.folder, self.scenario = folder, scenario
         os.makedirs(f"{folder}/tmp", exist_ok=True)
         self.started = time.monotonic_ns()
@@ -94,10 +94,10 @@ class Attempt:
         self.known, self.looked = [], 0.0
         if os.path.exists(self.hits):
             os.remove(self.hits)
-        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(PATIENCE), **{MARK: folder})
+        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(patience), **{MARK: folder})
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
-        command = [*scenario.program.command, *options]
+        command = [*scenario.program.command, *options, f"-stall-timeout={patience}"]
         if scenario.apart:
             port, shared = free_port(), 2 if scenario.engine == "hosts" else 1
             runs = [(command, dict(environment, RANK=str(rank), WORLD_SIZE=str(scenario.program.ranks), MASTER_ADDR="127.0.0.1",
@@ -181,9 +181,9 @@ class Attempt:
         return left
 
 
-def options_of(scenario: Scenario, folder: str, steps: int = STEPS, more: list[str] = ()) -> list[str]:
+def options_of(scenario: Scenario, folder: str, steps: int = STEPS) -> list[str]:
     return [f"-steps={steps}", f"-save={folder}/save", f"-save-every={EVERY}", f"-save-keep={KEEP}", f"-log={folder}/log.jsonl",
-            f"-save-weights={folder}/weights.safetensors", "-resume=auto", "-quiet", *more]
+            f"-save-weights={folder}/weights.safetensors", "-resume=auto", "-quiet"]
 
 
 def end_of(folder: str) -> dict:

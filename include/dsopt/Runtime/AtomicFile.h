@@ -54,6 +54,10 @@ private:
   uint64_t end = 0;
 };
 
+/// The status to end with where something cannot be created: what is full or broken is no mistake of whoever
+/// asked.
+int statusOfCreating(int error);
+
 /// An Error of status 1 unless `path` can be created (or replaced, or written in place) as a file; `option`
 /// asked for it. Removes what killed runs of this machine left in its folder.
 void checkWritable(const std::string &path, const std::string &option);

@@ -277,6 +277,11 @@ void AtomicFile::commit() {
     fail("cannot be put in place", error);
 }
 
+int dsopt::runtime::statusOfCreating(int error) {
+  bool failed = error == ENOSPC || error == EDQUOT || error == EIO || error == EMFILE || error == ENFILE;
+  return failed ? StatusFailure : StatusInput;
+}
+
 void dsopt::runtime::checkWritable(const std::string &path, const std::string &option) {
   std::string prefix = "option -" + option + ": ";
   struct stat info;
@@ -294,12 +299,8 @@ void dsopt::runtime::checkWritable(const std::string &path, const std::string &o
     throw Error(StatusInput, prefix + "cannot write " + path + ": " + std::strerror(ENAMETOOLONG));
   std::string temporary;
   int fd = createTemporary(folderOf(path), 0600, temporary);
-  if (fd < 0) {
-    // What is full or broken is no mistake of whoever asked.
-    bool failed = errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EMFILE || errno == ENFILE;
-    throw Error(failed ? StatusFailure : StatusInput,
-                prefix + "cannot write " + path + ": " + std::strerror(errno));
-  }
+  if (fd < 0)
+    throw Error(statusOfCreating(errno), prefix + "cannot write " + path + ": " + std::strerror(errno));
   sys::close(fd);
   sys::unlink(temporary.c_str());
   removeLeftovers(folderOf(path));

@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/SaveFolder.h"
 #include "FolderNames.h"
+#include "dsopt/Runtime/AtomicFile.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/System.h"
 
@@ -26,7 +27,7 @@ static void makeFolders(const fs::path &path) {
     return;
   makeFolders(path.parent_path());
   if (sys::mkdir(path.c_str()) != 0 && errno != EEXIST)
-    throw Error(StatusInput, path.string() + ": " + std::strerror(errno));
+    throw Error(statusOfCreating(errno), path.string() + ": " + std::strerror(errno));
   syncNames(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
@@ -35,9 +36,11 @@ SaveFolder::SaveFolder(std::string path, std::vector<std::string> &said, double 
   while (folder.size() > 1 && folder.back() == '/')
     folder.pop_back();
   std::string why;
+  int status = StatusInput;
   try {
     makeFolders(folder);
   } catch (const Error &error) {
+    status = error.status;
     why = std::string(": ") + error.what();
   }
   std::error_code ignored;
@@ -46,7 +49,7 @@ SaveFolder::SaveFolder(std::string path, std::vector<std::string> &said, double 
   else if (why.empty() && access(folder.c_str(), W_OK | X_OK) != 0)
     why = std::string(": ") + std::strerror(errno);
   if (!why.empty())
-    throw Error(StatusInput, "option -save: cannot write into the folder " + folder + why);
+    throw Error(status, "option -save: cannot write into the folder " + folder + why);
   lock(patience, said);
   try {
     recover(said);
@@ -71,8 +74,8 @@ void SaveFolder::lock(double patience, std::vector<std::string> &said) {
   while (true) {
     int file = sys::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0)
-      throw Error(StatusInput, "option -save: cannot write into the folder " + folder + ": " + path + ": " +
-                                   std::strerror(errno));
+      throw Error(statusOfCreating(errno), "option -save: cannot write into the folder " + folder + ": " +
+                                               path + ": " + std::strerror(errno));
     if (sys::flock(file, LOCK_EX | LOCK_NB) == 0) {
       struct stat mine{}, named{};
       if (sys::fstat(file, &mine) == 0 && sys::stat(path.c_str(), &named) == 0 &&
@@ -189,7 +192,8 @@ std::string SaveFolder::prune(int64_t keep) {
     std::string path = folder + "/" + checkpointName(line.front());
     line.erase(line.begin());
     fault::point("save.prune");
-    // Under another name, on disk before its files go, it is no checkpoint any more, should this be cut short.
+    // Under another name, on disk before its files go, it is no checkpoint any more, should this be cut
+    // short.
     std::string gone = path + ".tmp";
     if ((sys::rename(path.c_str(), gone.c_str()) != 0 || sys::syncFolder(folder.c_str()) != 0 ||
          !removeCheckpoint(gone)) &&

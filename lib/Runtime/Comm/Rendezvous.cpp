@@ -128,10 +128,8 @@ public:
             sys::send(found->second.fd(), out.data() + done, out.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
           continue;
-        if (sent < 0 && errno != EAGAIN) {
+        if (sent < 0 && errno != EAGAIN)
           gone.push_back({id, std::strerror(errno)});
-          done = out.size();
-        }
         if (sent < 0)
           break;
         done += sent;
@@ -142,7 +140,7 @@ public:
         gone.push_back({id, ""});
     }
     for (auto &[id, why] : gone)
-      machine.closed(id, why, now());
+      why.empty() ? machine.closed(id, why, now()) : machine.broke(id, why, now());
     for (auto it = sockets.begin(); it != sockets.end();)
       if (machine.lines.count(it->first)) {
         ++it;
@@ -225,8 +223,10 @@ private:
         continue;
       if (got < 0 && errno == EAGAIN)
         return;
-      if (got <= 0)
-        return machine.closed(id, got == 0 ? "it closed the connection" : std::strerror(errno), now());
+      if (got < 0)
+        return machine.broke(id, std::strerror(errno), now());
+      if (got == 0)
+        return machine.closed(id, "it closed the connection", now());
       machine.received(id, {buffer, static_cast<size_t>(got)}, now());
     }
   }
@@ -279,18 +279,25 @@ Met host(const Meeting &meeting) {
   room.listener = listenAsHost(meeting);
   bool said = false;
   auto say = [&] {
-    if (!machine.refusal || !meeting.say || said)
+    if (!machine.refusal || !meeting.say || machine.refusal->status == StatusInterrupted || said)
       return;
     checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
     said = true;
     meeting.say(machine.refusal->text);
   };
-  while (!machine.done) {
-    say(); // before the others hear of it and leave it to this rank
+  try {
+    while (!machine.done) {
+      say(); // before the others hear of it and leave it to this rank
+      room.flush();
+      room.turn();
+    }
+    say();
+  } catch (const Error &error) {
+    if (error.status == StatusInterrupted)
+      machine.refuse(error.status, error.what());
     room.flush();
-    room.turn();
+    throw;
   }
-  say();
   if (machine.refusal)
     machine.refusal->quiet = meeting.say != nullptr;
   return room.finish();
@@ -335,7 +342,13 @@ Met join(const Meeting &meeting) {
     for (int id : std::exchange(machine.calls, {}))
       room.call(id);
     room.flush();
-    room.turn();
+    try {
+      room.turn();
+    } catch (const Error &error) {
+      machine.fail(error.status, error.what()); // the others end with this one, and rank 0 says why
+      room.flush();
+      throw LaunchError(error.status, error.what(), error.quiet || machine.host() >= 0);
+    }
     bool unheard = meeting.trouble.status && machine.host() < 0 && Room::now() - start > kUnheard;
     if (unheard && meeting.say && !std::exchange(said, true))
       meeting.say(meeting.trouble.text);

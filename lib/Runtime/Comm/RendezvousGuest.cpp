@@ -166,6 +166,20 @@ void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now)
                           line.place.text() + ":" + std::to_string(line.place.port()) + ": " + reason);
 }
 
+bool GuestMachine::tells(int id, Line &, const std::string &reason) {
+  if (id != hostLine)
+    return false;
+  if (portsSeen && unlinked == 0) {
+    // What rank 0 gets next is the link's.
+    endWithoutHost("lost rank 0 at " + placeOf(meeting) + " before all ranks had met: " + reason);
+    links[0] = hostLine;
+    return true;
+  }
+  fail(StatusFailure, "rank " + std::to_string(meeting.rank) + " on " + self.name + " lost rank 0 at " +
+                          placeOf(meeting) + " before all ranks had met: " + reason);
+  return true;
+}
+
 void GuestMachine::heard(int id, Line &line, const Channel::Message &message, Time now) {
   PacketReader packet(message.bytes);
   if (id != hostLine) {

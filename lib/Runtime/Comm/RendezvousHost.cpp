@@ -95,6 +95,13 @@ void HostMachine::lost(int, Line &line, const std::string &why, Time) {
   refuse(StatusFailure, called(line.rank) + " ended before all ranks had met: " + why);
 }
 
+bool HostMachine::tells(int, Line &line, const std::string &why) {
+  if (line.rank <= 0 || refusal)
+    return false;
+  refuse(StatusFailure, called(line.rank) + " was lost before all ranks had met: " + why);
+  return true;
+}
+
 void HostMachine::heard(int id, Line &line, const Channel::Message &message, Time now) {
   PacketReader packet(message.bytes);
   if (line.rank < 0) {

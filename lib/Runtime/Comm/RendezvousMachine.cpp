@@ -105,4 +105,14 @@ void Machine::closed(int id, const std::string &why, Time now) {
     lost(id, line, why, now);
 }
 
+void Machine::broke(int id, const std::string &why, Time now) {
+  auto found = lines.find(id);
+  if (found == lines.end())
+    return;
+  Line &line = found->second;
+  if (line.broken || line.ends || done || !tells(id, line, why))
+    return closed(id, why, now);
+  line.broken = true;
+}
+
 } // namespace dsopt::runtime::rendezvous

@@ -76,6 +76,7 @@ public:
     bool called = false; ///< by this side
     bool reads = true;   ///< false: what comes next is not for the meeting
     bool ends = false;   ///< to be closed as soon as `channel.out` is sent
+    bool broken = false; ///< a call for it has failed
   };
   explicit Machine(Self self) : self(std::move(self)) {}
   virtual ~Machine() = default;
@@ -85,12 +86,14 @@ public:
   void received(int line, std::string_view bytes, Time now);
   /// A connection has ended, or one that was called never came about.
   void closed(int line, const std::string &why, Time now);
+  /// A call for a connection failed: what was wrong may still reach the other side.
+  void broke(int line, const std::string &why, Time now);
   /// The system has no room for another connection: false if there is nothing to give up for one.
   bool makeRoom();
   virtual void tick(Time now) = 0;
 
   std::map<int, Line> lines;
-  bool met = false; ///< `links` are there; with a refusal: but for that to rank 0
+  bool met = false; ///< `links` are there; with a refusal: that to rank 0 at most to be told
   std::optional<Refusal> refusal;
   bool done = false;      ///< met, or all that can be told of the refusal is told
   std::vector<int> links; ///< by rank: the line, or -1
@@ -103,6 +106,8 @@ protected:
   virtual void heard(int id, Line &line, const Channel::Message &message, Time now) = 0;
   virtual void faulty(int, Line &, Channel::Fault) {}
   virtual void lost(int, Line &, const std::string &, Time) {}
+  /// Tells the other side of a connection that a call for it failed; false if there is nothing to tell.
+  virtual bool tells(int, Line &, const std::string &) { return false; }
   void dropSilent(Time now);
   bool dropOldest();
 
@@ -130,6 +135,7 @@ private:
   void heard(int id, Line &line, const Channel::Message &message, Time now) override;
   void faulty(int, Line &line, Channel::Fault fault) override;
   void lost(int, Line &line, const std::string &why, Time now) override;
+  bool tells(int, Line &line, const std::string &why) override;
   void receive(int id, Line &line, PacketReader packet, Time now);
   void welcome(Time now);
   void tellPorts();
@@ -172,6 +178,7 @@ private:
   void heard(int id, Line &line, const Channel::Message &message, Time now) override;
   void faulty(int, Line &line, Channel::Fault fault) override;
   void lost(int, Line &line, const std::string &why, Time now) override;
+  bool tells(int id, Line &line, const std::string &why) override;
   void welcomed(PacketReader packet, Time now);
   void callPeers(PacketReader packet, Time now);
   void call(const Address &place, int rank, const std::string &key, Time now);

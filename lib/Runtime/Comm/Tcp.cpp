@@ -94,6 +94,11 @@ TcpLinks::TcpLinks(int rank, Met met, std::function<void()> ring)
   }
   if (!watched)
     throw Error(StatusFailure, std::string("cannot wait for connections: ") + std::strerror(errno));
+  if (met.failure) {
+    if (linked[0])
+      wire->ignore(0);
+    wire->notice(met.failure->status, 0, met.failure->what());
+  }
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);

@@ -118,6 +118,8 @@ public:
   void drop();
   /// This rank is done, or fails with `status`: tells its peers. Nothing else is said afterwards.
   void end(bool bye, int status);
+  /// What comes from a peer is not looked at: it may be anything.
+  void ignore(int peer);
   /// This rank has noticed what others may notice, too.
   void notice(int status, int about, const std::string &text);
   /// Something is wrong, and it is not clear yet who says so: `decide` is to be called until it is.

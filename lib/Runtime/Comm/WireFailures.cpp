@@ -62,6 +62,8 @@ bool Wire::broke(int peer, const std::string &why) {
   return true;
 }
 
+void Wire::ignore(int peer) { links[peer]->deaf = true; }
+
 /// What comes from a peer is not looked at any more. What goes to it still does, so that it hears why.
 void Wire::distrust(Link &link, const std::string &what) {
   link.deaf = true;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include <poll.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -42,17 +43,17 @@ bool isOwnUser(const Socket &socket) {
 /// How often ranks that share memory look for those that ended, and how long after one that went silent.
 constexpr std::chrono::milliseconds kLook(100);
 
-/// Whether one of these ranks has ended since all met.
-bool anyEnded(const Met &met, const std::vector<int> &ranks) {
-  char byte;
-  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
-    const Socket &link = met.links[rank];
-    return link && sys::recv(link.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-  });
+/// Whether a rank has ended since all met, whatever it said before.
+bool anyEnded(const Met &met) {
+  std::vector<pollfd> links;
+  for (const Socket &link : met.links)
+    if (link)
+      links.push_back({link.fd(), POLLRDHUP, 0});
+  return sys::poll(links.data(), links.size(), 0) > 0;
 }
 
-/// The memory of this host: the first rank makes it, the others map it too. None where one of them has ended:
-/// the engine says so.
+/// The memory of this host: the first rank makes it, the others map it too. None where a rank has ended: the
+/// engine says so.
 std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
                                          std::vector<int64_t> arenas) {
   std::vector<int> local;
@@ -81,7 +82,7 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
       if (peer && isOwnUser(peer)) {
         sendDescriptor(peer, file.fd());
         --left;
-      } else if (anyEnded(met, local)) {
+      } else if (anyEnded(met)) {
         return nullptr;
       } else if (patience.over()) {
         throw LaunchError(StatusFailure, "rank " + std::to_string(first) + " on " + met.names[first] +
@@ -92,7 +93,7 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
   }
   while (!patience.over()) {
     Socket socket = connectOnce(address, patience, why);
-    if (!socket && anyEnded(met, local))
+    if (!socket && anyEnded(met))
       return nullptr;
     if (!socket) {
       waitFor(-1, 0, patience.within(std::chrono::milliseconds(2)));
@@ -100,12 +101,15 @@ std::shared_ptr<SharedGroup> shareMemory(const Meeting &meeting, const Met &met,
     }
     if (!isOwnUser(socket))
       break;
+    while (!waitFor(socket.fd(), POLLIN, patience.within(kLook)) && !patience.over())
+      if (anyEnded(met))
+        return nullptr;
     try {
       Socket file(receiveDescriptor(socket, patience));
       return SharedGroup::open(arenas, file.fd());
     } catch (const Disconnected &) {
       waitFor(-1, 0, patience.within(kLook));
-      if (anyEnded(met, local))
+      if (anyEnded(met))
         return nullptr;
       throw;
     }

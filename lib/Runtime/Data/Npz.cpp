@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
@@ -212,8 +213,8 @@ void NpzFile::inflateWhole(const NpzArray &array, Opened &member) const {
   void *memory =
       sys::mmap(nullptr, array.memberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(StatusFailure, filePath + ": no memory to inflate array '" + array.name + "' (" +
-                                   std::to_string(array.memberBytes) + " bytes)");
+    throw Error(StatusFailure, filePath + ": cannot inflate array '" + array.name + "' (" +
+                                   std::to_string(array.memberBytes) + " bytes): " + std::strerror(errno));
   member.bytes = static_cast<uint8_t *>(memory);
   member.inflated = array.memberBytes;
   if (inflateMember(file + array.offset, array.storedBytes, static_cast<uint8_t *>(memory),

@@ -111,15 +111,15 @@ int dsopt::runtime::openEmbedded(int executable) {
   int64_t at = 0;
   bool kept = memory.fd >= 0;
   readPieces(executable, footer.offset, end, [&](const char *bytes, uint64_t count) {
-    program.add(bytes, count);
     kept = kept && writeFully(memory.fd, at, bytes, static_cast<int64_t>(count));
     at += static_cast<int64_t>(count);
     if (!kept)
       throw Error(StatusFailure,
                   std::string("the program cannot be kept in memory: ") + std::strerror(errno));
   });
+  fcntl(memory.fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+  readPieces(memory.fd, 0, at, [&](const char *bytes, uint64_t count) { program.add(bytes, count); });
   if (program.value() != footer.program)
     damaged("the program in it");
-  fcntl(memory.fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
   return memory.release();
 }

@@ -40,8 +40,11 @@ int64_t dsopt::runtime::samplesPerStep(const Program &program, int variant) {
 /// Behind a line that was cut short it begins a new one.
 static int openLog(const std::string &path, int flags) {
   int file = sys::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags);
-  if (file < 0 && errno == EACCES) // a pipe or device that is only written
+  if (file < 0 && errno == EACCES) { // a pipe or device that is only written
     file = sys::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags);
+    if (file < 0 && errno == ENOENT)
+      errno = EACCES; // it is not there, and may not be made
+  }
   struct stat info{};
   char last = '\n';
   if (file >= 0 && sys::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
@@ -73,7 +76,8 @@ MetricsLog::MetricsLog(const Program &program, const RunSettings &settings, cons
   bool appends = settings.resumed || settings.appendsLog;
   file = openLog(settings.log, appends ? 0 : O_TRUNC);
   if (file < 0)
-    throw Error(StatusInput, "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
+    throw Error(statusOfCreating(errno),
+                "option -log: cannot write " + settings.log + ": " + std::strerror(errno));
   run();
 }
 

@@ -221,15 +221,30 @@ void sleepFor(long ms) {
     ;
 }
 
+/// Uses nothing that a child of many threads may not.
+bool isStopped(const char *stat) {
+  char text[256] = {};
+  int file = open(stat, O_RDONLY | O_CLOEXEC);
+  ssize_t bytes = file < 0 ? 0 : read(file, text, sizeof text - 1);
+  close(file);
+  const char *name = bytes > 0 ? std::strrchr(text, ')') : nullptr;
+  return name && name[1] == ' ' && name[2] == 'T';
+}
+
 /// Stops this process; a child of a child, which has none of its files, continues it.
 void stopFor(long ms) {
   pid_t self = getpid();
   if (ms > 0) {
+    char stat[32];
+    std::snprintf(stat, sizeof stat, "/proc/%d/stat", self);
     pid_t child = _Fork();
     if (child == 0) {
       if (_Fork() != 0)
         _exit(0);
       close_range(0, ~0u, 0);
+      // On a busy machine it may take a while until it stands still, and going on before that is none.
+      for (int left = 10000; left > 0 && !isStopped(stat); --left)
+        sleepFor(1);
       sleepFor(ms);
       kill(self, SIGCONT);
       _exit(0);

@@ -142,6 +142,8 @@ TEST_F(Checkpoint, AnUnfinishedFileDoesNotAppear) {
 
 TEST_F(Checkpoint, UnwritablePlacesAreErrors) {
   EXPECT_NO_THROW(checkWritable(out(), "save-onnx"));
+  EXPECT_EQ(statusOfCreating(EIO), StatusFailure);
+  EXPECT_EQ(statusOfCreating(EACCES), StatusInput);
   EXPECT_FALSE(exists(out()));
   for (std::string path : {folder + "/none/out", folder}) {
     try {

@@ -25,6 +25,8 @@ struct Faults {
   double cut = 0;     ///< share of connections that end within a second
   int dies = -1;      ///< a rank
   milliseconds dieAt{0};
+  int breaks = -1; ///< a rank: a call for one of its connections to or from rank 0 fails
+  milliseconds breakAt{0};
   int damages = -1;  ///< a rank: a bit of what it says to rank 0 flips
   int strangers = 0; ///< who connect to rank 0 and to whoever listens: silent, noisy, with another key
   milliseconds strangersWithin{3000}; ///< when they come
@@ -260,6 +262,13 @@ private:
       if (guest->wantsPort)
         guest->listening(29500, now);
     }
+    if (rank == faults.breaks && now >= Time() + faults.breakAt)
+      for (auto &[id, line] : machine.lines)
+        if (rank > 0 ? id == static_cast<GuestMachine &>(machine).host() : line.rank > 0) {
+          faults.breaks = -1;
+          machine.broke(id, "the test wants it", now);
+          break;
+        }
     machine.tick(now);
     for (auto &connection : connections)
       for (int side = 0; side < 2; ++side) {

@@ -153,6 +153,35 @@ TEST(Rendezvous, WhatArrivesDamagedIsSaid) {
   expectRefused(simulation, StatusFailure, "sent to rank 0 arrived damaged");
 }
 
+TEST(Rendezvous, ACallThatFailsIsSaidByRankZero) {
+  for (int rank : {0, 2}) {
+    Faults faults;
+    faults.breaks = rank;
+    Simulation simulation(1, 4, faults);
+    ASSERT_TRUE(simulation.run(seconds(3)));
+    expectRefused(simulation, StatusFailure, "before all ranks had met: the test wants it");
+    expectRefused(simulation, StatusFailure, rank ? "rank 2 on n2 lost rank 0" : " was lost");
+  }
+}
+
+TEST(Rendezvous, WhoIsConnectedLeavesWhatBreaksToTheLinks) {
+  for (int when = 0; when < 1200; when += 5) {
+    Faults faults;
+    faults.breaks = 2;
+    faults.breakAt = milliseconds(when);
+    Simulation simulation(1, 4, faults);
+    ASSERT_TRUE(simulation.run(seconds(20)));
+    Machine &machine = simulation.machine(2);
+    if (!machine.refusal || !machine.met)
+      continue;
+    // Rank 0 may have met the others: it hears of it through the link.
+    EXPECT_GE(machine.links[0], 0);
+    EXPECT_EQ(std::count(machine.links.begin(), machine.links.end(), -1), 1);
+    return;
+  }
+  FAIL() << "the moment between ready and go was not struck";
+}
+
 TEST(Rendezvous, StrangersStopNobody) {
   for (int seed = 0; seed < seeds(20); ++seed) {
     Faults faults;

@@ -112,6 +112,20 @@ TEST_F(Run, TheSecondSignalOfALaunchedRankIsItsPeersInterruption) {
   EXPECT_EQ(readFile(folder + "/rank0.txt"), "");
 }
 
+TEST_F(Run, AnInterruptionBeforeAllHaveMetIsEveryones) {
+  for (std::string rank : {"0", "1"}) {
+    std::string other = rank == "0" ? "1" : "0";
+    EXPECT_EQ(
+        launched("-quiet",
+                 "sleep 0.7; kill -TERM $p" + rank +
+                     "; wait $p0; s0=$?; wait $p1; s1=$?; cat rank0.txt rank1.txt; exit $((s0 * 10 + s1))",
+                 /*apart=*/true, "export DSOPT_FAULT=meet.ports,rank=" + other + ":delay=2000; "),
+        33)
+        << output;
+    EXPECT_EQ(output, "");
+  }
+}
+
 TEST_F(Run, SignalsChangeNothingWhenAllIsDone) {
   for (const char *program : {TINY1, TINY2}) {
     EXPECT_EQ(shell(std::string("TINY_SIGNALS_AT_END=1 " DSOPT_RUN " ") + program +

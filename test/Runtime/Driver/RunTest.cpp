@@ -51,6 +51,9 @@ TEST_F(Run, AppendedProgramsRunAlone) {
   EXPECT_EQ(shell("./train -zero=3"), 1);
   EXPECT_EQ(output, "dsopt: error: option -zero is compiled in; use: dsopt tiny.onnx -dp=2 -optimizer=sgd -o "
                     "tiny -zero=3\n");
+  // What is wrong in memory counts as well.
+  EXPECT_EQ(shell("DSOPT_FAULT=pwrite,nth=1:flip=9000 ./train -data=data.npz -weights=."), 1);
+  EXPECT_TRUE(says("the program in it is not what was written")) << output;
   // A damaged one says so before anything of it runs.
   std::string bytes = readFile(folder + "/train");
   bytes[bytes.size() - readFile(TINY2).size() / 2] ^= 4;
