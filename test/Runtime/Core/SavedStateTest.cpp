@@ -188,7 +188,7 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
 TEST(SavedState, ACheckpointOfAnotherModelIsRefused) {
   Program program = randomProgram(1, 2, 2, 8, 3);
   RankInfo info{0, 0, 0};
-  Addresses addresses(program.positions[0], info, nullptr, nullptr);
+  Addresses addresses(program.positions[0], info, {nullptr}, nullptr);
   Manifest right;
   right.tensors = SavedTensors(program).tensors;
   const Parameter first = right.tensors[0];
