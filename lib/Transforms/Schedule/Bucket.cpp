@@ -8,7 +8,8 @@ using namespace dsopt::exec;
 
 Bucket::Bucket(dist::BucketOp op)
     : op(op), ranks(op.getRanks()), zero(ranks == 1 ? 0 : op.getZero()), slice(op.getSlice()),
-      padded(op.getPadded()), elementBytes(graph::elementBytes(op.getType())), frozen(op.getFrozen()) {
+      padded(op.getPadded()), elementBytes(graph::elementBytes(op.getType())), frozen(op.getFrozen()),
+      sliced(op.isSliced()) {
   for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
     payload += range.getElements();
 }

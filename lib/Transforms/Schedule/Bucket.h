@@ -22,7 +22,7 @@ struct Bucket {
   int64_t slice, padded; ///< elements
   int64_t payload = 0;   ///< elements of parameters
   int64_t elementBytes;
-  bool frozen;
+  bool frozen, sliced; ///< sliced: blocks read what is gathered of it
 
   llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
   /// The communicator of the ranks that have a slice each: that of the axis it is cut over.
@@ -30,7 +30,7 @@ struct Bucket {
     return llvm::cast<mlir::StringAttr>(dist::BucketOp(op).getAxes()[0]).getValue();
   }
   bool shared() const { return dist::BucketOp(op).isTied(); }
-  bool wholeParameters() const { return !dist::BucketOp(op).isSliced(); }
+  bool wholeParameters() const { return !sliced; }
   bool wholeGradients() const { return zero < 2; }
   bool wholeStates() const { return zero < 1; }
   mlir::Type gradientType() const { return dist::BucketOp(op).getGradientType(); }

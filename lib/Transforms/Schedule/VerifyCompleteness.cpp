@@ -34,6 +34,7 @@ private:
   ArrayRef<ProgramOp> programs;
   AccessAnalysis &analysis;
   int64_t microBatches = 0;
+  SmallVector<CopyOp> copies; ///< of all programs
   /// A program's runs in order, by block, phase and segment.
   using Part = std::tuple<int64_t, int, StringAttr>;
   llvm::MapVector<Part, SmallVector<RunOp>> parts;
@@ -194,13 +195,15 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
            << update.getElements() << " elements, expected " << elements << ", "
            << (update.getSliced() ? "a slice" : "the whole") << " of @" << bucket.getSymName();
   // Where copies bring what is updated to its state, they take it back.
-  SmallVector<CopyOp> copies(update->getBlock()->getOps<CopyOp>());
   auto parameter = cast<RefAttr>(refs[0]), gradient = cast<RefAttr>(refs[1]);
   BufferOp updated = analysis.buffer(update->getParentOfType<ProgramOp>(), parameter.getBuffer().getAttr());
+  auto precedes = [](Operation *a, Operation *b) {
+    return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
+  };
   if (updated && updated.getRole() != BufferRole::Stored && llvm::none_of(copies, [&](CopyOp copy) {
         BufferOp target =
             analysis.buffer(update->getParentOfType<ProgramOp>(), copy.getTarget().getBuffer().getAttr());
-        return copy.getSource() == parameter && update->isBeforeInBlock(copy) && target &&
+        return copy.getSource() == parameter && precedes(update, copy) && target &&
                target.getRole() == BufferRole::Stored && target.getOf() == bucket.getSymName() &&
                (int64_t)copy.getBytes() == bytesOf(elements, bucket.getType());
       })) {
@@ -212,7 +215,7 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   }
   if (gradient.getBuffer() == norm.getGradient().getBuffer() || llvm::any_of(copies, [&](CopyOp copy) {
         return copy.getTarget() == gradient && copy.getSource() == norm.getGradient() &&
-               copy->isBeforeInBlock(update);
+               precedes(copy, update);
       }))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses gradient ")
@@ -231,6 +234,8 @@ LogicalResult Completeness::verifyBuckets() {
         norms[norm.getBucketAttr().getAttr()].push_back(norm);
       else if (auto update = dyn_cast<UpdateOp>(op))
         updates[update.getBucketAttr().getAttr()].push_back(update);
+      else if (auto copy = dyn_cast<CopyOp>(op))
+        copies.push_back(copy);
     }
   for (auto bucket : module.getOps<dist::BucketOp>()) {
     bool trained = !bucket.getFrozen() && !evaluates();
