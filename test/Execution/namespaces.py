@@ -101,10 +101,17 @@ try:
             time.sleep(0.05)
         sys.exit("FAILED: no step within 30 s")
 
-    def ended(title, ranks, victims, began):
+    def ended(title, ranks, victims, began, speakers):
+        """All end. Rank 0 says why; so may those that are cut off from it."""
+        said = []
         for rank, (text, status) in enumerate(finish(ranks, 12)):
-            if rank not in victims:
-                check(status == 2 and "cannot be reached" in text, f"{title}: rank {rank} ended with {status} and says\n{text}")
+            if rank in victims:
+                continue
+            check(status == 2, f"{title}: rank {rank} ended with {status} and says\n{text}")
+            if text:
+                check("cannot be reached" in text, f"{title}: rank {rank} says\n{text}")
+                said.append(rank)
+        check(said in speakers, f"{title}: ranks {said} say why, expected one of {speakers}")
         seconds = time.monotonic() - began
         check(seconds < 10, f"{title}: took {seconds:.1f} s")
         print(f"{title}: all ended within {seconds:.1f} s", flush=True)
@@ -112,11 +119,11 @@ try:
     ranks = running("llrr")
     began = time.monotonic()
     subprocess.run(["kill", "-9", str(ranks[3].pid)])  # nsenter has become the rank
-    ended("a killed rank on the other host", ranks, {3}, began)
+    ended("a killed rank on the other host", ranks, {3}, began, [[0]])
     ranks = running("llrr")
     began = time.monotonic()
     shell("ip link set wire down")
-    ended("a cut wire", ranks, set(), began)
+    ended("a cut wire", ranks, set(), began, [[0], [0, 2], [0, 3], [0, 2, 3]])
 finally:
     other.kill()
     shutil.rmtree(folder)
