@@ -29,7 +29,9 @@ def bytes_of(rank, kind):
 
 for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("resnet-tiny", "adam", 2)):
     hashes = {}
-    for layout in LAYOUTS:
+    # One model in all layouts, the others where they differ most.
+    layouts = LAYOUTS if name == "gpt2-tiny" else LAYOUTS[-2:]
+    for layout in layouts:
         for precision in ("fp32", "bf16"):
             dp = 2 if "-dp=2" in layout else 1
             options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={4 // dp}", "-reduction-shards=2",
@@ -66,7 +68,7 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
                     check(least <= down <= least + 8 * padding, f"{name} {offload}: {down} bytes down of {elements} elements")
             hashes[precision, "-grad-clip=1" in layout].add((lambda run: (run.hash, *run.loss_text))(train(dsopt, name, *options, "-steps=3")))
     check(all(len(found) == 1 for found in hashes.values()), f"{name}: {hashes}")
-    print(f"{name}: {len(LAYOUTS)} layouts, offloaded whole, by half, with parameters and not: one hash each of {len(hashes)} computations", flush=True)
+    print(f"{name}: {len(layouts)} layouts, offloaded whole, by half, with parameters and not: one hash each of {len(hashes)} computations", flush=True)
 
 # Ahead of time; saved in the middle, resumed with and without; evaluated.
 with tempfile.TemporaryDirectory() as folder:
