@@ -30,7 +30,8 @@ namespace dsopt::test {
 /// Inputs to begin with; an empty one where a fuzzer says none.
 std::vector<std::string> fuzzSeeds();
 
-/// Inputs to begin with for a fuzzer that takes bytes for orders: of up to `most` bytes, small ones more often.
+/// Inputs to begin with for a fuzzer that takes bytes for orders: of up to `most` bytes, small ones more
+/// often.
 inline std::vector<std::string> orders(size_t most) {
   std::mt19937_64 random(1);
   std::vector<std::string> inputs(4096);

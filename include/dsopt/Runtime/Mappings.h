@@ -16,8 +16,8 @@ struct stat;
 
 namespace dsopt::runtime {
 
-/// `bytes` from `address` on are the file `path`, until forgetMapping. With `file`, which says what is mapped,
-/// checkMappings looks after it.
+/// `bytes` from `address` on are the file `path`, until forgetMapping. With `file`, which says what is
+/// mapped, checkMappings looks after it.
 void registerMapping(const void *address, size_t bytes, const std::string &path,
                      const struct stat *file = nullptr);
 void forgetMapping(const void *address);
@@ -25,8 +25,8 @@ void forgetMapping(const void *address);
 /// An Error of status 2 names a file that has become shorter than what is mapped of it.
 void checkMappings();
 
-/// From here on a file that can no longer be read ends the process with status 2, after one write of `before`,
-/// a sentence that names the file, and a byte `end` to `fd`.
+/// From here on a file that can no longer be read ends the process with status 2, after one write of
+/// `before`, a sentence that names the file, and a byte `end` to `fd`.
 void reportLostMappings(int fd, const std::string &before, char end);
 
 } // namespace dsopt::runtime

@@ -269,7 +269,8 @@ TEST(Executor, AProgramThatCannotGoOnSaysSo) {
   Folder folder;
   Program program = toyProgram(1, 1, 1, folder.path);
   // The first action waits for the last.
-  program.positions[0].actions.edit()[0].waits = {static_cast<int64_t>(program.positions[0].actions.size()) - 1};
+  program.positions[0].actions.edit()[0].waits = {static_cast<int64_t>(program.positions[0].actions.size()) -
+                                                  1};
   auto engine = makeSingleEngine();
   ToyInputs inputs;
   std::vector<char> arena(arenaOf(program.positions[0]));
