@@ -97,7 +97,8 @@ public:
       }
     if (sys::poll(entries.data(), entries.size(), 50) < 0 && errno != EINTR && errno != EAGAIN)
       throw LaunchError(StatusFailure, std::string("ranks cannot meet: poll: ") + std::strerror(errno));
-    checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
+    if (!machine.awaitsAnswer(now()))
+      checkInterrupted({Patience::Clock::time_point::max(), meeting.interrupted});
     for (size_t i = 0; i < entries.size(); ++i)
       if (entries[i].revents)
         ids[i] < 0 ? accept() : serve(ids[i]);

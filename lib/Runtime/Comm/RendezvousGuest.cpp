@@ -11,6 +11,8 @@ namespace dsopt::runtime::rendezvous {
 /// So long a called connection may take to come about and to prove itself.
 static constexpr seconds kCallLimit(3);
 static constexpr milliseconds kPause(50);
+/// So long a signal waits for the answer to this rank's last word.
+static constexpr seconds kAnswer(2);
 
 GuestMachine::GuestMachine(Self self, std::vector<Address> places, Time now)
     : Machine(std::move(self)), places(std::move(places)), limit(now + meeting.limit), nextCalls(now),
@@ -36,13 +38,14 @@ void GuestMachine::end(int status, const std::string &text, bool quiet) {
 void GuestMachine::endWithoutHost(const std::string &text) {
   bool quiet = welcomeSeen && meeting.rank > 1 && (hosts[1] != hosts[0] || hosts[meeting.rank] == hosts[0]);
   end(StatusFailure, "rank " + std::to_string(meeting.rank) + " " + text, quiet);
-  met = portsSeen && unlinked == 0;
+  met = isReady();
 }
 
 void GuestMachine::fail(int status, const std::string &text) {
   wantsPort = false;
   auto host = lines.find(hostLine);
-  if (host == lines.end() || host->second.ends)
+  // What rank 0 gets behind the last word is the link's.
+  if (host == lines.end() || host->second.ends || isReady())
     return end(status, text);
   Packet packet;
   packet.number(status);
@@ -140,9 +143,14 @@ void GuestMachine::proven(int id, Line &line, Time now) {
 void GuestMachine::faulty(int, Line &line, Channel::Fault fault) {
   if (line.rank != 0)
     return line.called ? again.push_back({line.rank, now + kPause}) : void();
-  if (hostLine >= 0)
-    return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
-                                  " do not understand each other: a packet is damaged");
+  if (hostLine >= 0) {
+    // What this rank says still arrives as it is: rank 0 says it to all.
+    std::string text = "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
+                       " do not understand each other: a packet is damaged";
+    line.ends = false;
+    fail(StatusFailure, text);
+    return end(StatusFailure, text, /*quiet=*/true);
+  }
   why = fault == Channel::OtherJob   ? "another job's rank 0 is there"
         : fault == Channel::OtherKey ? "rank 0 there knows another secret"
                                      : "what listens there is no rank 0";
@@ -169,7 +177,7 @@ void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now)
 bool GuestMachine::tells(int id, Line &, const std::string &reason) {
   if (id != hostLine)
     return false;
-  if (portsSeen && unlinked == 0) {
+  if (isReady()) {
     // What rank 0 gets next is the link's.
     endWithoutHost("lost rank 0 at " + placeOf(meeting) + " before all ranks had met: " + reason);
     links[0] = hostLine;
@@ -202,7 +210,7 @@ void GuestMachine::heard(int id, Line &line, const Channel::Message &message, Ti
     return welcomed(packet, now);
   if (message.kind == Ports && welcomeSeen && !portsSeen)
     return callPeers(packet, now);
-  if (message.kind == Go && portsSeen && unlinked == 0) {
+  if (message.kind == Go && isReady()) {
     line.reads = false;
     links[0] = hostLine;
     met = done = true;
@@ -271,7 +279,7 @@ void GuestMachine::callPeers(PacketReader packet, Time now) {
   for (int rank : below)
     call(placesBelow.at(rank), rank, runKey, now);
   if (unlinked == 0)
-    lines.at(hostLine).channel.send(Ready, Packet());
+    ready();
 }
 
 /// A connection between two ranks is proven on both sides.
@@ -279,8 +287,14 @@ void GuestMachine::link(int rank, int id, Line &line) {
   line.rank = rank;
   line.reads = false; // what comes next is the links'
   links[rank] = id;
-  if (--unlinked == 0 && portsSeen)
-    lines.at(hostLine).channel.send(Ready, Packet());
+  --unlinked;
+  if (isReady())
+    ready();
+}
+
+void GuestMachine::ready() {
+  lines.at(hostLine).channel.send(Ready, Packet());
+  answerUntil = now + kAnswer;
 }
 
 } // namespace dsopt::runtime::rendezvous

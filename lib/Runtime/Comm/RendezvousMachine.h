@@ -91,6 +91,9 @@ public:
   /// The system has no room for another connection: false if there is nothing to give up for one.
   bool makeRoom();
   virtual void tick(Time now) = 0;
+  /// Whether this rank has said its last word and is soon to hear whether all are ready: a signal waits for
+  /// that, since what it says next belongs to the link.
+  virtual bool awaitsAnswer(Time) const { return false; }
 
   std::map<int, Line> lines;
   bool met = false; ///< `links` are there; with a refusal: that to rank 0 at most to be told
@@ -157,6 +160,7 @@ public:
   /// `places` are where rank 0 may be.
   GuestMachine(Self self, std::vector<Address> places, Time now);
   void tick(Time now) override;
+  bool awaitsAnswer(Time now) const override { return isReady() && !done && now < answerUntil; }
   /// A connection that was asked for is there.
   void connected(int line, Time now);
 
@@ -183,6 +187,8 @@ private:
   void callPeers(PacketReader packet, Time now);
   void call(const Address &place, int rank, const std::string &key, Time now);
   void link(int rank, int id, Line &line);
+  bool isReady() const { return portsSeen && unlinked == 0; }
+  void ready();
   void end(int status, const std::string &text, bool quiet = false);
   void endWithoutHost(const std::string &text);
   std::string called(int rank) const;
@@ -191,7 +197,7 @@ private:
   Time limit, nextCalls, peersUntil;
   std::string why = "nobody answers";
   std::optional<Time> otherKey; ///< since when somebody there knows another secret
-  Time now;
+  Time now, answerUntil{};
   int hostLine = -1;
   bool welcomeSeen = false, portsSeen = false;
   std::vector<int> below;   ///< that this rank calls

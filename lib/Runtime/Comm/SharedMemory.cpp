@@ -481,7 +481,7 @@ std::unique_ptr<SharedGroup> SharedGroup::map(const std::vector<int64_t> &arenaB
   void *memory = sys::mmap(nullptr, offset, PROT_READ | PROT_WRITE, flags, file, 0);
   if (memory == MAP_FAILED)
     refuse();
-  madvise(memory, offset, MADV_HUGEPAGE);
+  sys::madvise(memory, offset, MADV_HUGEPAGE);
   group->mapping = memory;
   for (int64_t start : offsets)
     group->arenas.push_back(static_cast<char *>(memory) + start);

@@ -226,6 +226,14 @@ struct DescriptorMessage {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
 };
+
+/// What a call that a signal may interrupt returns when none does.
+template <typename Call> ssize_t uninterrupted(Call call) {
+  ssize_t result;
+  while ((result = call()) < 0 && errno == EINTR)
+    ;
+  return result;
+}
 } // namespace
 
 void sendDescriptor(const Socket &socket, int fd) {
@@ -235,7 +243,7 @@ void sendDescriptor(const Socket &socket, int fd) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (sys::sendmsg(socket.fd(), &descriptor.message, MSG_NOSIGNAL) != 1)
+  if (uninterrupted([&] { return sys::sendmsg(socket.fd(), &descriptor.message, MSG_NOSIGNAL); }) != 1)
     throw Disconnected(std::strerror(errno));
 }
 
@@ -244,8 +252,10 @@ int receiveDescriptor(const Socket &socket, const Patience &patience) {
     throw Disconnected("no answer in time");
   DescriptorMessage descriptor;
   int fd = -1;
-  if (sys::recvmsg(socket.fd(), &descriptor.message, MSG_CMSG_CLOEXEC) != 1)
-    throw Disconnected("it closed the connection");
+  ssize_t got =
+      uninterrupted([&] { return sys::recvmsg(socket.fd(), &descriptor.message, MSG_CMSG_CLOEXEC); });
+  if (got != 1)
+    throw Disconnected(got < 0 ? std::strerror(errno) : "it closed the connection");
   cmsghdr *header = CMSG_FIRSTHDR(&descriptor.message);
   if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
     throw Disconnected("it sent no memory");

@@ -27,7 +27,10 @@ struct Faults {
   milliseconds dieAt{0};
   int breaks = -1; ///< a rank: a call for one of its connections to or from rank 0 fails
   milliseconds breakAt{0};
+  int stops = -1; ///< a rank other than 0: it cannot go on
+  milliseconds stopAt{0};
   int damages = -1;  ///< a rank: a bit of what it says to rank 0 flips
+  int mishears = -1; ///< a rank: a bit of what rank 0 says to it flips
   int strangers = 0; ///< who connect to rank 0 and to whoever listens: silent, noisy, with another key
   milliseconds strangersWithin{3000}; ///< when they come
   int delay = 20;                     ///< at most so many ms on the way
@@ -35,6 +38,9 @@ struct Faults {
 
 class Simulation {
 public:
+  bool stoppedReady = false;    ///< whether the rank that stops had said that it is ready
+  bool saidWhenStopped = false; ///< whether it said to rank 0 that it stops
+
   Simulation(uint64_t seed, int size, Faults faults)
       : random(seed), faults(faults), meetings(size), machines(size), started(size), dead(size) {
     for (int rank = 0; rank < size; ++rank) {
@@ -224,6 +230,10 @@ private:
             piece.back() ^= 4;
             faults.damages = -1;
           }
+          if (other.rank == 0 && end.rank > 0 && end.rank == faults.mishears && line.channel.proven()) {
+            piece.back() ^= 4;
+            faults.mishears = -1;
+          }
           machine->received(end.line, piece, now);
         }
         if ((!end.open || !other.open) && end.coming.empty() && machine->lines.count(end.line) &&
@@ -269,6 +279,15 @@ private:
           machine.broke(id, "the test wants it", now);
           break;
         }
+    if (rank == faults.stops && now >= Time() + faults.stopAt)
+      if (auto &guest = static_cast<GuestMachine &>(machine); guest.host() >= 0) {
+        faults.stops = -1;
+        std::string &out = guest.lines.at(guest.host()).channel.out;
+        stoppedReady = guest.awaitsAnswer(now);
+        size_t before = out.size();
+        guest.fail(StatusInterrupted, "the test wants it");
+        saidWhenStopped = out.size() > before;
+      }
     machine.tick(now);
     for (auto &connection : connections)
       for (int side = 0; side < 2; ++side) {

@@ -96,6 +96,20 @@ TEST(Rendezvous, ADifferenceIsToldByName) {
                 "rank 3 on n3 was started with other options than rank 0 on n0: -lr is 0.2, there 0.1");
 }
 
+TEST(Rendezvous, AnotherNumberOfRanksIsSaid) {
+  Simulation simulation(1, 4, {});
+  simulation.meetings[2].size = 5;
+  ASSERT_TRUE(simulation.run(seconds(3)));
+  expectRefused(simulation, StatusInput, "rank 2 on n2 was started as one of 5 ranks, rank 0 as one of 4");
+}
+
+TEST(Rendezvous, ARankThatCameTwiceIsSaid) {
+  Simulation simulation(1, 4, {});
+  simulation.meetings[3].rank = 1;
+  ASSERT_TRUE(simulation.run(seconds(3)));
+  expectRefused(simulation, StatusInput, "rank 1 was started twice: on n");
+}
+
 TEST(Rendezvous, TroubleEndsAllAtOnce) {
   for (int rank : {0, 2}) {
     Simulation simulation(1, 4, {});
@@ -153,6 +167,15 @@ TEST(Rendezvous, WhatArrivesDamagedIsSaid) {
   expectRefused(simulation, StatusFailure, "sent to rank 0 arrived damaged");
 }
 
+TEST(Rendezvous, WhatArrivesDamagedAtAnotherRankIsSaidByRankZero) {
+  Faults faults;
+  faults.mishears = 2;
+  Simulation simulation(1, 4, faults);
+  ASSERT_TRUE(simulation.run(seconds(3)));
+  expectRefused(simulation, StatusFailure,
+                "rank 2 and rank 0 at 10.0.0.1:29500 do not understand each other: a packet is damaged");
+}
+
 TEST(Rendezvous, ACallThatFailsIsSaidByRankZero) {
   for (int rank : {0, 2}) {
     Faults faults;
@@ -180,6 +203,22 @@ TEST(Rendezvous, WhoIsConnectedLeavesWhatBreaksToTheLinks) {
     return;
   }
   FAIL() << "the moment between ready and go was not struck";
+}
+
+TEST(Rendezvous, WhoIsReadySaysNoMoreToRankZero) {
+  int ready = 0, before = 0;
+  for (int when = 0; when < 1200; when += 5) {
+    Faults faults;
+    faults.stops = 2;
+    faults.stopAt = milliseconds(when);
+    Simulation simulation(1, 4, faults);
+    ASSERT_TRUE(simulation.run(seconds(20)));
+    EXPECT_NE(simulation.stoppedReady, simulation.saidWhenStopped || !simulation.machine(2).refusal) << when;
+    ready += simulation.stoppedReady;
+    before += simulation.saidWhenStopped;
+  }
+  EXPECT_GT(ready, 0);
+  EXPECT_GT(before, 0);
 }
 
 TEST(Rendezvous, StrangersStopNobody) {
@@ -289,6 +328,15 @@ TEST(Channel, BothSidesProveTheKey) {
   }
 }
 
+/// Two jobs of one secret at one place are kept apart.
+TEST(Channel, AnotherJobIsTold) {
+  Channel caller(Channel::Caller, "key", 1, randomBytes(), 100),
+      listener(Channel::Listener, "key", 2, randomBytes(), 100);
+  shake(caller, listener);
+  EXPECT_EQ(caller.fault(), Channel::OtherJob);
+  EXPECT_EQ(listener.fault(), Channel::OtherJob);
+}
+
 /// A listener says nothing that depends on its key before the caller has proven that he knows it.
 TEST(Channel, AListenerTellsStrangersNothing) {
   std::string nonce = randomBytes(), answers[2];
@@ -356,6 +404,68 @@ TEST(Channel, WhatFollowsIsLeft) {
   EXPECT_EQ(listener.wants(), 16u);
   listener.receive(caller.out.substr(8));
   EXPECT_EQ(listener.wants(), 0u);
+}
+
+/// Only ranks above that want a link, each once; rank 0 and ranks below are called, never callers.
+TEST(Rendezvous, OnlyRanksAboveMayCall) {
+  Meeting meeting;
+  meeting.rank = 2;
+  meeting.size = 6;
+  meeting.peers = {0, 3, 4};
+  meeting.limit = seconds(5);
+  Time now{};
+  Address place = resolveHost("127.0.0.1")[0];
+  GuestMachine guest({meeting, "host", "n2", keyOf(meeting), jobOf(meeting), randomBytes}, {place}, now);
+  guest.tick(now);
+  ASSERT_EQ(guest.calls.size(), 1u);
+  int id = guest.calls[0];
+  guest.connected(id, now);
+  // The other side of a line.
+  auto talk = [&](Channel &channel, int line) {
+    for (int turn = 0; turn < 4; ++turn) {
+      std::string bytes = std::exchange(guest.lines.at(line).channel.out, "");
+      for (size_t part; !bytes.empty() && (part = std::min(channel.wants(), bytes.size())) > 0;
+           bytes.erase(0, part))
+        channel.receive(bytes.substr(0, part));
+      guest.received(line, std::exchange(channel.out, ""), now);
+    }
+  };
+  Channel host(Channel::Listener, keyOf(meeting), jobOf(meeting), randomBytes(), 1000);
+  talk(host, id);
+  Channel::Message hello;
+  ASSERT_TRUE(host.next(hello));
+  Packet welcome;
+  welcome.text("the run's nonce");
+  welcome.number(1);
+  welcome.text("host");
+  for (int rank = 0; rank < 6; ++rank) {
+    welcome.number(0);
+    welcome.text("n" + std::to_string(rank));
+  }
+  host.send(Welcome, welcome);
+  talk(host, id);
+  ASSERT_TRUE(guest.wantsPort);
+  guest.listening(29500, now);
+  host.send(Ports, Packet());
+  talk(host, id);
+  ASSERT_FALSE(guest.refusal) << guest.refusal->text;
+  auto calls = [&](int64_t rank) {
+    int line = guest.arrived(place, now);
+    Channel caller(Channel::Caller, guest.runKey, jobOf(meeting), randomBytes(), 1000);
+    talk(caller, line);
+    Packet packet;
+    packet.number(rank);
+    caller.send(Peer, packet);
+    talk(caller, line);
+    return !guest.lines.at(line).ends;
+  };
+  for (int64_t rank : {-1, 0, 1, 2, 5, 6, 1000000})
+    EXPECT_FALSE(calls(rank)) << rank;
+  EXPECT_TRUE(calls(3));
+  EXPECT_FALSE(calls(3));
+  EXPECT_FALSE(guest.refusal);
+  EXPECT_EQ(std::count(guest.links.begin(), guest.links.end(), -1), 5);
+  EXPECT_TRUE(calls(4));
 }
 
 //===----------------------------------------------------------------------===//

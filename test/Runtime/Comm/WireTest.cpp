@@ -268,6 +268,32 @@ TEST(Wire, OperationsThatDoNotMatchAreNamed) {
     }
 }
 
+/// A peer that waits for bytes which nobody will send it is no rank of the same program.
+TEST(Wire, WhoWaitsForWhatNobodySendsIsNamed) {
+  for (bool first : {false, true}) { // whether it said so before the operation begins
+    Communicator one = everyone(2, 0), other = everyone(2, 1);
+    Wire wires[2] = {{0, {"a", "b"}, {false, true}, {}, [](int) {}},
+                     {1, {"a", "b"}, {true, false}, {}, [](int) {}}};
+    char memory[128] = {};
+    Transfer nothing, waits;
+    nothing.reset(Transfer::Gather, &one);
+    nothing.receives.push_back({1, nullptr, memory, 64});
+    waits.reset(Transfer::Gather, &other);
+    waits.receives.push_back({0, nullptr, memory + 64, 64});
+    wires[1].start(3, waits);
+    std::string bytes = take(wires[1], 0);
+    if (!first)
+      wires[0].start(3, nothing);
+    wires[0].feed(1, bytes.data(), static_cast<int64_t>(bytes.size()), {});
+    if (first)
+      wires[0].start(3, nothing);
+    ASSERT_TRUE(wires[0].failure()) << first;
+    EXPECT_NE(wires[0].failure()->text.find("operations do not match: rank 1 on b has a gather of 64 bytes"),
+              std::string::npos)
+        << wires[0].failure()->text;
+  }
+}
+
 TEST(Wire, AnAgreementOf512RanksIsNineMessagesOfEach) {
   for (int size : {512, 511, 3}) {
     Simulation simulation(size, 1, Simulation::None, /*sparse=*/true, /*operations=*/1);
