@@ -12,9 +12,10 @@ from ._engine import Engine, Loss, initialize
 from ._export import ExportReport, export
 from ._run import Result, Run, evaluate, plan, start, train
 from ._tools import DsoptError, find_tool
+from ._universal import export_universal, import_universal
 from ._weights import load_weights, read_weights, write_weights
 
 __version__ = "0.1.0"
-__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "find_tool",
-           "initialize", "load_weights", "plan", "read_weights", "start", "train",
+__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "export_universal",
+           "find_tool", "import_universal", "initialize", "load_weights", "plan", "read_weights", "start", "train",
            "write_weights"]

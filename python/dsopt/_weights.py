@@ -38,14 +38,20 @@ def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
     return tensors
 
 
-def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) -> List[str]:
-    """PyTorch's names of what an exported model trains or keeps: not of constants."""
+def parameter_rows(path: "os.PathLike[str] | str") -> List[Dict[str, Any]]:
+    """What an exported model says of its parameters: "onnx" and "torch" names, "transposed" or not."""
     import onnx
 
     props = onnx.load(os.fspath(path), load_external_data=False).metadata_props
     rows = next((json.loads(entry.value) for entry in props if entry.key == METADATA_KEY), None)
     if rows is None:
         raise ValueError(f"{path} does not say what its parameters are in PyTorch; dsopt.export writes that")
+    return rows
+
+
+def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) -> List[str]:
+    """PyTorch's names of what an exported model trains or keeps: not of constants."""
+    rows = parameter_rows(path)
     table = json.loads(run_tool([os.fspath(path), "-list-parameters=json", *option_words(options)]))
     listed = {row["name"] for row in table if row["use"] in ("trained", "frozen")}
     return [row["torch"] for row in rows if row["onnx"] in listed]
