@@ -43,6 +43,8 @@ def arguments(words=None):
     add("-precision", type=words_of(["fp32", "bf16"]), default=["fp32", "bf16"])
     add("-peers", type=words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
     add("-zero", type=words_of("0123"), default=["1", "3"], help="ZeRO stages to run on 2 ranks with 1 thread each, beside deepspeed; may be empty")
+    add("-offload", type=words_of(["cpu", "nvme"]), default=[], help="where to keep the optimizer's state (and under ZeRO-3 parameters), in rows of their own")
+    add("-nvme-path", help="folder for -offload=nvme (default: in the build folder)")
     add("-rounds", type=int, default=3, help="pairs of runs, of which medians are printed")
     add("-steps", type=int, default=7, help="of a run; the median leaves out the first two")
     add("-threads", type=int, default=2, help="of a process alone")
@@ -56,6 +58,9 @@ def arguments(words=None):
     args.folder = os.path.join(args.build, "bench")
     args.dsopt = os.path.join(args.build, "bin", "dsopt")
     args.peer_python = args.peer_python or os.path.join(args.build, "peers", "bin", "python")
+    args.nvme_path = os.path.abspath(args.nvme_path or os.path.join(args.folder, "nvme"))
+    # What runs on 2 ranks: a stage, and where what it keeps lies.
+    args.layouts = args.zero + [f"{zero}+{place}" for zero in args.zero if zero != "0" for place in args.offload]
     args.raw = args.raw or os.path.join(args.build, "bench.jsonl")
     return args
 
@@ -81,15 +86,24 @@ def environment(args):
             "PATH": os.path.dirname(args.peer_python) + os.pathsep + os.environ["PATH"]}
 
 
-def peer_command(args, peer, size, precision, zero):
-    """What to run and in which environment; on 2 ranks with one thread each if `zero` is given."""
+def offload_options(layout):
+    """dsopt's for a layout as "3+cpu"."""
+    zero, _, place = layout.partition("+")
+    return [f"-zero={zero}", *([f"-offload-optimizer={place}"] if place else []), *([f"-offload-params={place}"] if place and zero == "3" else [])]
+
+
+def peer_command(args, peer, size, precision, layout):
+    """What to run and in which environment; on 2 ranks with one thread each if `layout` is given."""
     words = ["--size", size, "--steps", str(args.steps), "--precision", precision]
     env = environment(args)
-    if zero is None:
+    if layout is None:
         script, mode = ("jax_gpt.py", "jit") if peer == "jax" else ("torch_gpt.py", peer)
         env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(args.folder, "inductor", size + precision)
         return [args.peer_python, os.path.join(here, script), mode, *words, "--threads", str(args.threads)], env
     env["OMP_NUM_THREADS"] = "1"
+    zero, _, place = layout.partition("+")
+    if place:
+        words += ["--offload", place, "--nvme", args.nvme_path]
     return [args.peer_python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", os.path.join(here, "torch_gpt.py"),
             "zero" + zero, *words, "--threads", "1"], env
 
@@ -124,12 +138,13 @@ class Raw:
 def compare(args, program, data, size, precision, zero, peer, raw):
     """Rounds of dsopt and one peer in turn, and their line; whether the losses agree."""
     layout, rows = "zero " + zero if zero else "", []
+    options = [f"-nvme-path={args.nvme_path}"] if zero and zero.endswith("nvme") else []
     _, _, _, columns, lines, _ = gpt.SIZES[size]
     same = {"kind": "training", "size": size, "precision": precision, "layout": layout, "against": peer, "steps": args.steps,
             "threads": 1 if zero else args.threads, "tokens": columns * lines * (2 if zero else 1),
             "tolerance": args.fp32_tolerance if precision == "fp32" else args.bf16_tolerance}
     for number in range(args.rounds):
-        ours, why = program.train(data, args.steps)
+        ours, why = program.train(data, args.steps, options)
         if not ours:
             sys.exit(f"{program.path}: {why}")
         measured = {"dsopt": {**ours, **{f"compile_{when}_s": value for when, value in program.compile_s.items()}}}
@@ -151,11 +166,11 @@ def compare_training(args, size, raw):
     model, data = exported(args, size)
     agree, notes = True, []
     for precision in args.precision:
-        for zero in [None, *args.zero]:
+        for zero in [None, *args.layouts]:
             asked = [peer for peer in args.peers if (peer == "deepspeed") == (zero is not None)]
             if args.peers and not asked:
                 continue
-            layout = [f"-threads={args.threads}"] if zero is None else ["-threads=1", "-dp=2", f"-zero={zero}"]
+            layout = [f"-threads={args.threads}"] if zero is None else ["-threads=1", "-dp=2", *offload_options(zero)]
             options = [f"-data={data}", *DSOPT_ADAMW, *layout, *(["-precision=bf16"] if precision == "bf16" else [])]
             name = f"train-{precision}" + (f"-zero{zero}" if zero else "")
             program = Program(args.dsopt, model, os.path.join(args.folder, size, name), options, args.rounds)
@@ -200,7 +215,7 @@ def main():
     args = arguments()
     if args.install:
         return install(args)
-    os.makedirs(args.folder, exist_ok=True)
+    os.makedirs(args.nvme_path if "nvme" in args.offload else args.folder, exist_ok=True)
     args.installed = [peer for peer in args.peers if has(args, MODULES[peer])]
     for peer in args.peers:
         if peer not in args.installed:

@@ -21,6 +21,8 @@ def arguments(*modes):
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--offload", choices=["none", "cpu", "nvme"], default="none", help="zero modes: where the optimizer's state lies, at stage 3 parameters too")
+    parser.add_argument("--nvme", help="the folder of --offload=nvme")
     parser.add_argument("--out", help="export: the folder to write to")
     args = parser.parse_args()
     args.layers, args.width, args.heads, args.tokens, args.rows, args.vocabulary = SIZES[args.size]

@@ -74,10 +74,10 @@ class Program:
         shutil.rmtree(cache, ignore_errors=True)
         self.compile_s = {when: sorted(values)[len(values) // 2] for when, values in times.items()}
 
-    def train(self, data, steps):
+    def train(self, data, steps, options=()):
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log.jsonl")
-            done = watch([self.path, f"-data={data}", f"-steps={steps}", f"-log={log}"])
+            done = watch([self.path, f"-data={data}", f"-steps={steps}", f"-log={log}", *options])
             if done.status:
                 return None, done.why()
             rows = [row for row in map(json.loads, open(log)) if "step_ms" in row]

@@ -6,8 +6,8 @@ import json
 import statistics
 import sys
 
-HEAD = (f"{'':28} {'tokens/s':^23}  {'peak MB':^22}  {'first loss, s':^21}  {'compile, s':^13}\n"
-        f"{'size':8}{'type':5}{'layout':7}{'peer':10}{'dsopt':>7}{'peer':>8}{'ratio':>8}  {'dsopt':>7}{'peer':>7}{'ratio':>8}  "
+HEAD = (f"{'':33} {'tokens/s':^23}  {'peak MB':^22}  {'first loss, s':^21}  {'compile, s':^13}\n"
+        f"{'size':8}{'type':5}{'layout':12}{'peer':10}{'dsopt':>7}{'peer':>8}{'ratio':>8}  {'dsopt':>7}{'peer':>7}{'ratio':>8}  "
         f"{'dsopt':>6}{'first':>8}{'again':>7}  {'cold':>7}{'warm':>6}  losses differ by")
 
 
@@ -23,7 +23,7 @@ def training_line(rows):
     theirs = [row for row in rows if row["who"] != "dsopt"]
     rounds = list(zip(ours, theirs or ours, strict=True))
     tokens, cold, warm = head["tokens"], ours[0]["compile_cold_s"], ours[0]["compile_warm_s"]
-    name = f"{head['size']:8}{head['precision']:5}{head['layout']:7}{head['against'] or 'none':10}"
+    name = f"{head['size']:8}{head['precision']:5}{head['layout']:12}{head['against'] or 'none':10}"
     cells = [f"{name}{median(rounds, lambda o, t: tokens / o['step_s']):7.0f}",
              f"  {median(rounds, lambda o, t: o['peak_mb']):7.0f}", f"  {median(rounds, lambda o, t: o['first_loss_s']):6.2f}"]
     if not theirs:

@@ -1,6 +1,6 @@
 """The benchmark's GPT in PyTorch and DeepSpeed: exports it as ONNX, or trains it and prints a row.
 
-usage: torch_gpt.py export|eager|compile|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--out DIR]
+usage: torch_gpt.py export|eager|compile|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
 The zero modes run under torchrun, one process a rank.
 """
 import os
@@ -81,7 +81,11 @@ def train_ranks():
     deepspeed.init_distributed(dist_backend="gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     model = GPT()
-    config = {"train_micro_batch_size_per_gpu": args.rows, "zero_optimization": {"stage": int(args.mode[-1])},
+    zero = {"stage": int(args.mode[-1])}
+    if args.offload != "none":
+        place = {"device": args.offload, "nvme_path": args.nvme}
+        zero.update(offload_optimizer=place, **({"offload_param": place} if zero["stage"] == 3 else {}))
+    config = {"train_micro_batch_size_per_gpu": args.rows, "zero_optimization": zero,
               "optimizer": {"type": "AdamW", "params": gpt.ADAMW}, "gradient_clipping": 0.0, "steps_per_print": 10**9}
     if args.precision == "bf16":
         config["bf16"] = {"enabled": True}
