@@ -7,7 +7,6 @@
 
 #include "dsopt/Target/Target.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -21,14 +20,14 @@ using namespace mlir;
 
 namespace {
 /// The linker: of the LLVM that dsopt was built with, else from PATH.
-llvm::FailureOr<std::string> findLinker(Location loc) {
+llvm::Expected<std::string> findLinker() {
   for (const char *name : {"ld.lld-22", "ld.lld"}) {
     if (auto found = llvm::sys::findProgramByName(name, {DSOPT_LLVM_TOOLS}))
       return *found;
     if (auto found = llvm::sys::findProgramByName(name))
       return *found;
   }
-  return emitError(loc) << "no linker, expected ld.lld-22 or ld.lld in PATH (Debian's package lld-22)";
+  return llvm::createStringError("no linker, expected ld.lld-22 or ld.lld in PATH (Debian's package lld-22)");
 }
 
 /// A file in memory, which a process started from here finds under the same name.
@@ -80,18 +79,18 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> archive(const dsopt::ObjectB
 }
 } // namespace
 
-llvm::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-dsopt::linkObjects(Location loc, const ObjectBuffers &objects, bool relocatable) {
-  auto linker = findLinker(loc);
-  if (failed(linker))
-    return failure();
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> dsopt::linkObjects(const ObjectBuffers &objects,
+                                                                       bool relocatable) {
+  auto linker = findLinker();
+  if (!linker)
+    return linker.takeError();
   auto bytes = archive(objects);
   if (!bytes)
-    return emitError(loc) << "cannot link: " << llvm::toString(bytes.takeError());
+    return llvm::createStringError("cannot link: " + llvm::toString(bytes.takeError()));
   MemoryFile input((*bytes)->getBuffer()), output, log;
   for (const MemoryFile *file : {&input, &output, &log})
     if (file->error)
-      return emitError(loc) << "cannot link: no file in memory: " << file->error.message();
+      return llvm::createStringError("cannot link: no file in memory: " + file->error.message());
 
   // "-" is the standard output.
   std::vector<std::string> arguments = {*linker, "-o", "-"};
@@ -107,10 +106,11 @@ dsopt::linkObjects(Location loc, const ObjectBuffers &objects, bool relocatable)
   if (status != 0) {
     if (auto text = log.read(); text && error.empty())
       error = (*text)->getBuffer().trim().str();
-    return emitError(loc) << "cannot link: " << *linker << " ended with status " << status << ": " << error;
+    return llvm::createStringError("cannot link: " + *linker + " ended with status " +
+                                   std::to_string(status) + ": " + error);
   }
   auto linked = output.read();
   if (!linked)
-    return emitError(loc) << "cannot read what " << *linker << " linked: " << linked.getError().message();
+    return llvm::createStringError("cannot read what " + *linker + " linked: " + linked.getError().message());
   return std::move(*linked);
 }

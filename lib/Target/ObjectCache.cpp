@@ -32,8 +32,9 @@ ObjectCache::ObjectCache(StringRef folder, int64_t limit) : folder(folder), limi
 
 std::string ObjectCache::key(ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel) {
   BLAKE3 hash;
+  std::string features = featureText(target);
   for (StringRef part : {StringRef(kVersion), StringRef(LLVM_VERSION_STRING), target.getTriple(),
-                         target.getArch(), StringRef(featureText(target))}) {
+                         target.getArch(), StringRef(features)}) {
     hash.update(part);
     hash.update(StringRef("\0", 1));
   }

@@ -86,7 +86,8 @@ def full():
     os.mkdir(limited)
     limit = "import resource, signal, os, sys; signal.signal(signal.SIGXFSZ, signal.SIG_DFL);" \
             "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); os.execv(sys.argv[1], sys.argv[1:])"
-    for options in (["-emit=exec", "-o", limited + "/exec.mlir"], ["-plan=json", "-o", limited + "/plan.json"]):
+    for options in (["-emit=exec", "-o", limited + "/exec.mlir"], ["-plan=json", "-o", limited + "/plan.json"],
+                    ["-emit=obj", "-o", limited + "/mlp.o"], ["-quiet", "-o", limited + "/train"]):
         failed(f"{options} on a full disk", [sys.executable, "-c", limit, dsopt, mlp, *options], "File too large")
     check(not os.listdir(limited), f"half files: {os.listdir(limited)}")
 

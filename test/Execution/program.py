@@ -41,12 +41,14 @@ with tempfile.TemporaryDirectory() as folder:
     check(" other " not in report, f"a segment calls what its program does not describe:\n{report}")
     check(run.end["steps"] == 8 and run.end["status"] == "ok", f"end {run.end}")
     # Compiled anew, from the cache, and where there is no cache: the same program.
-    programs = []
+    programs, kept = [], []
     for cache in (f"{folder}/cache", f"{folder}/cache", "off", "/dev/null/cache"):
         os.environ["DSOPT_CACHE"] = cache
         began = time.monotonic()
         execute([dsopt, model("gpt2-tiny")[0], "-o", program])
         print(f"gpt2-tiny compiles in {time.monotonic() - began:.2f} s, cache {os.path.basename(cache)}")
         programs.append(open(program, "rb").read())
-    check(len(os.listdir(f"{folder}/cache")) > 0, "the cache is empty")
+        kept.append(len(os.listdir(f"{folder}/cache")))
+    check(kept[0] > 0, "the cache is empty")
+    check(len(set(kept)) == 1, f"the cache does not find what it has: {kept} objects after each compilation")
     check(programs.count(programs[0]) == len(programs), "the cache changes the program")

@@ -240,6 +240,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     text("arch", "arch");
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
+  text("offload-activations", "offload_activations");
   text("offload-optimizer", "offload_optimizer");
   text("offload-params", "offload_params");
   text("offload-ratio", "offload_ratio");
@@ -247,6 +248,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   integer("reductions-in-flight", "reductions_in_flight", 2);
   if (options.has("gather-window"))
     setInteger("gather_window", options.integer("gather-window"));
+  if (options.has("sub-group-size"))
+    setInteger("sub_group_size", options.integer("sub-group-size"));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
@@ -358,10 +361,13 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
       continue;
     // What the stages behind it decide.
     bool open = stage == Stage::Dist;
-    if (open && llvm::is_contained({"schedule", "recompute", "offload-optimizer", "offload-ratio"}, name))
+    if (open &&
+        llvm::is_contained(
+            {"schedule", "recompute", "offload-activations", "offload-optimizer", "offload-ratio"}, name))
       setOption(module, optionKey(name), builder.getStringAttr(values.back()));
-    else if (open &&
-             llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight"}, name))
+    else if (open && llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight",
+                                         "sub-group-size"},
+                                        name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else
       throw Error(

@@ -65,6 +65,9 @@ private:
     const std::string interval = "pipeline.activation_checkpoint_interval";
     if (config.integer(interval).value_or(0) > 0)
       set("recompute", "full", interval);
+    const std::string offloaded = "activation_checkpointing.cpu_checkpointing";
+    if (config.flag(offloaded))
+      set("offload-activations", "cpu", offloaded);
   }
 
   void precision() {
@@ -262,12 +265,49 @@ private:
     for (const char *name : {"cpu_offload_param", "cpu_offload_params"})
       if (config.has(block + name) && config.flag(block + name))
         set("offload-params", "cpu", block + name);
+    disk(block);
     if (!config.has(ratio))
       return;
     if (isOn)
       set("offload-ratio", llvm::formatv("{0}", 1 - *config.find(ratio)->getAsNumber()).str(), ratio);
     else
       without[ratio] = "no optimizer is offloaded";
+  }
+  /// What says where and how something lies on disk.
+  void disk(const std::string &block) {
+    std::vector<std::string> paths;
+    for (const char *what : {"offload_optimizer", "offload_param"}) {
+      std::string device = block + what + ".device", path = block + what + ".nvme_path";
+      if (!config.has(path))
+        continue;
+      if (config.has(device) && lower(config.text(device)) == "nvme")
+        paths.push_back(path);
+      else
+        without[path] = device + " is not nvme";
+    }
+    if (paths.size() == 2 && config.text(paths[0]) != config.text(paths[1]))
+      refuse(paths[1], "contradicts " + config.mention(paths[0]) + ": one folder has both");
+    if (!paths.empty())
+      set("nvme-path", config.text(paths.front()), paths.front());
+    std::string group = block + "sub_group_size", requests, first;
+    bool used = false;
+    for (const char *what : {"offload_optimizer.device", "offload_param.device"})
+      used |= config.has(block + what) && lower(config.text(block + what)) == "nvme";
+    if (config.has(group) && used)
+      set("sub-group-size", config.text(group), group);
+    else if (config.has(group))
+      without[group] = "nothing lies on disk";
+    for (const char *name : {"block_size", "queue_depth"}) {
+      std::string path = std::string("aio.") + name;
+      if (!config.has(path))
+        continue;
+      if (!used)
+        without[path] = "nothing lies on disk";
+      requests += (requests.empty() ? "" : ",") + std::string(name) + "=" + config.text(path);
+      first = first.empty() ? path : first;
+    }
+    if (used && !requests.empty())
+      set("aio", requests, first);
   }
   std::string stagePlace(const std::string &stage) const {
     std::string path = "zero_optimization.stage";

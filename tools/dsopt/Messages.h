@@ -4,6 +4,7 @@
 #define DSOPT_TOOLS_DSOPT_MESSAGES_H
 
 #include "dsopt/Runtime/Error.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,8 +15,9 @@ namespace dsopt {
 /// user sees, with its notes; warnings are printed as they come.
 class Messages {
 public:
-  explicit Messages(mlir::MLIRContext &context)
-      : handler(&context, [this](mlir::Diagnostic &diagnostic) { return handle(diagnostic); }) {}
+  explicit Messages(mlir::MLIRContext &context, bool warns = true)
+      : warns(warns), handler(&context, [this](mlir::Diagnostic &diagnostic) { return handle(diagnostic); }) {
+  }
 
   /// Throws what was collected; `otherwise` if nothing was.
   [[noreturn]] void fail(const std::string &otherwise) {
@@ -25,7 +27,7 @@ public:
 private:
   llvm::LogicalResult handle(mlir::Diagnostic &diagnostic) {
     std::string text = describe(diagnostic);
-    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning)
+    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning && warns)
       llvm::errs() << "dsopt: warning: " << text << "\n";
     else if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && error.empty()) {
       error = text;
@@ -51,6 +53,7 @@ private:
     return text + diagnostic.str();
   }
 
+  bool warns;
   std::string error;
   mlir::ScopedDiagnosticHandler handler;
 };

@@ -115,7 +115,6 @@ static void sayWritten(ModuleOp module, const std::string &path, const std::stri
 }
 
 LogicalResult Product::produce(const ParsedOptions &options) {
-  Location loc = module.getLoc();
   ObjectOptions how;
   how.threads = std::max(1u, std::thread::hardware_concurrency());
   how.cache = cacheFolder();
@@ -130,9 +129,9 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   ObjectBuffers objects;
   if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects)))
     return failure();
-  auto linked = linkObjects(loc, objects, /*relocatable=*/emit == "obj");
-  if (failed(linked))
-    return failure();
+  auto linked = linkObjects(objects, /*relocatable=*/emit == "obj");
+  if (!linked)
+    throw Error(runtime::StatusFailure, llvm::toString(linked.takeError()));
   llvm::StringRef bytes = (*linked)->getBuffer();
   if (emit == "obj") {
     runtime::AtomicFile file(output);

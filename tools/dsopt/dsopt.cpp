@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Compile.h"
 #include "CompileOptions.h"
 #include "DeepSpeedConfig.h"
 #include "ImportReport.h"
@@ -13,6 +14,7 @@
 #include "ModelOptions.h"
 #include "Output.h"
 #include "Produce.h"
+#include "Remedies.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
@@ -46,141 +48,6 @@ using namespace mlir;
 using namespace dsopt;
 using runtime::Error;
 using runtime::ParsedOptions;
-
-/// What is wrong with an array of no type that is read.
-static std::string unreadable(const std::string &data, const runtime::NpzArray &array) {
-  return data + ": array '" + array.name + "' has type '" + array.dtype + "', expected numbers" +
-         (array.dtype == "|O" ? ": Python objects are what numpy makes of rows of different lengths, which "
-                                "have to be padded"
-                              : "");
-}
-
-/// What the headers of the data say of its arrays.
-static void readHeaders(const ParsedOptions &options, ImportOptions &import) {
-  std::string data = options.text("data");
-  // A stream whose first step is there already has its shapes.
-  if (llvm::StringRef(data).starts_with("stream:"))
-    if (data = data.substr(7) + "/step-00000000.npz"; !llvm::sys::fs::exists(data))
-      return;
-  if (!runtime::namesNpz(data))
-    return;
-  for (const runtime::NpzArray &array : runtime::readNpzHeaders(data)) {
-    if (array.type.empty())
-      continue;
-    import.inputShapes[array.name] = array.shape;
-    if (llvm::StringRef(array.type).starts_with("f") || array.type == "bf16")
-      import.floatInputs.insert(array.name);
-  }
-}
-
-/// Refuses data whose array for an input is of no type that is read.
-static void checkDataTypes(ModuleOp module, const ParsedOptions &options) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  if (!forward || !runtime::namesNpz(options.text("data")))
-    return;
-  for (const runtime::NpzArray &array : runtime::readNpzHeaders(options.text("data")))
-    for (unsigned i = 0; array.type.empty() && i < forward.getNumArguments(); ++i)
-      if (auto name = forward.getArgAttrOfType<StringAttr>(i, graph::kNameAttr);
-          name && name.getValue() == array.name)
-        throw Error(1, unreadable(options.text("data"), array));
-}
-
-namespace {
-/// The symbolic dimension with several values, if there is one; exporters may name it anew in each input.
-struct Dimension {
-  std::string name;
-  std::vector<int64_t> sizes; ///< descending
-};
-} // namespace
-
-/// The values of -dim=NAME=V1,V2, descending.
-static std::vector<int64_t> dimensionSizes(const std::string &name, const std::string &text) {
-  std::vector<int64_t> sizes;
-  for (llvm::StringRef part : llvm::split(text, ',')) {
-    int64_t size = 0;
-    if (!runtime::parseSize(part.str(), 1000, size) || size < 1)
-      throw Error(1, "-dim=" + name + "=" + text + ": expected sizes of 1 or more");
-    sizes.push_back(size);
-  }
-  llvm::sort(sizes, std::greater<>());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
-}
-
-static Dimension openDimension(const ParsedOptions &options) {
-  Dimension open;
-  for (auto &[name, text] : options.pairList("dim"))
-    if (std::vector<int64_t> sizes = dimensionSizes(name, text); sizes.size() > 1) {
-      if (!open.sizes.empty() && open.sizes != sizes)
-        throw Error(1, "-dim gives " + open.name + " and " + name +
-                           " several values, expected the same list: they change together");
-      open = {open.sizes.empty() ? name : open.name, sizes};
-    }
-  return open;
-}
-
-/// Imports the model; a dimension with several values has size number `variant`.
-static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
-                                         const ParsedOptions &options, ImportReport &report,
-                                         size_t variant = 0) {
-  ImportOptions import;
-  import.path = path;
-  import.report = &report;
-  import.loss = options.text("loss");
-  import.freeze = options.list("freeze");
-  import.train = options.list("train");
-  import.untie = options.list("untie");
-  // A file's values are read when the program runs; the model's own may be absent then.
-  std::string weights = options.text("weights");
-  bool ownWeights = weights.empty() || llvm::sys::fs::is_directory(weights);
-  if (ownWeights)
-    import.weightsFolder = weights;
-  import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
-  readHeaders(options, import);
-  import.dropoutOff = options.text("dropout") == "off";
-  if (options.text("batchnorm") != "model")
-    import.batchNorm = options.text("batchnorm") == "train" ? BatchNorm::Train : BatchNorm::Frozen;
-  import.batchNormIsSaid = options.has("batchnorm");
-  bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
-  import.weights = !reads                               ? WeightFiles::Ignore
-                   : options.has("emit") || !ownWeights ? WeightFiles::IfPresent
-                                                        : WeightFiles::Required;
-  for (auto &[name, value] : options.pairList("padding-index")) {
-    int64_t row = 0;
-    if (!runtime::parseSize(value, 1000, row))
-      throw Error(1, "-padding-index=" + name + "=" + value + ": expected a row");
-    import.paddingIndex.emplace_back(name, row);
-  }
-  for (auto &[name, text] : options.pairList("dim")) {
-    std::vector<int64_t> sizes = dimensionSizes(name, text);
-    import.dims[name] = sizes[sizes.size() > 1 ? variant : 0];
-    if (sizes.size() > 1)
-      import.paddedDims.insert(name);
-  }
-  Messages messages(context);
-  // What there is to warn about is said of the largest.
-  ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &diagnostic) {
-    return success(variant > 0 && diagnostic.getSeverity() == DiagnosticSeverity::Warning);
-  });
-  auto module = importONNX(context, import);
-  if (failed(module))
-    messages.fail("cannot import " + path);
-  checkDataTypes(**module, options);
-  return std::move(*module);
-}
-
-static OwningOpRef<ModuleOp> readModule(MLIRContext &context, const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
-  if (!buffer)
-    throw Error(1, "cannot read " + path + ": " + buffer.getError().message());
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  Messages messages(context);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
-    messages.fail("cannot read " + path + " as a module");
-  return module;
-}
 
 static void loadPlugins(const ParsedOptions &options) {
   for (const std::string &path : options.list("load-pass-plugin")) {
@@ -260,26 +127,6 @@ static void printError(const Error &error) {
     llvm::errs() << "dsopt: error: " << error.what() << "\n";
 }
 
-/// Compiles the smaller sizes of a dimension by the passes that `module` went through up to its segments,
-/// and merges them into it.
-static void addVariants(ModuleOp module, const Dimension &dimension, const std::string &path,
-                        const ParsedOptions &options, const std::string &passes, Messages &messages) {
-  DictionaryAttr layout = setDimension(module, dimension.name, dimension.sizes.front());
-  for (size_t variant = 1; variant < dimension.sizes.size(); ++variant) {
-    ImportReport unread;
-    OwningOpRef<ModuleOp> other = importModel(*module.getContext(), path, options, unread, variant);
-    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &diagnostic) {
-      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
-    });
-    (*other)->setAttr(kOptionsAttr, layout);
-    (*other)->setAttr(kTargetAttr, module->getAttr(kTargetAttr));
-    if (failed(runPipeline(*other, passes)))
-      messages.fail("compilation failed at " + dimension.name + " = " +
-                    std::to_string(dimension.sizes[variant]));
-    nestVariant(module, std::move(other), dimension.sizes[variant]);
-  }
-}
-
 /// What cannot be read or written is said before any work, and what would not be written at all.
 static void checkPaths(const ParsedOptions &options, const LauncherInfo &launcher) {
   bool runs = options.has("run");
@@ -356,14 +203,12 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
   checkName(path);
-  Dimension dimension = openDimension(options);
-  bool isText = llvm::StringRef(path).ends_with(".mlir") || path == "-";
+  bool isText = isStage(path);
   bool reports = options.text("report") == "import";
   if (reports && isText)
     throw Error(1, "-report=import got " + path + ", expected an ONNX model");
   ImportReport report;
-  OwningOpRef<ModuleOp> module =
-      isText ? readModule(context, path) : importModel(context, path, options, report);
+  OwningOpRef<ModuleOp> module = readSource(context, options, report);
   if (options.has("list-parameters")) {
     listParameters(isText ? parametersOf(*module) : report.initializers,
                    options.text("list-parameters") == "json", llvm::outs());
@@ -374,23 +219,14 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   std::string command = "dsopt";
   for (int i = 1; i < argc; ++i)
     command += std::string(" ") + argv[i];
-  Stage stage = findStage(*module);
-  if (stage == Stage::Graph)
-    setCompileOptions(*module, options, launcher, command);
-  else
-    setLaterOptions(*module, options, stage);
-
-  if (stage == Stage::Graph)
-    choosePrecision(*module);
+  Stage stage = takeOptions(*module, options, launcher, command);
   if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
   Stage goal = goalStage(options);
   if (goal < stage)
     throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +
                        stageName(goal).str());
-  std::vector<std::string> passes = stagePasses(stage, goal, getOption(*module, "train", 1) != 0);
-  if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
-    throw Error(1, problem);
+  std::vector<std::string> passes = passesTo(goal, *module, options);
   bool isCurve = options.text("plan") == "recompute";
   if (isCurve) {
     auto first = llvm::find(passes, "recompute");
@@ -415,19 +251,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
         messages.fail("cannot embed the model");
       protobuf = std::move(*model);
     }
-  if (!isText && dimension.sizes.size() > 1) {
-    if (goal < Stage::Exec)
-      throw Error(1, "-emit=" + stageName(goal).str() + " shows one size of '" + dimension.name +
-                         "': give -dim one value");
-    auto merge = llvm::find(passes, kFirstJointPass);
-    std::string alone = pipelineText(llvm::ArrayRef(&*passes.begin(), merge - passes.begin()));
-    if (failed(runPipeline(*module, alone, options.has("insert-pass"))))
-      messages.fail("compilation failed");
-    addVariants(*module, dimension, path, options, alone, messages);
-    passes.erase(passes.begin(), merge);
-  }
-  if (failed(runPipeline(*module, pipelineText(passes), options.has("insert-pass"))))
-    messages.fail("compilation failed");
+  runPasses(*module, std::move(passes), goal, options, messages);
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();
   if (goal == Stage::LLVM) {
@@ -460,7 +284,9 @@ static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runt
   try {
     return compileModel(context, options, carried, launcher, handover, argc, argv);
   } catch (const Error &error) {
-    throw withOrigin(error, carried);
+    std::string remedy = findRemedy(context, options, launcher);
+    throw withOrigin(remedy.empty() ? error : Error(error.status, error.what() + ("\n  note: " + remedy)),
+                     carried);
   }
 }
 

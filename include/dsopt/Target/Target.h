@@ -1,7 +1,8 @@
 //===- Target.h - from the LLVM dialect to machine code ---------*- C++ -*-===//
 //
 // The last stage of the compiler: which processor, the program table, objects
-// in memory, shared objects and executables on disk. Errors are diagnostics.
+// in memory, shared objects and executables on disk. Errors are diagnostics, but for
+// the linker's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,9 +61,10 @@ llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &opti
                                 const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects);
 
 /// Links objects to a shared object, or, with `relocatable`, to one object. dsopt_rt_* stay undefined.
-/// Nothing is written to disk, so that nothing stays there whenever this process ends.
-llvm::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-linkObjects(mlir::Location loc, const ObjectBuffers &objects, bool relocatable = false);
+/// Nothing is written to disk, so that nothing stays there whenever this process ends. What fails is the
+/// machine's, not the module's.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> linkObjects(const ObjectBuffers &objects,
+                                                                bool relocatable = false);
 
 /// Registers what translating the LLVM dialect to LLVM IR needs.
 void registerTargetDialects(mlir::DialectRegistry &registry);

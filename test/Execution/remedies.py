@@ -1,0 +1,50 @@
+"""What a refused plan says would fit does fit, in the bytes it says, and none of the options is there for nothing; the least it
+says is the least of them.
+
+usage: remedies.py DSOPT
+"""
+import json
+import re
+import sys
+
+from runs import check, execute, model
+
+dsopt = sys.argv[1]
+
+
+def plan(name, *options, status=0):
+    path, data = model(name)
+    done = execute([dsopt, path, f"-data={data}", "-plan=json", *options], status)
+    return max(rank["memory"]["total"] for rank in json.loads(done.stdout)["ranks"]) if status == 0 else done.stderr
+
+
+for name in ("gpt2-tiny", "resnet-tiny"):
+    for layout in ([], ["-dp=2", "-gather-window=4", "-zero=3"], ["-dp=2", "-precision=bf16"], ["-offload-optimizer=cpu", "-recompute=full"], ["-recompute=auto"],
+                   *([["-pp=2", "-dp=2"]] if name == "gpt2-tiny" else [])):
+        options = [*layout, "-optimizer=adam", "-micro-batches=2"]
+        needed, said = plan(name, *options), set()
+        for budget in [needed * tenths // 10 for tenths in (9, 7, 5, 3)] + [4096]:
+            message = plan(name, *options, f"-device-memory={budget}", status=1)
+            fits = re.search(r"note: (.*) fits \((\d+) bytes\)", message)
+            least = re.search(r"note: no other option is enough: the least is (\d+) bytes(?:, with (.*))?;", message)
+            check(bool(fits) != bool(least) and message.count("note:") == 2, message)
+            more, bytes_said = (fits[1], int(fits[2])) if fits else (least[2] or "", int(least[1]))
+            more = more.split()
+            said.add(" ".join(more))
+            check(bytes_said <= budget if fits else bytes_said > budget, message)
+            check(not ("-recompute=auto" in options and any("recompute" in option for option in more)), message)
+            plan(name, *options, *more, f"-device-memory={budget if fits else bytes_said}")
+            exact = [option.replace("=auto", "=full") for option in more]
+            whole = [option.replace("=auto", "=full") for option in options]
+            check(plan(name, *whole, *exact) == bytes_said, message)
+            for option in exact if fits else ():
+                others = [other for other in exact if other != option]
+                path, data = model(name)
+                done = execute([dsopt, path, f"-data={data}", "-plan", *options, *others, f"-device-memory={budget}"], status=None)
+                check(done.returncode == 1, f"{name} {options}: {option} is not needed, {message}")
+        print(f"{name} {' '.join(layout)}: {needed} bytes; {' | '.join(sorted(said))}", flush=True)
+
+# What is wrong otherwise is said by itself.
+path, data = model("mlp")
+done = execute([dsopt, path, f"-data={data}", "-plan", "-device-memory=1M", "-offload-params=cpu"], status=1)
+check("only with zero = 3" in done.stderr and "fits" not in done.stderr, done.stderr)

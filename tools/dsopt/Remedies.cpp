@@ -1,0 +1,162 @@
+//===- Remedies.cpp - what would fit where a model does not ----------------===//
+
+#include "Remedies.h"
+#include "Compile.h"
+#include "CompileOptions.h"
+
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace dsopt;
+using runtime::Error;
+using runtime::ParsedOptions;
+
+namespace {
+/// An option that takes fewer bytes.
+struct Remedy {
+  const char *name, *value;
+  std::string text() const { return std::string("-") + name + "=" + value; }
+};
+
+/// Plans with some of the remedies.
+class Trials {
+public:
+  Trials(MLIRContext &context, const ParsedOptions &given, const LauncherInfo &launcher)
+      : options(given), launcher(launcher) {
+    options.values.erase("device-memory");
+    options.values["plan"] = {"text"};
+    ImportReport report;
+    source = readSource(context, options, report, /*warns=*/false);
+  }
+
+  /// Bytes of the largest rank's device; none if there is no such plan.
+  std::optional<int64_t> bytes(llvm::ArrayRef<Remedy> remedies) const {
+    ParsedOptions with = options;
+    for (const Remedy &remedy : remedies)
+      with.values[remedy.name] = {remedy.value};
+    OwningOpRef<ModuleOp> module(source->clone());
+    Messages messages(*module->getContext(), /*warns=*/false);
+    try {
+      takeOptions(*module, with, launcher, "");
+      runPasses(*module, passesTo(Stage::Exec, *module, with), Stage::Exec, with, messages);
+    } catch (const Error &) {
+      return std::nullopt;
+    }
+    int64_t most = 0;
+    for (auto program : module->getOps<exec::ProgramOp>())
+      for (exec::MemoryOp memory : exec::getMemories(program))
+        if (memory.getKind() == exec::MemoryKind::Device)
+          most = std::max<int64_t>(most, memory.getBytes().value_or(0));
+    return most;
+  }
+
+private:
+  ParsedOptions options;
+  const LauncherInfo &launcher;
+  mutable OwningOpRef<ModuleOp> source;
+};
+} // namespace
+
+/// These with one more, which takes the place of others of its option.
+static std::vector<Remedy> add(std::vector<Remedy> remedies, const Remedy &remedy) {
+  llvm::erase_if(remedies, [&](const Remedy &one) { return llvm::StringRef(one.name) == remedy.name; });
+  remedies.push_back(remedy);
+  return remedies;
+}
+
+static std::string describe(llvm::ArrayRef<Remedy> remedies) {
+  std::vector<std::string> texts;
+  for (const Remedy &remedy : remedies)
+    texts.push_back(remedy.text());
+  return llvm::join(texts, " ");
+}
+
+/// What takes fewer bytes than what is asked for, from cheap to dear.
+static std::vector<std::vector<Remedy>> remediesFor(const ParsedOptions &options) {
+  std::vector<std::vector<Remedy>> remedies;
+  if (options.integer("gather-window", 1) > 1)
+    remedies.push_back({{"gather-window", "1"}});
+  int64_t zero = options.integer("zero");
+  for (auto [stage, value] : {std::pair(1, "1"), {2, "2"}, {3, "3"}})
+    if (zero < stage)
+      remedies.push_back({{"zero", value}});
+  if (options.text("recompute") != "full")
+    remedies.push_back({{"recompute", "full"}});
+  for (const char *name : {"offload-activations", "offload-optimizer"})
+    if (options.text(name) == "none")
+      remedies.push_back({{name, "cpu"}});
+  if (options.text("offload-params") == "none") {
+    // They go together.
+    remedies.emplace_back();
+    if (zero < 3)
+      remedies.back().push_back({"zero", "3"});
+    if (options.text("offload-optimizer") == "none")
+      remedies.back().push_back({"offload-optimizer", "cpu"});
+    remedies.back().push_back({"offload-params", "cpu"});
+  }
+  return remedies;
+}
+
+/// The fewest that fit, or those with the least bytes; and how many these are.
+static std::pair<std::vector<Remedy>, int64_t> choose(const ParsedOptions &options, const Trials &trials,
+                                                      int64_t least, int64_t budget) {
+  std::vector<Remedy> chosen;
+  for (const std::vector<Remedy> &next : remediesFor(options)) {
+    std::vector<Remedy> with = chosen;
+    for (const Remedy &remedy : next)
+      with = add(with, remedy);
+    std::optional<int64_t> bytes = trials.bytes(with);
+    if (!bytes || *bytes >= least)
+      continue;
+    least = *bytes;
+    chosen = std::move(with);
+    if (least <= budget)
+      break;
+  }
+  // What later ones made unnecessary.
+  for (size_t i = 0; i < chosen.size();) {
+    std::vector<Remedy> without = chosen;
+    without.erase(without.begin() + i);
+    std::optional<int64_t> bytes = trials.bytes(without);
+    if (bytes && *bytes <= std::max(least, budget)) {
+      chosen = std::move(without);
+      least = *bytes;
+    } else {
+      ++i;
+    }
+  }
+  return {chosen, least};
+}
+
+std::string dsopt::findRemedy(MLIRContext &context, const ParsedOptions &given,
+                              const LauncherInfo &launcher) try {
+  int64_t budget = given.integer("device-memory");
+  if (budget <= 0)
+    return "";
+  ParsedOptions options = given;
+  // What did not find anything that fits: as much as it can.
+  if (given.text("recompute") == "auto")
+    options.values["recompute"] = {"full"};
+  Trials trials(context, options, launcher);
+  std::optional<int64_t> needed = trials.bytes({});
+  if (!needed || *needed <= budget)
+    return "";
+  auto [chosen, least] = choose(options, trials, *needed, budget);
+  std::string bytes = std::to_string(least) + " bytes";
+  if (least > budget)
+    return "no other option is enough: the least is " + bytes +
+           (chosen.empty() ? "" : ", with " + describe(chosen)) +
+           "; more stages (-pp), more ranks (-dp) or a smaller -micro-batch-size take less";
+  std::string text = describe(chosen) + " fits (" + bytes + ")";
+  // As much as there is room for.
+  if (size_t at = text.find("-recompute=full"); at != text.npos)
+    text.replace(at, strlen("-recompute=full"), "-recompute=auto");
+  return text;
+} catch (const Error &) {
+  // What else is wrong was said.
+  return "";
+}
