@@ -59,7 +59,8 @@ class Campaign:
         for program in found:
             for engine in ["one"] if program.ranks == 1 else ["shm", "tcp", "mpi"] + ["hosts"] * (program.ranks > 2):
                 if engine in engines and not (engine == "mpi" and not shutil.which("mpirun")):
-                    self.scenarios += [Scenario(program, engine, resumes) for resumes in (False, True)]
+                    self.scenarios += [Scenario(program, engine, resumes, asynchronous)
+                                       for resumes, asynchronous in ((False, False), (True, False), (False, True), (True, True))]
         self.prepare()
 
     def options(self, scenario: Scenario, folder: str, steps: int = STEPS) -> list[str]:

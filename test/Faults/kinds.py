@@ -15,7 +15,7 @@ ERRORS = {
     "pread": ["EIO", "EINTR"], "pwrite": ["ENOSPC", "EIO", "EFBIG", "EINTR"], "fsync": ["EIO", "ENOSPC"], "ftruncate": ["EIO"],
     "fallocate": ["ENOSPC", "EOPNOTSUPP", "EINTR"], "fstat": ["EIO"], "stat": ["EIO"], "flock": ["ENOLCK"],
     "rename": ["EIO", "ENOSPC"], "exchange": ["EIO", "EINVAL", "ENOSYS"], "unlink": ["EIO"], "mkdir": ["ENOSPC", "EIO"],
-    "rmdir": ["EIO"], "syncFolder": ["EIO"], "mmap": ["ENOMEM"], "munmap": [], "memfd": ["EMFILE", "ENOMEM"],
+    "rmdir": ["EIO"], "syncFolder": ["EIO"], "mmap": ["ENOMEM"], "munmap": [], "madvise": [], "memfd": ["EMFILE", "ENOMEM"],
     "socket": ["EMFILE"], "bind": ["EADDRINUSE"], "listen": ["EADDRINUSE"], "connect": ["ECONNREFUSED", "EINTR"],
     "accept4": ["EMFILE", "ECONNABORTED"], "send": ["ECONNRESET", "EINTR"], "recv": ["ECONNRESET", "EINTR"],
     "sendmsg": ["ECONNRESET", "EINTR"], "recvmsg": ["ECONNRESET", "EINTR"], "poll": ["EINTR"], "epoll_wait": ["EINTR"],

@@ -39,6 +39,7 @@ class Scenario:
     program: Program
     engine: str  # one, shm, tcp (a host for each rank), hosts (for each two), mpi
     resumes: bool  # goes on from a checkpoint
+    asynchronous: bool = False  # saves while steps go on
     start: str = ""  # the folder that a resumed one begins in
     places: list = dataclasses.field(default_factory=list)
     hash: str = ""
@@ -50,7 +51,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        return f"{self.program.name} {self.engine}{' resumed' if self.resumes else ''}"
+        return f"{self.program.name} {self.engine}{' resumed' if self.resumes else ''}{' async' if self.asynchronous else ''}"
 
 
 def tiny_programs(build: str, folder: str) -> list[Program]:
@@ -183,7 +184,8 @@ class Attempt:
 
 def options_of(scenario: Scenario, folder: str, steps: int = STEPS) -> list[str]:
     return [f"-steps={steps}", f"-save={folder}/save", f"-save-every={EVERY}", f"-save-keep={KEEP}", f"-log={folder}/log.jsonl",
-            f"-save-weights={folder}/weights.safetensors", "-resume=auto", "-quiet"]
+            f"-save-weights={folder}/weights.safetensors", "-resume=auto", "-quiet",
+            *(["-save-async"] if scenario.asynchronous else [])]
 
 
 def end_of(folder: str) -> dict:
