@@ -36,12 +36,13 @@ static const char *const kToExec[] = {
     "merge-variants", "offload-optimizer", "recompute", "choose-gather-window",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
-    "finish-step", "prefetch-gathers", "throttle-reductions", "offload-gathers", "offload-updates",
-    "expand-collectives", "insert-waits", "dedupe-segments", "plan-memory", "verify-exec"};
+    "finish-step", "prefetch-gathers", "offload-gathers", "offload-updates", "throttle-reductions",
+    "offload-activations", "expand-collectives", "insert-waits", "dedupe-segments", "plan-memory",
+    "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
-    "describe-calls",
+    "describe-calls", "describe-changes",
     // stage 7: lower, kernels
     "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
     "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",

@@ -6,6 +6,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
+#include "dsopt/Runtime/ABI.h"
 #include "dsopt/Transforms/Schedule/StepCost.h"
 
 #include "llvm/Support/Format.h"
@@ -30,6 +31,7 @@ struct Plan {
   ModuleOp module;
   SmallVector<ProgramOp> programs;
   int64_t dp, M, V, threads, parameters = 0;
+  int64_t staging = 0; ///< of -save-async, bytes of each rank
   std::string zero, accumulate, schedule;
   double bubble = 0, flops = 0, milliseconds = 0;
 };
@@ -58,6 +60,9 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   schedule = getOption(module, "schedule", StringRef("1f1b"));
   for (auto parameter : module.getOps<graph::ParameterOp>())
     parameters += graph::numElements(parameter.getType());
+  if (auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
+      given && given.contains("save-async"))
+    staging = DSOPT_SAVE_STAGING;
 
   StepCost cost = estimateStep(module);
   flops = cost.flops * dp;
@@ -86,6 +91,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attribute("micro_batch_size", getOption(plan.module, "micro_batch_size", 0));
     });
     json.attribute("parameters", plan.parameters);
+    json.attribute("save_staging_bytes", plan.staging);
     json.attributeArray("ranks", [&] {
       for (auto [stage, op] : llvm::enumerate(plan.programs)) {
         ProgramOp program = op;
@@ -264,6 +270,10 @@ private:
           if (above >= most)
             most = above, live = bound;
         }
+    if (plan.staging)
+      out << llvm::formatv(
+          "staging     {0} of the host's memory for each rank's part of a checkpoint (-save-async)\n",
+          humanBytes(plan.staging));
     out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n",
                          most * 100, humanBytes(live));
     out << llvm::formatv(

@@ -145,6 +145,19 @@ LogicalResult ProgramWriter::communicator(Operation &action) {
   return success();
 }
 
+/// An update that was not asked what it changes would not wait for checkpoints, and nobody would notice.
+LogicalResult ProgramWriter::changes(Operation &action) {
+  auto changed = action.getAttrOfType<ArrayAttr>(exec::kChangesAttr);
+  if (!changed && isa<exec::UpdateOp>(action))
+    return action.emitOpError("does not say what it changes, expected describe-changes to have run");
+  if (changed && !changed.empty())
+    json->attributeArray("changes", [&] {
+      for (auto name : changed.getAsRange<FlatSymbolRefAttr>())
+        json->value(bufferIndex.lookup(name.getValue()));
+    });
+  return success();
+}
+
 LogicalResult ProgramWriter::writeAction(Operation &op) {
   auto head = [&](StringRef kind, const Twine &name) {
     string("kind", kind);
@@ -238,6 +251,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         string("symbol", update.getKernel().getLeafReference());
         refs(llvm::to_vector(update.getBuffers().getAsRange<exec::RefAttr>()));
         json->attribute("elements", int64_t(update.getElements()));
+        if (update.getFrom())
+          json->attribute("from", int64_t(update.getFrom()));
         json->attribute("bucket", indexOfBucket(update.getBucketAttr()));
         if (update.getSliced())
           json->attribute("sliced", true);
@@ -303,6 +318,8 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
           result = writeAction(op);
           if (succeeded(result))
             result = communicator(op);
+          if (succeeded(result))
+            result = changes(op);
           auto &waits = pending[on];
           if (!waits.empty())
             json->attributeArray("waits", [&] {
@@ -332,17 +349,38 @@ LogicalResult ProgramWriter::writeSection(exec::ProgramOp program) {
   return result;
 }
 
-/// What they refer to tells which state there is: said beside the actions, for ranks of other positions.
+/// The update with the addresses that copies bring its operands from.
+static OwningOpRef<exec::UpdateOp> withHomes(exec::UpdateOp update,
+                                             const DenseMap<exec::RefAttr, exec::RefAttr> &sources) {
+  SmallVector<Attribute> homes;
+  for (auto ref : update.getBuffers().getAsRange<exec::RefAttr>()) {
+    exec::RefAttr source = sources.lookup(ref);
+    homes.push_back(source ? source : ref);
+  }
+  OwningOpRef<exec::UpdateOp> home = update.clone();
+  home->setBuffersAttr(ArrayAttr::get(update.getContext(), homes));
+  return home;
+}
+
+/// What they refer to tells which state there is: said beside the actions, for ranks of other positions. Of
+/// what is updated part by part the first part says it.
 LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
   LogicalResult result = success();
+  DenseMap<exec::RefAttr, exec::RefAttr> sources; ///< of what was copied last
   json->attributeArray("updates", [&] {
     for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
-      for (auto update : schedule.getBody().getOps<exec::UpdateOp>())
+      for (Operation &op : schedule.getBody().front()) {
+        if (auto copy = dyn_cast<exec::CopyOp>(op))
+          sources[copy.getTarget()] = copy.getSource();
+        auto update = dyn_cast<exec::UpdateOp>(op);
+        if (!update || update.getFrom())
+          continue;
         json->object([&] {
           json->attribute("queue", int64_t(streams.of(update)));
           if (succeeded(result))
-            result = writeAction(*update);
+            result = writeAction(**withHomes(update, sources));
         });
+      }
   });
   return result;
 }

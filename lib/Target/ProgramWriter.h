@@ -62,6 +62,8 @@ private:
   void refs(llvm::ArrayRef<exec::RefAttr> list);
   /// The communicator of an action; an error if the module has none of that name.
   llvm::LogicalResult communicator(mlir::Operation &action);
+  /// The buffers that outlive a step and that an action changes.
+  llvm::LogicalResult changes(mlir::Operation &action);
   void writeMemories(exec::ProgramOp program);
   void writeQueues();
   int64_t indexOfBucket(mlir::Attribute symbol) const {

@@ -9,22 +9,23 @@ from onnx import TensorProto, helper
 from runs import SOURCE
 
 
-def save_large(path, layers, scale):
+def save_large(path, layers, scale, tokens=128):
     """A GPT whose layers are 96 x `scale` wide, with as many heads: the example's generator at 96, then every width
     multiplied."""
     small = path + ".small"
     subprocess.run([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), small, f"--layers={layers}", "--width=96",
-                    "--heads=96", "--tokens=128", "--rows=1"], check=True)
+                    "--heads=96", f"--tokens={tokens}", "--rows=1"], check=True)
     model = onnx.load(small)
     os.remove(small)
+    heads = f"shape_1_{tokens}_96_1"
     offset = 0
     for tensor in model.graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or not tensor.dims or tensor.name == "causal_mask":
-            if tensor.name.startswith("shape_") and tensor.name != "shape_1_128_96_1":
+            if tensor.name.startswith("shape_") and tensor.name != heads:
                 values = onnx.numpy_helper.to_array(tensor).copy()
                 values[values == 96] *= scale
                 tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
-            elif tensor.name == "shape_1_128_96_1":
+            elif tensor.name == heads:
                 values = onnx.numpy_helper.to_array(tensor).copy()
                 values[-1] *= scale
                 tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))

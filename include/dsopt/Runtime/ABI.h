@@ -27,7 +27,11 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 10
+#define DSOPT_ABI_VERSION 11
+
+/// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on
+/// (-save-async), beside what the program's own memories take.
+#define DSOPT_SAVE_STAGING (INT64_C(32) << 20)
 
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;

@@ -183,6 +183,8 @@ struct Action {
   int64_t bucket = -1; ///< Gather, Reduce, Norm, Update: index into Program::buckets
   int64_t norms = 0;   ///< Agree: how many of `refs` are records
   bool sliced = false; ///< Update: elements start at this rank's slice
+  int64_t from = 0;    ///< Update: so many elements behind that
+  std::vector<int64_t> changes; ///< buffers that outlive the step and that it writes to
 };
 
 /// A position's actions in order of issue. Those of a table are read when somebody asks for them first, by
@@ -290,11 +292,12 @@ struct Program {
 
 /// Whole pages for so many bytes.
 inline int64_t pages(int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
-/// Bytes of the arena of each of a position's ranks: its memories, each from a page on.
+/// Bytes of the arena of each of a position's ranks: its memories but that on disk, each from a page on.
 inline int64_t arenaOf(const Position &position) {
   int64_t bytes = 0;
   for (const Memory &memory : position.memories)
-    bytes = pages(bytes) + memory.bytes;
+    if (memory.kind != MemoryKind::Disk)
+      bytes = pages(bytes) + memory.bytes;
   return bytes;
 }
 

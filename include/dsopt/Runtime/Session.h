@@ -56,8 +56,8 @@ RankInfo rankInfo(const Program &program, int rank);
 std::vector<int64_t> arenasOf(const Program &program);
 /// Bytes of each rank's memories of a kind.
 std::vector<int64_t> memoriesOf(const Program &program, MemoryKind kind);
-/// Where a position's memories begin in a rank's arena.
-std::vector<char *> memoriesIn(char *arena, const Position &position);
+/// Where a position's memories begin: in a rank's arena, or at `disk`.
+std::vector<char *> memoriesIn(char *arena, char *disk, const Position &position);
 /// "8 (dp 2 x pp 4)": how many ranks a program was compiled for.
 std::string describeWorld(const Program &program);
 
@@ -70,6 +70,14 @@ struct WeightsFrom {
 
 /// The standard deviation of -init=normal:0.02; an Error of status 1 if it is none.
 double initDeviation(const std::string &init);
+
+/// How what lies on disk is read and written (-aio).
+struct DiskOptions {
+  int64_t blockSize = 1 << 20; ///< bytes of a request
+  int64_t queueDepth = 32;     ///< requests under way at once
+};
+/// From "block_size=1048576,queue_depth=8"; an Error of status 1 says what is wrong.
+DiskOptions diskOptions(const std::string &text);
 
 /// Options of a run, resolved (defaults are PyTorch's; the caller sets the
 /// optimizer's: weight decay 0.01 for adamw, else 0).
@@ -85,12 +93,15 @@ struct RunOptions {
   double gradClip = 0; ///< read where the program has clipping compiled in
   int64_t seed = 0;
   WeightsFrom weights;
-  bool shuffle = false;   ///< the source permutes each epoch; here for the checkpoint's record
-  int64_t threads = 1;    ///< at most the program's
-  std::vector<int> cpus;  ///< where they run: one each if there are as many, else any; empty: as inherited
-  bool spins = false;     ///< threads may spin before they sleep: this host has a CPU for each
-  bool logNorms = false;  ///< fill gradNorms and paramNorms
-  bool logLosses = false; ///< fill losses
+  bool shuffle = false;    ///< the source permutes each epoch; here for the checkpoint's record
+  int64_t threads = 1;     ///< at most the program's
+  std::vector<int> cpus;   ///< where they run: one each if there are as many, else any; empty: as inherited
+  bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
+  std::string nvmePath;    ///< folder of what programs keep on disk
+  DiskOptions disk;        ///< how it is read and written there
+  bool logNorms = false;   ///< fill gradNorms and paramNorms
+  bool logLosses = false;  ///< fill losses
+  int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
 };
 
 /// Where micro-batches come from.
@@ -135,7 +146,8 @@ struct StepResult {
   double lr = 0;
   double ms = 0; ///< this rank's
   bool skipped = false;
-  bool stop = false; ///< all ranks agreed to stop after this step
+  bool stop = false;    ///< all ranks agreed to stop after this step
+  bool writing = false; ///< some rank had not written its part of a checkpoint (startSave)
   Breakdown breakdown;
   SentBytes sent{};                ///< by this rank in this step
   std::vector<int64_t> sentByRank; ///< model traffic of a step (all classes but Control), one a rank
@@ -181,6 +193,8 @@ public:
   ~Session();
 
   const RankInfo &rankInfo() const;
+  /// What keeps the rank's disk from being read and written directly, many blocks at once; empty: nothing.
+  std::string diskObstacle() const;
 
   /// Reads this rank's parameters (collective): from the model's files, whose size and hashes of the chunks
   /// it reads are checked, or from where -weights and -init say.
@@ -189,6 +203,13 @@ public:
   /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form. The
   /// lineage is rank 0's.
   void save(const std::string &checkpoint, const Lineage &lineage);
+  /// The same while steps go on (collective): what is saved is the state of now. `named` runs on rank 0 when
+  /// the checkpoint has its name, in another thread. One at a time.
+  void startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named);
+  /// Goes on with it after a step, where all ranks have written (collective). Throws what it met.
+  void continueSave();
+  /// Waits until it has its name, if there is one (collective).
+  void finishSave();
   /// Takes parameters, optimizer state and step from a checkpoint, instead of loadParameters (collective).
   /// Returns the same on all ranks: nothing, or why the checkpoint cannot be read. The session then has no
   /// values; another checkpoint may do.

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 struct epoll_event;
@@ -37,6 +38,7 @@ int ftruncate(int fd, off_t bytes);
 /// Reserves space; EOPNOTSUPP where the file system cannot.
 int fallocate(int fd, int mode, off_t offset, off_t bytes);
 int fstat(int fd, struct stat *info);
+int fstatvfs(int fd, struct statvfs *info);
 int stat(const char *path, struct stat *info);
 int flock(int fd, int operation);
 
@@ -53,6 +55,7 @@ int syncFolder(const char *path);
 //===-- memory --------------------------------------------------------------===//
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 int munmap(void *address, size_t bytes);
+int madvise(void *address, size_t bytes, int advice);
 int memfd(const char *name, unsigned flags);
 
 //===-- sockets -------------------------------------------------------------===//

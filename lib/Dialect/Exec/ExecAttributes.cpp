@@ -39,8 +39,15 @@ static const AttributeKind kInputsKind = {
     "dictionaries of name, type, label, ignore_index and, of some, bound, least, source", areInputs};
 static const AttributeKind kDimensionKind = {"a dictionary of name and size", isDimension};
 
+static bool areSymbols(Attribute value) {
+  auto names = dyn_cast<ArrayAttr>(value);
+  return names && llvm::all_of(names, llvm::IsaPred<FlatSymbolRefAttr>);
+}
+static const AttributeKind kSymbolsKind = {"an array of symbols", areSymbols};
+
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
+static constexpr llvm::StringLiteral kAction[] = {"an action"};
 static constexpr llvm::StringLiteral kProgram[] = {"exec.program"};
 static constexpr llvm::StringLiteral kMemory[] = {"exec.memory"};
 static constexpr llvm::StringLiteral kBuffer[] = {"exec.buffer"};
@@ -64,6 +71,7 @@ static const AttributeRow kAttributes[] = {
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
     {kCopiedAttr, On::Operation, kCountsKind, kProgram},
+    {kChangesAttr, On::Operation, kSymbolsKind, kAction, isAction},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},
     {kAccessAttr, On::Argument, kAccessKind},
     {kParameterAttr, On::Argument, kSymbolKind},

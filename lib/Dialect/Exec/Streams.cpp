@@ -17,7 +17,9 @@ Streams::Streams(ModuleOp module) {
 /// Whether a stream can run the action.
 static bool fits(StreamKind kind, ActionOpInterface action) {
   StreamKind needed = action.getStreamKind();
-  return kind == needed || (kind == StreamKind::Host && needed == StreamKind::Compute && !isa<RunOp>(action));
+  return kind == needed ||
+         (kind == StreamKind::Host && needed == StreamKind::Compute && !isa<RunOp>(action)) ||
+         (kind == StreamKind::Disk && needed == StreamKind::Copy);
 }
 
 /// Actions are on streams of the module that can run them.

@@ -95,7 +95,7 @@ char *allocateArena(int64_t bytes) {
   if (memory == MAP_FAILED)
     throw Error(StatusFailure,
                 "cannot map " + std::to_string(bytes) + " bytes for the arena: " + strerror(errno));
-  madvise(memory, bytes, MADV_HUGEPAGE);
+  sys::madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<char *>(memory);
 }
 

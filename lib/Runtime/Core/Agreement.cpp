@@ -13,10 +13,11 @@ namespace dsopt::runtime {
 enum NormWord { NonFiniteParameter = ExactSum::kDigits, NormWords };
 static_assert(NormWords == kNormWords);
 
-/// Words of a record: sums are the digits, the parameters' digits behind them; bits the stop request, then K
+/// Words of a record: sums are the digits, the parameters' digits behind them; bits the requests, then K
 /// losses; of these the least counts. A rank's place in the run is its step, list and number in one word,
 /// so that the least and the greatest name a rank too.
 enum LeastWord { First, Last, NonFinite, LossStage, LeastWords };
+enum RequestBit { StopRequest = 1, WritingRequest = 2 };
 constexpr int kRankBits = 20, kListBits = 10;
 
 static std::string describeMoment(int64_t moment) {
@@ -54,8 +55,8 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
   recordShape.sums = (1 + tracked.size()) * ExactSum::kDigits;
   recordShape.bits = 1 + program.K;
   recordShape.least = LeastWords;
-  stopWord = recordShape.sums;
-  lossWords = stopWord + 1;
+  requestWord = recordShape.sums;
+  lossWords = requestWord + 1;
   leastWords = lossWords + program.K;
   words.resize(recordShape.words());
   byMicroBatch.resize(program.K);
@@ -91,7 +92,7 @@ void Agreement::computeNorm(size_t norm) {
   records[norm][NonFiniteParameter] = gradients.nonFinite();
 }
 
-void Agreement::prepare(bool stop, int64_t step, size_t list) {
+void Agreement::prepare(bool stop, bool writing, int64_t step, size_t list) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   ExactSum total;
   int64_t *least = words.data() + leastWords;
@@ -106,7 +107,7 @@ void Agreement::prepare(bool stop, int64_t step, size_t list) {
   for (size_t i = 0; i < tracked.size(); ++i)
     std::copy_n(gradients.of(tracked[i]).digits, ExactSum::kDigits,
                 words.begin() + (i + 1) * ExactSum::kDigits);
-  words[stopWord] = stop;
+  words[requestWord] = (stop ? StopRequest : 0) | (writing ? WritingRequest : 0);
   std::fill_n(words.begin() + lossWords, program.K, 0);
   for (size_t p = 0; p < parts.size(); ++p) {
     double loss = *parts[p];
@@ -132,7 +133,8 @@ void Agreement::read() {
   sum = {};
   sum.add(words.data());
   sum.normalize();
-  anyStop = words[stopWord] != 0;
+  anyStop = words[requestWord] & StopRequest;
+  anyWriting = words[requestWord] & WritingRequest;
   std::memcpy(byMicroBatch.data(), words.data() + lossWords, program.K * sizeof(double));
 }
 

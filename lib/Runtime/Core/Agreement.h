@@ -27,8 +27,9 @@ public:
 
   /// Sums norm number `norm` into its record.
   void computeNorm(size_t norm);
-  /// Fills this rank's record, of `step` of action list `list`.
-  void prepare(bool stop, int64_t step, size_t list);
+  /// Fills this rank's record, of `step` of action list `list`; `writing`: its part of a checkpoint is not
+  /// written yet.
+  void prepare(bool stop, bool writing, int64_t step, size_t list);
   int64_t *record() { return words.data(); }
   const RecordShape &shape() const { return recordShape; }
 
@@ -42,6 +43,7 @@ public:
   /// One a micro-batch, in order of index.
   const std::vector<double> &losses() const { return byMicroBatch; }
   bool stop() const { return anyStop; }
+  bool writing() const { return anyWriting; }
   /// Gradient norms by parameter, -1 where there is none.
   void norms(std::vector<float> &result) const;
 
@@ -57,13 +59,13 @@ private:
   std::vector<const float *> parts; ///< losses by position in the run order; empty where the loss is not
   std::vector<int64_t> tracked;     ///< parameters with sums of their own
   RecordShape recordShape;
-  size_t stopWord, lossWords, leastWords; ///< where they begin
+  size_t requestWord, lossWords, leastWords; ///< where they begin
   std::vector<int64_t> words;
   std::vector<double> byMicroBatch;
   ExactSum sum;
   int64_t nonFinite = -1; ///< the first parameter whose gradient is not finite
   int64_t lossStage = -1;
-  bool anyStop = false;
+  bool anyStop = false, anyWriting = false;
 };
 
 /// Writes and merges parameters' sums as `ExactSum::kDigits` words each.

@@ -77,26 +77,23 @@ void checkMembers(const Program &p, const PositionGroups &found, const Action &a
       bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
 }
 
-/// What this runtime has: the device's memory, then the host's; queues of its own threads and of the engine.
+/// What this runtime has: the device's memory, then the host's, then the disk's, and as many queues of the
+/// engine as that has.
 void checkMachine(const Position &position) {
   if (position.memories.empty())
     bad("a position has no memory, expected the device's");
   for (size_t i = 0; i < position.memories.size(); ++i) {
     const Memory &memory = position.memories[i];
-    if (memory.kind != (i > 0 ? MemoryKind::Host : MemoryKind::Device) || i > 1)
+    if (static_cast<size_t>(memory.kind) != i)
       bad("memory " + std::to_string(i) + " is of kind " + kMemoryKinds[static_cast<int>(memory.kind)] +
-          ": this runtime has one memory of kind device, then one of kind host");
+          ": this runtime has one memory of kind device, then one of kind host, then one of kind disk");
     if (memory.alignment < 1 || memory.bytes < 0)
       bad("memory " + std::to_string(i) + " has " + std::to_string(memory.bytes) +
           " bytes and an alignment of " + std::to_string(memory.alignment));
   }
   int64_t flying = 0;
-  for (const Queue &queue : position.queues) {
+  for (const Queue &queue : position.queues)
     flying += queue.kind == QueueKind::Communication;
-    if (queue.kind == QueueKind::Disk)
-      bad("queue '" + queue.name + "' is of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
-          ", which this runtime does not have");
-  }
   if (flying >= Engine::kSlots)
     bad(std::to_string(flying) + " queues of the engine, expected less than " +
         std::to_string(Engine::kSlots));
@@ -107,8 +104,16 @@ bool runs(QueueKind queue, ActionKind action) {
   if (communicates(action))
     return queue == QueueKind::Communication;
   if (action == ActionKind::Copy)
-    return queue == QueueKind::Copy;
+    return queue == QueueKind::Copy || queue == QueueKind::Disk;
   return queue == QueueKind::Compute || (queue == QueueKind::Host && action != ActionKind::Run);
+}
+
+/// Whether a copy is from the disk or to it.
+bool isOnDisk(const Position &position, const Action &copy) {
+  int ends = 0;
+  for (const Ref &ref : copy.refs)
+    ends += position.memories[position.buffers[ref.buffer].memory].kind == MemoryKind::Disk;
+  return ends == 1;
 }
 
 /// Actions are on queues that can run them. The operations of a communicator fly one at a time, and so do
@@ -123,6 +128,9 @@ void checkQueues(const Program &p, const Position &position, const std::vector<A
     if (!runs(queue.kind, action.kind))
       bad(where + ": on queue '" + queue.name + "' of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
           ", which does not run actions of kind " + kActionKinds[static_cast<int>(action.kind)]);
+    if (action.kind == ActionKind::Copy && isOnDisk(position, action) != (queue.kind == QueueKind::Disk))
+      bad(where + ": on queue '" + queue.name + "' of kind " + kQueueKinds[static_cast<int>(queue.kind)] +
+          ", expected one of kind disk for what is copied between disk and host, else of kind copy");
     auto expectOne = [&](const std::string &what) {
       int64_t first = used.emplace(what, action.queue).first->second;
       if (first != action.queue)
@@ -190,6 +198,8 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       checkRef(position, action.temp, where);
     for (int64_t wait : action.waits)
       checkIndex(wait, i, where + ": wait");
+    for (int64_t buffer : action.changes)
+      checkIndex(buffer, position.buffers.size(), where + ": changed buffer");
     auto expect = [&](size_t least) {
       if (action.refs.size() < least)
         bad(where + ": got " + std::to_string(action.refs.size()) + " addresses, expected " +
@@ -228,6 +238,9 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       break;
     case ActionKind::Update:
       checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
+      if (action.from < 0 || action.elements < 0)
+        bad(where + ": " + std::to_string(action.elements) + " elements from " + std::to_string(action.from) +
+            " on");
       expect(2);
       break;
     case ActionKind::Map:

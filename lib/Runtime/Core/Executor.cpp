@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <optional>
 
 namespace dsopt::runtime {
 
@@ -46,11 +46,12 @@ static dsopt_kernel flatKernel(const Action &action, const SymbolResolver &resol
 }
 
 Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
-                   const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
-                   const RunOptions &options, InputSource &inputs)
+                   const Addresses &addresses, DiskMemory *disk, const SymbolResolver &resolve,
+                   ThreadPool &pool, const RunOptions &options, InputSource &inputs)
     : program(program), info(info), list(list), position(positionsOf(program, list)[info.position]),
-      evaluates(!program.trains || list % 2), engine(engine), addresses(addresses), pool(pool),
-      options(options), inputs(inputs), clock(engine.stallClock()) {
+      evaluates(!program.trains || list % 2), engine(engine), addresses(addresses), disk(disk), pool(pool),
+      options(options), inputs(inputs), transfers(disk ? position.actions.size() : 0),
+      clock(engine.stallClock()) {
   rt.pool = &pool;
   for (size_t before = 0; before < list; ++before)
     if (!positionsOf(program, before).empty())
@@ -124,6 +125,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       break;
     case ActionKind::Copy:
       prepared.timer = &Breakdown::update;
+      if (disk && position.queues[action.queue].kind == QueueKind::Disk)
+        prepared.transfer = &transfers[index];
       break;
     }
     actions.push_back(prepared);
@@ -140,7 +143,8 @@ Executor::~Executor() {
     queue->abandon();
 }
 
-/// Communication is polled first, so that peers need not wait for this rank's computation.
+/// Communication is polled first, so that peers need not wait for this rank's computation; and the disk,
+/// which works beside it.
 void Executor::prepareQueues() {
   std::vector<size_t> count(position.queues.size());
   for (const Action &action : position.actions)
@@ -148,10 +152,13 @@ void Executor::prepareQueues() {
   int slot = 0; ///< of the engine
   for (size_t i = 0; i < position.queues.size(); ++i) {
     bool flies = position.queues[i].kind == QueueKind::Communication;
+    bool isDisk = position.queues[i].kind == QueueKind::Disk && disk;
     slots.push_back(flies ? slot++ : -1);
-    queues.push_back(flies ? makeEngineQueue(*this, engine, slots.back()) : makeComputeQueue(*this));
+    queues.push_back(flies    ? makeEngineQueue(*this, engine, slots.back())
+                     : isDisk ? makeDiskQueue(*this, *disk, transfers)
+                              : makeComputeQueue(*this));
     queues.back()->reserve(count[i]);
-    polled.insert(flies ? polled.begin() : polled.end(), queues.back().get());
+    polled.insert(flies || isDisk ? polled.begin() : polled.end(), queues.back().get());
   }
 }
 
@@ -170,7 +177,7 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
   const Action &action = *prepared.action;
   const Bucket &bucket = program.buckets[action.bucket];
   dsopt_kernel kernel = flatKernel(action, resolve);
-  int64_t first = action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0;
+  int64_t first = (action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0) + action.from;
   if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
     prepared.call = it->second;
   prepared.firstLaunch = launches.size();
@@ -199,74 +206,6 @@ float *Executor::scalarTable(double lrScale, double decayScale) {
   auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
   tables.push_back({lrScale, decayScale, values});
   return values;
-}
-
-namespace {
-/// What checkIndices finds in a micro-batch of indices.
-struct IndexCheck {
-  bool anyValid = false;
-  int64_t outside = -1; ///< place of the first value out of range
-};
-} // namespace
-
-/// "[2, 1]": an element of a shape.
-static std::string describePlace(const std::vector<int64_t> &shape, int64_t element) {
-  std::string text;
-  for (size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-    text = std::to_string(element % shape[axis]) + (text.empty() ? "" : ", ") + text;
-  return "[" + text + "]";
-}
-
-template <typename Index>
-static IndexCheck checkValues(const void *values, int64_t count, const Input &input) {
-  IndexCheck check;
-  const Index *indices = static_cast<const Index *>(values);
-  for (int64_t i = 0; i < count; ++i) {
-    bool ignored = input.label && indices[i] == input.ignore_index;
-    check.anyValid |= !ignored;
-    bool outside = input.bound && (indices[i] < input.least || indices[i] >= input.bound);
-    if (outside && (!ignored || input.looked_up) && check.outside < 0)
-      check.outside = i;
-  }
-  return check;
-}
-
-void Executor::checkIndices(const Prepared &prepared, const void *values) const {
-  const Input &input = program.inputs[prepared.action->input];
-  bool wide = input.type == "i64";
-  if (!wide && input.type != "i32")
-    return;
-  int64_t count = 1;
-  for (int64_t size : shapeOf(prepared.action->input))
-    count *= size;
-  IndexCheck check =
-      wide ? checkValues<int64_t>(values, count, input) : checkValues<int32_t>(values, count, input);
-  if (check.outside < 0 && (check.anyValid || !input.label))
-    return;
-  std::string where =
-      (evaluates ? "evaluation, micro-batch " + std::to_string(step * program.K + prepared.microBatch)
-                 : "step " + std::to_string(step) + ", micro-batch " + std::to_string(prepared.microBatch)) +
-      ": ";
-  if (check.outside < 0)
-    throw Error(StatusInput, where + "no valid label in '" + input.name + "' (all are " +
-                                 std::to_string(input.ignore_index) + ")");
-  int64_t value = wide ? static_cast<const int64_t *>(values)[check.outside]
-                       : static_cast<const int32_t *>(values)[check.outside];
-  std::string place = inputs.describe(step, prepared.microBatch, prepared.action->input, check.outside);
-  if (!place.empty())
-    where += place + ": ";
-  std::string expected = input.least ? "at least " + std::to_string(input.least) : std::string("0 or more");
-  bool ignores = input.ignore_index != std::numeric_limits<int64_t>::min();
-  if (input.label && ignores && !input.looked_up)
-    expected += " (or " + std::to_string(input.ignore_index) + ", ignored)";
-  where += input.name + describePlace(shapeOf(prepared.action->input), check.outside) + " is " +
-           std::to_string(value) + ", expected less than " + std::to_string(input.bound) + " and " + expected;
-  if (input.looked_up && value < 0)
-    where += input.least ? ""
-             : value == input.ignore_index && input.label
-                 ? ": it is looked up in an embedding too, which has no row for ignored labels"
-                 : ": an embedding's rows are not counted from its end";
-  throw Error(StatusInput, where);
 }
 
 void Executor::run(const Prepared &prepared, int slot) {
@@ -312,6 +251,13 @@ void Executor::run(const Prepared &prepared, int slot) {
     fold(action, args);
     return;
   case ActionKind::Copy:
+    if (DiskTransfer *transfer = prepared.transfer) {
+      transfer->from = static_cast<const char *>(args[0]);
+      transfer->to = static_cast<char *>(args[1]);
+      transfer->bytes = action.bytes;
+      disk->submit(*transfer);
+      return;
+    }
     pool.split(0, action.bytes, 1 << 18, [&](int64_t begin, int64_t end, int) {
       std::memcpy(static_cast<char *>(args[1]) + begin, static_cast<char *>(args[0]) + begin, end - begin);
     });
@@ -334,7 +280,7 @@ void Executor::run(const Prepared &prepared, int slot) {
     return;
   case ActionKind::Agree:
     fault::point("agree");
-    agreement->prepare(stopRequest->load(std::memory_order_relaxed), step, list);
+    agreement->prepare(stopRequest->load(std::memory_order_relaxed), save && save->isWriting(), step, list);
     engine.startAgreement(slot, *prepared.communicator, agreement->record(), agreement->shape());
     return;
   }
@@ -406,6 +352,7 @@ void Executor::decide() {
   result->loss = agreement->loss();
   result->gradNorm = static_cast<float>(norm);
   result->stop = agreement->stop();
+  result->writing = agreement->writing();
   if (options.logNorms)
     agreement->norms(result->gradNorms);
   if (options.logLosses)
@@ -434,6 +381,13 @@ void Executor::stuck() const {
 
 void Executor::stalled(int64_t index) const {
   const Prepared &prepared = actions[index];
+  if (prepared.transfer)
+    throw engine.noticed(Error(StatusFailure, describeRank(program, info.rank) + " has waited " +
+                                                  std::to_string(engine.stallSeconds()) +
+                                                  " s for its disk in step " + std::to_string(step) +
+                                                  ", in '" +
+                                                  describeAction(program, info.rank, firstAction + index) +
+                                                  "', and nothing moved (-stall-timeout)"));
   std::vector<int> ranks = engine.awaited(slots[prepared.action->queue]);
   if (ranks.empty() &&
       (prepared.action->kind == ActionKind::Send || prepared.action->kind == ActionKind::Recv))
@@ -506,6 +460,26 @@ void Executor::finish(int64_t index, Clock::time_point begin) {
     decide();
 }
 
+void Executor::waitFor(AsyncSave &newSave) {
+  save = &newSave;
+  for (Prepared &prepared : actions) {
+    prepared.regions.clear();
+    for (int64_t index : prepared.action->changes) {
+      const Buffer &buffer = position.buffers[index];
+      const char *begin = addresses.at(buffer);
+      for (size_t region : save->regionsIn(begin, begin + (buffer.slots - 1) * buffer.stride + buffer.bytes))
+        prepared.regions.push_back(region);
+    }
+  }
+}
+
+bool Executor::isHeld(int64_t action) {
+  if (!save || !save->holds(actions[action].regions))
+    return false;
+  held = action;
+  return true;
+}
+
 void Executor::communicated(Clock::time_point begin) { times->communication += since(begin); }
 
 void Executor::measured(const Prepared &prepared, Clock::duration time) {
@@ -525,28 +499,39 @@ void Executor::runActions(Breakdown &breakdown) {
   while (left > 0) {
     uint32_t seen = engine.waker().count();
     bool progress = false;
+    held = -1;
     for (ActionQueue *queue : polled)
       progress |= queue->poll();
+    if (!progress && held >= 0)
+      progress = save->take(actions[held].regions);
     if (progress || left == 0) {
       clock.restart();
       continue;
     }
     int64_t waitsFor = -1;
-    for (ActionQueue *queue : polled)
-      waitsFor = std::max(waitsFor, queue->inFlight());
-    if (waitsFor < 0)
+    for (ActionQueue *queue : polled) {
+      int64_t flying = queue->inFlight();
+      // The disk is no peer's affair.
+      if (flying >= 0 &&
+          (waitsFor < 0 || (!actions[waitsFor].transfer && (actions[flying].transfer || flying > waitsFor))))
+        waitsFor = flying;
+    }
+    if (waitsFor < 0 && held < 0)
       stuck();
-    engine.publish(step, firstAction + waitsFor);
+    engine.publish(step, firstAction + (waitsFor >= 0 ? waitsFor : held));
     Clock::time_point begin = Clock::now();
     {
-      WaitsForPeers waits;
+      std::optional<WaitsForPeers> waits;
+      if (waitsFor >= 0 && !actions[waitsFor].transfer)
+        waits.emplace();
       engine.waker().sleep(seen);
     }
     Clock::time_point end = Clock::now();
     breakdown.waiting += std::chrono::duration<double, std::milli>(end - begin).count();
     if (trace)
       trace->wait(step, begin, end);
-    if (clock.isOver(end, [this] { return engine.peerBeats(); }))
+    // The disk may take its time.
+    if (held < 0 && clock.isOver(end, [this] { return engine.peerBeats(); }))
       stalled(waitsFor);
   }
   engine.publish(step, -1);

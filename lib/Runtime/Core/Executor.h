@@ -11,6 +11,7 @@
 #define DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H
 
 #include "Core/Agreement.h"
+#include "Core/AsyncSave.h"
 #include "Core/Decide.h"
 #include "Core/Queue.h"
 #include "Core/Trace.h"
@@ -22,9 +23,10 @@ namespace dsopt::runtime {
 
 class Executor : private QueueOwner {
 public:
-  /// Runs this rank's actions of list `list` (positionsOf).
+  /// Runs this rank's actions of list `list` (positionsOf). `disk` is null where the program has no memory
+  /// there.
   Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
-           const Addresses &addresses, const SymbolResolver &resolve, ThreadPool &pool,
+           const Addresses &addresses, DiskMemory *disk, const SymbolResolver &resolve, ThreadPool &pool,
            const RunOptions &options, InputSource &inputs);
   ~Executor() override;
 
@@ -36,6 +38,8 @@ public:
   /// their losses; `stop` as in a step. Fills stop and adds to the times of `evaluation`.
   const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation);
 
+  /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
+  void waitFor(AsyncSave &save);
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
   /// Notes when actions run, from now on; null: no more.
@@ -54,11 +58,13 @@ private:
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
+    DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
     const Communicator *communicator = nullptr;
     int peer = 0; ///< a rank
     uint64_t tag = 0;
     TrafficClass traffic = TrafficClass::AllGather;
     double Breakdown::*timer = &Breakdown::communication;
+    std::vector<size_t> regions; ///< of what `save` takes, that it changes
   };
   /// One group of an update: a kernel over [begin, end).
   struct Launch {
@@ -77,6 +83,7 @@ private:
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
   bool isComplete(int64_t action) const override { return done[action]; }
+  bool isHeld(int64_t action) override;
   void start(int64_t index, int slot, Clock::time_point begin) override;
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
@@ -104,6 +111,7 @@ private:
   int64_t firstAction = 0; ///< where its actions begin among those that describeAction counts
   Engine &engine;
   const Addresses &addresses;
+  DiskMemory *disk;
   ThreadPool &pool;
   dsopt_rt rt;
   const RunOptions &options;
@@ -114,6 +122,7 @@ private:
   std::vector<void *> pointers;
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
+  std::vector<DiskTransfer> transfers;              ///< by action, where there is a disk
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first
@@ -132,6 +141,8 @@ private:
   const std::atomic<bool> *stopRequest = nullptr;
   StepResult *result = nullptr;
   Trace *trace = nullptr;
+  AsyncSave *save = nullptr;
+  int64_t held = -1; ///< an action that waits for it, as polled last
 };
 
 } // namespace dsopt::runtime

@@ -56,11 +56,13 @@ std::vector<int64_t> memoriesOf(const Program &program, MemoryKind kind) {
   return bytes;
 }
 
-std::vector<char *> memoriesIn(char *arena, const Position &position) {
+std::vector<char *> memoriesIn(char *arena, char *disk, const Position &position) {
   std::vector<char *> begins;
   for (const Memory &memory : position.memories) {
-    begins.push_back(arena);
-    arena += pages(memory.bytes);
+    bool onDisk = memory.kind == MemoryKind::Disk;
+    begins.push_back(onDisk ? disk : arena);
+    if (!onDisk)
+      arena += pages(memory.bytes);
   }
   return begins;
 }

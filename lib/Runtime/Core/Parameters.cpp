@@ -2,6 +2,7 @@
 
 #include "Core/Parameters.h"
 #include "Core/FloatTypes.h"
+#include "Core/StateMessages.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/System.h"
@@ -262,11 +263,9 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
         if (info.rank == 0 && source) {
           std::memcpy(target, source, bytes);
         } else if (info.rank == 0) {
-          engine.startRecv(Engine::kControlSlot, holderRank, target, bytes, tag);
-          engine.complete(Engine::kControlSlot);
+          receiveState(engine, program, load->target, holderRank, target, bytes, tag);
         } else if (source) {
-          engine.startSend(Engine::kControlSlot, 0, source, bytes, tag, TrafficClass::Control);
-          engine.complete(Engine::kControlSlot);
+          sendState(engine, program, addresses, load->target, 0, source, bytes, tag);
         }
       }
     }

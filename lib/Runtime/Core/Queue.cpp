@@ -13,6 +13,8 @@ int64_t ActionQueue::takeReady() {
   const std::vector<int64_t> &waits = *taken[next].dependencies;
   if (!std::all_of(waits.begin(), waits.end(), [&](int64_t wait) { return owner.isComplete(wait); }))
     return -1;
+  if (owner.isHeld(taken[next].action))
+    return -1;
   return taken[next++].action;
 }
 
@@ -72,6 +74,45 @@ private:
   QueueOwner::Clock::time_point begin;
 };
 
+class DiskQueue final : public ActionQueue {
+public:
+  DiskQueue(QueueOwner &owner, DiskMemory &disk, const std::vector<DiskTransfer> &transfers)
+      : ActionQueue(owner), disk(disk), transfers(transfers) {
+    flying.reserve(transfers.size());
+  }
+
+  bool poll() override {
+    bool moved = false;
+    for (; first < flying.size() && disk.poll(transfers[flying[first]]); ++first, moved = true) {
+      owner.finish(flying[first], begin);
+      begin = QueueOwner::Clock::now();
+    }
+    if (first == flying.size()) {
+      flying.clear();
+      first = 0;
+      begin = QueueOwner::Clock::now();
+    }
+    // The disk takes them in this order, and need not wait for this thread between two of them.
+    for (int64_t action = takeReady(); action >= 0; action = takeReady(), moved = true) {
+      flying.push_back(action);
+      owner.start(action, -1, QueueOwner::Clock::now());
+    }
+    return moved;
+  }
+  int64_t inFlight() const override { return first < flying.size() ? flying[first] : -1; }
+  void abandon() override {
+    if (!flying.empty())
+      disk.wait(transfers[flying.back()]);
+  }
+
+private:
+  DiskMemory &disk;
+  const std::vector<DiskTransfer> &transfers; ///< by action
+  std::vector<int64_t> flying;                ///< from `first` on
+  size_t first = 0;
+  QueueOwner::Clock::time_point begin; ///< since then the first one has the disk
+};
+
 } // namespace
 
 std::unique_ptr<ActionQueue> makeComputeQueue(QueueOwner &owner) {
@@ -79,6 +120,10 @@ std::unique_ptr<ActionQueue> makeComputeQueue(QueueOwner &owner) {
 }
 std::unique_ptr<ActionQueue> makeEngineQueue(QueueOwner &owner, Engine &engine, int slot) {
   return std::make_unique<EngineQueue>(owner, engine, slot);
+}
+std::unique_ptr<ActionQueue> makeDiskQueue(QueueOwner &owner, DiskMemory &disk,
+                                           const std::vector<DiskTransfer> &transfers) {
+  return std::make_unique<DiskQueue>(owner, disk, transfers);
 }
 
 } // namespace dsopt::runtime

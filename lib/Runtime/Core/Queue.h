@@ -9,6 +9,7 @@
 #ifndef DSOPT_LIB_RUNTIME_CORE_QUEUE_H
 #define DSOPT_LIB_RUNTIME_CORE_QUEUE_H
 
+#include "Core/DiskMemory.h"
 #include "dsopt/Runtime/Engine.h"
 
 #include <chrono>
@@ -23,6 +24,8 @@ public:
   using Clock = std::chrono::steady_clock;
   virtual ~QueueOwner() = default;
   virtual bool isComplete(int64_t action) const = 0;
+  /// Whether something outside of the step holds back an action that could start.
+  virtual bool isHeld(int64_t action) = 0;
   /// Does an action, begun at `begin`, or what precedes its flight in the engine's `slot`.
   virtual void start(int64_t action, int slot, Clock::time_point begin) = 0;
   /// A started action is complete: since `begin` it has run, or flown.
@@ -74,6 +77,9 @@ private:
 std::unique_ptr<ActionQueue> makeComputeQueue(QueueOwner &owner);
 /// Actions that fly in a slot of the engine, one at a time.
 std::unique_ptr<ActionQueue> makeEngineQueue(QueueOwner &owner, Engine &engine, int slot);
+/// Copies from a disk and to it, one after the other: starting one submits its transfer, of those by action.
+std::unique_ptr<ActionQueue> makeDiskQueue(QueueOwner &owner, DiskMemory &disk,
+                                           const std::vector<DiskTransfer> &transfers);
 
 } // namespace dsopt::runtime
 

@@ -71,11 +71,6 @@ std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment>
 /// The ranks that rank `rank` hands state to or takes it from in saves: each names this one as well.
 std::vector<int> savePeers(const Program &program, int rank);
 
-/// Collective: writes the state to the new folder `checkpoint` and completes the manifest, whose facts are
-/// given. The folder appears under its name when all of it is on disk. An Error of status 2 leaves nothing.
-void saveState(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
-               ThreadPool *pool, const std::string &checkpoint, Manifest &manifest);
-
 /// Reads this rank's state; an Error of status 1 if the checkpoint is of another model or optimizer, an
 /// Unreadable if it is damaged where this rank reads it. Parameters that no checkpoint has come from `model`.
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,

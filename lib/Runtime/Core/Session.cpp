@@ -1,7 +1,9 @@
 //===- Session.cpp - one rank's training run -------------------------------===//
 
 #include "dsopt/Runtime/Session.h"
+#include "Core/AsyncSave.h"
 #include "Core/Executor.h"
+#include "Core/FirstTouch.h"
 #include "Core/InitialValues.h"
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
@@ -34,13 +36,20 @@ public:
   SessionState(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
                const RunOptions &given, InputSource &inputs)
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
+        disk(openDisk()),
         pool(static_cast<int>(options.threads), options.spins ? kSpins : 0, prepareThread, options.cpus),
-        memories(memoriesIn(arena, program.positions[info.position])), resolve(resolve),
-        sizes(prepareSizes(/*evaluates=*/false, inputs)), addresses(sizes.front()->addresses), inputs(inputs),
-        parameters(program, pool.threads(), true) {
+        touched(arena, arenaOf(program.positions[info.position]), pool.threads(), options.cpus),
+        memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
+        resolve(resolve), sizes(prepareSizes(/*evaluates=*/false, inputs)),
+        addresses(sizes.front()->addresses), inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
+    if (options.saveStaging > 0)
+      async = std::make_unique<AsyncSave>(savePlan(), engine, options.saveStaging, options.cpus);
+    for (auto &size : sizes)
+      if (async)
+        size->executor.waitFor(*async);
     if (options.logNorms)
       prepareNorms();
     result.sentByRank.resize(engine.size());
@@ -48,6 +57,12 @@ public:
   ~SessionState() {
     engine.abandon();
     engine.setPool(nullptr);
+  }
+
+  /// What was changed on disk by address is there.
+  void settleDisk() {
+    if (disk)
+      disk->settle();
   }
 
   std::unique_ptr<ParameterValues> openValues() {
@@ -86,6 +101,9 @@ public:
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
     std::vector<std::unique_ptr<Size>> forward = prepareSizes(program.trains, source);
+    for (auto &size : forward)
+      if (async)
+        size->executor.waitFor(*async);
     Evaluation evaluation;
     double total = 0;
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
@@ -123,22 +141,33 @@ public:
     return limits;
   }
 
+  /// What is the same in all saves.
+  const SavePlan &savePlan() {
+    if (!plan)
+      plan = std::make_unique<SavePlan>(program, info, addresses);
+    return *plan;
+  }
+  /// The facts of a checkpoint of now.
+  Manifest manifest(const Lineage &lineage) const;
+
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
   const Program &program;
   RankInfo info;
   Engine &engine;
   RunOptions options;
+  std::unique_ptr<DiskMemory> disk; ///< null where the program has none; its thread runs on any CPU
   ThreadPool pool;
-  std::vector<char *> memories; ///< where they begin in the arena
+  FirstTouch touched;           ///< the arena
+  std::vector<char *> memories; ///< where they begin
   SymbolResolver resolve;
   /// The program at one size of its dimension.
   struct Size {
     Size(SessionState &state, size_t list, InputSource &source)
         : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.memories,
                     state.resolve),
-          executor(state.program, state.info, list, state.engine, addresses, state.resolve, state.pool,
-                   state.options, source) {}
+          executor(state.program, state.info, list, state.engine, addresses, state.disk.get(), state.resolve,
+                   state.pool, state.options, source) {}
     Addresses addresses;
     Executor executor;
   };
@@ -148,6 +177,9 @@ public:
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
   std::atomic<bool> stop{false};
+  StepResult result;
+  std::unique_ptr<SavePlan> plan;   ///< once there was a save
+  std::unique_ptr<AsyncSave> async; ///< with a thread that uses all above
 
 private:
   RunOptions checked(RunOptions given) const {
@@ -165,6 +197,21 @@ private:
     return given;
   }
 
+  /// Collective: a disk that is too small on one rank is so before any of them loads its parameters.
+  std::unique_ptr<DiskMemory> openDisk() {
+    std::unique_ptr<DiskMemory> opened;
+    if (memoriesOf(program, MemoryKind::Disk) == std::vector<int64_t>(engine.size()))
+      return opened;
+    if (options.nvmePath.empty())
+      throw Error(StatusInput, "the program keeps state on disk, but nothing says where: give -nvme-path=DIR",
+                  /*quiet=*/info.rank != 0);
+    together(engine, [&] {
+      if (int64_t bytes = memoriesOf(program, MemoryKind::Disk)[info.rank])
+        opened =
+            std::make_unique<DiskMemory>(options.nvmePath, bytes, info.rank, options.disk, engine.waker());
+    });
+    return opened;
+  }
   std::vector<std::unique_ptr<Size>> prepareSizes(bool evaluates, InputSource &source) {
     std::vector<std::unique_ptr<Size>> all;
     for (size_t list = evaluates; list < countLists(program); list += 2)
@@ -200,7 +247,6 @@ private:
 
   SquareSums parameters;
   std::vector<int64_t> tracked, norms, allNorms;
-  StepResult result;
 };
 
 Session::Session(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
@@ -209,21 +255,22 @@ Session::Session(const Program &program, const SymbolResolver &resolve, Engine &
 Session::~Session() = default;
 
 const RankInfo &Session::rankInfo() const { return state->info; }
+std::string Session::diskObstacle() const { return state->disk ? state->disk->obstacle() : ""; }
 
 void Session::loadParameters() {
   together(state->engine, [&] {
     runtime::loadParameters(state->program, state->info, state->addresses, *state->openValues());
+    state->touched.finish();
+    state->settleDisk();
   });
 }
 
-void Session::save(const std::string &checkpoint, const Lineage &lineage) {
-  const Program &program = state->program;
-  const RunOptions &options = state->options;
+Manifest SessionState::manifest(const Lineage &lineage) const {
   Manifest manifest;
   manifest.lineage = lineage;
-  manifest.step = state->steps;
-  manifest.applied = state->applied;
-  manifest.microBatches = state->consumedBefore + (state->steps - state->firstStep) * program.K;
+  manifest.step = steps;
+  manifest.applied = applied;
+  manifest.microBatches = consumedBefore + (steps - firstStep) * program.K;
   manifest.K = program.K;
   manifest.V = program.V;
   manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
@@ -236,13 +283,43 @@ void Session::save(const std::string &checkpoint, const Lineage &lineage) {
   manifest.model = program.model;
   manifest.dsopt = program.dsopt;
   manifest.options = optionsOf(program, options);
-  saveState(program, state->info, state->addresses, state->engine, &state->pool, checkpoint, manifest);
+  return manifest;
+}
+
+void Session::save(const std::string &checkpoint, const Lineage &lineage) {
+  saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage));
+  state->settleDisk();
+}
+
+void Session::startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named) {
+  state->async->begin(
+      std::make_unique<Saver>(state->savePlan(), state->engine, checkpoint, state->manifest(lineage)),
+      std::move(named));
+}
+
+void Session::continueSave() {
+  if (!state->async)
+    return;
+  state->async->check();
+  if (state->async->awaitsAgreement() && !state->result.writing) {
+    state->async->agree();
+    state->settleDisk();
+  }
+}
+
+void Session::finishSave() {
+  if (!state->async)
+    return;
+  state->async->finish();
+  state->settleDisk();
 }
 
 std::optional<Error> Session::resume(const std::string &checkpoint, const Manifest &manifest) {
   std::optional<Error> failure = together(state->engine, [&] {
     loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
               [this] { return state->openValues(); });
+    state->touched.finish();
+    state->settleDisk();
   });
   if (failure)
     return failure;
@@ -325,6 +402,7 @@ void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed)
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
   std::unique_ptr<ParameterValues> values = state->openValues();
   runtime::visitParameters(state->program, state->info, state->addresses, state->engine, *values, visit);
+  state->settleDisk();
 }
 
 void Session::exchange(const void *record, int64_t bytes, void *all) {

@@ -4,43 +4,33 @@
 #include "Core/Futex.h"
 
 #include <algorithm>
-#include <csignal>
 #include <sched.h>
 
 namespace dsopt::runtime {
 
-/// Keeps the calling thread on its CPU, or on any if there is none of its own. Where that is not allowed
-/// it runs where it may.
-static void place(int thread, int threads, const std::vector<int> &cpus) {
+void placeThread(int thread, int threads, const std::vector<int> &cpus) {
   if (cpus.empty())
     return;
   int most = *std::max_element(cpus.begin(), cpus.end()) + 1;
   size_t bytes = CPU_ALLOC_SIZE(most);
   cpu_set_t *set = CPU_ALLOC(most);
   CPU_ZERO_S(bytes, set);
-  if (static_cast<int>(cpus.size()) == threads)
-    CPU_SET_S(cpus[thread], bytes, set);
-  else
-    for (int cpu : cpus)
-      CPU_SET_S(cpu, bytes, set);
+  for (int cpu : cpus)
+    CPU_SET_S(cpu, bytes, set);
   sched_setaffinity(0, bytes, set);
   CPU_FREE(set);
 }
 
 ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus) : spin(spin) {
-  place(0, threads, cpus);
+  placeThread(0, threads, cpus);
   if (init)
     init();
-  // Signals are the main thread's.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  SignalsBlocked blocked;
   for (int i = 1; i < threads; ++i)
     workers.emplace_back([this, i, init, threads, cpus] {
-      place(i, threads, cpus);
+      placeThread(i, threads, cpus);
       work(i, init);
     });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 ThreadPool::~ThreadPool() {

@@ -11,11 +11,31 @@
 #define DSOPT_LIB_RUNTIME_CORE_THREADPOOL_H
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
 namespace dsopt::runtime {
+
+/// Keeps the calling thread, one of `threads`, on its CPU, or on any if there is none of its own. Where that
+/// is not allowed it runs where it may.
+void placeThread(int thread, int threads, const std::vector<int> &cpus);
+
+/// Signals are the main thread's: what is started while this lives gets none.
+class SignalsBlocked {
+public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  SignalsBlocked(const SignalsBlocked &) = delete;
+
+private:
+  sigset_t before;
+};
 
 class ThreadPool {
 public:

@@ -76,7 +76,11 @@ static Joined joinLaunched(const Run &run) {
     return joined;
   }
   Meeting meeting = meetingOf(launch, run.settings.insecure);
-  meeting.record = recordOf(run);
+  try {
+    meeting.record = recordOf(run);
+  } catch (const Error &error) {
+    throw Error(error.status, error.what(), tellOthers(launch, run.settings.insecure, error, false));
+  }
   meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));
 }

@@ -117,6 +117,7 @@ void MetricsLog::run() {
   };
   std::string planned =
       "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) + ",\"host_bytes\":" + jsonRanks(facts.hostBytes) +
+      ",\"disk_bytes\":" + jsonRanks(facts.diskBytes) + field("save_staging_bytes", facts.stagingBytes) +
       ",\"bubble\":" + jsonNumber(program.bubble, 17) + field("flops_per_step", program.flops) + "}";
   const RunOptions &run = settings.options;
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +

@@ -25,6 +25,8 @@ struct RunFacts {
   std::string engine;
   std::vector<int64_t> arenaBytes;  ///< mapped, one a rank
   std::vector<int64_t> hostBytes;   ///< the same of the host's memory
+  std::vector<int64_t> diskBytes;   ///< and of the disk's
+  int64_t stagingBytes = 0;         ///< of each rank, of -save-async
   Comparison *comparison = nullptr; ///< takes what is logged
   std::vector<int64_t> libraries;   ///< bytes resident beside arena and data, one a rank
 };

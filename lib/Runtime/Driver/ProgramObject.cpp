@@ -76,11 +76,11 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   auto *bytes = static_cast<const uint64_t *>(symbol("dsopt_program_bytes"));
   if (!text || !bytes)
     throw Error(StatusInput, shownAs + ": is not a dsopt program (it has no program table)");
-  program = parseProgram(text, *bytes, actions());
-  if (program.version != DSOPT_ABI_VERSION)
-    throw Error(StatusInput, shownAs + ": has program version " + std::to_string(program.version) +
-                                 ", this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
-                                 "; compile it again");
+  try {
+    program = parseProgram(text, *bytes, actions());
+  } catch (const Error &error) {
+    throw Error(error.status, shownAs + ": " + error.what());
+  }
 }
 
 void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }

@@ -232,12 +232,16 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.comparison = run.comparison.get();
   facts.arenaBytes = memoriesOf(program, MemoryKind::Device);
   facts.hostBytes = memoriesOf(program, MemoryKind::Host);
+  facts.diskBytes = memoriesOf(program, MemoryKind::Disk);
+  facts.stagingBytes = options.saveStaging;
   if (!settings.log.empty())
     facts.libraries = exchanged(engine, residentLibraries(arena, settings.data));
 
   std::unique_ptr<MetricsLog> log;
   Progress progress(program, settings, facts);
   if (first) {
+    if (std::string obstacle = session.diskObstacle(); !obstacle.empty())
+      run.notes.push_back({obstacle, true});
     say(progress, run.notes);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
@@ -298,6 +302,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
           run.board->steps = session.stepsDone();
       }
       stopped = result.stop;
+      saving.goOn(session);
       int64_t done = session.stepsDone();
       bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
       if (run.evalData && measures && !stopped) {
@@ -305,9 +310,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         measured = done;
         before = std::chrono::steady_clock::now();
       }
-      if (savesAfter(settings, done, stopped || done >= settings.steps)) {
+      bool last = stopped || done >= settings.steps;
+      if (savesAfter(settings, done, last)) {
         During savingNow(Place::Saving);
-        say(progress, saving.save(session));
+        say(progress, saving.save(session, last));
         saved = done;
         before = std::chrono::steady_clock::now();
       }
@@ -326,7 +332,11 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
       During savingNow(Place::Saving);
-      say(progress, saving.save(session));
+      say(progress, saving.save(session, /*last=*/true));
+    }
+    {
+      During savingNow(Place::Saving);
+      say(progress, saving.finish(session));
     }
     if (first)
       progress.end();

@@ -1,10 +1,13 @@
 //===- RunRecord.cpp - what a run is made of, to be compared ---------------===//
 
 #include "RunRecord.h"
+#include "dsopt/Runtime/AtomicFile.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
+#include <cstring>
 
 #include <fcntl.h>
 #define XXH_INLINE_ALL
@@ -45,14 +48,15 @@ FileSamples sample(const std::string &path, int64_t samples) {
   struct stat info{};
   if (file >= 0 && sys::fstat(file, &info) == 0) {
     result.bytes = info.st_size;
-    std::string bytes;
-    char buffer[kSampleBytes];
-    int64_t last = std::max<int64_t>(0, info.st_size - kSampleBytes);
+    int64_t size = std::min<int64_t>(kSampleBytes, info.st_size), last = info.st_size - size;
+    std::string bytes(size * samples, '\0');
     for (int64_t i = 0; i < samples; ++i) {
       int64_t at = samples > 1 ? static_cast<int64_t>(static_cast<double>(last) * i / (samples - 1)) : 0;
-      ssize_t got = sys::pread(file, buffer, sizeof buffer, at);
-      // What cannot be read now fails when it is needed, and names the file.
-      bytes.append(buffer, std::max<ssize_t>(got, 0));
+      if (!readFully(file, at, bytes.data() + i * size, size)) {
+        std::string why = errno ? std::strerror(errno) : "it became shorter";
+        sys::close(file);
+        throw Error(StatusFailure, path + ": cannot be read: " + why);
+      }
     }
     result.hash = XXH3_64bits(bytes.data(), bytes.size());
   }
@@ -85,6 +89,7 @@ void addOptions(Record &record, const Run &run) {
   option("eval-batches", std::to_string(settings.evalBatches));
   flag("save", !settings.save.empty());
   option("save-every", std::to_string(settings.saveEvery));
+  flag("save-async", settings.saveAsync);
   flag("resume", !settings.resume.empty());
   flag("resume-new-batch", settings.resumeNewBatch);
   for (auto [name, value] :

@@ -1,6 +1,7 @@
 //===- RunSettings.cpp - a run's options against what is compiled in ------===//
 
 #include "RunSettings.h"
+#include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/System.h"
 
@@ -120,6 +121,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.weightDecay = options.number("weight-decay", program.optimizer == "adamw" ? 0.01 : 0.0);
   run.gradClip = options.number("grad-clip");
   run.seed = options.integer("seed");
+  run.nvmePath = options.text("nvme-path");
+  run.disk = diskOptions(options.text("aio"));
   run.warmupSteps = options.integer("warmup-steps");
   run.decaySteps = options.integer("lr-decay-steps");
   resolveSchedule(run, program, options);
@@ -166,10 +169,13 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.save = options.text("save");
   settings.saveEvery = options.integer("save-every");
   settings.saveKeep = options.integer("save-keep");
+  settings.saveAsync = options.has("save-async");
+  if (settings.saveAsync && !settings.evaluates)
+    run.saveStaging = DSOPT_SAVE_STAGING;
   settings.saveAside = options.text("save-existing") == "aside";
   settings.resume = options.text("resume");
   settings.resumeNewBatch = options.has("resume-new-batch");
-  for (const char *name : {"save-every", "save-keep", "save-existing"})
+  for (const char *name : {"save-every", "save-keep", "save-async", "save-existing"})
     if (options.has(name) && settings.save.empty())
       throw Error(StatusInput, std::string("option -") + name + " needs -save=DIR");
   settings.stallTimeout = std::chrono::seconds(options.integer("stall-timeout"));

@@ -25,6 +25,7 @@ struct RunSettings {
   bool pad = false; ///< fill micro-batches up to the next size of the dimension
   /// Names of this run in what it saves: one for each time that its ranks were started, the last is now's.
   std::vector<std::string> names;
+  bool saveAsync = false; ///< checkpoints are written while steps go on
   bool saveAside = false; ///< others' later checkpoints in the folder of -save get other names
   bool resumeNewBatch = false;
   bool resumed = false; ///< there was a checkpoint to go on from (known when ranks have met)

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -126,19 +127,33 @@ void Saving::checkShared(const std::string &place) {
     throw Error(StatusFailure, path + ": cannot be removed: " + std::strerror(errno));
 }
 
-std::vector<Note> Saving::save(Session &session) {
+void Saving::named(int64_t step, std::vector<Note> &notes) {
+  folder->wrote(step);
+  addAll(notes, {folder->prune(settings.saveKeep)});
+}
+
+std::vector<Note> Saving::save(Session &session, bool last) {
+  std::vector<Note> notes = finish(session);
   together(engine, checkMappings);
-  session.save(settings.save + "/" + checkpointName(session.stepsDone()), lineage);
-  std::vector<Note> notes;
-  if (folder) {
-    folder->wrote(session.stepsDone());
-    addAll(notes, {folder->prune(settings.saveKeep)});
+  int64_t step = session.stepsDone();
+  std::string checkpoint = settings.save + "/" + checkpointName(step);
+  if (settings.saveAsync && !last) {
+    session.startSave(checkpoint, lineage, [this, step] { named(step, meanwhile); });
+    return notes;
   }
+  session.save(checkpoint, lineage);
+  if (folder)
+    named(step, notes);
   return notes;
 }
 
+std::vector<Note> Saving::finish(Session &session) {
+  session.finishSave();
+  return std::exchange(meanwhile, {});
+}
+
 std::vector<Note> Saving::saveInto(const std::string &place, Session &session) {
-  std::vector<Note> notes;
+  std::vector<Note> notes = finish(session);
   std::error_code ignored;
   bool isOwn = !settings.save.empty() && fs::equivalent(place, settings.save, ignored);
   if (!isOwn && !places.count(place)) {

@@ -34,20 +34,28 @@ public:
   /// for the user go to `notes`.
   void begin(std::vector<Note> &notes);
 
-  /// Collective: writes a checkpoint and, on rank 0, removes the oldest of this run beyond -save-keep. What
-  /// the user should know, on rank 0.
-  std::vector<Note> save(Session &session);
+  /// Collective: writes a checkpoint and, on rank 0, removes the oldest of this run beyond -save-keep; with
+  /// -save-async, unless it is the `last` one, while steps go on. What the user should know, on rank 0.
+  std::vector<Note> save(Session &session, bool last);
+  /// Collective, after a step: goes on with what is written meanwhile.
+  void goOn(Session &session) { session.continueSave(); }
+  /// Collective: waits for what is written meanwhile.
+  std::vector<Note> finish(Session &session);
   /// The same in another folder, of which nothing is removed.
   std::vector<Note> saveInto(const std::string &place, Session &session);
 
 private:
   void checkShared(const std::string &place);
+  /// On rank 0: a checkpoint has its name.
+  void named(int64_t step, std::vector<Note> &notes);
   const Program &program;
   const RunSettings &settings;
   Engine &engine;
   SaveFolder *folder;
   Lineage lineage; ///< on rank 0
   std::vector<std::string> leftOut;
+  std::vector<Note>
+      meanwhile; ///< what there is to say of the save that is under way; its thread's until then
   std::map<std::string, std::unique_ptr<SaveFolder>> places; ///< of saveInto; null but on rank 0
 };
 

@@ -134,6 +134,9 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 int fstat(int fd, struct stat *info) {
   return plain(Call::fstat, [&] { return ::fstat(fd, info); });
 }
+int fstatvfs(int fd, struct statvfs *info) {
+  return plain(Call::fstatvfs, [&] { return ::fstatvfs(fd, info); });
+}
 int stat(const char *path, struct stat *info) {
   return plain(Call::stat, [&] { return ::stat(path, info); });
 }
@@ -196,6 +199,9 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 }
 int munmap(void *address, size_t bytes) {
   return plain(Call::munmap, [&] { return ::munmap(address, bytes); });
+}
+int madvise(void *address, size_t bytes, int advice) {
+  return plain(Call::madvise, [&] { return ::madvise(address, bytes, advice); });
 }
 int memfd(const char *name, unsigned flags) {
   return plain(Call::memfd, [&] { return ::memfd_create(name, flags); });

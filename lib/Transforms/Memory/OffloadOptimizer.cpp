@@ -1,4 +1,4 @@
-//===- OffloadOptimizer.cpp - what the optimizer keeps, on the host -------===//
+//===- OffloadOptimizer.cpp - what the optimizer keeps, on host or disk ---===//
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -15,7 +15,8 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 
-/// Trained buckets with state by the pipeline stage that updates them, in the order of their blocks.
+/// Trained buckets with state, or with parameters that are elsewhere, by the pipeline stage that updates
+/// them, in the order of their blocks.
 static llvm::MapVector<int64_t, SmallVector<dist::BucketOp>> bucketsByStage(ModuleOp module) {
   llvm::DenseMap<int64_t, int64_t> stages; ///< by block
   for (auto function : module.getOps<func::FuncOp>())
@@ -24,7 +25,8 @@ static llvm::MapVector<int64_t, SmallVector<dist::BucketOp>> bucketsByStage(Modu
         stages[block.getInt()] = stage.getInt();
   llvm::MapVector<int64_t, SmallVector<dist::BucketOp>> buckets;
   for (auto bucket : module.getOps<dist::BucketOp>())
-    if (!bucket.getFrozen() && !bucket.getBlocks().empty() && (bucket.getMaster() || bucket.getStates()))
+    if (!bucket.getFrozen() && !bucket.getBlocks().empty() &&
+        (bucket.getMaster() || bucket.getStates() || bucket.getTier() != dist::Tier::Device))
       buckets[stages.lookup(bucket.getBlocks().front())].push_back(bucket);
   for (auto &[stage, list] : buckets)
     llvm::stable_sort(list, [](dist::BucketOp a, dist::BucketOp b) {
@@ -39,7 +41,8 @@ struct OffloadOptimizer : dsopt::impl::OffloadOptimizerBase<OffloadOptimizer> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (takeOption(module, "offload_optimizer", StringRef(to), "none") == "none")
+    StringRef where = takeOption(module, "offload_optimizer", StringRef(to), "none");
+    if (where == "none")
       return;
     StringRef text = takeOption(module, "offload_ratio", StringRef(ratio), "0");
     double share = 0;
@@ -51,18 +54,27 @@ struct OffloadOptimizer : dsopt::impl::OffloadOptimizerBase<OffloadOptimizer> {
     auto stages = bucketsByStage(module);
     if (stages.empty())
       module.emitWarning("nothing is offloaded: the optimizer keeps no state beside the parameters");
+    bool isAway = false;
     for (auto &[stage, buckets] : stages) {
       double all = 0, stays = 0;
       for (dist::BucketOp bucket : buckets)
         all += bucket.getElements();
       for (dist::BucketOp bucket : buckets) {
+        // Parameters are updated where they are.
+        bool mayStay = bucket.getTier() == dist::Tier::Device;
+        isAway |= !mayStay;
         // The first blocks' gradients come last, when no backward is left to hide their copies behind.
-        if (stays + bucket.getElements() <= share * all)
+        if (mayStay && stays + bucket.getElements() <= share * all)
           stays += bucket.getElements();
         else
-          bucket.setStateTier(dist::Tier::Host);
+          bucket.setStateTier(where == "nvme" ? dist::Tier::Disk : dist::Tier::Host);
       }
     }
+    if (isAway && share > 0)
+      module.emitWarning("offload_ratio = ")
+          << text
+          << " is not for parameters that are kept on the host or on disk: "
+             "they are updated on the host";
   }
 };
 } // namespace

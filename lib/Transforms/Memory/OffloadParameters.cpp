@@ -1,4 +1,4 @@
-//===- OffloadParameters.cpp - parameters, on the host --------------------===//
+//===- OffloadParameters.cpp - parameters, on host or disk ----------------===//
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -21,17 +21,18 @@ struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters>
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (takeOption(module, "offload_params", StringRef(to), "none") == "none")
+    StringRef where = takeOption(module, "offload_params", StringRef(to), "none");
+    if (where == "none")
       return;
     auto needs = [&](StringRef what) {
-      module.emitError("parameters are kept on the host (offload_params) only with ") << what;
+      module.emitError("parameters are kept off the device (offload_params) only with ") << what;
       signalPassFailure();
     };
     if (getOption(module, "zero", 0) != 3)
       return needs("zero = 3: blocks then read what is fetched for them");
     if (getOption(module, "train", 1) != 0 &&
         getOption(module, "offload_optimizer", StringRef("none")) == "none")
-      return needs("offload_optimizer = \"cpu\": updates run where both are");
+      return needs("offload_optimizer = \"cpu\" or \"nvme\": updates run where both are");
     llvm::DenseMap<int64_t, int64_t> stages; ///< by block
     for (auto function : module.getOps<func::FuncOp>())
       if (auto block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr))
@@ -43,7 +44,7 @@ struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters>
         users.insert(stages.lookup(block));
       // What several stages share is sent from device to device.
       if (bucket.getZero() == 3 && users.size() == 1)
-        bucket.setTier(dist::Tier::Host);
+        bucket.setTier(where == "nvme" ? dist::Tier::Disk : dist::Tier::Host);
     }
   }
 };

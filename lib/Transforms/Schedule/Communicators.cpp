@@ -56,3 +56,8 @@ void dsopt::declareHostStreams(ModuleOp module) {
   declare<StreamOp>(symbols, kDownloadStream, StreamKind::Copy);
   declare<StreamOp>(symbols, kUploadStream, StreamKind::Copy);
 }
+
+void dsopt::declareDiskStream(ModuleOp module) {
+  SymbolTable symbols(module);
+  declare<StreamOp>(symbols, kDiskStream, StreamKind::Disk);
+}

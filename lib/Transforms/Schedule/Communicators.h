@@ -19,6 +19,8 @@ void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t position
 void declareStreams(mlir::ModuleOp module, int64_t positions);
 /// And those of what is done on the host and copied from there and back: @host, @download and @upload.
 void declareHostStreams(mlir::ModuleOp module);
+/// And that of what is read from disk and written there: @disk.
+void declareDiskStream(mlir::ModuleOp module);
 
 } // namespace dsopt
 

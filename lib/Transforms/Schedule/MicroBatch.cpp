@@ -62,15 +62,10 @@ LogicalResult Reader::readBuckets() {
     bucket.frozen |= result.evaluates;
     bucket.useStages.assign(op.getBlocks().size(), -1);
     bucket.accumulated.assign(op.getBlocks().size(), false);
-    if (op.getTier() == dist::Tier::Disk)
-      return op.emitOpError("is kept in disk memory, expected device or host: no action reads it there");
     if (op.getTier() != dist::Tier::Device && op.getZero() != 3)
       return op.emitOpError("is kept in ")
              << stringifyTier(op.getTier()) << " memory, but partitioned by stage " << op.getZero()
              << ", expected 3: blocks read it where it lies";
-    if (op.getStateTier() == dist::Tier::Disk)
-      return op.emitOpError(
-          "keeps its state in disk memory, expected device or host: no action reads it there");
     for (auto range : op.getRanges().getAsRange<dist::RangeAttr>())
       places[range.getParameter()] = {result.buckets.size(), range.getOffset()};
     bucketIds[op.getSymNameAttr()] = result.buckets.size();

@@ -1,12 +1,13 @@
-//===- OffloadGathers.cpp - parameters from the host, when blocks need them -===//
+//===- OffloadGathers.cpp - parameters from host or disk, when blocks need them -===//
 //
-// A gather of parameters that are the host's begins with a copy of this rank's slice to
-// its place among the whole; where there is but one rank, that is all of it.
+// A gather of parameters that are not the device's begins with a copy of this rank's slice
+// to its place among the whole; where there is but one rank, that is all of it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
 #include "Communicators.h"
+#include "DiskStaging.h"
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
 #include "dsopt/Dialect/Dist/Dist.h"
@@ -21,57 +22,123 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// The program's buffers of parameters that are the host's move there, and what gathers them begins there.
-static LogicalResult offload(ProgramOp program, AccessAnalysis &analysis) {
-  ProgramBuilder out(program);
-  // All programs of a position have the same memories, those that evaluate too.
-  out.memory(kHostMemory, MemoryKind::Host);
-  llvm::DenseSet<Attribute> moved;
-  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+namespace {
+/// Moves the parameters of one program.
+class Offloader {
+public:
+  Offloader(ProgramOp program, AccessAnalysis &analysis, bool usesDisk) : analysis(analysis), out(program) {
+    // All programs of a position have the same memories, those that evaluate too.
+    out.memory(kHostMemory, MemoryKind::Host, usesDisk ? kDiskAlignment : kAlignment);
+    if (usesDisk)
+      out.memory(kDiskMemory, MemoryKind::Disk, kDiskAlignment);
+  }
+  LogicalResult move();
+
+private:
+  void moveBuffers();
+  LogicalResult move(GatherOp gather);
+  /// Copies a slice to the device; from disk part by part, by way of the host. The last copy.
+  CopyOp bring(RefAttr slice, RefAttr own, int64_t bytes);
+
+  AccessAnalysis &analysis;
+  ProgramBuilder out;
+  llvm::DenseMap<Attribute, dist::Tier> moved; ///< buffers
+  int64_t most = 0;                            ///< elements of a part
+  int64_t read = 0;                            ///< parts
+};
+} // namespace
+
+static RefAttr shifted(RefAttr ref, int64_t bytes) {
+  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
+                      ref.getPerRank());
+}
+
+void Offloader::moveBuffers() {
+  int64_t slice = 0;
+  for (auto buffer : out.program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getRole() != BufferRole::Stored)
       continue;
     dist::BucketOp bucket = analysis.bucket(buffer.getOfAttr().getAttr());
-    if (!bucket || bucket.getTier() != dist::Tier::Host)
+    if (!bucket || bucket.getTier() == dist::Tier::Device)
       continue;
-    buffer.setMemoryAttr(FlatSymbolRefAttr::get(out.context, kHostMemory));
-    moved.insert(FlatSymbolRefAttr::get(buffer.getSymNameAttr()));
+    bool onDisk = bucket.getTier() == dist::Tier::Disk;
+    buffer.setMemoryAttr(FlatSymbolRefAttr::get(out.context, onDisk ? kDiskMemory : kHostMemory));
+    moved[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = bucket.getTier();
+    slice = std::max(slice, bucket.getSlice());
   }
-  for (auto gather : llvm::to_vector(getSchedule(program).getBody().front().getOps<GatherOp>())) {
-    RefAttr slice = gather.getSlice(), target = gather.getTarget();
-    if (!moved.contains(slice.getBuffer()))
-      continue;
-    FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
-    if (failed(groups))
+  // What each rank has of a slice's part would lie between what others have: a slice is copied whole.
+  most = analysis.ranks() > 1 ? alignedOnDisk(slice)
+                              : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
+}
+
+CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes) {
+  if (moved.lookup(slice.getBuffer()) == dist::Tier::Host)
+    return out.emit<CopyOp>(slice, own, bytes, kUploadStream);
+  Type type = getElementTypeOrSelf(analysis.buffer(out.program, slice.getBuffer().getAttr()).getType());
+  ProgramBuilder::BufferTraits traits;
+  traits.memory = kHostMemory;
+  traits.slots = kStagedOnDisk;
+  std::string name = "host.fetch.";
+  llvm::raw_string_ostream(name) << type;
+  FlatSymbolRefAttr staged = out.buffer(name, MemRefType::get({most}, type), BufferKind::Buffers, traits);
+  CopyOp copy;
+  for (int64_t from = 0, step = bytesOf(most, type); from < bytes; from += step) {
+    int64_t part = std::min(step, bytes - from);
+    RefAttr slot = out.ref(staged, read++ % kStagedOnDisk);
+    out.emit<CopyOp>(shifted(slice, from), slot, part, kDiskStream);
+    copy = out.emit<CopyOp>(slot, shifted(own, from), part, kUploadStream);
+  }
+  return copy;
+}
+
+LogicalResult Offloader::move(GatherOp gather) {
+  RefAttr slice = gather.getSlice(), target = gather.getTarget();
+  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
+  if (failed(groups))
+    return failure();
+  bool alone = groups->front().size() == 1;
+  int64_t bytes = gather.getBytes();
+  RefAttr own = out.ref(target.getBuffer(), target.getSlot(), target.getOffset(),
+                        target.getPerRank() + (alone ? 0 : bytes));
+  out.insertBefore(gather);
+  // What holds the gather back holds back its copy, which would else begin a step's all at once. Reads from
+  // disk are held back by where they are put.
+  for (Operation *before = gather->getPrevNode(); isa_and_nonnull<WaitOp>(before);
+       before = before->getPrevNode())
+    if (auto wait = cast<WaitOp>(before); getStream(wait) == getStream(gather))
+      out.write<WaitOp>(wait.getEvent(), kUploadStream);
+  CopyOp copy = bring(slice, own, bytes);
+  gather.setSliceAttr(own);
+  if (!alone)
+    return success();
+  gather.getEvent().replaceAllUsesWith(copy.getEvent());
+  gather.erase();
+  return success();
+}
+
+LogicalResult Offloader::move() {
+  moveBuffers();
+  for (auto gather : llvm::to_vector(getSchedule(out.program).getBody().front().getOps<GatherOp>()))
+    if (moved.contains(gather.getSlice().getBuffer()) && failed(move(gather)))
       return failure();
-    bool alone = groups->front().size() == 1;
-    int64_t bytes = gather.getBytes();
-    RefAttr own = out.ref(target.getBuffer(), target.getSlot(), target.getOffset(),
-                          target.getPerRank() + (alone ? 0 : bytes));
-    out.insertBefore(gather);
-    // What holds the gather back holds back its copy, which would else begin a step's all at once.
-    for (Operation *before = gather->getPrevNode(); isa_and_nonnull<WaitOp>(before);
-         before = before->getPrevNode())
-      if (auto wait = cast<WaitOp>(before); getStream(wait) == getStream(gather))
-        out.write<WaitOp>(wait.getEvent(), kUploadStream);
-    auto copy = out.emit<CopyOp>(slice, own, bytes, kUploadStream);
-    gather.setSliceAttr(own);
-    if (!alone)
-      continue;
-    gather.getEvent().replaceAllUsesWith(copy.getEvent());
-    gather.erase();
-  }
-  renumberCollectives(getSchedule(program));
+  renumberCollectives(getSchedule(out.program));
   return success();
 }
 
 LogicalResult dsopt::offloadGathers(ModuleOp module) {
-  if (llvm::none_of(module.getOps<dist::BucketOp>(),
-                    [](dist::BucketOp bucket) { return bucket.getTier() == dist::Tier::Host; }))
+  auto isIn = [&](dist::Tier tier) {
+    return llvm::any_of(module.getOps<dist::BucketOp>(),
+                        [&](dist::BucketOp bucket) { return bucket.getTier() == tier; });
+  };
+  bool usesDisk = isIn(dist::Tier::Disk);
+  if (!usesDisk && !isIn(dist::Tier::Host))
     return success();
   declareHostStreams(module);
+  if (usesDisk)
+    declareDiskStream(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>()))
-    if (failed(offload(program, analysis)))
+    if (failed(Offloader(program, analysis, usesDisk).move()))
       return failure();
   return success();
 }

@@ -1,15 +1,18 @@
 //===- OffloadUpdates.cpp - updates where the optimizer's state is --------===//
 //
-// An update of a bucket whose state is the host's runs there: its gradient is copied to
-// the host as soon as it is complete, the new parameters back as soon as they are.
+// An update of a bucket whose state is not the device's runs on the host: its gradient is
+// copied there as soon as it is complete, the new parameters back as soon as they are. State
+// that lies on disk is read ahead, part by part, and written back.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
 #include "Communicators.h"
+#include "DiskStaging.h"
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
 #include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 namespace dsopt {
@@ -21,89 +24,196 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// Buckets whose copies and update are under way at once: one is brought while another is updated.
+/// Updates that are under way at once: the gradient of one is brought while another runs.
 static constexpr int64_t kStaged = 2;
 
 namespace {
+/// What an update reads and writes, operand by operand.
+struct Operand {
+  RefAttr home;      ///< of the whole update's
+  MemoryKind memory; ///< that it lies in
+  int64_t width;     ///< bytes of an element
+  bool reads, writes;
+  std::string name; ///< of what it is staged in
+};
+
+/// A range of an update's elements.
+struct Part {
+  UpdateOp update;
+  int64_t from, elements;
+  bool isLast;
+  SmallVector<Operand> operands;
+  SmallVector<Attribute> staged; ///< where the update finds them
+};
+
 /// Moves the updates of one program.
 class Offloader {
 public:
-  Offloader(ProgramOp program, AccessAnalysis &analysis) : analysis(analysis), out(program) {
+  Offloader(ProgramOp program, AccessAnalysis &analysis, bool usesDisk)
+      : analysis(analysis), out(program), usesDisk(usesDisk) {
     // All programs of a position have the same memories, those that evaluate too.
-    out.memory(kHostMemory, MemoryKind::Host);
+    out.memory(kHostMemory, MemoryKind::Host, usesDisk ? kDiskAlignment : kAlignment);
+    if (usesDisk)
+      out.memory(kDiskMemory, MemoryKind::Disk, kDiskAlignment);
   }
   LogicalResult move(ArrayRef<UpdateOp> updates);
 
 private:
-  LogicalResult move(UpdateOp update);
-  /// Where a part of a device's buffer lies on the host for a while.
-  RefAttr stage(RefAttr ref, StringRef what);
-  void copy(RefAttr from, RefAttr to, int64_t bytes, StringRef stream) {
-    out.emit<CopyOp>(from, to, bytes, stream);
-  }
+  LogicalResult split(UpdateOp update);
+  FailureOr<SmallVector<Operand>> operandsOf(UpdateOp update, dist::BucketOp bucket);
+  /// Where a part of a buffer lies on the host for a while.
+  RefAttr stage(const Operand &operand, int64_t number);
+  /// Copies what of the part lies in that memory to the host, or what changed back.
+  void bring(const Part &part, MemoryKind from, StringRef stream);
+  void takeBack(const Part &part, MemoryKind to, StringRef stream);
+  void write(size_t number);
   BufferOp bufferOf(RefAttr ref) { return analysis.buffer(out.program, ref.getBuffer().getAttr()); }
 
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  int64_t most = 0;  ///< elements of an update
-  int64_t moved = 0; ///< updates
+  bool usesDisk;
+  int64_t most = 0; ///< elements of a part
+  std::vector<Part> parts;
 };
 } // namespace
 
-RefAttr Offloader::stage(RefAttr ref, StringRef what) {
-  ProgramBuilder::BufferTraits traits;
-  traits.memory = kHostMemory;
-  traits.slots = kStaged;
-  Type type = getElementTypeOrSelf(bufferOf(ref).getType());
-  std::string name = ("host." + what + ".").str();
-  llvm::raw_string_ostream(name) << type;
-  return out.ref(out.buffer(name, MemRefType::get({most}, type), BufferKind::Buffers, traits),
-                 moved % kStaged);
+static RefAttr atElement(const Operand &operand, int64_t element) {
+  RefAttr home = operand.home;
+  return RefAttr::get(home.getContext(), home.getBuffer(), home.getSlot(),
+                      home.getOffset() + element * operand.width, home.getPerRank());
 }
 
-LogicalResult Offloader::move(UpdateOp update) {
+static MemoryKind memoryOf(dist::Tier tier) {
+  return tier == dist::Tier::Disk   ? MemoryKind::Disk
+         : tier == dist::Tier::Host ? MemoryKind::Host
+                                    : MemoryKind::Device;
+}
+
+FailureOr<SmallVector<Operand>> Offloader::operandsOf(UpdateOp update, dist::BucketOp bucket) {
   FailureOr<ArrayRef<Access>> accesses = analysis.of(update);
   if (failed(accesses))
     return failure();
+  SmallVector<std::string> names = {"param", "grad"};
+  if (bucket.getMaster())
+    names.push_back("master");
+  if (auto states = bucket.getStates())
+    for (auto state : states->getAsRange<dist::StateAttr>())
+      names.push_back(state.getRole().str());
+  SmallVector<Operand> operands;
+  for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
+    Type type = getElementTypeOrSelf(bufferOf(ref).getType());
+    MemoryKind memory = i == kUpdateGradient     ? MemoryKind::Device
+                        : i == kUpdatedParameter ? memoryOf(bucket.getTier())
+                                                 : memoryOf(bucket.getStateTier());
+    std::string name = "host." + names[i] + ".";
+    llvm::raw_string_ostream(name) << type;
+    operands.push_back({ref, memory, bytesOf(1, type), (*accesses)[i].reads, (*accesses)[i].writes, name});
+  }
+  return operands;
+}
+
+RefAttr Offloader::stage(const Operand &operand, int64_t number) {
+  ProgramBuilder::BufferTraits traits;
+  traits.memory = kHostMemory;
+  traits.slots = usesDisk ? kStagedOnDisk : kStaged;
+  Type type = getElementTypeOrSelf(bufferOf(operand.home).getType());
+  return out.ref(out.buffer(operand.name, MemRefType::get({most}, type), BufferKind::Buffers, traits),
+                 number % traits.slots);
+}
+
+LogicalResult Offloader::split(UpdateOp update) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-  bool readsParameter = accesses->front().reads, isThere = bucket.getTier() == dist::Tier::Host;
-  int64_t elements = update.getElements();
-  int64_t bytes = bytesOf(elements, bucket.getType()),
-          gradientBytes = bytesOf(elements, bucket.getGradientType());
-  SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
-  auto parameter = cast<RefAttr>(refs[0]), gradient = cast<RefAttr>(refs[1]);
-  RefAttr staged = isThere ? parameter : stage(parameter, "param"), stagedGradient = stage(gradient, "grad");
-  out.insertBefore(update);
-  if (!isThere && readsParameter)
-    copy(parameter, staged, bytes, kDownloadStream);
-  copy(gradient, stagedGradient, gradientBytes, kDownloadStream);
-  out.insertAfter(update);
-  if (!isThere)
-    copy(staged, parameter, bytes, kUploadStream);
-  refs[0] = staged;
-  refs[1] = stagedGradient;
-  for (Attribute state : ArrayRef(refs).drop_front(2))
-    bufferOf(cast<RefAttr>(state)).setMemoryAttr(FlatSymbolRefAttr::get(out.context, kHostMemory));
-  update.setBuffersAttr(ArrayAttr::get(out.context, refs));
-  update.setStream(kHostStream);
-  ++moved;
+  FailureOr<SmallVector<Operand>> operands = operandsOf(update, bucket);
+  if (failed(operands))
+    return failure();
+  for (const Operand &state : ArrayRef(*operands).drop_front(kFirstUpdateState))
+    bufferOf(state.home)
+        .setMemoryAttr(FlatSymbolRefAttr::get(out.context,
+                                              state.memory == MemoryKind::Disk ? kDiskMemory : kHostMemory));
+  int64_t all = update.getElements();
+  for (int64_t from = 0; from < all; from += most) {
+    Part part{update, from, std::min(most, all - from), from + most >= all, *operands, {}};
+    for (const Operand &operand : *operands)
+      part.staged.push_back(operand.memory == MemoryKind::Host ? atElement(operand, from)
+                                                               : stage(operand, parts.size()));
+    parts.push_back(part);
+  }
   return success();
+}
+
+void Offloader::bring(const Part &part, MemoryKind from, StringRef stream) {
+  for (auto [operand, staged] : llvm::zip(part.operands, part.staged))
+    if (operand.memory == from && operand.reads)
+      out.emit<CopyOp>(atElement(operand, part.from), cast<RefAttr>(staged), part.elements * operand.width,
+                       stream);
+}
+
+void Offloader::takeBack(const Part &part, MemoryKind to, StringRef stream) {
+  for (auto [operand, staged] : llvm::zip(part.operands, part.staged))
+    if (operand.memory == to && operand.writes)
+      out.emit<CopyOp>(cast<RefAttr>(staged), atElement(operand, part.from), part.elements * operand.width,
+                       stream);
+}
+
+void Offloader::write(size_t number) {
+  const Part &part = parts[number];
+  UpdateOp whole = part.update;
+  out.insertBefore(whole);
+  bring(part, MemoryKind::Device, kDownloadStream);
+  UpdateOp update = out.repeat(whole);
+  update.setBuffersAttr(ArrayAttr::get(out.context, part.staged));
+  update.setElements(part.elements);
+  update.setFrom(part.from);
+  update.setStream(kHostStream);
+  takeBack(part, MemoryKind::Device, kUploadStream);
+  if (usesDisk) {
+    takeBack(part, MemoryKind::Disk, kDiskStream);
+    // What is written makes room for what is read next.
+    if (number + kStagedOnDisk < parts.size())
+      bring(parts[number + kStagedOnDisk], MemoryKind::Disk, kDiskStream);
+  }
+  if (!part.isLast)
+    return;
+  whole.getEvent().replaceAllUsesWith(update.getEvent());
+  whole.erase();
 }
 
 LogicalResult Offloader::move(ArrayRef<UpdateOp> updates) {
   for (UpdateOp update : updates)
     most = std::max<int64_t>(most, update.getElements());
+  if (usesDisk)
+    most = elementsOfPart(out.program->getParentOfType<ModuleOp>(), most);
   for (UpdateOp update : updates)
-    if (failed(move(update)))
+    if (failed(split(update)))
       return failure();
+  if (usesDisk && !parts.empty()) {
+    Operation *last = nullptr;
+    for (Operation &op : getSchedule(out.program).getBody().front()) {
+      if (&op == parts.front().update)
+        break;
+      if (auto copy = dyn_cast<CopyOp>(op); copy && copy.getStream() == kDiskStream)
+        last = &op;
+    }
+    last ? out.insertAfter(last) : out.insertBefore(&getSchedule(out.program).getBody().front().front());
+    for (size_t number = 0; number < std::min<size_t>(kStagedOnDisk, parts.size()); ++number)
+      bring(parts[number], MemoryKind::Disk, kDiskStream);
+  }
+  for (size_t number = 0; number < parts.size(); ++number)
+    write(number);
   return success();
 }
 
 LogicalResult dsopt::offloadUpdates(ModuleOp module) {
-  auto isOffloaded = [](dist::BucketOp bucket) { return bucket.getStateTier() == dist::Tier::Host; };
+  auto isOffloaded = [](dist::BucketOp bucket) { return bucket.getStateTier() != dist::Tier::Device; };
   if (llvm::none_of(module.getOps<dist::BucketOp>(), isOffloaded))
     return success();
   declareHostStreams(module);
+  bool usesDisk = llvm::any_of(module.getOps<dist::BucketOp>(), [&](dist::BucketOp bucket) {
+    return isOffloaded(bucket) &&
+           (bucket.getStateTier() == dist::Tier::Disk || bucket.getTier() == dist::Tier::Disk);
+  });
+  if (usesDisk)
+    declareDiskStream(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
     SmallVector<UpdateOp> updates;
@@ -111,7 +221,7 @@ LogicalResult dsopt::offloadUpdates(ModuleOp module) {
       if (dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
           bucket && isOffloaded(bucket))
         updates.push_back(update);
-    if (failed(Offloader(program, analysis).move(updates)))
+    if (failed(Offloader(program, analysis, usesDisk).move(updates)))
       return failure();
   }
   return success();

@@ -156,45 +156,6 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
           llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", stringifyBufferKind(kind), bytes(kind))
               .str();
   diag.attachNote() << "live there: " << classes;
-  // What each remedy would save, from the classes at this peak: with it the peak may be elsewhere.
-  int64_t dp = getOption(module, "dp", 1), zero = dp == 1 ? 0 : getOption(module, "zero", 0);
-  std::string remedy;
-  int64_t saved = 0;
-  BufferKind sliced[] = {BufferKind::Optimizer, BufferKind::Gradients, BufferKind::Parameters};
-  for (int64_t stage = zero; dp > 1 && stage < 3; ++stage) {
-    saved += bytes(sliced[stage]) - bytes(sliced[stage]) / dp;
-    if (arena - saved <= limit) {
-      remedy = llvm::formatv("-zero={0} may fit (about {1} bytes)", stage + 1, arena - saved).str();
-      break;
-    }
-  }
-  if (remedy.empty() && getOption(module, "gather_window", 1) > 1 &&
-      arena - bytes(BufferKind::Buffers) / 2 <= limit)
-    remedy = "-gather-window=1 may fit";
-  if (remedy.empty() && getOption(module, "recompute", StringRef("none")) == "none" &&
-      arena - bytes(BufferKind::Activations) * 3 / 4 <= limit)
-    remedy = "-recompute=auto may fit: -plan=recompute prints what it takes";
-  StringRef none = "none";
-  bool keepsState = getOption(module, "offload_optimizer", none) == none && bytes(BufferKind::Optimizer);
-  int64_t without = arena - bytes(BufferKind::Optimizer);
-  if (remedy.empty() && keepsState && without <= limit)
-    remedy = llvm::formatv("-offload-optimizer=cpu may fit (about {0} bytes)", without).str();
-  without -= bytes(BufferKind::Parameters);
-  if (remedy.empty() && getOption(module, "offload_params", none) == none && bytes(BufferKind::Parameters) &&
-      without <= limit)
-    remedy = llvm::formatv("-zero=3 -offload-optimizer=cpu -offload-params=cpu may fit (more than {0} bytes)",
-                           without)
-                 .str();
-  if (remedy.empty() && arena - bytes(BufferKind::Activations) / 2 <= limit)
-    remedy = "half the -micro-batch-size with twice the -micro-batches may fit";
-  int64_t state = bytes(BufferKind::Parameters) + bytes(BufferKind::Gradients) + bytes(BufferKind::Optimizer);
-  if (remedy.empty() && state)
-    remedy = llvm::formatv("no option alone fits; more stages (-pp) or ranks (-dp) divide {0} bytes of state",
-                           state)
-                 .str();
-  if (remedy.empty())
-    remedy = "no option alone fits; a smaller -micro-batch-size divides what is left";
-  diag.attachNote() << remedy;
 }
 
 LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis) {

@@ -29,9 +29,9 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
         failed(finishStep(copy)))
       return failure();
     prefetchGathers(copy);
-    return failure(failed(throttleReductions(copy)) || failed(offloadGathers(copy)) ||
-                   failed(offloadUpdates(copy)) || failed(expandCollectives(copy)) ||
-                   failed(insertWaits(copy)));
+    return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
+                   failed(throttleReductions(copy)) || failed(offloadActivations(copy)) ||
+                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

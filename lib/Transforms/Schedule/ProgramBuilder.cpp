@@ -56,13 +56,16 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64
   buffers.setInsertionPoint(schedule);
 }
 
-void ProgramBuilder::memory(StringRef name, MemoryKind kind) {
+void ProgramBuilder::memory(StringRef name, MemoryKind kind, int64_t alignment) {
   SmallVector<MemoryOp> memories = getMemories(program);
-  if (llvm::any_of(memories, [&](MemoryOp memory) { return memory.getSymName() == name; }))
+  auto known = llvm::find_if(memories, [&](MemoryOp memory) { return memory.getSymName() == name; });
+  if (known != memories.end()) {
+    known->setAlignment(std::max<int64_t>(known->getAlignment(), alignment));
     return;
+  }
   OpBuilder builder(context);
   builder.setInsertionPointAfter(memories.back());
-  MemoryOp::create(builder, location, name, kind, IntegerAttr(), IntegerAttr());
+  MemoryOp::create(builder, location, name, kind, IntegerAttr(), IntegerAttr(), alignment);
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKind kind, BufferTraits traits) {

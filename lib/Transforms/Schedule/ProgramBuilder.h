@@ -32,8 +32,8 @@ public:
     int64_t use = -1;            ///< of an accumulator
     llvm::StringRef memory = {}; ///< empty: the program's first one
   };
-  /// Declares a memory behind the program's others, where it is new.
-  void memory(llvm::StringRef name, exec::MemoryKind kind);
+  /// Declares a memory behind the program's others, where it is new, and aligns its buffers at least so.
+  void memory(llvm::StringRef name, exec::MemoryKind kind, int64_t alignment = exec::kAlignment);
   /// The buffer's symbol; declares it where it is new.
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind,
                                  BufferTraits traits);

@@ -13,6 +13,9 @@
 
 namespace dsopt {
 
+/// What takes about as long to copy as an action takes to start.
+constexpr int64_t kLeastOffloadedBytes = 65536;
+
 /// The functions of a micro-batch: those of training, evaluation and variants.
 llvm::SmallVector<mlir::func::FuncOp> orderedFunctions(mlir::ModuleOp module);
 /// Writes the programs of these functions, which stay.
@@ -26,6 +29,8 @@ void prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);
+/// Values of at least so many bytes.
+llvm::LogicalResult offloadActivations(mlir::ModuleOp module, int64_t leastBytes = kLeastOffloadedBytes);
 llvm::LogicalResult insertWaits(mlir::ModuleOp module);
 
 } // namespace dsopt

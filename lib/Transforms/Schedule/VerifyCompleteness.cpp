@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "dsopt/Interfaces/Optimizers.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -27,7 +28,11 @@ private:
   LogicalResult verifyOnce(ProgramOp program);
   LogicalResult verifyOrder();
   LogicalResult verifyBuckets();
+  LogicalResult verifyParts(ArrayRef<UpdateOp> updates);
   LogicalResult verifyUpdate(UpdateOp update, NormOp norm);
+  /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
+  /// else is kept of it to where the last copy before the update brought it from.
+  bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters);
   bool evaluates() { return ProgramOp(programs.front())->hasAttr(kEvaluatesAttr); }
 
   ModuleOp module;
@@ -186,36 +191,70 @@ LogicalResult Completeness::verifyOrder() {
   return success();
 }
 
+/// The parts of an update follow each other from the first element to the last.
+LogicalResult Completeness::verifyParts(ArrayRef<UpdateOp> updates) {
+  UpdateOp first = updates.front();
+  dist::BucketOp bucket = analysis.bucket(first.getBucketAttr().getAttr());
+  int64_t all = first.getSliced() ? bucket.getSlice() : (int64_t)bucket.getPadded(), next = 0;
+  for (UpdateOp update : updates) {
+    if ((int64_t)update.getFrom() != next || update.getSliced() != first.getSliced())
+      return update.emitOpError("updates elements of @")
+             << bucket.getSymName() << " from " << (int64_t)update.getFrom() << ", expected " << next
+             << ", where the part before it ends";
+    next += update.getElements();
+  }
+  if (next == all)
+    return success();
+  return UpdateOp(updates.back()).emitOpError("updates ")
+         << next << " elements, expected " << all << ", " << (first.getSliced() ? "a slice" : "the whole")
+         << " of @" << bucket.getSymName();
+}
+
+static bool comesBefore(Operation *a, Operation *b) {
+  return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
+}
+
+bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters) {
+  auto program = update->getParentOfType<ProgramOp>();
+  int64_t bytes = bytesOf(update.getElements(), type), at = bytesOf(update.getFrom(), type);
+  RefAttr home;
+  for (CopyOp copy : copies)
+    if (copy.getTarget() == staged && comesBefore(copy, update))
+      home = copy.getSource();
+  return llvm::any_of(copies, [&](CopyOp copy) {
+    RefAttr to = copy.getTarget();
+    BufferOp target = analysis.buffer(program, to.getBuffer().getAttr());
+    return copy.getSource() == staged && (int64_t)copy.getBytes() == bytes && comesBefore(update, copy) &&
+           target && target.getPersistent() && target.getOf() == update.getBucket() && to.getOffset() == at &&
+           (parameters ? target.getRole() == BufferRole::Stored : to == home);
+  });
+}
+
 LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-  ArrayAttr refs = update.getBuffers();
-  int64_t elements = update.getSliced() ? bucket.getSlice() : (int64_t)bucket.getPadded();
-  if ((int64_t)update.getElements() != elements)
-    return update.emitOpError("updates ")
-           << update.getElements() << " elements, expected " << elements << ", "
-           << (update.getSliced() ? "a slice" : "the whole") << " of @" << bucket.getSymName();
-  // Where copies bring what is updated to its state, they take it back.
-  auto parameter = cast<RefAttr>(refs[0]), gradient = cast<RefAttr>(refs[1]);
-  BufferOp updated = analysis.buffer(update->getParentOfType<ProgramOp>(), parameter.getBuffer().getAttr());
-  auto precedes = [](Operation *a, Operation *b) {
-    return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
-  };
-  if (updated && updated.getRole() != BufferRole::Stored && llvm::none_of(copies, [&](CopyOp copy) {
-        BufferOp target =
-            analysis.buffer(update->getParentOfType<ProgramOp>(), copy.getTarget().getBuffer().getAttr());
-        return copy.getSource() == parameter && precedes(update, copy) && target &&
-               target.getRole() == BufferRole::Stored && target.getOf() == bucket.getSymName() &&
-               (int64_t)copy.getBytes() == bytesOf(elements, bucket.getType());
-      })) {
+  auto program = update->getParentOfType<ProgramOp>();
+  // Where copies bring what is updated, they take it back.
+  for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
+    BufferOp updated = analysis.buffer(program, ref.getBuffer().getAttr());
+    if (i == kUpdateGradient || !updated || updated.getPersistent())
+      continue;
+    bool isParameter = i == kUpdatedParameter;
+    if (isTakenBack(update, ref, getElementTypeOrSelf(updated.getType()), isParameter))
+      continue;
     InFlightDiagnostic diag = update.emitOpError("updates ")
-                              << describe(parameter) << ", but no copy takes its " << elements
-                              << " elements to the parameters of @" << bucket.getSymName();
+                              << describe(ref) << ", but no copy takes its " << (int64_t)update.getElements()
+                              << " elements to the " << (isParameter ? "parameters" : "state") << " of @"
+                              << bucket.getSymName();
     diag.attachNote(updated.getLoc()) << "the buffer is here";
     return diag;
   }
-  if (gradient.getBuffer() == norm.getGradient().getBuffer() || llvm::any_of(copies, [&](CopyOp copy) {
-        return copy.getTarget() == gradient && copy.getSource() == norm.getGradient() &&
-               precedes(copy, update);
+  auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
+  // Each rank measures its slice, also of what all of them update whole.
+  RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
+                              measured.getOffset() + bytesOf(update.getFrom(), bucket.getGradientType()),
+                              update.getSliced() ? measured.getPerRank() : 0);
+  if (gradient.getBuffer() == measured.getBuffer() || llvm::any_of(copies, [&](CopyOp copy) {
+        return copy.getTarget() == gradient && copy.getSource() == part && comesBefore(copy, update);
       }))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses gradient ")
@@ -270,10 +309,18 @@ LogicalResult Completeness::verifyBuckets() {
       return diag;
     };
     auto norm = norms.lookup(bucket.getSymNameAttr());
-    auto update = updates.lookup(bucket.getSymNameAttr());
-    if (failed(check("norm", norm)) || failed(check("update", update)) ||
-        (trained && failed(verifyUpdate(update.front(), norm.front()))))
+    auto parts = updates.lookup(bucket.getSymNameAttr());
+    auto update =
+        llvm::to_vector(llvm::make_filter_range(parts, [](UpdateOp part) { return !part.getFrom(); }));
+    if (failed(check("norm", norm)) || failed(check("update", update)))
       return failure();
+    if (!trained)
+      continue;
+    if (failed(verifyParts(parts)))
+      return failure();
+    for (UpdateOp part : parts)
+      if (failed(verifyUpdate(part, norm.front())))
+        return failure();
   }
   return success();
 }

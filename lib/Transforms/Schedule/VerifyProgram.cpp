@@ -91,6 +91,13 @@ LogicalResult ProgramVerifier::verifyMemories() {
   }
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     StreamOp stream = analysis.streams[life.timeline.entries()[index].stream];
+    auto isOnDisk = [&](const Access &access) {
+      MemoryOp memory = memoryOfPlace[access.place];
+      return memory && memory.getKind() == MemoryKind::Disk;
+    };
+    if (stream.getKind() == StreamKind::Disk && llvm::none_of(list, isOnDisk))
+      return action(index)->emitOpError("is on @")
+             << stream.getSymName() << ", of kind disk, but neither from disk memory nor to it";
     for (const Access &access : list) {
       MemoryOp memory = memoryOfPlace[access.place];
       if (!memory || reaches(stream.getKind(), memory.getKind()))

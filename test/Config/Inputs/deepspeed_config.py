@@ -81,10 +81,19 @@ check("a part of the optimizer", zero(stage=3, offload_optimizer={"device": "cpu
 check("the old form of offload", zero(stage=2, cpu_offload=True), None, {"offload_optimizer": "cpu"}, ["-dp=2"])
 check("parameters too", zero(stage=3, offload_param={"device": "cpu"}, offload_optimizer={"device": "cpu"}), None,
       {"offload_params": "cpu", "offload_optimizer": "cpu"}, ["-dp=2"])
-check("offload to disk", zero(stage=3, offload_optimizer={"device": "nvme"}),
-      "zero_optimization.offload_optimizer.device")
+check("offload to disk", {**zero(stage=3, sub_group_size=1e9, offload_optimizer={"device": "nvme", "nvme_path": "/local_nvme"},
+                                 offload_param={"device": "nvme", "nvme_path": "/local_nvme"}),
+                          "aio": {"block_size": 262144, "queue_depth": 32, "single_submit": False, "overlap_events": True}}, None,
+      {"offload_optimizer": "nvme", "offload_params": "nvme", "sub_group_size": 1000000000, "nvme-path": "/local_nvme",
+       "aio": "block_size=262144,queue_depth=32"}, ["-dp=2"])
+check("two disks", zero(stage=3, offload_optimizer={"device": "nvme", "nvme_path": "/a"}, offload_param={"device": "nvme", "nvme_path": "/b"}),
+      "contradicts zero_optimization.offload_optimizer.nvme_path")
+check("disk's keys without a disk", {**zero(stage=3, sub_group_size=1e9, offload_optimizer={"device": "cpu", "nvme_path": "/a"}),
+                                     "aio": {"block_size": 262144}}, "nothing lies on disk",
+      {"offload_optimizer": "cpu"}, ["-dp=2"])
 check("a ratio of nothing", zero(stage=3, offload_optimizer={"ratio": 0.75}), "no optimizer is offloaded", {}, ["-dp=2"])
 check("recomputation", {"pipeline": {"stages": 2, "activation_checkpoint_interval": 1}}, None, {"recompute": "full", "pp": 2})
+check("activations on the host", {"activation_checkpointing": {"cpu_checkpointing": True}}, None, {"offload_activations": "cpu"})
 check("pipeline tutorial", {"train_batch_size": 256, "train_micro_batch_size_per_gpu": 8,
                             "optimizer": adam(lr=0.001, betas=[0.9, 0.999], eps=1e-8), "steps_per_print": 10,
                             "pipeline": {"stages": 2}}, None,

@@ -58,8 +58,7 @@ for given, dp in itertools.product(itertools.product((0, 1), repeat=3), (1, 2, 3
             want = None
         mine = subprocess.run([dsopt, gpt, write(config), f"-dp={dp}", "-dim=s38=16", "-dim=s70=16", "-emit=graph"],
                               capture_output=True, text=True)
-        header = mine.stdout.split("\n", 1)[0]
-        got = None if mine.returncode else tuple(int(re.search(rf"{name} = (\d+)", header).group(1))
+        got = None if mine.returncode else tuple(int(re.search(rf"\b{name} = (\d+)", mine.stdout).group(1))
                                                  for name in ("micro_batch_size", "micro_batches"))
         check(got == want, f"{config} over {dp}: DeepSpeed says {want}, dsopt {got} {mine.stderr}")
         agreed += 1

@@ -39,6 +39,7 @@ SHARED_WITH = {
     "Transforms/Autodiff": ["Scalars.h"],
     "Conversion": ["ABI.h"],
     "Target": ["ABI.h"],
+    "Pipeline": ["ABI.h"],
 }
 
 

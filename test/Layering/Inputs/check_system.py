@@ -10,9 +10,9 @@ import sys
 
 # Of the C library; with 64 behind them, too.
 CALLS = set("""open openat creat close read write pread pwrite preadv pwritev readv writev fsync fdatasync ftruncate truncate
-posix_fallocate fallocate fstat stat lstat fstatat flock lockf rename renameat renameat2 unlink unlinkat remove mkdir mkdirat
+posix_fallocate fallocate fstat fstatvfs statvfs stat lstat fstatat flock lockf rename renameat renameat2 unlink unlinkat remove mkdir mkdirat
 rmdir link linkat symlink symlinkat chmod fchmod chown fchown mkstemp mkostemp mkdtemp tmpfile sendfile copy_file_range
-mmap munmap memfd_create shm_open shm_unlink socket bind listen connect accept accept4 send sendto sendmsg recv recvfrom
+mmap munmap madvise memfd_create shm_open shm_unlink socket bind listen connect accept accept4 send sendto sendmsg recv recvfrom
 recvmsg poll ppoll select epoll_wait fork vfork posix_spawn popen system pipe pipe2 fopen freopen fdopen""".split())
 # Of the C++ library: what opens a file, and what changes folders.
 OPENS = re.compile(r"_ZNSt13basic_filebufI\w+E4openE|_ZNSt1[34]basic_[io]?fstream\w+C1E|_ZNSt3?10filesystem"

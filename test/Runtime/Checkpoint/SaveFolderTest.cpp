@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Fault.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,11 @@
 #include <fstream>
 #include <thread>
 
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 using namespace dsopt::runtime;
 namespace fs = std::filesystem;
@@ -113,6 +117,23 @@ TEST_F(SaveFolders, OneRunAtATime) {
   });
   EXPECT_NO_THROW(SaveFolder(folder, said));
   end.join();
+}
+
+/// Between opening the lock's file and locking it its holder may end, and another run come.
+TEST_F(SaveFolders, ALockUnderAnotherNameIsNone) {
+  auto before = std::make_unique<SaveFolder>(folder, said);
+  std::unique_ptr<SaveFolder> another;
+  fault::start("flock,nth=1:delay=300");
+  std::thread change([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    before.reset();
+    Names heard;
+    another = std::make_unique<SaveFolder>(folder, heard);
+  });
+  EXPECT_THROW(SaveFolder(folder, said, /*patience=*/0), Error);
+  change.join();
+  fault::start("");
+  EXPECT_EQ(names(), Names{"lock"});
 }
 
 TEST_F(SaveFolders, LaterStepsOfOthersAreRefused) {
@@ -228,6 +249,8 @@ TEST_F(SaveFolders, WhatIsSomebodysStays) {
   std::ofstream(folder + "/step-00000003.tmp/notes") << "mine";
   fs::create_directory(folder + "/step-00000004.old");
   std::ofstream(folder + "/step-00000004.old/notes") << "mine";
+  fs::create_directory(folder + "/step-00000006.tmp");
+  std::ofstream(folder + "/step-00000006.tmp/model.safetensors") << "mine, whatever it is called";
   std::ofstream(folder + "/shared-with-me") << "mine";
   std::ofstream(folder + "/step-00000004.tmp") << "a file";
   Names before = names();
@@ -329,5 +352,49 @@ TEST_F(SaveFolders, DamagedManifestsAreUnreadable) {
     message(text.substr(0, at));
   }
   EXPECT_NE(message(std::string(100000, '[')).find("it is no manifest"), std::string::npos);
+}
+
+/// What is wrong in a manifest whose text is what was written.
+TEST_F(SaveFolders, WhatAManifestSaysMustFit) {
+  checkpoint("step-1", kFirst, 1);
+  std::string path = folder + "/step-1/manifest.json";
+  nlohmann::json object = nlohmann::json::parse(std::ifstream(path))["manifest"];
+  auto message = [&](const nlohmann::json &changed) {
+    std::string body = changed.dump();
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx",
+                  static_cast<unsigned long long>(XXH3_64bits(body.data(), body.size())));
+    std::ofstream(path) << "{\"manifest\":" + body + ",\"xxh3\":\"" + hash + "\"}\n";
+    try {
+      readManifest(folder + "/step-1");
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(object), "");
+  nlohmann::json changed = object;
+  changed["format"] = 2;
+  EXPECT_EQ(message(changed), path + " has format 2, this dsopt reads format 1");
+  nlohmann::json tensor = object["tensors"][0];
+  auto with = [&](const char *key, nlohmann::json value) {
+    changed = object;
+    changed["tensors"][0][key] = std::move(value);
+    return changed;
+  };
+  nlohmann::json twice = object, endless = with("shape", {INT64_MAX, 4});
+  twice["tensors"].push_back(tensor);
+  for (const nlohmann::json &wrong :
+       {twice, endless, with("shape", {5}), with("shape", {-4}), with("offset", -1),
+        with("offset", INT64_MAX), with("file_bytes", 8), with("file", ""), with("file", "../secret"),
+        with("hashes", nlohmann::json::array()), with("hashes", {"0000000000000000", "0000000000000000"})})
+    EXPECT_NE(message(wrong).find("what it says of 'w' cannot be; resume from another checkpoint"),
+              std::string::npos)
+        << wrong["tensors"].dump() << message(wrong);
+  // Those of ranks are looked at alike.
+  changed = object;
+  changed["ranks"] = {{"layout", "dp 2"}, {"tensors", twice["tensors"]}};
+  EXPECT_NE(message(changed).find("cannot be"), std::string::npos);
 }
 } // namespace

@@ -210,7 +210,7 @@ std::string agreeInSteps(const std::vector<int64_t> &steps, const std::vector<si
     Addresses addresses(program.positions[info.position], info, {arena}, toySymbol);
     ThreadPool pool(1, 0);
     Agreement agreement(program, info, addresses, /*byParameter=*/false, pool);
-    agreement.prepare(/*stop=*/rank == 2, steps[rank], lists[rank]);
+    agreement.prepare(/*stop=*/rank == 2, /*writing=*/false, steps[rank], lists[rank]);
     engine.startAgreement(1, engine.world(), agreement.record(), agreement.shape());
     engine.complete(1);
     agreement.read();

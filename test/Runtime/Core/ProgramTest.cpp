@@ -54,8 +54,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 10", "\"version\": 11"),
-            "program table: version 11, this runtime expects 10: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 11", "\"version\": 12"),
+            "program table: version 12, this runtime expects 11: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -67,6 +67,8 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: action 0 (in): slot: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [1]"),
             "program table: action 1 (): wait: index 1, expected less than 1");
+  EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [0], \"changes\": [99]"),
+            "program table: action 1 (): changed buffer: index 99, expected less than 2");
   EXPECT_EQ(
       failure(kGood, "\"padded\": 128", "\"padded\": 64"),
       "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
@@ -111,15 +113,14 @@ TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
   EXPECT_EQ(
       failure(kGood, "\"kind\": \"device\"", "\"kind\": \"disk\""),
       "program table: memory 0 is of kind disk: this runtime has one memory of kind device, then one of kind "
-      "host");
+      "host, then one of kind disk");
   EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"device\"}]"),
             "program table: memory 1 is of kind device: this runtime has one memory of kind device, then one "
-            "of kind "
-            "host");
+            "of kind host, then one of kind disk");
   EXPECT_EQ(
       failure(kGood, "\"bytes\": 1024}]", "\"bytes\": 1024}, {\"kind\": \"host\"}, {\"kind\": \"host\"}]"),
       "program table: memory 2 is of kind host: this runtime has one memory of kind device, then one of kind "
-      "host");
+      "host, then one of kind disk");
   EXPECT_EQ(failure(kGood, "[{\"kind\": \"device\", \"bytes\": 1024}]", "[]"),
             "program table: a position has no memory, expected the device's");
   EXPECT_EQ(failure(kGood, "\"bytes\": 1024}]", "\"bytes\": -8}]"),
@@ -128,8 +129,9 @@ TEST(Program, SaysWhatIsWrongWithMemoriesAndQueues) {
             "program table: memory of buffer 'w': index 1, expected less than 1");
   EXPECT_EQ(failure(kGood, "\"offset\": 512", "\"offset\": 500"),
             "program table: buffer 'w' is at 500, expected a multiple of 64");
-  EXPECT_EQ(failure(kGood, "\"kind\": \"communication\"", "\"kind\": \"disk\""),
-            "program table: queue 'comm' is of kind disk, which this runtime does not have");
+  EXPECT_EQ(
+      failure(kGood, "\"kind\": \"communication\"", "\"kind\": \"disk\""),
+      "program table: action 1 (): on queue 'comm' of kind disk, which does not run actions of kind reduce");
   EXPECT_EQ(
       failure(kGood, "{\"name\": \"compute\"}", "{\"name\": \"compute\", \"kind\": \"host\"}"),
       "program table: action 4 (): on queue 'compute' of kind host, which does not run actions of kind run");
@@ -204,7 +206,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 10, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 11, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -1,7 +1,7 @@
 //===- SavedStateTest.cpp - who writes what of a checkpoint ---------------===//
 
-#include "Core/SavedState.h"
 #include "../Ranks.h"
+#include "Core/Saver.h"
 #include "Toy.h"
 
 #include <cmath>
@@ -26,6 +26,7 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
   program.pp = 1;
   program.positions.resize(1);
   Position &position = program.positions[0];
+  position.memories = {{MemoryKind::Device}};
   for (int64_t i = 0; i < parameters; ++i) {
     if (i % perBucket == 0) {
       program.buckets.emplace_back();
@@ -166,7 +167,7 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
         each([](float &value, float is) { value = is; });
         Manifest manifest;
         manifest.lineage.run = "run";
-        saveState(program, info, addresses, engine, nullptr, target, manifest);
+        saveState(SavePlan(program, info, addresses), engine, target, manifest);
         return 0;
       }
       loadState(program, info, addresses, nullptr, target, readManifest(target), nullptr);

@@ -289,8 +289,10 @@ Position buildPosition(const Program &program, int64_t index) {
     b.last().bucket = block;
     b.last().elements = slice / 4;
     b.last().sliced = true;
+    b.last().changes = {value.buffer};
     if (!sliced && dp > 1) {
       b.add(ActionKind::Gather, Comm, "gather " + name(block, ""), {value, ref(whole(block))}, {updated});
+      b.last().changes = {whole(block)};
       b.last().bytes = slice;
       b.last().traffic = "all_gather";
     }

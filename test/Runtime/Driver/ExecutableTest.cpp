@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 using namespace dsopt::runtime;
 
@@ -74,6 +76,30 @@ TEST_F(Executable, EveryDamagedByteIsRefused) {
     EXPECT_NE(open(damaged).find("this executable is damaged"), std::string::npos)
         << "byte " << at << ": " << open(damaged);
   }
+}
+
+/// A footer whose hash is right may still point beside the program.
+TEST_F(Executable, AProgramLiesBeforeItsFooter) {
+  dsopt_footer good;
+  std::memcpy(&good, bytes.data() + bytes.size() - sizeof good, sizeof good);
+  auto opened = [&](uint64_t offset, uint64_t size) {
+    dsopt_footer footer = good;
+    footer.offset = offset;
+    footer.size = size;
+    footer.footer = XXH3_64bits(&footer, 4 * sizeof(uint64_t));
+    std::string changed = bytes;
+    changed.replace(bytes.size() - sizeof footer, sizeof footer, reinterpret_cast<char *>(&footer),
+                    sizeof footer);
+    return open(changed);
+  };
+  EXPECT_EQ(opened(good.offset, good.size), program);
+  for (auto [offset, size] :
+       {std::pair(good.offset, good.size + 1), std::pair(good.offset, good.size - 1),
+        std::pair(good.offset + 1, good.size - 1), std::pair(good.offset - 1, good.size + 1),
+        std::pair(good.offset + 4096, good.size - 4096), std::pair(uint64_t(0) - 4096, good.size + 4096)})
+    EXPECT_EQ(opened(offset, size),
+              "this executable is damaged (the footer at its end is not what was written); compile it again")
+        << offset << " " << size;
 }
 
 TEST_F(Executable, OneWithoutAProgramIsNone) {

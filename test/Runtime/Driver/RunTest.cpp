@@ -1,6 +1,7 @@
 //===- RunTest.cpp - dsopt-run from the command line to its exit status ---===//
 
 #include "RunFixture.h"
+#include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Executable.h"
 
 #include <algorithm>
@@ -106,10 +107,41 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
          "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
 }
 
+TEST_F(Run, AProgramOfAnotherVersionIsRefused) {
+  std::string bytes = readFile(TINY1), key = "{\"version\": " + std::to_string(DSOPT_ABI_VERSION);
+  size_t at = bytes.find(key);
+  ASSERT_NE(at, std::string::npos);
+  char &digit = bytes[at + key.size() - 1];
+  digit = static_cast<char>(digit == '9' ? '8' : digit + 1);
+  std::string other = bytes.substr(at + 12, key.size() - 12);
+  std::ofstream(folder + "/other.so", std::ios::binary) << bytes;
+  EXPECT_EQ(run("other.so", "-quiet"), 1);
+  EXPECT_EQ(output, "dsopt: error: other.so: program table: version " + other + ", this runtime expects " +
+                        std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew\n");
+}
+
 TEST_F(Run, AFullDiskIsAFailure) {
   for (const char *program : {TINY1, TINY2}) {
     EXPECT_EQ(run(program, "-quiet -log=/dev/full"), 2);
     EXPECT_EQ(output, "dsopt: error: /dev/full: writing failed: No space left on device\n");
+  }
+}
+
+/// A system may give less than it was asked for, or be interrupted: the data are the same.
+TEST_F(Run, SamplesOfDataAreReadWhole) {
+  for (const char *fault : {"short", "error=EINTR"})
+    for (const char *at : {"nth=1", "nth=4", "every=2"}) {
+      std::string faults = std::string("export DSOPT_FAULT=pread,rank=1,") + at + ":" + fault + "; ";
+      EXPECT_EQ(launched("-quiet", "wait $p0; s0=$?; wait $p1; exit $((s0 * 10 + $?))", true, faults), 0)
+          << faults << readFile(folder + "/rank0.txt") << readFile(folder + "/rank1.txt");
+    }
+  for (std::string rank : {"0", "1"}) {
+    EXPECT_EQ(launched("-quiet", "wait $p0; s0=$?; wait $p1; exit $((s0 * 10 + $?))", true,
+                       "export DSOPT_FAULT=pread,rank=" + rank + ",nth=4:error=EIO; "),
+              22);
+    EXPECT_EQ(readFile(folder + "/rank0.txt") + readFile(folder + "/rank1.txt"),
+              std::string("dsopt: error: ") + (rank == "1" ? "rank 1 on host1: " : "") +
+                  "data.npz: cannot be read: Input/output error\n");
   }
 }
 

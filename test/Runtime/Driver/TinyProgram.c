@@ -66,9 +66,9 @@ const char dsopt_program[] =
     "{\"kind\": \"agree\", \"queue\": 1, \"name\": \"agree\", \"communicator\": 0, \"waits\": [2, 4],"
     " \"refs\": [[8, 0, 0, 0], [2, 0, 0, 0]], \"norms\": 1},"
     "{\"kind\": \"update\", \"name\": \"update b0\", \"symbol\": \"update\", \"waits\": [5],"
-    " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true},"
+    " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true, \"changes\": [5]},"
     "{\"kind\": \"gather\", \"queue\": 1, \"name\": \"gather b0\", \"communicator\": 0, \"waits\": [6], \"traffic\": \"all_gather\","
-    " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0}"
+    " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0, \"changes\": [5]}"
     "]}]}";
 // clang-format on
 const uint64_t dsopt_program_bytes = sizeof dsopt_program - 1;

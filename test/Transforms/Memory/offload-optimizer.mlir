@@ -1,5 +1,7 @@
 // RUN: dsopt-opt %s -offload-optimizer=to=cpu | FileCheck %s --check-prefix=ALL
 // RUN: dsopt-opt %s "-offload-optimizer=to=cpu ratio=0.5" | FileCheck %s --check-prefix=HALF
+// RUN: dsopt-opt %s -offload-optimizer=to=nvme | sed 's/kept in disk/kept in host/' | FileCheck %s --check-prefix=ALL
+// RUN: dsopt-opt %s -offload-optimizer=to=nvme | FileCheck %s --check-prefix=DISK
 // RUN: dsopt-opt %s -offload-optimizer | FileCheck %s --check-prefix=NONE
 // RUN: not dsopt-opt %s "-offload-optimizer=to=cpu ratio=2" 2>&1 | FileCheck %s --check-prefix=RATIO
 
@@ -14,6 +16,7 @@
 // HALF: dist.bucket @b0 {{.*}}>]{{$}}
 // HALF: dist.bucket @b2 {{.*}}>]{{$}}
 // HALF: dist.bucket @b3 {{.*}}>] kept in host
+// DISK-COUNT-4: kept in disk
 // NONE-NOT: kept in
 // RATIO: error: the share of updates that stays on the device is 2, expected a number from 0 to 1
 module attributes {dsopt.options = {dp = 2 : i64}} {

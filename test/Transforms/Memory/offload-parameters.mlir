@@ -1,4 +1,6 @@
 // RUN: dsopt-opt %s -offload-parameters=to=cpu | FileCheck %s
+// RUN: dsopt-opt %s -offload-parameters=to=nvme | sed 's/ in disk/ in host/' | FileCheck %s
+// RUN: dsopt-opt %s -offload-parameters=to=nvme | FileCheck %s --check-prefix=DISK
 // RUN: dsopt-opt %s -offload-parameters | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/zero = 3/zero = 2/' %s | not dsopt-opt -offload-parameters=to=cpu 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: sed 's/offload_optimizer = "cpu", //' %s | not dsopt-opt -offload-parameters=to=cpu 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
@@ -8,9 +10,10 @@
 // CHECK: dist.bucket @frozen {{.*}} zero 3 in host frozen
 // CHECK: dist.bucket @statistics {{.*}} zero 0 frozen
 // CHECK: dist.bucket @shared {{.*}} zero 3 states
+// DISK: dist.bucket @b0 {{.*}} zero 3 in disk states
 // NONE-NOT: in host
-// ZERO: error: parameters are kept on the host (offload_params) only with zero = 3
-// OPTIMIZER: error: parameters are kept on the host (offload_params) only with offload_optimizer = "cpu"
+// ZERO: error: parameters are kept off the device (offload_params) only with zero = 3
+// OPTIMIZER: error: parameters are kept off the device (offload_params) only with offload_optimizer = "cpu"
 module attributes {dsopt.options = {dp = 1 : i64, offload_optimizer = "cpu", zero = 3 : i64}} {
   graph.parameter @w0 : tensor<64xf32> from "m" at 0 bytes 256
   graph.parameter @w1 : tensor<64xf32> from "m" at 256 bytes 256

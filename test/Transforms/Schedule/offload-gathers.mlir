@@ -3,6 +3,8 @@
 // RUN: sed 's/ in host//' %s | dsopt-opt > %t.device
 // RUN: sed 's/ in host//' %s | dsopt-opt -offload-gathers | diff %t.device -
 // RUN: dsopt-opt %s -offload-gathers -insert-waits | FileCheck %s --check-prefix=WAITS
+// RUN: sed 's/ in host/ in disk/' %s | dsopt-opt -offload-gathers | FileCheck %s --check-prefix=DISK
+// RUN: sed 's/ in host/ in disk/;s/dp = 1/dp = 2/;s/\[\[0\]\]/[[0, 1]]/;s/padded 64/padded 128/' %s | dsopt-opt -offload-gathers | FileCheck %s --check-prefix=DISK-TWO
 
 // One rank copies what others gather; with two, each copies its slice to its place, which the gather then has.
 module attributes {dsopt.options = {dp = 1 : i64}} {
@@ -34,3 +36,14 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
 // TWO-NEXT: exec.gather @b0.full+256*rank to @b0.full bytes 256 all_gather order 0 over @dp on @comm
 // WAITS: %[[COPY:.*]] = exec.copy
 // WAITS-NEXT: exec.wait %[[COPY]] on @compute
+// DISK: exec.memory @host host alignment 4096
+// DISK: exec.memory @disk disk alignment 4096
+// DISK: exec.buffer @b0.param in @disk :
+// DISK: exec.buffer @host.fetch.f32 in @host : memref<2048xf32> buffers slots 3 stride 8192
+// DISK: exec.schedule
+// DISK-NEXT: exec.copy @b0.param to @host.fetch.f32 bytes 256 on @disk
+// DISK-NEXT: exec.copy @host.fetch.f32 to @b0.full bytes 256 on @upload
+// DISK-NEXT: exec.run
+// DISK-TWO: exec.copy @b0.param to @host.fetch.f32 bytes 256 on @disk
+// DISK-TWO-NEXT: exec.copy @host.fetch.f32 to @b0.full+256*rank bytes 256 on @upload
+// DISK-TWO-NEXT: exec.gather @b0.full+256*rank to @b0.full bytes 256 all_gather order 0 over @dp on @comm

@@ -4,6 +4,8 @@
 // RUN: sed 's/ kept in host//' %s | dsopt-opt > %t.device
 // RUN: sed 's/ kept in host//' %s | dsopt-opt -offload-updates | diff %t.device -
 // RUN: sed 's/kept in host/kept in disk/' %s | dsopt-opt -offload-updates | FileCheck %s --check-prefix=DISK
+// RUN: sed 's/kept in host/kept in disk/' %s | dsopt-opt -offload-updates -insert-waits -plan-memory | FileCheck %s --check-prefix=DISK-PLAN
+// RUN: sed 's/kept in host/kept in disk/;s/128/8192/g;s/<64x/<4096x/g;s/bytes 512/bytes 32768/;s/bytes 256/bytes 16384/g;s/at 512/at 32768/;s/at 768/at 49152/;s/stride 512/stride 32768/;s/stride 256/stride 16384/;s/+256/+16384/g;s/elements 64/elements 4096/;s/dp = 2 : i64/&, sub_group_size = 1 : i64/' %s | dsopt-opt -offload-updates | FileCheck %s --check-prefix=PARTS
 
 // Two ranks. @b0 is sliced and its update reads the parameters; that of @b1 writes them from their master; @b2 stays.
 module attributes {dsopt.options = {dp = 2 : i64}} {
@@ -93,4 +95,39 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 
 // PLAN: exec.copied = {device = 512 : i64, host = 1024 : i64}
 
-// DISK-NOT: exec.copy
+// What lies on disk is read when the step begins, and written behind the update.
+// DISK-LABEL: exec.program @position0
+// DISK: exec.memory @device device
+// DISK-NEXT: exec.memory @host host alignment 4096
+// DISK-NEXT: exec.memory @disk disk alignment 4096
+// DISK: exec.buffer @b0.m in @disk : memref<64xf32> optimizer
+// DISK: exec.buffer @b1.master in @disk : memref<128xf32> optimizer
+// DISK: exec.buffer @host.m.f32 in @host : memref<2048xf32> buffers slots 3 stride 8192
+// DISK: exec.schedule
+// DISK-NEXT: exec.copy @b0.m to @host.m.f32 bytes 256 on @disk
+// DISK-NEXT: exec.copy @b1.master to @host.master.f32[1] bytes 512 on @disk
+// DISK-NEXT: exec.norm @b0.grad.0+256*rank
+// DISK-NEXT: exec.copy @b0.param+256*rank to @host.param.f32 bytes 256 on @download
+// DISK-NEXT: exec.copy @b0.grad.0+256*rank to @host.grad.f32 bytes 256 on @download
+// DISK-NEXT: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 64 sliced on @host
+// DISK-NEXT: exec.copy @host.param.f32 to @b0.param+256*rank bytes 256 on @upload
+// DISK-NEXT: exec.copy @host.m.f32 to @b0.m bytes 256 on @disk
+// DISK-NEXT: exec.gather
+// DISK-LABEL: exec.program @evaluate0
+// DISK: exec.memory @host host alignment 4096
+// DISK-NEXT: exec.memory @disk disk alignment 4096
+// DISK: exec.stream @disk disk
+// DISK-PLAN: exec.copied = {device = 512 : i64, disk = 768 : i64, host = 1792 : i64}
+
+// In parts: the first three of all are read at the beginning, the next behind what makes room for it.
+// PARTS: exec.schedule
+// PARTS-NEXT: exec.copy @b0.m to @host.m.f32 bytes 8192 on @disk
+// PARTS-NEXT: exec.copy @b0.m+8192 to @host.m.f32[1] bytes 8192 on @disk
+// PARTS-NEXT: exec.copy @b1.master to @host.master.f32[2] bytes 8192 on @disk
+// PARTS-NEXT: exec.norm
+// PARTS: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 2048 sliced on @host
+// PARTS: exec.copy @host.m.f32 to @b0.m bytes 8192 on @disk
+// PARTS-NEXT: exec.copy @b1.master+8192 to @host.master.f32 bytes 8192 on @disk
+// PARTS-NEXT: exec.copy @b0.param+8192+16384*rank to @host.param.f32[1] bytes 8192 on @download
+// PARTS-NEXT: exec.copy @b0.grad.0+8192+16384*rank to @host.grad.f32[1] bytes 8192 on @download
+// PARTS-NEXT: exec.update @momentum of @b0 [@host.param.f32[1], @host.grad.f32[1], @host.m.f32[1]] elements 2048 from 2048 sliced on @host

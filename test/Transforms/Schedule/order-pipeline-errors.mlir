@@ -194,23 +194,8 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  // expected-error @below {{is kept in disk memory, expected device or host: no action reads it there}}
+  // expected-error @below {{is kept in disk memory, but partitioned by stage 2, expected 3: blocks read it where it lies}}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2 in disk
-  func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
-  func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) {
-    graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
-    return
-  }
-}
-
-// -----
-
-module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64}} {
-  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  // expected-error @below {{keeps its state in disk memory, expected device or host: no action reads it there}}
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2 kept in disk
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) {
     graph.run @block0.W(%x) : (tensor<64xf32>) -> ()

@@ -23,7 +23,6 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // CHECK: exec.buffer @k :
   // ERROR: error: the model needs 320 bytes of memory on each rank of stage 0, more than the 300 that -device-memory allows
   // ERROR: note: live there: parameters 100, activations 128
-  // ERROR: note: -zero=3 may fit (about 270 bytes)
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @w : memref<32xf32> parameters slots 1 stride 128 persistent {exec.payload = 100 : i64}

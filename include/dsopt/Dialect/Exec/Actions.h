@@ -25,8 +25,13 @@ inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "
 /// Those of what lies in the host's memory: what is computed there, copies from the device and to it.
 inline constexpr llvm::StringLiteral kHostStream = "host", kDownloadStream = "download",
                                      kUploadStream = "upload";
-/// The memory that programs are written for, and the one that they may put things aside in.
-inline constexpr llvm::StringLiteral kDeviceMemory = "device", kHostMemory = "host";
+/// That of what lies on disk: copies from there to the host's memory and back.
+inline constexpr llvm::StringLiteral kDiskStream = "disk";
+/// The memory that programs are written for, and those that they may put things aside in.
+inline constexpr llvm::StringLiteral kDeviceMemory = "device", kHostMemory = "host", kDiskMemory = "disk";
+/// Where there is a disk, its buffers and the host's start at multiples of this many bytes: a disk is read
+/// and written in whole blocks.
+inline constexpr int64_t kDiskAlignment = 4096;
 
 /// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
@@ -43,6 +48,8 @@ inline constexpr llvm::StringLiteral kLiveAttr = "exec.live";
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
 /// On a program: bytes a rank copies in a step by the memory that they go to (a dictionary of i64).
 inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
+/// On an action: the buffers that outlive the step and that it writes to (see describe-changes).
+inline constexpr llvm::StringLiteral kChangesAttr = "exec.changes";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On the module: the options that its programs were built with (a dictionary); those of dsopt.options may

@@ -79,7 +79,8 @@ def Exec_StreamOp : Exec_Op<"stream", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     streams of the kind that they need, and everything else follows: waits, places of buffers,
     the runtime's queues. What a `compute` stream does to bytes in the device's memories, a `host`
     stream does to bytes in the host's, but for segments, which are compiled for the device. A
-    `copy` stream moves bytes between the two; between ranks go those of the device.
+    `copy` stream moves bytes between the two, a `disk` stream between the host's and the disk's;
+    between ranks go those of the device.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_StreamKind:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";
@@ -288,10 +289,12 @@ def Exec_AddOp : Exec_Action<"add"> {
 def Exec_CopyOp : Exec_Action<"copy", [], "Copy"> {
   let summary = "`bytes` from one memory to another";
   let description = [{
-    Between buffers of the device's and the host's memories.
+    Between buffers of the device's and the host's memories on a stream of kind copy, between the
+    host's and the disk's on one of kind disk.
 
     ```mlir
     %0 = exec.copy @b0.grad.0 to @host.grad.f32 bytes 4096 on @download
+    %1 = exec.copy @b0.m to @host.m.f32 bytes 4096 on @disk
     ```
   }];
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, FlatSymbolRefAttr:$stream);
@@ -347,12 +350,18 @@ def Exec_UpdateOp : Exec_Action<"update"> {
   let description = [{
     `buffers` are the parameter, its gradient and the optimizer's states, all
     starting at the same element of the bucket: 0, or with `sliced` this rank's
-    first. `elements` is how many there are.
+    first. `elements` is how many there are. Where a bucket is updated part by part, `from` is
+    how many come before this part.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
-                       I64Attr:$elements, UnitAttr:$sliced, FlatSymbolRefAttr:$stream);
+                       I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
+                       FlatSymbolRefAttr:$stream);
+  let builders = [OpBuilder<(ins "::mlir::Type":$event, "::mlir::SymbolRefAttr":$kernel, "::llvm::StringRef":$bucket,
+      "::mlir::ArrayAttr":$buffers, "int64_t":$elements, "bool":$sliced, "::llvm::StringRef":$stream), [{
+    build($_builder, $_state, event, kernel, bucket, buffers, elements, /*from=*/0, sliced, stream);
+  }]>];
   let assemblyFormat = [{
-    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`sliced` $sliced^)? `on` $stream attr-dict
+    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? `on` $stream attr-dict
   }];
 }
 

@@ -28,10 +28,11 @@ def MergeVariants : Pass<"merge-variants", "::mlir::ModuleOp"> {
 }
 
 def OffloadOptimizer : Pass<"offload-optimizer", "::mlir::ModuleOp"> {
-  let summary = "keep what the optimizer keeps in the host's memory";
+  let summary = "keep what the optimizer keeps in the host's memory, or on disk";
   let description = [{
     Input: blocks and buckets. Output: buckets whose optimizer state, and master of parameters, is
-    `kept in host`, where updates then run (offload-updates). Of each pipeline stage's parameters the
+    `kept in host`, where updates then run, or `in disk`, from where they are brought there
+    (offload-updates). Of each pipeline stage's parameters the
     share `ratio` stays on the device, that of its first blocks: their gradients are the last.
 
     ```mlir
@@ -41,15 +42,15 @@ def OffloadOptimizer : Pass<"offload-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"to", "to", "std::string", "", "none or cpu (empty: as dsopt.options says, else none)">,
+    Option<"to", "to", "std::string", "", "none, cpu or nvme (empty: as dsopt.options says, else none)">,
     Option<"ratio", "ratio", "std::string", "", "share of updates that stays on the device, 0 to 1 (empty: as dsopt.options says, else 0)">];
 }
 
 def OffloadParameters : Pass<"offload-parameters", "::mlir::ModuleOp"> {
-  let summary = "keep parameters in the host's memory";
+  let summary = "keep parameters in the host's memory, or on disk";
   let description = [{
-    Input: buckets. Output: those that are partitioned by stage 3 lie `in host`, so that blocks read
-    what a gather yields, on one rank too (offload-gathers). What several pipeline stages share stays.
+    Input: buckets. Output: those that are partitioned by stage 3 lie `in host` or `in disk`, so that blocks
+    read what a gather yields, on one rank too (offload-gathers). What several pipeline stages share stays.
 
     ```mlir
     dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3
@@ -57,7 +58,7 @@ def OffloadParameters : Pass<"offload-parameters", "::mlir::ModuleOp"> {
     dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3 in host
     ```
   }];
-  let options = [Option<"to", "to", "std::string", "", "none or cpu (empty: as dsopt.options says, else none)">];
+  let options = [Option<"to", "to", "std::string", "", "none, cpu or nvme (empty: as dsopt.options says, else none)">];
 }
 
 def Recompute : Pass<"recompute", "::mlir::ModuleOp"> {

@@ -138,7 +138,7 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
 }
 
 def OffloadGathers : Pass<"offload-gathers", "::mlir::ModuleOp"> {
-  let summary = "copy parameters that are kept on the host to the device where they are gathered";
+  let summary = "copy parameters that are kept on the host or on disk to the device where they are gathered";
   let description = [{
     Input: programs with gathers. Output: buffers of parameters that are `in host` lie in @host. What
     gathers them copies this rank's slice to its place first; where a group has one rank there is the
@@ -150,12 +150,20 @@ def OffloadGathers : Pass<"offload-gathers", "::mlir::ModuleOp"> {
     %0 = exec.copy @b0.param to @b0.full+256*rank bytes 256 on @upload
     %1 = exec.gather @b0.full+256*rank to @b0.full bytes 256 all_gather order 0 over @dp on @comm
     ```
+
+    Parameters that are `in disk` lie in @disk and come by way of the host, three slices at once; where there is
+    one data-parallel rank, in parts of `sub_group_size` elements (an option of the module).
+
+    ```mlir
+    %0 = exec.copy @b0.param to @host.fetch.f32 bytes 256 on @disk
+    %1 = exec.copy @host.fetch.f32 to @b0.full+256*rank bytes 256 on @upload
+    ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
 def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
-  let summary = "run updates on the host where the optimizer's state is kept there";
+  let summary = "run updates on the host where the optimizer's state is kept there or on disk";
   let description = [{
     Input: programs with updates. Output: for buckets whose state is `kept in host` the state's buffers
     lie in @host, and the update is on the stream @host, between copies of the gradient (and of the
@@ -170,7 +178,49 @@ def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
     %2 = exec.update @adam of @b0 [@host.param.f32, @host.grad.f32, @b0.m, @b0.v] elements 64 on @host
     %3 = exec.copy @host.param.f32 to @b0.param bytes 256 on @upload
     ```
+
+    State that is `kept in disk` lies in @disk. The update is cut into parts of `sub_group_size` elements (an
+    option of the module): on the stream @disk the first three are read when the step begins, or behind
+    what the stream reads before the first update, each later one as soon as the part three before it is
+    written.
+
+    ```mlir
+    %0 = exec.copy @b0.m to @host.m.f32 bytes 256 on @disk
+    %1 = exec.update @adam of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 64 on @host
+    %2 = exec.copy @host.m.f32 to @b0.m bytes 256 on @disk
+    ```
   }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def OffloadActivations : Pass<"offload-activations", "::mlir::ModuleOp"> {
+  let summary = "keep activations on the host between the runs that touch them";
+  let description = [{
+    Input: programs with runs. Output: an activation of at least `least-bytes` that no run touches while
+    it leaves, comes back, and one more run lasts, is copied to @host as soon as it is written and back while the
+    run that is `prefetch` runs ahead of its next reader lasts. In between, its bytes are free for others.
+    A run waits for what the one before the last one wrote to have left.
+
+    ```mlir
+    %0 = exec.run @block0.F [@x, @y] micro_batch 0 on @compute
+    ...
+    %5 = exec.run @block2.B [@dy, @dx] micro_batch 0 on @compute
+    %6 = exec.run @block1.B ...
+    %7 = exec.run @block0.B [@y, @dx] micro_batch 0 on @compute
+    // becomes, with prefetch=1
+    %0 = exec.run @block0.F [@x, @y] micro_batch 0 on @compute
+    %1 = exec.copy @y to @host.y bytes 4096 on @download
+    ...
+    %5 = exec.run @block2.B [@dy, @dx] micro_batch 0 on @compute
+    exec.wait %5 on @upload
+    %8 = exec.copy @host.y to @y bytes 4096 on @upload
+    %6 = exec.run @block1.B ...
+    %7 = exec.run @block0.B [@y, @dx] micro_batch 0 on @compute
+    ```
+  }];
+  let options = [
+    Option<"to", "to", "std::string", "", "none or cpu (empty: as dsopt.options says, else none)">,
+    Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller values stay">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
@@ -203,7 +253,8 @@ def ThrottleReductions : Pass<"throttle-reductions", "::mlir::ModuleOp"> {
   let summary = "bound the gradients that are on their way";
   let description = [{
     Input: programs. Output: a run that writes a gradient to be reduced waits for the
-    `in-flight`-last reduction before it, so that the bytes of the one before that are free.
+    `in-flight`-last reduction before it, so that the bytes of the one before that are free. What begins a
+    gradient that is copied to the host waits in the same way for the `in-flight`-last copy of one.
 
     ```mlir
     exec.wait %r0 on @compute                       // new, with in-flight=2 and reductions %r0, %r1
@@ -255,8 +306,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     the peak); for each program `exec.traffic` (bytes one rank sends in a step). Two
     buffers share bytes only where each use of one is complete before the next of the
     other starts, by streams and waits. Several packing orders are tried, the smallest
-    memory is kept. More of the device's memory than the budget is an error that says what
-    may fit, by estimate.
+    memory is kept. More of the device's memory than the budget is an error that says what is
+    alive at the peak.
 
     ```mlir
     exec.buffer @b0.full : memref<8320xf32> buffers slots 1 stride 33280 gathered of @b0
@@ -283,6 +334,22 @@ def VerifyExec : Pass<"verify-exec", "::mlir::ModuleOp"> {
     runs once on each micro-batch whose loss is agreed on, W after B after F and
     gradients in ascending order of micro-batches; each trained bucket has one norm
     and one update, at the position of its first block.
+  }];
+}
+
+def DescribeChanges : Pass<"describe-changes", "::mlir::ModuleOp"> {
+  let summary = "note what each action changes of the state that outlives a step";
+  let description = [{
+    Expects segments and kernels as operations, before they become code. Leaves on each
+    action that writes to persistent buffers, and on each update, their names in
+    `exec.changes`: a checkpoint that is still being taken of them holds the action back.
+    Changes nothing else.
+
+    ```mlir
+    exec.update @k::@sgd of @b0 [@b0.param, @b0.grad] elements 64 on @compute
+    // adds, where only the parameter is persistent
+    {exec.changes = [@b0.param]}
+    ```
   }];
 }
 

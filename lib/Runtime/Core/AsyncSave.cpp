@@ -1,0 +1,143 @@
+//===- AsyncSave.cpp - a checkpoint while steps go on ----------------------===//
+
+#include "Core/AsyncSave.h"
+#include "Core/ThreadPool.h"
+#include "dsopt/Runtime/System.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <system_error>
+
+namespace dsopt::runtime {
+
+AsyncSave::AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes, std::vector<int> cpus)
+    : plan(plan), engine(engine), cpus(std::move(cpus)), staging(allocateArena(stagingBytes)),
+      stagingBytes(stagingBytes) {
+  const Position &position = plan.program.positions[plan.info.position];
+  std::map<int64_t, size_t> numbers; // of regions, by buffer
+  auto add = [&](int64_t index) {
+    if (!numbers.emplace(index, regions.size()).second)
+      return;
+    const Buffer &buffer = position.buffers[index];
+    const char *begin = plan.addresses.at(buffer);
+    regions.push_back({begin, begin + (buffer.slots - 1) * buffer.stride + buffer.bytes});
+  };
+  // What is changed first is taken first.
+  for (const Action &action : position.actions)
+    for (int64_t index : action.changes)
+      add(index);
+  auto regionOf = [&](size_t piece) {
+    int64_t index = plan.saved.held[plan.segments[plan.pieces[piece].segment].tensor].buffer.buffer;
+    add(index);
+    return numbers.at(index);
+  };
+  order.resize(plan.pieces.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<size_t> regionOfPiece;
+  for (size_t piece : order)
+    regionOfPiece.push_back(regionOf(piece));
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(regionOfPiece[a], a) < std::pair(regionOfPiece[b], b);
+  });
+  std::vector<StreamPiece> pieces;
+  for (size_t piece : order)
+    pieces.push_back({plan.pieces[piece].address, plan.pieces[piece].end - plan.pieces[piece].begin,
+                      regionOfPiece[piece]});
+  stream =
+      std::make_unique<StateStream>(std::move(pieces), regions.size(), staging, stagingBytes, engine.waker());
+}
+
+AsyncSave::~AsyncSave() {
+  stream->end();
+  join();
+  sys::munmap(staging, stagingBytes);
+}
+
+void AsyncSave::start(std::function<void()> body) {
+  done = false;
+  failure = nullptr;
+  try {
+    SignalsBlocked blocked;
+    thread = std::thread([this, body = std::move(body)] {
+      placeThread(/*thread=*/0, /*threads=*/0, cpus);
+      try {
+        body();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      done = true;
+      engine.waker().ring();
+    });
+  } catch (const std::system_error &error) {
+    done = true;
+    throw Error(StatusFailure, std::string("a thread that saves cannot be started: ") + error.what());
+  }
+}
+
+void AsyncSave::join() {
+  if (thread.joinable())
+    thread.join();
+}
+
+void AsyncSave::check() {
+  if (!done || !failure)
+    return;
+  join();
+  std::rethrow_exception(failure);
+}
+
+void AsyncSave::begin(std::unique_ptr<Saver> next, std::function<void()> whenNamed) {
+  next->begin();
+  saver = std::move(next);
+  named = std::move(whenNamed);
+  stream->begin();
+  stage = Stage::Writing;
+  start([this] {
+    while (auto taken = stream->next()) {
+      saver->write(plan.pieces[order[taken->piece]], taken->bytes);
+      stream->release(*taken);
+    }
+    if (!stream->hasEnded())
+      saver->finish();
+  });
+}
+
+void AsyncSave::agree() {
+  join();
+  check();
+  saver->agree();
+  stage = Stage::Naming;
+  if (plan.info.rank == 0)
+    start([this] {
+      saver->commit();
+      named();
+    });
+}
+
+void AsyncSave::finish() {
+  if (stage == Stage::None)
+    return;
+  if (stage == Stage::Writing)
+    agree();
+  join();
+  check();
+  engine.barrier();
+  saver.reset();
+  stage = Stage::None;
+}
+
+std::vector<size_t> AsyncSave::regionsIn(const char *begin, const char *end) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < regions.size(); ++i)
+    if (regions[i].begin < end && begin < regions[i].end)
+      found.push_back(i);
+  return found;
+}
+
+bool AsyncSave::take(const std::vector<size_t> &which) {
+  check();
+  return std::any_of(which.begin(), which.end(), [&](size_t region) { return stream->stage(region); });
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,56 @@
+//===- StreamTest.cpp - steps that somebody writes into a folder -----------===//
+
+#include "Data/StreamSource.h"
+#include "NpzWriter.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+using namespace dsopt::runtime;
+using namespace dsopt::test;
+
+namespace {
+class Stream : public ::testing::Test {
+protected:
+  void SetUp() override {
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/lock");
+    program.K = program.M = 2;
+    program.inputs.push_back({"x", "f32", {2, 3}, false, -100});
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  /// Step `step` of `count` micro-batches.
+  void write(int step, int count) {
+    NpzWriter writer;
+    writer.add("x", "<f4", "(" + std::to_string(count) + ", 2, 3)",
+               std::vector<float>(count * 6, static_cast<float>(step)));
+    writer.write(folder + "/step-0000000" + std::to_string(step) + ".npz");
+  }
+
+  std::string folder = ::testing::TempDir() + "stream-test-" + std::to_string(getpid());
+  Program program;
+};
+
+TEST_F(Stream, AStepHoldsItsMicroBatches) {
+  for (int count : {1, 2, 3, 4}) {
+    write(0, count);
+    StreamSource source(program, folder, false);
+    source.plannedSteps(0, 0);
+    source.startAt(0, 0);
+    std::string refusal;
+    try {
+      ASSERT_EQ(source.awaitStep(0, [] { return true; }), DataSource::Arrival::Ready);
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      refusal = error.what();
+    }
+    EXPECT_EQ(refusal, count == 2 ? ""
+                                  : folder + "/step-00000000.npz: holds " + std::to_string(count) +
+                                        " micro-batches, expected the 2 of a step");
+  }
+}
+
+} // namespace

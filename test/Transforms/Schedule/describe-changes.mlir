@@ -1,0 +1,56 @@
+// RUN: dsopt-opt %s -describe-changes | FileCheck %s
+// RUN: dsopt-opt %s -describe-changes -describe-changes | FileCheck %s
+
+// What writes to persistent buffers says to which: not what only reads them, and nothing of other buffers. What was
+// said before counts no more.
+// CHECK: exec.gather @b0.param to @b0.full
+// CHECK-NOT: exec.changes
+// CHECK: exec.run @f
+// CHECK-NOT: exec.changes
+// CHECK: exec.gather @b1.param+256*rank to @b1.param
+// CHECK-SAME: {exec.changes = [@b1.param]}
+// CHECK: exec.recv @b0.param
+// CHECK-SAME: {exec.changes = [@b0.param]}
+// CHECK: exec.fold @statistics
+// CHECK-SAME: {exec.changes = [@running]}
+// CHECK: exec.copy @b0.full to @kept
+// CHECK-SAME: {exec.changes = [@kept]}
+// An update that changes nothing that lasts says that, too.
+// CHECK: exec.update @sgd of @b1 [@staged, @y2]
+// CHECK-SAME: {exec.changes = []}
+module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.stream @recv communication
+  exec.stream @download copy
+  exec.communicator @dp [[0, 1]]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 1
+  func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
+  func.func private @sgd(%p: tensor<128xf32>, %g: tensor<128xf32>, %s: tensor<16xf32>) -> tensor<128xf32> attributes {graph.iterate = #graph.iteration<flat>} {
+    return %p : tensor<128xf32>
+  }
+  exec.program @position0 position 0 blocks [0, 2] {
+    exec.memory @device device
+    exec.memory @host host
+    exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
+    exec.buffer @b1.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b1
+    exec.buffer @running : memref<16xf32> parameters slots 1 stride 64 persistent
+    exec.buffer @kept in @host : memref<128xf32> optimizer slots 1 stride 512 persistent
+    exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0
+    exec.buffer @staged : memref<128xf32> buffers slots 1 stride 512
+    exec.buffer @y2 : memref<128xf32> gradients slots 1 stride 512
+    exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
+    exec.buffer @y : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @statistics : memref<32xf32> buffers slots 1 stride 128
+    exec.schedule {
+      %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm {exec.changes = [@y]}
+      %f0 = exec.run @f [@y, @b0.full, @b1.param] micro_batch 0 on @compute
+      %g1 = exec.gather @b1.param+256*rank to @b1.param bytes 256 all_gather order 1 over @dp on @comm
+      %r = exec.recv @b0.param bytes 256 from 1 tag "w" tied over @dp on @recv
+      %o = exec.fold @statistics bytes 64 into [@running] places [0] elements [16] momenta [1.000000e-01] on @compute
+      %c = exec.copy @b0.full to @kept bytes 512 on @download
+      %u = exec.update @sgd of @b1 [@staged, @y2] elements 128 on @compute
+    }
+  }
+}
