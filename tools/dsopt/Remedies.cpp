@@ -8,8 +8,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <cstring>
-
 using namespace mlir;
 using namespace dsopt;
 using runtime::Error;
@@ -22,11 +20,12 @@ struct Remedy {
   std::string text() const { return std::string("-") + name + "=" + value; }
 };
 
-/// Plans with some of the remedies.
+/// Plans with some of the remedies. What recomputes automatically recomputes all, and is chosen under the
+/// budget where that is too much: a choice for each block can take less.
 class Trials {
 public:
-  Trials(MLIRContext &context, const ParsedOptions &given, const LauncherInfo &launcher)
-      : options(given), launcher(launcher) {
+  Trials(MLIRContext &context, const ParsedOptions &given, const LauncherInfo &launcher, int64_t budget)
+      : options(given), launcher(launcher), budget(budget) {
     options.values.erase("device-memory");
     options.values["plan"] = {"text"};
     ImportReport report;
@@ -38,6 +37,20 @@ public:
     ParsedOptions with = options;
     for (const Remedy &remedy : remedies)
       with.values[remedy.name] = {remedy.value};
+    bool chooses = with.text("recompute") == "auto";
+    if (chooses)
+      with.values["recompute"] = {"full"};
+    std::optional<int64_t> needed = plan(with);
+    if (!chooses || !needed || *needed <= budget)
+      return needed;
+    with.values["recompute"] = {"auto"};
+    with.values["device-memory"] = {std::to_string(budget)};
+    std::optional<int64_t> chosen = plan(with);
+    return chosen ? chosen : needed;
+  }
+
+private:
+  std::optional<int64_t> plan(const ParsedOptions &with) const {
     OwningOpRef<ModuleOp> module(source->clone());
     Messages messages(*module->getContext(), /*warns=*/false);
     try {
@@ -54,9 +67,9 @@ public:
     return most;
   }
 
-private:
   ParsedOptions options;
   const LauncherInfo &launcher;
+  int64_t budget;
   mutable OwningOpRef<ModuleOp> source;
 };
 } // namespace
@@ -84,8 +97,8 @@ static std::vector<std::vector<Remedy>> remediesFor(const ParsedOptions &options
   for (auto [stage, value] : {std::pair(1, "1"), {2, "2"}, {3, "3"}})
     if (zero < stage)
       remedies.push_back({{"zero", value}});
-  if (options.text("recompute") != "full")
-    remedies.push_back({{"recompute", "full"}});
+  if (options.text("recompute") != "auto")
+    remedies.push_back({{"recompute", "auto"}});
   for (const char *name : {"offload-activations", "offload-optimizer"})
     if (options.text(name) == "none")
       remedies.push_back({{name, "cpu"}});
@@ -137,25 +150,17 @@ std::string dsopt::findRemedy(MLIRContext &context, const ParsedOptions &given,
   int64_t budget = given.integer("device-memory");
   if (budget <= 0)
     return "";
-  ParsedOptions options = given;
-  // What did not find anything that fits: as much as it can.
-  if (given.text("recompute") == "auto")
-    options.values["recompute"] = {"full"};
-  Trials trials(context, options, launcher);
+  Trials trials(context, given, launcher, budget);
   std::optional<int64_t> needed = trials.bytes({});
   if (!needed || *needed <= budget)
     return "";
-  auto [chosen, least] = choose(options, trials, *needed, budget);
+  auto [chosen, least] = choose(given, trials, *needed, budget);
   std::string bytes = std::to_string(least) + " bytes";
   if (least > budget)
     return "no other option is enough: the least is " + bytes +
            (chosen.empty() ? "" : ", with " + describe(chosen)) +
            "; more stages (-pp), more ranks (-dp) or a smaller -micro-batch-size take less";
-  std::string text = describe(chosen) + " fits (" + bytes + ")";
-  // As much as there is room for.
-  if (size_t at = text.find("-recompute=full"); at != text.npos)
-    text.replace(at, strlen("-recompute=full"), "-recompute=auto");
-  return text;
+  return describe(chosen) + " fits (" + bytes + ")";
 } catch (const Error &) {
   // What else is wrong was said.
   return "";

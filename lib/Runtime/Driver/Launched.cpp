@@ -8,8 +8,11 @@
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
+
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -135,7 +138,7 @@ static Joined joinUnderMpi(const Run &run) {
   return joined;
 }
 
-int dsopt::runtime::runLaunched(Run &run) {
+void dsopt::runtime::runLaunched(Run &run) {
   installSignals(OnSignal::StopThenLeave);
   fault::setRank(run.settings.launch.rank);
   Joined joined = run.settings.launch.launcher == Launcher::Mpi ? joinUnderMpi(run) : joinLaunched(run);
@@ -144,8 +147,11 @@ int dsopt::runtime::runLaunched(Run &run) {
     if (run.settings.launch.launcher == Launcher::Mpi)
       compareRecords(*joined.engine, recordOf(run));
     int status = runRank(run, *joined.engine, joined.arena);
+    // Until the others are done, somebody watches this rank; after that nobody does, so it only leaves.
+    run.saveFolder.reset();
     joined.engine->finish();
-    return status;
+    std::fflush(nullptr);
+    _exit(status);
   } catch (const Error &error) {
     if (!error.quiet)
       printError(error.what());

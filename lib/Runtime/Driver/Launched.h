@@ -10,8 +10,9 @@ namespace dsopt::runtime {
 /// An Error unless the launcher started as many ranks as the program has.
 void checkWorldSize(const Program &program, const Launch &launch);
 
-/// Joins the other ranks, runs this one and returns its status. Prints its errors.
-int runLaunched(Run &run);
+/// Joins the other ranks, runs this one and leaves the process with its status. Errors are said, told to the
+/// others and thrown.
+[[noreturn]] void runLaunched(Run &run);
 
 } // namespace dsopt::runtime
 

@@ -309,7 +309,7 @@ void endLog(const Run &run, const Outcome &outcome) {
 /// Lets the next world begin with what this one saved last, or where this run began.
 void beginAgain(Run &run, const Outcome &outcome, int64_t restart) {
   run.notes.clear();
-  std::string from = goBack(run.settings, run.saveFolder, run.notes);
+  std::string from = goBack(run.settings, run.saveFolder.get(), run.notes);
   run.settings.appendsLog = true;
   std::fflush(stdout);
   std::fprintf(stderr, "dsopt: warning: %s; restart %lld of %lld begins %s\n", outcome.failure.c_str(),

@@ -214,7 +214,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         run.data);
   };
   enter(Place::Loading);
-  Saving saving(program, settings, engine, first ? run.saveFolder : nullptr);
+  Saving saving(program, settings, engine, first ? run.saveFolder.get() : nullptr);
   std::unique_ptr<Session> started;
   settings.resumed = startTogether(
                          program, settings, engine, run.notes, makeSession,

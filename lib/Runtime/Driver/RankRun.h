@@ -27,7 +27,7 @@ struct Run {
   DataSource &data;
   DataSource *evalData = nullptr;         ///< null: the loss is measured on nothing
   std::vector<Note> notes;                ///< what rank 0 says first
-  SaveFolder *saveFolder = nullptr;       ///< of rank 0 and its launcher; null without -save
+  std::unique_ptr<SaveFolder> saveFolder; ///< of rank 0 and its launcher; null without -save
   std::shared_ptr<Comparison> comparison; ///< of rank 0 with -compare, else null
   Board *board = nullptr; ///< of a launcher that writes what the log of a failed run ends with
   const Program &program() const { return object.program; }

@@ -151,8 +151,10 @@ static int run(int argc, char **argv, Reach &reach) {
   if (!settings.compare.empty() && reach.launch.rank <= 0)
     comparison = std::make_shared<Comparison>(settings.compare);
   reach = {};
-  Run run{*object, settings, *data, evalData.get(), notes, saveFolder.get(), comparison};
-  return settings.launch.launcher == Launcher::Local ? runLocalRanks(run) : runLaunched(run);
+  Run run{*object, settings, *data, evalData.get(), notes, std::move(saveFolder), comparison};
+  if (settings.launch.launcher == Launcher::Local)
+    return runLocalRanks(run);
+  runLaunched(run);
 }
 
 int dsopt::runtime::runMain(int argc, char **argv) {
