@@ -80,7 +80,6 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
   };
   std::string start = DSOPT_RUN " " TINY2 " ";
   expect(start + "-stesp=3", "unknown option -stesp; did you mean -steps?");
-  expect(start + "-nvme-path=file", "option -nvme-path is not available yet");
   expect(start + "-resume=auto",
          "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   expect(start + "-save-every=2", "option -save-every needs -save=DIR");
@@ -99,7 +98,8 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
          "cannot read 'nowhere/tiny.bin', which holds parameter 'w': No such file or directory");
   expect("OMPI_COMM_WORLD_SIZE=3 " + start + "-data=data.npz",
          "the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
-  expect("RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=1 " + start + "-data=data.npz",
+  expect("DSOPT_LAUNCH_TIMEOUT=1 RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=1 " + start +
+             "-data=data.npz",
          "rank 1: the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
   expect("RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " + start + "-data=data.npz",
          "RANK=2: expected 0 to 1, since WORLD_SIZE=2");
