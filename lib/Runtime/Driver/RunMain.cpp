@@ -12,6 +12,7 @@
 #include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/World.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -72,6 +73,12 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
     throw Error(StatusInput, std::string("option -lr-schedule=") + lrScheduleName(settings.options.schedule) +
                                  ": a stream's end is not known; give -lr-decay-steps or -steps");
   notes = data->notes();
+  std::vector<int64_t> disk = memoriesOf(program, MemoryKind::Disk);
+  if (!settings.options.nvmePath.empty() &&
+      std::all_of(disk.begin(), disk.end(), [](auto n) { return n == 0; }))
+    notes.push_back({"option -nvme-path has no effect: the program keeps nothing on disk; compile it with "
+                     "-offload-optimizer=nvme",
+                     true});
   if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),

@@ -107,6 +107,14 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
          "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
 }
 
+TEST_F(Run, AFolderForNothingIsSaidToBeForNothing) {
+  EXPECT_EQ(run(TINY1, "-steps=1 -nvme-path=."), 0);
+  EXPECT_NE(output.find("dsopt: warning: option -nvme-path has no effect: the program keeps nothing on disk; "
+                        "compile it with -offload-optimizer=nvme\n"),
+            std::string::npos)
+      << output;
+}
+
 TEST_F(Run, AProgramOfAnotherVersionIsRefused) {
   std::string bytes = readFile(TINY1), key = "{\"version\": " + std::to_string(DSOPT_ABI_VERSION);
   size_t at = bytes.find(key);
