@@ -19,7 +19,7 @@ from runs import MPIRUN, execute, model  # noqa: E402
 BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
 STEPS, EVERY, KEEP = 6, 1, 2
 #: Where a fault ends the run nobody waits longer: for a rank that does not come, for one that does not go on.
-PATIENCE = 3
+PATIENCE = 6
 MARK = "DSOPT_FAULTS_CASE"
 USUAL = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "DSOPT_"))}
 
