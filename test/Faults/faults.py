@@ -217,7 +217,9 @@ class Campaign:
         failed = any(status not in (0, 3) for status in struck)
         if failed and speaks and count(errors, place) != 1:
             raise Failure(f"{len(errors)} messages, expected one: {errors}")
-        if not failed and errors:
+        # Nor do all get the second signal at once: one that has left by it is missed by one that has not.
+        left = kind.name == "twice" and scenario.apart and all("ended without a word" in error for error in errors)
+        if not failed and errors and not left:
             raise Failure(f"status {statuses}, but a message: {errors}")
         if failed and cause(kind, what) not in "".join(errors):
             raise Failure(f"the message does not say '{cause(kind, what)}': {errors}")

@@ -18,8 +18,9 @@ from runs import MPIRUN, execute, model  # noqa: E402
 #: What a save folder holds between runs: checkpoints, those of other runs under other names, the lock.
 BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
 STEPS, EVERY, KEEP = 6, 1, 2
-#: Where a fault ends the run nobody waits longer: for a rank that does not come, for one that does not go on.
-PATIENCE = 6
+#: Where a fault ends the run nobody waits longer for a rank that does not go on; twice as long for one that does not come,
+#: since it may have to be started yet.
+PATIENCE = 3
 MARK = "DSOPT_FAULTS_CASE"
 USUAL = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "DSOPT_"))}
 
@@ -95,7 +96,7 @@ class Attempt:
         self.known, self.looked = [], 0.0
         if os.path.exists(self.hits):
             os.remove(self.hits)
-        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(patience), **{MARK: folder})
+        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(2 * patience), **{MARK: folder})
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
         command = [*scenario.program.command, *options, f"-stall-timeout={patience}"]
