@@ -36,15 +36,20 @@ public:
 
 private:
   void moveBuffers();
+  LogicalResult findReads();
   LogicalResult move(GatherOp gather);
-  /// Copies a slice to the device; from disk part by part, by way of the host. The last copy.
-  CopyOp bring(RefAttr slice, RefAttr own, int64_t bytes);
+  /// Copies a slice to the device; from disk by way of the host, those parts of which `isRead` some bytes.
+  /// The last copy.
+  CopyOp bring(RefAttr slice, RefAttr own, int64_t bytes,
+               llvm::function_ref<bool(int64_t begin, int64_t end)> isRead);
 
   AccessAnalysis &analysis;
   ProgramBuilder out;
   llvm::DenseMap<Attribute, dist::Tier> moved; ///< buffers
-  int64_t most = 0;                            ///< elements of a part
-  int64_t read = 0;                            ///< parts
+  /// What is read of a gather's target until the next one's, in bytes.
+  llvm::DenseMap<Operation *, SmallVector<std::pair<int64_t, int64_t>>> reads;
+  int64_t most = 0; ///< elements of a part
+  int64_t read = 0; ///< parts
 };
 } // namespace
 
@@ -71,7 +76,27 @@ void Offloader::moveBuffers() {
                               : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
 }
 
-CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes) {
+LogicalResult Offloader::findReads() {
+  llvm::DenseMap<int64_t, Operation *> holds; ///< gathers, by the place of their target
+  for (Operation &op : getSchedule(out.program).getBody().front()) {
+    if (isa<WaitOp>(op))
+      continue;
+    FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
+    if (failed(accesses))
+      return failure();
+    for (const Access &access : *accesses)
+      if (Operation *gather = holds.lookup(access.place); gather && access.reads)
+        reads[gather].emplace_back(access.begin, access.end);
+    if (isa<GatherOp>(op))
+      for (const Access &access : *accesses)
+        if (access.writes)
+          holds[access.place] = &op;
+  }
+  return success();
+}
+
+CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes,
+                        llvm::function_ref<bool(int64_t begin, int64_t end)> isRead) {
   if (moved.lookup(slice.getBuffer()) == dist::Tier::Host)
     return out.emit<CopyOp>(slice, own, bytes, kUploadStream);
   Type type = getElementTypeOrSelf(analysis.buffer(out.program, slice.getBuffer().getAttr()).getType());
@@ -84,6 +109,8 @@ CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes) {
   CopyOp copy;
   for (int64_t from = 0, step = bytesOf(most, type); from < bytes; from += step) {
     int64_t part = std::min(step, bytes - from);
+    if (!isRead(from, from + part))
+      continue;
     RefAttr slot = out.ref(staged, read++ % kStagedOnDisk);
     out.emit<CopyOp>(shifted(slice, from), slot, part, kDiskStream);
     copy = out.emit<CopyOp>(slot, shifted(own, from), part, kUploadStream);
@@ -107,7 +134,12 @@ LogicalResult Offloader::move(GatherOp gather) {
        before = before->getPrevNode())
     if (auto wait = cast<WaitOp>(before); getStream(wait) == getStream(gather))
       out.write<WaitOp>(wait.getEvent(), kUploadStream);
-  CopyOp copy = bring(slice, own, bytes);
+  // A gather needs all that each rank has, a rank alone what its blocks read.
+  CopyOp copy = bring(slice, own, bytes, [&](int64_t begin, int64_t end) {
+    return !alone || reads[gather].empty() || llvm::any_of(reads[gather], [&](auto range) {
+      return range.first < target.getOffset() + end && range.second > target.getOffset() + begin;
+    });
+  });
   gather.setSliceAttr(own);
   if (!alone)
     return success();
@@ -118,6 +150,8 @@ LogicalResult Offloader::move(GatherOp gather) {
 
 LogicalResult Offloader::move() {
   moveBuffers();
+  if (failed(findReads()))
+    return failure();
   for (auto gather : llvm::to_vector(getSchedule(out.program).getBody().front().getOps<GatherOp>()))
     if (moved.contains(gather.getSlice().getBuffer()) && failed(move(gather)))
       return failure();
