@@ -18,8 +18,8 @@ from runs import MPIRUN, execute, model  # noqa: E402
 #: What a save folder holds between runs: checkpoints, those of other runs under other names, the lock.
 BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
 STEPS, EVERY, KEEP = 6, 1, 2
-#: Where a fault ends the run nobody waits longer for a rank that does not go on; twice as long for one that does not come,
-#: since it may have to be started yet.
+#: Where a fault ends the run nobody waits longer: for a rank that does not come (mpirun takes a while to start them), for one
+#: that does not go on.
 PATIENCE = 3
 MARK = "DSOPT_FAULTS_CASE"
 USUAL = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMIX_", "DSOPT_"))}
@@ -96,7 +96,7 @@ class Attempt:
         self.known, self.looked = [], 0.0
         if os.path.exists(self.hits):
             os.remove(self.hits)
-        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(2 * patience), **{MARK: folder})
+        environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(2 * patience if scenario.engine == "mpi" else patience), **{MARK: folder})
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
         command = [*scenario.program.command, *options, f"-stall-timeout={patience}"]
@@ -189,13 +189,23 @@ def options_of(scenario: Scenario, folder: str, steps: int = STEPS) -> list[str]
             *(["-save-async"] if scenario.asynchronous else [])]
 
 
-def end_of(folder: str) -> dict:
-    """The last line of a run's log."""
+def last_line(folder: str) -> dict:
+    """Of a run's log."""
     try:
         with open(f"{folder}/log.jsonl", errors="replace") as file:
-            return json.loads(file.readlines()[-1]).get("end", {})
+            return json.loads(file.readlines()[-1])
     except (OSError, ValueError, IndexError):
         return {}
+
+
+def end_of(folder: str) -> dict:
+    """What the log ends with."""
+    return last_line(folder).get("end", {})
+
+
+def steps_of(folder: str) -> int:
+    """After how many steps the log stops that has no end."""
+    return last_line(folder).get("step", -1) + 1
 
 
 def fresh(folder: str) -> str:
