@@ -32,6 +32,14 @@ class Layout:
     schedule: str = "1f1b"
     threads: int = 1
     window: int = 0
+    recompute: bool = False
+    #: What lies where: activations, what updates keep, and with it the parameters.
+    activations: str = "none"
+    optimizer: str = "none"
+    params: str = "none"
+    #: Share of the update that stays on the device, and elements of what passes between disk and host.
+    ratio: float = 0
+    group: int = 0
 
     def arguments(self, case: Case) -> list[str]:
         options = case.options
@@ -41,7 +49,21 @@ class Layout:
         chunks = self.schedule == "interleaved" and options.micro_batches // self.dp % self.pp == 0
         words += [f"-schedule={self.schedule if chunks or self.schedule != 'interleaved' else '1f1b'}"] if self.pp > 1 else []
         words += [f"-gather-window={self.window}"] if self.window else []
+        return words + self.memory()
+
+    def memory(self) -> list[str]:
+        words = ["-recompute=full"] if self.recompute else []
+        words += [f"-offload-activations={self.activations}"] if self.activations != "none" else []
+        if self.optimizer != "none":
+            words += [f"-offload-optimizer={self.optimizer}"]
+            words += [f"-offload-params={self.params}"] if self.params != "none" and self.zero == 3 else []
+            words += [f"-offload-ratio={self.ratio}"] if self.ratio else []
+            words += [f"-sub-group-size={self.group}"] if self.group else []
         return words
+
+    def places(self) -> list[str]:
+        """Where a run finds the disk that it needs."""
+        return ["-nvme-path=."] if any(word.endswith("=nvme") for word in self.memory()) else []
 
 
 @dataclasses.dataclass
@@ -70,6 +92,13 @@ def draw_layout(case: Case, rng: np.random.Generator) -> Layout:
     layout.schedule = str(rng.choice(["1f1b", "gpipe", "interleaved"]))
     layout.threads = int(rng.integers(1, 4))
     layout.window = int(rng.integers(1, 4)) if layout.zero == 3 and rng.random() < 0.3 else 0
+    layout.recompute = bool(rng.random() < 0.25)
+    layout.activations = str(rng.choice(["none", "cpu"], p=[0.75, 0.25]))
+    layout.optimizer = str(rng.choice(["none", "cpu", "nvme"], p=[0.5, 0.25, 0.25]))
+    if layout.optimizer != "none":
+        layout.params = str(rng.choice(["none", "cpu", "nvme"]))
+        layout.ratio = float(rng.choice([0, 0.4]))
+        layout.group = int(rng.choice([0, 1]))
     return layout
 
 
@@ -136,7 +165,7 @@ class Checker:
         return [*layout.arguments(self.case), *self.case.arguments(), *self.extra]
 
     def train(self, layout: Layout, *options: str, model: str = "model.onnx", **files: bool) -> Run:
-        return self.tool.train(model, *self.arguments(layout), *options, **files)
+        return self.tool.train(model, *self.arguments(layout), *layout.places(), *options, **files)
 
     def produce(self, layout: Layout, *options: str) -> str:
         """What dsopt prints or writes instead of training."""
@@ -187,14 +216,14 @@ class Checker:
             first, second = (open(self.tool.path(name)).read() for name in ("stage.mlir", "again.mlir"))
             if first != second:
                 raise Failure("readback", f"stage {chosen.stage} reads back to another text", emit)
-            return self.tool.train("stage.mlir")
+            return self.tool.train("stage.mlir", *layout.places())
 
         self.same("readback", self.in_layout(chosen.layout, through), base)
 
     def program(self, base: Run, chosen: Property) -> None:
         """An executable, which also writes down what ran when."""
         self.in_layout(chosen.layout, lambda layout: self.produce(layout, "-o", "train"))
-        self.same("program", self.tool.train("", "-trace=trace.json", "-breakdown", command=["./train"]), base)
+        self.same("program", self.tool.train("", "-trace=trace.json", "-breakdown", *chosen.layout.places(), command=["./train"]), base)
         try:
             with open(self.tool.path("trace.json")) as file:
                 json.load(file)
@@ -212,7 +241,7 @@ class Checker:
         words += [f"-lr-decay-steps={options.decay_steps or options.steps}"] if options.schedule != "constant" else []
 
         def part(*more: str):
-            return lambda layout: self.tool.train("model.onnx", *layout.arguments(self.case), *words, *more)
+            return lambda layout: self.tool.train("model.onnx", *layout.arguments(self.case), *layout.places(), *words, *more)
 
         half = min(chosen.half, options.steps - 1)
         self.in_layout(chosen.layout, part(f"-steps={half}", "-save=saved"))
@@ -227,6 +256,8 @@ class Checker:
         self.same("layout", run, base)
         for rank, entry in enumerate(planned["ranks"]):
             for what, got, expected in (("maps", run.steps[-1]["peak_bytes"][rank], entry["memory"]["total"]),
+                                        *((f"has on the {kind}", run.head["plan"][key][rank], sum(memory["bytes"] for memory in entry["memories"] if memory["kind"] == kind))
+                                          for kind, key in (("device", "arena_bytes"), ("host", "host_bytes"), ("disk", "disk_bytes"))),
                                         ("sends", run.steps[-1]["sent_bytes"][rank], sum(entry["traffic"].values()))):
                 if got != expected:
                     raise Failure("plan", f"rank {rank} {what} {got} bytes, planned {expected}", run.command)
@@ -263,7 +294,7 @@ class Checker:
             log = self.tool.path("eval.jsonl")
             if os.path.exists(log):
                 os.remove(log)
-            self.tool.execute([*words, *layout.arguments(self.case)])
+            self.tool.execute([*words, *layout.arguments(self.case), *layout.places()])
             return next(re.search(r'"eval_loss":([^,}]*)', line).group(1) for line in open(log) if "eval_loss" in line)
 
         texts = [self.in_layout(layout, measure) for layout in (Layout(), chosen.layout)]

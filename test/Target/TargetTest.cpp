@@ -136,7 +136,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       exec.wait %n on @comm
       %3 = exec.agree norms [@norms] losses [] order 1 over @world on @comm
       exec.wait %3 on @compute
-      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on @compute
+      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on @compute {exec.changes = [@b0.param]}
       %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on @compute
       %6 = exec.input "context" to @out micro_batch 1 on @compute context
     }

@@ -2,6 +2,7 @@
 
 #include "BlockRecomputer.h"
 
+#include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/FlowNetwork.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -54,7 +55,7 @@ static bool isAlwaysThere(Operation *op, SymbolTable &symbols) {
 }
 
 FailureOr<int64_t> BlockRecomputer::costOf(Operation *op) {
-  if (isAlwaysThere(op, symbols) || isa<graph::ReshapeOp>(op))
+  if (isAlwaysThere(op, symbols) || graph::isReadView(op))
     return 0;
   FailureOr<int64_t> flops = counter.count(op);
   if (failed(flops))
@@ -85,6 +86,11 @@ static bool isKeptAnyway(Value value, const BlockRuns &block, SymbolTable &symbo
 }
 static bool isGathered(Value value) { return value.getDefiningOp<dist::GatherOp>() != nullptr; }
 
+/// Whether a value's bytes are no other value's, so that a block can return it.
+static bool hasOwnBytes(Value value) {
+  return !graph::isReadView(value.getDefiningOp()) &&
+         llvm::none_of(value.getUsers(), [](Operation *user) { return graph::isWriteView(user); });
+}
 FailureOr<BlockRecomputer::Choice> BlockRecomputer::choose(const BlockRuns &block, double rate) {
   graph::RunOp run = block.forward;
   auto function = symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
@@ -93,52 +99,61 @@ FailureOr<BlockRecomputer::Choice> BlockRecomputer::choose(const BlockRuns &bloc
   int source = network.addNode(), sink = network.addNode();
   struct Edge {
     int from, to;
-    int64_t amount;
+    int64_t amount; ///< negative: no cut may take it
   };
   SmallVector<Edge> values, ops;
   llvm::DenseMap<Value, int> nodeOf;
   auto addValue = [&](int from, Value value, int64_t bytes) {
     int node = nodeOf[value] = network.addNode();
     network.addEdge(from, node, bytes < 0 ? FlowNetwork::kUnlimited : int64_t(bytes * kUnits));
-    values.push_back({from, node, std::max<int64_t>(bytes, 0)});
+    values.push_back({from, node, bytes});
   };
   for (auto [argument, operand] : llvm::zip(body.getArguments(), run.getInputs())) {
     bool isFree = isGathered(operand) || isKeptAnyway(operand, block, symbols, /*byOwn=*/true);
     addValue(source, argument, isFree ? 0 : graph::numBytes(argument.getType()));
   }
-  llvm::DenseMap<Value, Value> results; ///< of the run, by what forward returns
-  for (auto [returned, result] : llvm::zip(body.getTerminator()->getOperands(), run.getOutputs()))
-    results[returned] = result;
+  llvm::DenseSet<Value> returned, free; ///< free: under another shape, too
+  int64_t kept = 0;                     ///< where nothing runs again
+  for (auto [value, result] : llvm::zip(body.getTerminator()->getOperands(), run.getOutputs())) {
+    returned.insert(value);
+    if (isKeptAnyway(result, block, symbols, /*byOwn=*/false))
+      free.insert_range(ArrayRef<Value>{value, graph::storageOf(value)});
+    else if (isKeptAnyway(result, block, symbols, /*byOwn=*/true))
+      kept += graph::numBytes(value.getType());
+  }
   for (Operation &op : body.without_terminator()) {
     int node = network.addNode();
     FailureOr<int64_t> cost = costOf(&op);
     if (failed(cost))
       return failure();
-    bool isThere = isAlwaysThere(&op, symbols);
-    int64_t price =
-        isThere || isPure(&op) ? int64_t(std::min(*cost * rate * kUnits, 1e17)) : FlowNetwork::kUnlimited;
-    network.addEdge(source, node, price);
-    ops.push_back({source, node, *cost});
+    bool isThere = isAlwaysThere(&op, symbols), runsAgain = isThere || isPure(&op);
+    network.addEdge(source, node,
+                    runsAgain ? int64_t(std::min(*cost * rate * kUnits, 1e17)) : FlowNetwork::kUnlimited);
+    ops.push_back({source, node, runsAgain ? *cost : -1});
     for (Value operand : op.getOperands())
       network.addEdge(nodeOf.lookup(operand), node, FlowNetwork::kUnlimited);
     for (Value value : op.getResults()) {
-      Value result = results.lookup(value);
-      bool isFree = result && isKeptAnyway(result, block, symbols, /*byOwn=*/false);
-      addValue(node, value, isThere ? -1 : isFree ? 0 : graph::numBytes(value.getType()));
+      bool isKept = !isThere && (returned.contains(value) || hasOwnBytes(value));
+      addValue(node, value, !isKept ? -1 : free.contains(value) ? 0 : graph::numBytes(value.getType()));
     }
   }
-  for (auto [returned, result] : results)
+  for (auto [value, result] : llvm::zip(body.getTerminator()->getOperands(), run.getOutputs()))
     if (llvm::any_of(result.getUsers(), [&](Operation *user) { return isOf(user, block); }))
-      network.addEdge(nodeOf.lookup(returned), sink, FlowNetwork::kUnlimited);
+      network.addEdge(nodeOf.lookup(value), sink, FlowNetwork::kUnlimited);
   llvm::BitVector again = network.sinkSide(source, sink);
+  auto isCut = [&](const Edge &edge) { return !again.test(edge.from) && again.test(edge.to); };
+  // What is needed can neither be kept nor be made again: all stays as it is.
+  if (llvm::any_of(values, [&](const Edge &value) { return isCut(value) && value.amount < 0; }) ||
+      llvm::any_of(ops, [&](const Edge &op) { return isCut(op) && op.amount < 0; }))
+    return Choice{{}, kept, 0};
   Choice choice;
   for (auto [place, op] : llvm::enumerate(ops))
-    if (again.test(op.to)) {
+    if (isCut(op)) {
       choice.again.push_back(place);
       choice.cost += op.amount;
     }
   for (const Edge &value : values)
-    if (!again.test(value.from) && again.test(value.to))
+    if (isCut(value))
       choice.kept += value.amount;
   return choice;
 }
@@ -227,7 +242,8 @@ static void dropResults(graph::RunOp &run, func::FuncOp function) {
 
 /// Removes arguments that the function does not read. A gather stays: its release and its other values do.
 static void dropArguments(graph::RunOp run, func::FuncOp function) {
-  llvm::BitVector unused(function.getNumArguments());
+  // The function's type does not have those yet that were taken.
+  llvm::BitVector unused(function.front().getNumArguments());
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())
       unused.set(argument.getArgNumber());
@@ -236,10 +252,13 @@ static void dropArguments(graph::RunOp run, func::FuncOp function) {
   updateType(function);
 }
 
-/// Forward's value as another function's result, known there by the run's.
+/// Forward's value as another function's result, known there by the run's; perhaps under another shape.
 Value Rewriter::keep(Value value) {
   auto returned = forward.front().getTerminator()->getOperands();
-  if (auto found = llvm::find(returned, value); found != returned.end())
+  auto found = llvm::find(returned, value);
+  if (found == returned.end())
+    found = llvm::find_if(returned, [&](Value other) { return graph::storageOf(other) == value; });
+  if (found != returned.end())
     return block.forward.getOutputs()[found - returned.begin()];
   return addResult(block.forward, forward, value);
 }
@@ -307,8 +326,12 @@ Value Rewriter::get(PhaseOf &phase, PhaseOf *earlier, Value value) {
     Value outside = block.forward.getInputs()[cast<BlockArgument>(value).getArgNumber()];
     return remember(take(phase, isGathered(outside) ? gather(phase.run, outside) : outside));
   }
-  if (!runsAgain(op) && !isAlwaysThere(op, symbols))
-    return remember(take(phase, keep(value)));
+  if (!runsAgain(op) && !isAlwaysThere(op, symbols)) {
+    Value kept = take(phase, keep(value));
+    if (kept.getType() != value.getType())
+      kept = graph::ReshapeOp::create(*phase.builder, value.getLoc(), value.getType(), kept);
+    return remember(kept);
+  }
   if (earlier && !isAlwaysThere(op, symbols))
     if (Value made = earlier->values.lookupOrNull(value)) {
       auto returned = earlier->function.front().getTerminator()->getOperands();
