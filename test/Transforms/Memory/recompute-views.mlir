@@ -1,5 +1,4 @@
 // RUN: dsopt-opt %s -recompute=mode=full | FileCheck %s
-// RUN: dsopt-opt %s -recompute=mode=full -blocks-to-segments -o /dev/null
 
 // A view has the bytes of what it views: that is what is kept, whatever backward reads, and backward views it anew.
 module attributes {dsopt.options = {dp = 1 : i64}} {
