@@ -11,7 +11,7 @@ namespace dsopt::runtime {
 /// Bytes after which a new file begins.
 static constexpr int64_t kFileBytes = INT64_C(4) << 30;
 
-SavedTensors::SavedTensors(const Program &program) {
+SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending(hasPending) {
   ParameterTable table(program);
   std::set<std::string> names; // a parameter may be called like another one's state
   for (const Parameter &parameter : program.parameters)
@@ -51,6 +51,28 @@ SavedTensors::SavedTensors(const Program &program) {
       }
     }
   }
+  if (!hasPending)
+    return;
+  for (size_t position = 0; position < program.delayed.size(); ++position)
+    for (const Action &action : program.delayed[position].updates) {
+      const std::string &gradient = program.delayed[position].buffers[action.refs[1].buffer].name;
+      const std::vector<Buffer> &buffers = program.positions[position].buffers;
+      auto found = std::find_if(buffers.begin(), buffers.end(),
+                                [&](const Buffer &buffer) { return buffer.name == gradient; });
+      if (found == buffers.end())
+        throw Error(StatusInput, "program table: no step but the delayed has a buffer '" + gradient +
+                                     "', expected all to have the gradients that wait");
+      Ref ref = action.refs[1];
+      ref.buffer = found - buffers.begin();
+      const Bucket &bucket = program.buckets[action.bucket];
+      for (const Parameter *parameter : table.ofBucket(action.bucket)) {
+        std::string name = parameter->name + ".pending";
+        while (names.count(name))
+          name += "~";
+        add(name, program.gradient_type == "param" ? bucket.type : "f32",
+            {parameter, static_cast<int64_t>(position), ref, action.sliced, true});
+      }
+    }
 }
 
 std::map<std::string, std::string> SavedTensors::layOut() {
@@ -144,18 +166,23 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 }
 
 std::vector<int> savePeers(const Program &program, int rank) {
-  SavedTensors saved(program);
-  saved.layOut();
-  std::vector<Segment> segments = segmentsOf(program, saved);
   std::set<int> peers;
-  for (const std::vector<SharedRange> &ranges : {sharedUnits(saved, segments), sharedChunks(saved, segments)})
-    for (const SharedRange &range : ranges)
-      for (size_t i = range.first; i < range.last; ++i) {
-        if (range.owner == rank)
-          peers.insert(segments[i].rank);
-        if (segments[i].rank == rank)
-          peers.insert(range.owner);
-      }
+  for (bool hasPending : {false, true}) {
+    if (hasPending && program.delayed.empty())
+      break;
+    SavedTensors saved(program, hasPending);
+    saved.layOut();
+    std::vector<Segment> segments = segmentsOf(program, saved);
+    for (const std::vector<SharedRange> &ranges :
+         {sharedUnits(saved, segments), sharedChunks(saved, segments)})
+      for (const SharedRange &range : ranges)
+        for (size_t i = range.first; i < range.last; ++i) {
+          if (range.owner == rank)
+            peers.insert(segments[i].rank);
+          if (segments[i].rank == rank)
+            peers.insert(range.owner);
+        }
+  }
   peers.erase(rank);
   return {peers.begin(), peers.end()};
 }

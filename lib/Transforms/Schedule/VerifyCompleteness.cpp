@@ -30,10 +30,12 @@ private:
   LogicalResult verifyBuckets();
   LogicalResult verifyParts(ArrayRef<UpdateOp> updates);
   LogicalResult verifyUpdate(UpdateOp update, NormOp norm);
+  /// Whether an update that lags uses the pending gradient, which that of this step then replaces.
+  LogicalResult verifyPending(UpdateOp update, NormOp norm);
   /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
   /// else is kept of it to where the last copy before the update brought it from.
   bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters);
-  bool evaluates() { return ProgramOp(programs.front())->hasAttr(kEvaluatesAttr); }
+  bool evaluates() { return kindOf(programs.front()) == ProgramKind::Evaluation; }
 
   ModuleOp module;
   ArrayRef<ProgramOp> programs;
@@ -230,6 +232,33 @@ bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool 
   });
 }
 
+LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
+  auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
+  auto program = update->getParentOfType<ProgramOp>();
+  BufferOp pending = analysis.buffer(program, gradient.getBuffer().getAttr());
+  if (!pending || pending.getRole() != BufferRole::Pending || pending.getOf() != update.getBucket())
+    return update.emitOpError("uses gradient ") << gradient.getBuffer() << ", expected the pending one of @"
+                                                << update.getBucket() << " in a program that is delayed";
+  RefAttr source = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
+                                measured.getOffset(), update.getSliced() ? measured.getPerRank() : 0);
+  RefAttr target = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, 0);
+  int64_t from = update.getFrom(), at = bytesOf(from, getElementTypeOrSelf(pending.getType()));
+  if (gradient.getOffset() != at || gradient.getPerRank() != 0)
+    return update.emitOpError("uses ")
+           << describe(gradient) << " of the pending gradient, expected byte " << at;
+  if (llvm::any_of(copies, [&](CopyOp copy) {
+        return copy.getSource() == source && copy.getTarget() == target &&
+               (int64_t)copy.getBytes() == bytesOf(pending.getType()) && comesBefore(update, copy) &&
+               comesBefore(norm, copy);
+      }))
+    return success();
+  InFlightDiagnostic diag = update.emitOpError("uses the pending gradient of @")
+                            << update.getBucket() << ", but no copy puts that of this step, "
+                            << describe(source) << ", in its place";
+  diag.attachNote(norm.getLoc()) << "the norm is here";
+  return diag;
+}
+
 LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
   auto program = update->getParentOfType<ProgramOp>();
@@ -248,6 +277,8 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
     diag.attachNote(updated.getLoc()) << "the buffer is here";
     return diag;
   }
+  if (kindOf(program) == ProgramKind::DelayedStep)
+    return verifyPending(update, norm);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
   // Each rank measures its slice, also of what all of them update whole.
   RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
