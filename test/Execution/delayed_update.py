@@ -129,7 +129,9 @@ def in_all_layouts(name, optimizer, layouts):
                            "-accumulate=local", "-lr=0.01", "-delayed-update=2", *tier, *(["-momentum=0.9"] if optimizer == "sgd" else [])]
                 plan = json.loads(execute([dsopt, path, f"-data={data}", "-plan=json", *options]).stdout)["ranks"]
                 sizes = {kind: [sum(memory["bytes"] for memory in rank["memories"] if memory["kind"] == kind) for rank in plan] for kind in KINDS}
-                run = train(dsopt, name, *options, "-steps=6", f"-device-memory={max(sizes['device'])}")
+                # Where parameters are gathered the budget chooses for how long.
+                budget = [] if "-zero=3" in layout else [f"-device-memory={max(sizes['device'])}"]
+                run = train(dsopt, name, *options, "-steps=6", *budget)
                 results.setdefault((precision, "-grad-clip=1" in layout), {}).setdefault(bits(run), []).append([*layout, *tier])
                 for kind, key in KINDS.items():
                     check(run.head["plan"].get(key, [0] * len(plan)) == sizes[kind], f"{name} {options}: {kind} has {run.head['plan']}, planned {sizes[kind]}")
@@ -182,6 +184,7 @@ def killed():
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
         while process.poll() is None and not os.path.exists(os.path.join(save, f"step-{step:08}")):
             time.sleep(0.01)
+        check(process.poll() is None, f"ended before step {step} was killed: {process.returncode}")
         process.send_signal(signal.SIGKILL)
         process.communicate()
         time.sleep(1)
