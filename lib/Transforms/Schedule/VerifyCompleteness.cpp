@@ -33,8 +33,8 @@ private:
   /// Whether an update that lags uses the pending gradient, which that of this step then replaces.
   LogicalResult verifyPending(UpdateOp update, NormOp norm);
   /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
-  /// else is kept of it to where the last copy before the update brought it from.
-  bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters);
+  /// else is kept of it; to where the last copy before the update brought it from, if it `reads` that.
+  bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads);
   bool evaluates() { return kindOf(programs.front()) == ProgramKind::Evaluation; }
 
   ModuleOp module;
@@ -216,7 +216,7 @@ static bool comesBefore(Operation *a, Operation *b) {
   return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
 }
 
-bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters) {
+bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads) {
   auto program = update->getParentOfType<ProgramOp>();
   int64_t bytes = bytesOf(update.getElements(), type), at = bytesOf(update.getFrom(), type);
   RefAttr home;
@@ -228,7 +228,7 @@ bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool 
     BufferOp target = analysis.buffer(program, to.getBuffer().getAttr());
     return copy.getSource() == staged && (int64_t)copy.getBytes() == bytes && comesBefore(update, copy) &&
            target && target.getPersistent() && target.getOf() == update.getBucket() && to.getOffset() == at &&
-           (parameters ? target.getRole() == BufferRole::Stored : to == home);
+           (!parameters || target.getRole() == BufferRole::Stored) && (!reads || to == home);
   });
 }
 
@@ -262,18 +262,23 @@ LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
 LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
   auto program = update->getParentOfType<ProgramOp>();
+  FailureOr<ArrayRef<Access>> accesses = analysis.of(update);
+  if (failed(accesses))
+    return failure();
   // Where copies bring what is updated, they take it back.
   for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
     BufferOp updated = analysis.buffer(program, ref.getBuffer().getAttr());
     if (i == kUpdateGradient || !updated || updated.getPersistent())
       continue;
     bool isParameter = i == kUpdatedParameter;
-    if (isTakenBack(update, ref, getElementTypeOrSelf(updated.getType()), isParameter))
+    bool reads = !isParameter || (*accesses)[i].reads;
+    if (isTakenBack(update, ref, getElementTypeOrSelf(updated.getType()), isParameter, reads))
       continue;
     InFlightDiagnostic diag = update.emitOpError("updates ")
                               << describe(ref) << ", but no copy takes its " << (int64_t)update.getElements()
                               << " elements to the " << (isParameter ? "parameters" : "state") << " of @"
-                              << bucket.getSymName();
+                              << bucket.getSymName()
+                              << (reads ? ", from where one before brings what is updated" : "");
     diag.attachNote(updated.getLoc()) << "the buffer is here";
     return diag;
   }
