@@ -278,8 +278,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("optimizer", getOption(module, "optimizer", "adamw"));
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
-  if (int64_t delayed = getOption(module, "delayed_update", 0))
-    json->attribute("delayed_update", delayed);
+  if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())
+    json->attribute("delayed_update", getOption(module, "delayed_update", 0));
 
   StepCost cost = estimateStep(module);
   json->attribute("flops", int64_t(cost.flops) * dp);

@@ -174,6 +174,23 @@ def saved_and_resumed():
     print("saved before, at and after the first delayed step, resumed in other layouts", flush=True)
 
 
+def in_bf16():
+    """Gradients that wait are of the type that gradients have."""
+    options = ["-lr=0.01", "-reduction-shards=2", "-accumulate=local", "-precision=bf16", "-gradient-type=param", "-delayed-update=1", "-steps=5"]
+    one, two = ["-micro-batches=4", "-offload-optimizer=cpu"], ["-dp=2", "-pp=2", "-zero=1", "-micro-batches=2", "-offload-optimizer=cpu", "-offload-ratio=0.4"]
+    save = at("bf16")
+    for writer, reader in ((one, two), (two, one)):
+        shutil.rmtree(save, ignore_errors=True)
+        whole = train(dsopt, "gpt2-tiny", *options, *writer, f"-save={save}", "-save-every=3")
+        tensors = json.load(open(os.path.join(save, "step-00000003", "manifest.json")))["manifest"]["tensors"]
+        types = {tensor["type"] for tensor in tensors if tensor["name"].endswith(".pending")}
+        resumed = train(dsopt, "gpt2-tiny", *options, *reader, f"-resume={save}/step-00000003")
+        check(bits(resumed) == (whole.hash, *whole.loss_text[3:]), f"{writer} {reader}: {bits(resumed)}, expected {bits(whole)}")
+        print(f"gradients of {types} wait", flush=True)
+    # Only the forward: nothing lags.
+    execute([dsopt, model("gpt2-tiny")[0], "-eval", "-quiet", f"-data={model('gpt2-tiny')[1]}", "-micro-batches=4", "-delayed-update=1", f"-resume={save}/step-00000003"])
+
+
 def killed():
     path, data = model("gpt2-tiny")
     options = ["-lr=0.01", "-dp=2", "-zero=1", "-micro-batches=2", "-offload-optimizer=cpu", "-delayed-update=3", "-steps=40", "-save-every=1", "-save-async"]
@@ -221,6 +238,7 @@ in_all_layouts("gpt2-tiny", "adamw", LAYOUTS)
 in_all_layouts("mlp", "sgd", LAYOUTS[-3:])
 in_all_layouts("resnet-tiny", "adam", LAYOUTS[:1] + LAYOUTS[-2:])
 saved_and_resumed()
+in_bf16()
 evaluates()
 killed()
 shutil.rmtree(folder)

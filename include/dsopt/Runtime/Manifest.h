@@ -54,7 +54,8 @@ struct Manifest {
   Lineage lineage;
   int64_t step = 0;    ///< steps done
   int64_t applied = 0; ///< updates applied
-  /// Of the gradients that wait for their update, which is counted as applied; none wait without it.
+  /// Of the gradients that wait for their update: what the step that made them decided to multiply them by.
+  /// None wait without it.
   std::optional<double> pendingFactor;
   int64_t microBatches = 0; ///< of the data's stream, consumed
   int64_t K = 0, V = 0;

@@ -4,6 +4,7 @@
 #include "dsopt/Runtime/Checkpoint.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace dsopt::runtime {
@@ -53,17 +54,19 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
   }
   if (!hasPending)
     return;
-  for (size_t position = 0; position < program.delayed.size(); ++position)
+  for (size_t position = 0; position < program.delayed.size(); ++position) {
+    std::map<std::string, int64_t> buffers; // of the step's program, where all state is known by
+    const std::vector<Buffer> &list = program.positions[position].buffers;
+    for (size_t i = 0; i < list.size(); ++i)
+      buffers.emplace(list[i].name, i);
     for (const Action &action : program.delayed[position].updates) {
       const std::string &gradient = program.delayed[position].buffers[action.refs[1].buffer].name;
-      const std::vector<Buffer> &buffers = program.positions[position].buffers;
-      auto found = std::find_if(buffers.begin(), buffers.end(),
-                                [&](const Buffer &buffer) { return buffer.name == gradient; });
+      auto found = buffers.find(gradient);
       if (found == buffers.end())
         throw Error(StatusInput, "program table: no step but the delayed has a buffer '" + gradient +
                                      "', expected all to have the gradients that wait");
       Ref ref = action.refs[1];
-      ref.buffer = found - buffers.begin();
+      ref.buffer = found->second;
       const Bucket &bucket = program.buckets[action.bucket];
       for (const Parameter *parameter : table.ofBucket(action.bucket)) {
         std::string name = parameter->name + ".pending";
@@ -73,6 +76,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
             {parameter, static_cast<int64_t>(position), ref, action.sliced, true});
       }
     }
+  }
 }
 
 std::map<std::string, std::string> SavedTensors::layOut() {

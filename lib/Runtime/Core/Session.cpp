@@ -291,7 +291,7 @@ void SessionState::resumePending(const std::string &checkpoint, const Manifest &
                                  ", is not delayed: expected -delayed-update=" +
                                  std::to_string(manifest.step) + " or less");
   Decision decision;
-  decision.appliedSteps = manifest.applied - 1;
+  decision.appliedSteps = manifest.applied;
   decision.lr = learningRate(options, manifest.step - 1);
   decision.factor = *manifest.pendingFactor;
   pending = decision;
@@ -323,8 +323,10 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   manifest.model = program.model;
   manifest.dsopt = program.dsopt;
   manifest.options = optionsOf(program, options);
-  if (pending)
+  if (pending) {
+    manifest.applied = pending->appliedSteps;
     manifest.pendingFactor = pending->factor;
+  }
   return manifest;
 }
 
@@ -367,7 +369,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
   if (failure)
     return failure;
   state->steps = state->firstStep = manifest.step;
-  state->applied = manifest.applied;
+  state->applied = manifest.applied + (state->pending ? 1 : 0);
   state->consumedBefore = manifest.microBatches;
   state->inputs.startAt(manifest.step, manifest.microBatches);
   return std::nullopt;
