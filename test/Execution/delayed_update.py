@@ -20,6 +20,8 @@ from saved_weights import safetensors
 dsopt = sys.argv[1]
 folder = tempfile.mkdtemp(prefix="delayed-")
 f32, f64 = np.float32, np.float64
+STEPS, WARMUP, RATE = 6, 2, 0.01
+SCHEDULE = [f"-lr={RATE}", "-lr-schedule=linear", f"-warmup-steps={WARMUP}"]
 KINDS = {"device": "arena_bytes", "host": "host_bytes", "disk": "disk_bytes"}
 
 
@@ -46,8 +48,8 @@ def write(path, tensors):
 
 
 class Algorithm:
-    def __init__(self, name, optimizer, clip, lr=f64(0.01)):
-        self.name, self.optimizer, self.clip, self.lr = name, optimizer, clip, lr
+    def __init__(self, name, optimizer, clip):
+        self.name, self.optimizer, self.clip = name, optimizer, clip
         self.batches = {key: value for key, value in np.load(model(name)[1]).items()}
         train(dsopt, name, "-micro-batches=4", "-lr=0", "-optimizer=sgd", "-steps=1", f"-save-weights={at('start')}")
         self.weights = {key: np.array(value) for key, value in safetensors(at("start")).items()}
@@ -66,8 +68,12 @@ class Algorithm:
         norm = np.sqrt(sum((value.astype(f64) ** 2).sum() for value in found.values()))
         return run.loss_text[0], found, f32(min(1.0, self.clip / (norm + 1e-6)) if self.clip else 1.0)
 
-    def update(self, gradients, factor):
-        lr, t = self.lr, self.updates + 1
+    @staticmethod
+    def rate(step):
+        return RATE * (step + 1) / WARMUP if step < WARMUP else RATE + (0 - RATE) * ((step - WARMUP) / (STEPS - WARMUP))
+
+    def update(self, gradients, factor, lr):
+        t = self.updates + 1
         for key, weights in self.weights.items():
             gradient = gradients[key] * factor
             if self.optimizer == "sgd":
@@ -86,23 +92,23 @@ class Algorithm:
     def step(self, number, first):
         loss, gradients, factor = self.gradients(number)
         if number < first:
-            self.update(gradients, factor)
+            self.update(gradients, factor, self.rate(number))
         else:
             if self.pending:
                 self.update(*self.pending)
-            self.pending = gradients, factor
+            self.pending = gradients, factor, self.rate(number)
         return loss
 
 
 def follows_algorithm(name, optimizer, clip, first, *options):
     plain = Algorithm(name, optimizer, clip)
-    losses = [plain.step(number, first) for number in range(6)]
-    optimizers = [f"-optimizer={optimizer}", "-lr=0.01", *([f"-grad-clip={clip}"] if clip else [])]
-    run = train(dsopt, name, *optimizers, "-micro-batches=4", "-steps=6", f"-delayed-update={first}", *options, f"-save-weights={at('end')}")
+    losses = [plain.step(number, first) for number in range(STEPS)]
+    optimizers = [f"-optimizer={optimizer}", *SCHEDULE, f"-steps={STEPS}", *([f"-grad-clip={clip}"] if clip else [])]
+    run = train(dsopt, name, *optimizers, "-micro-batches=4", f"-delayed-update={first}", *options, f"-save-weights={at('end')}")
     check(run.loss_text == losses, f"{name} {optimizer} {clip} {first}: losses {run.loss_text}, expected {losses}")
     for key, value in safetensors(at("end")).items():
         check(np.array_equal(value, plain.weights[key]), f"{name} {optimizer} {clip} {first}: other {key}")
-    without = train(dsopt, name, *optimizers, "-micro-batches=4", "-steps=6")
+    without = train(dsopt, name, *optimizers, "-micro-batches=4")
     # The step after the first that lags still has what the one before made of it.
     check(without.loss_text[: first + 1] == losses[: first + 1] and without.loss_text[first + 1] != losses[first + 1], f"{name}: no lag: {without.loss_text}")
     print(f"{name} {optimizer}, clipped at {clip}, from step {first} on: losses and weights of the plain loop", flush=True)
@@ -146,7 +152,7 @@ def in_all_layouts(name, optimizer, layouts):
 
 
 def saved_and_resumed():
-    plain = ["-lr=0.01", "-reduction-shards=2", "-accumulate=local", "-grad-clip=1", "-steps=7"]
+    plain = [*SCHEDULE, "-reduction-shards=2", "-accumulate=local", "-grad-clip=1", "-steps=7"]
     base, path, data = [*plain, "-delayed-update=2"], *model("gpt2-tiny")
     one, two = ["-micro-batches=4", "-offload-optimizer=cpu"], ["-dp=2", "-zero=2", "-micro-batches=2", "-offload-optimizer=nvme", f"-nvme-path={folder}"]
     stages = ["-pp=2", "-dp=2", "-zero=3", "-micro-batches=2"]
@@ -167,7 +173,7 @@ def saved_and_resumed():
         done = execute([dsopt, path, "-run", f"-data={data}", *plain, *one, *options, f"-resume={save}/step-{step:08}"], status=1)
         check(f"expected -delayed-update={step} or less" in done.stderr, done.stderr)
     # Where nothing waits, the first step that goes on from it updates nothing.
-    train(dsopt, "gpt2-tiny", *plain[:-1], *one, "-steps=4", f"-save={at('plain')}")
+    train(dsopt, "gpt2-tiny", *plain[:-1], *one, "-steps=4", "-lr-decay-steps=7", f"-save={at('plain')}")
     early = train(dsopt, "gpt2-tiny", *base, *one, f"-resume={at('plain')}/step-00000004")
     late = train(dsopt, "gpt2-tiny", *plain, *one, "-delayed-update=4")
     check(bits(early) == (late.hash, *late.loss_text[4:]), f"{bits(early)}, expected {bits(late)}")
