@@ -236,6 +236,24 @@ def evaluates():
     print(f"{len(losses)} evaluations see what checkpoints have", flush=True)
 
 
+def overlaps():
+    """On a slow disk blocks do not wait for updates that lag, and those that do not begin behind the agreement."""
+    path, data = model("gpt2-tiny")
+    trace = at("trace.json")
+    execute([dsopt, path, "-run", "-quiet", f"-data={data}", "-micro-batches=4", "-grad-clip=1", "-offload-optimizer=nvme", f"-nvme-path={folder}", "-delayed-update=2",
+             "-steps=6", f"-trace={trace}"], environment={"DSOPT_FAULT": "ringRead,every=1:delay=3;pread,every=1:delay=3"})
+    slices = [event for event in json.load(open(trace))["traceEvents"] if event["ph"] == "X"]
+    for step in range(6):
+        of = lambda kind: [(event["ts"], event["ts"] + event["dur"]) for event in slices if event["cat"] == kind and event["args"]["step"] == step]
+        (agrees, agreed), updates, runs = of("agree")[0], of("update"), of("run")
+        check(len(updates) == 9, f"step {step} has {len(updates)} updates")
+        if step < 2:
+            check(min(updates)[0] >= agreed, f"step {step}: updates from {min(updates)[0]}, agreed {agreed}")
+        else:
+            check(min(runs)[0] < min(updates)[0] and max(end for _, end in updates) <= agrees, f"step {step}: runs {min(runs)}, updates {updates}, agrees {agrees}")
+    print("blocks run while the disk is read for updates", flush=True)
+
+
 LAYOUTS = (["-grad-clip=1"], [], ["-dp=2", "-zero=0"], ["-dp=4", "-zero=1", "-grad-clip=1"], ["-dp=2", "-zero=2"], ["-pp=2"], ["-pp=2", "-dp=2", "-zero=3", "-grad-clip=1"],
            ["-dp=2", "-zero=3", "-gather-window=2"])
 for name, optimizer, clip, first in (("mlp", "sgd", 0, 1), ("gpt2-tiny", "adamw", 1.0, 2), ("gpt2-tiny", "sgd", 0, 3)):
@@ -246,5 +264,6 @@ in_all_layouts("resnet-tiny", "adam", LAYOUTS[:1] + LAYOUTS[-2:])
 saved_and_resumed()
 in_bf16()
 evaluates()
+overlaps()
 killed()
 shutil.rmtree(folder)
