@@ -30,6 +30,7 @@ static constexpr Row kRows[] = {
 static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "arch",
                                                 "decay-scale",
+                                                "delayed-update",
                                                 "device-memory",
                                                 "dp",
                                                 "gather-window",

@@ -29,7 +29,7 @@ struct Plan {
   Plan(ModuleOp module, TargetAttr target);
 
   ModuleOp module;
-  SmallVector<ProgramOp> programs;
+  SmallVector<ProgramOp> programs; ///< of a step
   int64_t dp, M, V, threads, parameters = 0;
   int64_t staging = 0; ///< of -save-async, bytes of each rank
   std::string zero, accumulate, schedule;
@@ -51,9 +51,12 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
 }
 
 Plan::Plan(ModuleOp module, TargetAttr target)
-    : module(module), programs(getStepPrograms(module)), dp(getOption(module, "dp", 1)),
-      M(getOption(module, "micro_batches", getMicroBatches(programs))),
+    : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)), dp(getOption(module, "dp", 1)),
+      M(getOption(module, "micro_batches", getMicroBatches(getStepPrograms(module)))),
       V(getOption(module, "reduction_shards", dp)), threads(target.getThreads()) {
+  // Where updates lag, nearly all steps are such.
+  if (programs.empty())
+    programs = getStepPrograms(module);
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);
   accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));
@@ -195,7 +198,11 @@ public:
     out << llvm::formatv("batch       {0} a step = {1} dp x {2}, {3}, {4}\n",
                          counted(plan.dp * plan.M, "micro-batch", "es"), plan.dp, plan.M,
                          counted(plan.V, "reduction shard"), plan.accumulate);
-    out << llvm::formatv("parameters  {0}\n\n", plan.parameters);
+    out << llvm::formatv("parameters  {0}\n", plan.parameters);
+    if (int64_t first = getOption(plan.module, "delayed_update", 0))
+      out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
+                           first);
+    out << "\n";
     for (size_t first = 0; first < stages; first += kStages)
       printStages(ArrayRef(plan.programs).slice(first, std::min(kStages, stages - first)), first);
     printSums();

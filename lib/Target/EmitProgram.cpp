@@ -278,6 +278,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("optimizer", getOption(module, "optimizer", "adamw"));
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
+  if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())
+    json->attribute("delayed_update", getOption(module, "delayed_update", 0));
 
   StepCost cost = estimateStep(module);
   json->attribute("flops", int64_t(cost.flops) * dp);
@@ -305,10 +307,17 @@ LogicalResult ProgramWriter::write() {
       });
     };
     bool trains = !exec::getPrograms(module).empty();
+    auto beside = [&](int64_t size) {
+      if (!trains)
+        return;
+      positions("evaluation", exec::getPrograms(module, exec::ProgramKind::Evaluation, size));
+      auto delayed = exec::getPrograms(module, exec::ProgramKind::DelayedStep, size);
+      if (!delayed.empty())
+        positions("delayed", delayed);
+    };
     json->attribute("trains", trains);
     positions("positions", programs);
-    if (trains)
-      positions("evaluation", exec::getPrograms(module, /*evaluate=*/true));
+    beside(/*size=*/0);
     auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr);
     if (!dimension)
       return;
@@ -320,8 +329,7 @@ LogicalResult ProgramWriter::write() {
           json->attribute("size", size);
           writeShapes(size);
           positions("positions", exec::getStepPrograms(module, size));
-          if (trains)
-            positions("evaluation", exec::getPrograms(module, /*evaluate=*/true, size));
+          beside(size);
         });
     });
   });

@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -98,11 +99,13 @@ def _names(parameters: Dict[str, Any], like: Optional[Path]) -> Dict[str, Tuple[
 def export_universal(checkpoint: Path, folder: Path, like: Optional[Path] = None) -> None:
     """Writes a checkpoint (or the newest one of a folder) into `folder` as DeepSpeed's universal layout has it.
     With the exported model `like`, parameters have their names and orientation in PyTorch. What is not trained has
-    its value alone."""
+    its value alone. Gradients that wait for their update (delayed_update) have no place there: they are left out."""
     import torch
 
     source = _newest(checkpoint)
     manifest = _read_manifest(source)
+    if "pending" in manifest:
+        warnings.warn(f"{source} has gradients that wait for their update; the universal layout has no place for them", stacklevel=2)
     parts = _split(manifest)
     names = _names(parts, like)
     tensors = _read_tensors(source, manifest)
@@ -184,6 +187,9 @@ def import_universal(source: Path, template: Path, folder: Path, like: Optional[
     names. Without `step` all parameters' step.pt say it."""
     base = _newest(template)
     manifest = _read_manifest(base)
+    if "pending" in manifest:
+        raise ValueError(f"{base} has gradients that wait for their update, which the universal layout has no place for: "
+                         "expected a template without (of a step before delayed_update)")
     parts = _split(manifest)
     names = _names(parts, like)
     zero = os.path.join(os.fspath(source), "zero")

@@ -31,8 +31,8 @@ def model(name):
     return os.path.join(MODELS, name, "model.onnx"), os.path.join(MODELS, name, "batches.npz")
 
 
-def execute(command, status=0, timeout=300):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+def execute(command, status=0, timeout=300, environment=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
     if status is not None and done.returncode != status:
         sys.exit(f"{' '.join(command)}\nended with status {done.returncode}, expected {status}\n{done.stdout}\n{done.stderr}")
     return done

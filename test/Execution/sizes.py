@@ -89,6 +89,10 @@ with tempfile.TemporaryDirectory() as folder:
     for group in (runs[:3], runs[3:]):
         check(len({(tuple(run.loss_text), run.hash) for run in group}) == 1, f"layouts differ: {[r.loss_text for r in group]}")
     check(relative(runs[0].losses, train(steps, *layouts[0], "-reduction-shards=4", dims="32").losses) < 1e-5, "sizes change losses of layouts")
+    # Updates lag at each size.
+    late = [train(steps, *layout, "-reduction-shards=4", "-delayed-update=1", "-offload-optimizer=cpu") for layout in layouts[:3]]
+    check(len({(tuple(run.loss_text), run.hash) for run in late}) == 1 and late[0].loss_text[:2] == runs[0].loss_text[:2]
+          and late[0].loss_text[2] != runs[0].loss_text[2], f"updates that lag: {[run.loss_text for run in late]}")
     sizes = [step["sent_bytes"] for step in runs[4].steps]
     check(sizes[0][0] < sizes[2][0] < sizes[1][0], f"steps of 8, 32, 16 send {sizes}")
 

@@ -66,7 +66,7 @@ def tiny_programs(build: str, folder: str) -> list[Program]:
 
 
 def compiled_programs(build: str, folder: str) -> list[Program]:
-    grids = [("mlp", "fp32", 2, ["-dp=2", "-zero=2", "-micro-batches=2", "-optimizer=adamw"]),
+    grids = [("mlp", "fp32", 2, ["-dp=2", "-zero=2", "-micro-batches=2", "-optimizer=adamw", "-offload-optimizer=cpu", "-delayed-update=3"]),
              ("mlp", "bf16", 2, ["-dp=2", "-zero=3", "-micro-batches=2", "-precision=bf16"]),
              ("gpt2-tiny", "fp32", 4, ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2"])]
     programs = []

@@ -1,4 +1,4 @@
-"""exec_removal.py DSOPT DSOPT-OPT MODEL DATA: takes one thing at a time out of a model's exec form: an
+"""exec_removal.py DSOPT DSOPT-OPT MODEL DATA OPTION...: takes one thing at a time out of a model's exec form: an
 action with the waits for it, a wait, the word that a run or reduction adds to what is there. What is left is
 refused with its place, or the same bits come out of it."""
 import json
@@ -8,8 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-dsopt, opt, model, data = sys.argv[1:]
-layout = ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2"]
+dsopt, opt, model, data, *layout = sys.argv[1:]
 
 
 def without(lines, i):
@@ -21,7 +20,7 @@ def without(lines, i):
 
 def train(folder, path):
     log = os.path.join(folder, "log.jsonl")
-    done = subprocess.run([dsopt, path, "-run", "-quiet", "-steps=2", f"-data={data}", f"-log={log}"], capture_output=True, text=True)
+    done = subprocess.run([dsopt, path, "-run", "-quiet", "-steps=4", f"-data={data}", f"-log={log}"], capture_output=True, text=True)
     return json.loads(open(log).read().splitlines()[-1])["end"]["weights_hash"] if done.returncode == 0 else done.stderr
 
 
@@ -31,7 +30,7 @@ with tempfile.TemporaryDirectory() as folder:
     # One operation a line.
     lines = subprocess.run([opt, whole], check=True, capture_output=True, text=True).stdout.splitlines()
     actions = [i for i, line in enumerate(lines)
-               if re.search(r"exec\.(wait|input|run|gather|reduce|add|send|recv|norm|agree|update|fold) [@%\"n]", line)]
+               if re.search(r"exec\.(wait|input|run|gather|reduce|add|send|recv|norm|agree|update|fold|copy) [@%\"n]", line)]
     cases = [(f"line {i + 1}", without(lines, i)) for i in actions]
     cases += [(f"accumulate of line {i + 1}", [*lines[:i], lines[i].replace(" accumulate ", " "), *lines[i + 1:]])
               for i in actions if " accumulate " in lines[i]]

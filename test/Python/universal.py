@@ -98,6 +98,15 @@ back = dsopt.import_universal(path("turned"), path("template"), path("back"), li
 for file in ("model.safetensors", "optimizer.safetensors"):
     check(open(f"{back}/{file}", "rb").read() == open(f"{made}/{file}", "rb").read(), f"a turned matrix gives another {file}")
 
+# Gradients that wait for their update have no place there.
+train(3, save=path("late"), delayed_update=1)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    dsopt.export_universal(path("late"), path("lately"), like=onnx_file)
+check(any("wait for their update" in str(warning.message) for warning in said), f"{said}")
+check(float(torch.load(path(f"lately/zero/{name}/step.pt"), weights_only=True)) == 2, "the update that waits is counted")
+fails(lambda: dsopt.import_universal(path("universal"), path("late"), path("bad"), like=onnx_file), "expected a template without")
+
 # What is wrong, nothing of which leaves anything behind.
 fails(lambda: dsopt.export_universal(path("run"), path("universal"), like=onnx_file), "zero is there already")
 fails(lambda: dsopt.export_universal(path("none"), path("out")), "there is no checkpoint in")

@@ -250,6 +250,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("gather_window", options.integer("gather-window"));
   if (options.has("sub-group-size"))
     setInteger("sub_group_size", options.integer("sub-group-size"));
+  if (options.has("delayed-update"))
+    setInteger("delayed_update", options.integer("delayed-update"));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
@@ -365,8 +367,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
         llvm::is_contained(
             {"schedule", "recompute", "offload-activations", "offload-optimizer", "offload-ratio"}, name))
       setOption(module, optionKey(name), builder.getStringAttr(values.back()));
-    else if (open && llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight",
-                                         "sub-group-size"},
+    else if (open && llvm::is_contained({"delayed-update", "device-memory", "gather-window", "prefetch",
+                                         "reductions-in-flight", "sub-group-size"},
                                         name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else

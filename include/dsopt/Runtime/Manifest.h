@@ -14,6 +14,7 @@
 #include "dsopt/Runtime/Program.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,11 @@ struct RankState {
 /// A training run between two steps.
 struct Manifest {
   Lineage lineage;
-  int64_t step = 0;         ///< steps done
-  int64_t applied = 0;      ///< updates applied
+  int64_t step = 0;    ///< steps done
+  int64_t applied = 0; ///< updates applied
+  /// Of the gradients that wait for their update: what the step that made them decided to multiply them by.
+  /// None wait without it.
+  std::optional<double> pendingFactor;
   int64_t microBatches = 0; ///< of the data's stream, consumed
   int64_t K = 0, V = 0;
   int64_t decaySteps = 0; ///< resolved -lr-decay-steps
@@ -60,7 +64,8 @@ struct Manifest {
   std::string accumulate, gradientType, precision, optimizer, arch, model, dsopt;
   /// Run options that change what a step computes, as text: to warn of differences.
   std::map<std::string, std::string> options;
-  /// Parameters under their names, optimizer state as "NAME.m"; `file` is relative to the folder.
+  /// Parameters under their names, optimizer state as "NAME.m", gradients that wait
+  /// for their update as "NAME.pending"; `file` is relative to the folder.
   std::vector<Parameter> tensors;
   RankState ranks;
   /// The hash of its text: two checkpoints of one identity are one.

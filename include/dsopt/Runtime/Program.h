@@ -255,7 +255,7 @@ struct Position {
 struct Variant {
   int64_t size = 0;
   std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
-  std::vector<Position> positions, evaluation;
+  std::vector<Position> positions, evaluation, delayed;
 };
 
 struct Program {
@@ -270,9 +270,10 @@ struct Program {
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
-  std::string init;  ///< initial values: model, or normal:DEVIATION
-  bool clip = false; ///< clipping is compiled in
-  int64_t flops = 0; ///< of one step over all ranks
+  std::string init;           ///< initial values: model, or normal:DEVIATION
+  bool clip = false;          ///< clipping is compiled in
+  int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
+  int64_t flops = 0;          ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;
@@ -285,6 +286,7 @@ struct Program {
   int64_t size = 0;                 ///< of the dimension in what is no variant: the largest
   std::vector<Variant> variants;    ///< by size, ascending
   std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
+  std::vector<Position> delayed;    ///< of a step whose updates lag one behind, in the same arenas
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
@@ -307,15 +309,28 @@ inline bool communicates(ActionKind kind) {
          kind == ActionKind::Send || kind == ActionKind::Recv || kind == ActionKind::Agree;
 }
 
-/// What the ranks do in a step (even) or an evaluation (odd), at the largest size first and then at each
-/// variant's: all that run in one arena. Empty where there is none.
+/// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind.
+enum class ListKind { Step, Evaluation, DelayedStep };
+inline constexpr size_t kListKinds = 3;
+inline ListKind kindOfList(size_t list) { return static_cast<ListKind>(list % kListKinds); }
+
+/// What the ranks do, by ListKind, at the largest size first and then at each variant's: all that run in one
+/// arena. Empty where there is none.
 inline const std::vector<Position> &positionsOf(const Program &program, size_t list) {
-  if (list < 2)
-    return list % 2 ? program.evaluation : program.positions;
-  const Variant &variant = program.variants[list / 2 - 1];
-  return list % 2 ? variant.evaluation : variant.positions;
+  auto of = [list](const auto &size) -> const std::vector<Position> & {
+    switch (kindOfList(list)) {
+    case ListKind::Step:
+      break;
+    case ListKind::Evaluation:
+      return size.evaluation;
+    case ListKind::DelayedStep:
+      return size.delayed;
+    }
+    return size.positions;
+  };
+  return list < kListKinds ? of(program) : of(program.variants[list / kListKinds - 1]);
 }
-inline size_t countLists(const Program &program) { return 2 + 2 * program.variants.size(); }
+inline size_t countLists(const Program &program) { return kListKinds * (1 + program.variants.size()); }
 
 /// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at
 /// position `p` of its run order (DESIGN 2.1 rule 4).

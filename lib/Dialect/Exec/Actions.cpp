@@ -129,10 +129,16 @@ SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
   return sizes;
 }
 
-SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, bool evaluate, int64_t variant) {
+ProgramKind dsopt::exec::kindOf(ProgramOp program) {
+  return program->hasAttr(kEvaluatesAttr) ? ProgramKind::Evaluation
+         : program->hasAttr(kDelayedAttr) ? ProgramKind::DelayedStep
+                                          : ProgramKind::Step;
+}
+
+SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, ProgramKind kind, int64_t variant) {
   SmallVector<ProgramOp> programs;
   for (auto program : module.getOps<ProgramOp>())
-    if (program->hasAttr(kEvaluatesAttr) == evaluate && variantOf(program) == variant)
+    if (kindOf(program) == kind && variantOf(program) == variant)
       programs.push_back(program);
   llvm::sort(programs, [](ProgramOp a, ProgramOp b) { return a.getPosition() < b.getPosition(); });
   return programs;
@@ -143,13 +149,13 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
-    for (bool evaluate : {false, true})
-      if (SmallVector<ProgramOp> programs = getPrograms(module, evaluate, size); !programs.empty())
+    for (ProgramKind kind : {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep})
+      if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;
 }
 
 SmallVector<ProgramOp> dsopt::exec::getStepPrograms(ModuleOp module, int64_t variant) {
-  SmallVector<ProgramOp> programs = getPrograms(module, /*evaluate=*/false, variant);
-  return programs.empty() ? getPrograms(module, /*evaluate=*/true, variant) : programs;
+  SmallVector<ProgramOp> programs = getPrograms(module, ProgramKind::Step, variant);
+  return programs.empty() ? getPrograms(module, ProgramKind::Evaluation, variant) : programs;
 }

@@ -68,6 +68,7 @@ static const AttributeRow kAttributes[] = {
     {kVariantAttr, On::Function, kCountKind},
     {kVariantAttr, On::Operation, kCountKind, kProgram},
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
+    {kDelayedAttr, On::Operation, kUnitKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
     {kCopiedAttr, On::Operation, kCountsKind, kProgram},
@@ -80,9 +81,21 @@ static const AttributeRow kAttributes[] = {
 };
 
 /// The options that programs follow from; the others are read when a program is written or run.
-static constexpr llvm::StringLiteral kBuildOptions[] = {
-    "accumulate", "clip",      "dp", "gather_window", "gradient_type",    "micro_batch_size", "micro_batches",
-    "momentum",   "optimizer", "pp", "precision",     "reduction_shards", "schedule",         "zero"};
+static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
+                                                        "clip",
+                                                        "delayed_update",
+                                                        "dp",
+                                                        "gather_window",
+                                                        "gradient_type",
+                                                        "micro_batch_size",
+                                                        "micro_batches",
+                                                        "momentum",
+                                                        "optimizer",
+                                                        "pp",
+                                                        "precision",
+                                                        "reduction_shards",
+                                                        "schedule",
+                                                        "zero"};
 
 void dsopt::exec::keepOptions(ModuleOp module) {
   NamedAttrList kept;

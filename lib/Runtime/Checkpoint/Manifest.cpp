@@ -95,6 +95,8 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"decay_steps", m.decaySteps},
                  {"options", m.options},
                  {"tensors", describe(m.tensors)}};
+  if (m.pendingFactor)
+    object["pending"] = {{"factor", *m.pendingFactor}};
   if (m.lineage.parentStep >= 0)
     object["parent"] = {{"run", m.lineage.parent}, {"step", m.lineage.parentStep}};
   if (!m.ranks.layout.empty())
@@ -200,6 +202,8 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     }
     object.at("step").get_to(m.step);
     object.at("applied").get_to(m.applied);
+    if (object.contains("pending"))
+      m.pendingFactor = object.at("pending").at("factor").get<double>();
     object.at("micro_batches").get_to(m.microBatches);
     object.at("K").get_to(m.K);
     object.at("V").get_to(m.V);

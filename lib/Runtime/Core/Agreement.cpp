@@ -23,7 +23,8 @@ constexpr int kRankBits = 20, kListBits = 10;
 static std::string describeMoment(int64_t moment) {
   int64_t rank = moment & ((1 << kRankBits) - 1), list = moment >> kRankBits & ((1 << kListBits) - 1),
           step = moment >> (kRankBits + kListBits);
-  return "rank " + std::to_string(rank) + " is in " + (list % 2 ? "an evaluation, group " : "step ") +
+  return "rank " + std::to_string(rank) + " is in " +
+         (kindOfList(list) == ListKind::Evaluation ? "an evaluation, group " : "step ") +
          std::to_string(step);
 }
 

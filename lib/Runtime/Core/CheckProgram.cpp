@@ -288,6 +288,9 @@ void checkProgram(const Program &p) {
   for (const auto &[kernel, call] : p.update_calls)
     checkIndex(call, p.calls.size(), "call of update kernel '" + kernel + "'");
   for (size_t list = 0; list < countLists(p); ++list) {
+    if (kindOfList(list) == ListKind::DelayedStep && positionsOf(p, list).empty() == (p.delayed_update > 0))
+      bad("delayed_update is " + std::to_string(p.delayed_update) + ", but list " + std::to_string(list) +
+          " has " + std::to_string(positionsOf(p, list).size()) + " positions");
     const std::vector<Position> &positions = positionsOf(p, list);
     if (!positions.empty() && positions.size() != p.positions.size())
       bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +

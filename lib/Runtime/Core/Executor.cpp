@@ -49,9 +49,9 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
                    const Addresses &addresses, DiskMemory *disk, const SymbolResolver &resolve,
                    ThreadPool &pool, const RunOptions &options, InputSource &inputs)
     : program(program), info(info), list(list), position(positionsOf(program, list)[info.position]),
-      evaluates(!program.trains || list % 2), engine(engine), addresses(addresses), disk(disk), pool(pool),
-      options(options), inputs(inputs), transfers(disk ? position.actions.size() : 0),
-      clock(engine.stallClock()) {
+      evaluates(!program.trains || kindOfList(list) == ListKind::Evaluation), engine(engine),
+      addresses(addresses), disk(disk), pool(pool), options(options), inputs(inputs),
+      transfers(disk ? position.actions.size() : 0), clock(engine.stallClock()) {
   rt.pool = &pool;
   for (size_t before = 0; before < list; ++before)
     if (!positionsOf(program, before).empty())
@@ -362,7 +362,11 @@ void Executor::decide() {
   decision.lr = result->lr;
   decision.factor = program.clip ? clipFactor(options.gradClip, norm) : 1.0;
   applies = decision.apply;
-  writeTables(decision);
+  // Updates that lag have read theirs.
+  if (pending)
+    *pending = decision;
+  else
+    writeTables(decision);
   ++*appliedSteps;
 }
 
@@ -414,7 +418,8 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   Decision early;
   early.appliedSteps = applied;
   early.lr = result->lr;
-  writeTables(early);
+  early.apply = !pending;
+  writeTables(pending && *pending ? **pending : early);
   result->breakdown = {};
   Clock::time_point begin = Clock::now();
   runActions(result->breakdown);

@@ -18,6 +18,7 @@
 #include "Kernels/CPU/Runtime.h"
 
 #include <atomic>
+#include <optional>
 
 namespace dsopt::runtime {
 
@@ -38,6 +39,9 @@ public:
   /// their losses; `stop` as in a step. Fills stop and adds to the times of `evaluation`.
   const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation);
 
+  /// Its updates are of `pending`, none where that is empty, and what the agreement decides takes its place:
+  /// those of the next step. Outlives the executor's steps.
+  void delay(std::optional<Decision> &newPending) { pending = &newPending; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
   /// Measures calls from now on.
@@ -90,7 +94,8 @@ private:
   void run(const Prepared &prepared, int slot);
   void measured(const Prepared &prepared, Clock::duration time);
   const std::vector<int64_t> &shapeOf(int64_t input) const {
-    return list < 2 ? program.inputs[input].shape : program.variants[list / 2 - 1].shapes[input];
+    return list < kListKinds ? program.inputs[input].shape
+                             : program.variants[list / kListKinds - 1].shapes[input];
   }
   void checkIndices(const Prepared &prepared, const void *values) const;
   void fold(const Action &action, void **args) const;
@@ -138,6 +143,7 @@ private:
   bool applies = true; ///< as the agreement decided
   int64_t step = 0;
   int64_t *appliedSteps = nullptr;
+  std::optional<Decision> *pending = nullptr; ///< of updates that lag
   const std::atomic<bool> *stopRequest = nullptr;
   StepResult *result = nullptr;
   Trace *trace = nullptr;

@@ -59,7 +59,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   Index index;
   for (const Parameter &tensor : manifest.tensors)
     index.emplace(tensor.name, &tensor);
-  SavedTensors saved(program);
+  SavedTensors saved(program, program.trains && manifest.pendingFactor.has_value());
   Index expected;
   for (const Parameter &tensor : saved.tensors) {
     auto found = index.find(tensor.name);
@@ -92,7 +92,8 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
     if (begin < end)
       reading([&] {
         files.read(*index.at(saved.tensors[i].name), begin - parameter.bucket_offset,
-                   end - parameter.bucket_offset, addresses.at(held.buffer) + (begin - first) * 4);
+                   end - parameter.bucket_offset,
+                   addresses.at(held.buffer) + (begin - first) * elementBytes(saved.tensors[i].type));
       });
   }
 }

@@ -171,7 +171,8 @@ void readPosition(const Json &json, Position &position, const std::string &where
 void readVariant(const Json &json, Variant &variant, const std::string &where) {
   Reader(json, where)("size", variant.size)("shapes", variant.shapes)
       .list("positions", variant.positions, readPosition)
-      .list("evaluation", variant.evaluation, readPosition);
+      .list("evaluation", variant.evaluation, readPosition)
+      .list("delayed", variant.delayed, readPosition);
 }
 
 void readCall(const Json &json, Call &call, const std::string &where) {
@@ -275,16 +276,17 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
         std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew");
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
       "arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size",
-                                    p.micro_batch_size)("accumulate", p.accumulate)("schedule", p.schedule)(
-      "precision", p.precision)("gradient_type", p.gradient_type)("optimizer", p.optimizer)("clip", p.clip)(
-      "init", p.init)("flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
+      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
+      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)(
+      "optimizer", p.optimizer)("clip", p.clip)("delayed_update", p.delayed_update)("init", p.init)(
+      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
       .list("communicators", p.communicators, readGroups)
       .list("positions", p.positions, readPosition)
-      .list("evaluation", p.evaluation, readPosition)("dimension", p.dimension)("size", p.size)
+      .list("evaluation", p.evaluation, readPosition)
+      .list("delayed", p.delayed, readPosition)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
   checkProgram(p);
@@ -296,10 +298,12 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   };
   connect(json, p.positions, "positions", "program");
   connect(json, p.evaluation, "evaluation", "program");
+  connect(json, p.delayed, "delayed", "program");
   for (size_t i = 0; i < p.variants.size(); ++i) {
     std::string where = "program.variants[" + std::to_string(i) + "]";
     connect(json["variants"][i], p.variants[i].positions, "positions", where);
     connect(json["variants"][i], p.variants[i].evaluation, "evaluation", where);
+    connect(json["variants"][i], p.variants[i].delayed, "delayed", where);
   }
   return p;
 }

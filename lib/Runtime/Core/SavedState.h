@@ -32,9 +32,10 @@ struct HeldTensor {
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
-/// ("w.m").
+/// ("w.m"), and where gradients wait for their update these ("w.pending").
 struct SavedTensors {
-  explicit SavedTensors(const Program &program);
+  explicit SavedTensors(const Program &program, bool hasPending = false);
+  bool hasPending;
   std::vector<Parameter> tensors; ///< without places in files, until layOut
   std::vector<HeldTensor> held;   ///< of each
   size_t parameters = 0;          ///< how many of them are, the first ones
@@ -68,7 +69,8 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 std::vector<std::pair<int64_t, int64_t>> writtenAlone(const std::vector<Segment> &segments,
                                                       const std::vector<SharedRange> &units);
 
-/// The ranks that rank `rank` hands state to or takes it from in saves: each names this one as well.
+/// The ranks that rank `rank` hands state to or takes it from in saves, with gradients that wait and without:
+/// each names this one as well.
 std::vector<int> savePeers(const Program &program, int rank);
 
 /// Reads this rank's state; an Error of status 1 if the checkpoint is of another model or optimizer, an

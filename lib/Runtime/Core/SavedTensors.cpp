@@ -4,6 +4,7 @@
 #include "dsopt/Runtime/Checkpoint.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace dsopt::runtime {
@@ -11,7 +12,7 @@ namespace dsopt::runtime {
 /// Bytes after which a new file begins.
 static constexpr int64_t kFileBytes = INT64_C(4) << 30;
 
-SavedTensors::SavedTensors(const Program &program) {
+SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending(hasPending) {
   ParameterTable table(program);
   std::set<std::string> names; // a parameter may be called like another one's state
   for (const Parameter &parameter : program.parameters)
@@ -48,6 +49,31 @@ SavedTensors::SavedTensors(const Program &program) {
             name += "~";
           add(name, "f32", {parameter, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
         }
+      }
+    }
+  }
+  if (!hasPending)
+    return;
+  for (size_t position = 0; position < program.delayed.size(); ++position) {
+    std::map<std::string, int64_t> buffers; // of the step's program, where all state is known by
+    const std::vector<Buffer> &list = program.positions[position].buffers;
+    for (size_t i = 0; i < list.size(); ++i)
+      buffers.emplace(list[i].name, i);
+    for (const Action &action : program.delayed[position].updates) {
+      const std::string &gradient = program.delayed[position].buffers[action.refs[1].buffer].name;
+      auto found = buffers.find(gradient);
+      if (found == buffers.end())
+        throw Error(StatusInput, "program table: no step but the delayed has a buffer '" + gradient +
+                                     "', expected all to have the gradients that wait");
+      Ref ref = action.refs[1];
+      ref.buffer = found->second;
+      const Bucket &bucket = program.buckets[action.bucket];
+      for (const Parameter *parameter : table.ofBucket(action.bucket)) {
+        std::string name = parameter->name + ".pending";
+        while (names.count(name))
+          name += "~";
+        add(name, program.gradient_type == "param" ? bucket.type : "f32",
+            {parameter, static_cast<int64_t>(position), ref, action.sliced, true});
       }
     }
   }
@@ -144,18 +170,23 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 }
 
 std::vector<int> savePeers(const Program &program, int rank) {
-  SavedTensors saved(program);
-  saved.layOut();
-  std::vector<Segment> segments = segmentsOf(program, saved);
   std::set<int> peers;
-  for (const std::vector<SharedRange> &ranges : {sharedUnits(saved, segments), sharedChunks(saved, segments)})
-    for (const SharedRange &range : ranges)
-      for (size_t i = range.first; i < range.last; ++i) {
-        if (range.owner == rank)
-          peers.insert(segments[i].rank);
-        if (segments[i].rank == rank)
-          peers.insert(range.owner);
-      }
+  for (bool hasPending : {false, true}) {
+    if (hasPending && program.delayed.empty())
+      break;
+    SavedTensors saved(program, hasPending);
+    saved.layOut();
+    std::vector<Segment> segments = segmentsOf(program, saved);
+    for (const std::vector<SharedRange> &ranges :
+         {sharedUnits(saved, segments), sharedChunks(saved, segments)})
+      for (const SharedRange &range : ranges)
+        for (size_t i = range.first; i < range.last; ++i) {
+          if (range.owner == rank)
+            peers.insert(segments[i].rank);
+          if (segments[i].rank == rank)
+            peers.insert(range.owner);
+        }
+  }
   peers.erase(rank);
   return {peers.begin(), peers.end()};
 }

@@ -25,7 +25,8 @@ struct SavedPiece {
 
 /// What is the same in all saves of a rank. The references outlive it.
 struct SavePlan {
-  SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses);
+  /// `hasPending`: gradients wait for their update.
+  SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending = false);
 
   const Program &program;
   const RankInfo &info;

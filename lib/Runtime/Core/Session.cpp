@@ -40,16 +40,16 @@ public:
         pool(static_cast<int>(options.threads), options.spins ? kSpins : 0, prepareThread, options.cpus),
         touched(arena, arenaOf(program.positions[info.position]), pool.threads(), options.cpus),
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
-        resolve(resolve), sizes(prepareSizes(/*evaluates=*/false, inputs)),
-        addresses(sizes.front()->addresses), inputs(inputs), parameters(program, pool.threads(), true) {
+        resolve(resolve), sizes(prepareSizes(ListKind::Step, inputs)),
+        delayed(prepareSizes(ListKind::DelayedStep, inputs)), addresses(sizes.front()->addresses),
+        inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed"))
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
     if (options.saveStaging > 0)
-      async = std::make_unique<AsyncSave>(savePlan(), engine, options.saveStaging, options.cpus);
-    for (auto &size : sizes)
-      if (async)
-        size->executor.waitFor(*async);
+      saveAsync(savePlan());
+    for (auto &size : delayed)
+      size->executor.delay(pending);
     if (options.logNorms)
       prepareNorms();
     result.sentByRank.resize(engine.size());
@@ -82,12 +82,13 @@ public:
     result.step = steps;
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
-    sizes[result.variant + 1]->executor.run(steps, applied, stop, result);
+    bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
+    (lags ? delayed : sizes)[result.variant + 1]->executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
     if (options.logNorms)
       exchangeNorms();
-    if (steps == firstStep || !program.variants.empty()) {
+    if (steps == firstStep || steps == program.delayed_update || !program.variants.empty()) {
       // A schedule is the same in every step: one exchange is enough.
       int64_t mine = std::accumulate(result.sent.begin(), result.sent.end() - 1, int64_t(0));
       engine.exchange(&mine, sizeof(mine), result.sentByRank.data());
@@ -100,7 +101,8 @@ public:
   Evaluation evaluate(InputSource &source, int64_t microBatches) {
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
-    std::vector<std::unique_ptr<Size>> forward = prepareSizes(program.trains, source);
+    std::vector<std::unique_ptr<Size>> forward =
+        prepareSizes(program.trains ? ListKind::Evaluation : ListKind::Step, source);
     for (auto &size : forward)
       if (async)
         size->executor.waitFor(*async);
@@ -141,14 +143,32 @@ public:
     return limits;
   }
 
-  /// What is the same in all saves.
+  /// What is the same in all saves, but for gradients that wait for their update. Collective where these are
+  /// new.
   const SavePlan &savePlan() {
-    if (!plan)
-      plan = std::make_unique<SavePlan>(program, info, addresses);
+    if (plan && plan->saved.hasPending == pending.has_value())
+      return *plan;
+    if (async)
+      async->finish();
+    bool isAsync = static_cast<bool>(async);
+    async.reset();
+    plan = std::make_unique<SavePlan>(program, info, addresses, pending.has_value());
+    if (isAsync)
+      saveAsync(*plan);
     return *plan;
+  }
+  void saveAsync(const SavePlan &plan) {
+    async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus);
+    eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
+  }
+  template <typename Body> void eachExecutor(Body body) {
+    for (auto *list : {&sizes, &delayed})
+      for (auto &size : *list)
+        body(size->executor);
   }
   /// The facts of a checkpoint of now.
   Manifest manifest(const Lineage &lineage) const;
+  void resumePending(const std::string &checkpoint, const Manifest &manifest);
 
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
@@ -171,8 +191,10 @@ public:
     Addresses addresses;
     Executor executor;
   };
-  std::vector<std::unique_ptr<Size>> sizes; ///< of a step: the largest, then the variants
-  const Addresses &addresses;               ///< at the largest
+  std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
+  std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
+  std::optional<Decision> pending;            ///< of the gradients that wait for their update
+  const Addresses &addresses;                 ///< at the largest
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
@@ -212,10 +234,11 @@ private:
     });
     return opened;
   }
-  std::vector<std::unique_ptr<Size>> prepareSizes(bool evaluates, InputSource &source) {
+  std::vector<std::unique_ptr<Size>> prepareSizes(ListKind kind, InputSource &source) {
     std::vector<std::unique_ptr<Size>> all;
-    for (size_t list = evaluates; list < countLists(program); list += 2)
-      all.push_back(std::make_unique<Size>(*this, list, source));
+    for (size_t list = static_cast<size_t>(kind); list < countLists(program); list += kListKinds)
+      if (!positionsOf(program, list).empty())
+        all.push_back(std::make_unique<Size>(*this, list, source));
     return all;
   }
 
@@ -257,6 +280,23 @@ Session::~Session() = default;
 const RankInfo &Session::rankInfo() const { return state->info; }
 std::string Session::diskObstacle() const { return state->disk ? state->disk->obstacle() : ""; }
 
+/// What the run that wrote the checkpoint decided of the gradients that wait in it.
+void SessionState::resumePending(const std::string &checkpoint, const Manifest &manifest) {
+  pending.reset();
+  if (!manifest.pendingFactor || !program.trains)
+    return;
+  if (program.delayed_update == 0 || manifest.step < program.delayed_update)
+    throw Error(StatusInput, checkpoint + " has gradients that wait for their update, but the next step, " +
+                                 std::to_string(manifest.step) +
+                                 ", is not delayed: expected -delayed-update=" +
+                                 std::to_string(manifest.step) + " or less");
+  Decision decision;
+  decision.appliedSteps = manifest.applied;
+  decision.lr = learningRate(options, manifest.step - 1);
+  decision.factor = *manifest.pendingFactor;
+  pending = decision;
+}
+
 void Session::loadParameters() {
   together(state->engine, [&] {
     runtime::loadParameters(state->program, state->info, state->addresses, *state->openValues());
@@ -283,6 +323,10 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   manifest.model = program.model;
   manifest.dsopt = program.dsopt;
   manifest.options = optionsOf(program, options);
+  if (pending) {
+    manifest.applied = pending->appliedSteps;
+    manifest.pendingFactor = pending->factor;
+  }
   return manifest;
 }
 
@@ -292,9 +336,9 @@ void Session::save(const std::string &checkpoint, const Lineage &lineage) {
 }
 
 void Session::startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named) {
-  state->async->begin(
-      std::make_unique<Saver>(state->savePlan(), state->engine, checkpoint, state->manifest(lineage)),
-      std::move(named));
+  const SavePlan &plan = state->savePlan();
+  state->async->begin(std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage)),
+                      std::move(named));
 }
 
 void Session::continueSave() {
@@ -316,6 +360,7 @@ void Session::finishSave() {
 
 std::optional<Error> Session::resume(const std::string &checkpoint, const Manifest &manifest) {
   std::optional<Error> failure = together(state->engine, [&] {
+    state->resumePending(checkpoint, manifest);
     loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
               [this] { return state->openValues(); });
     state->touched.finish();
@@ -324,7 +369,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
   if (failure)
     return failure;
   state->steps = state->firstStep = manifest.step;
-  state->applied = manifest.applied;
+  state->applied = manifest.applied + (state->pending ? 1 : 0);
   state->consumedBefore = manifest.microBatches;
   state->inputs.startAt(manifest.step, manifest.microBatches);
   return std::nullopt;
@@ -340,6 +385,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
                                               {"grad-clip", number(options.gradClip)},
                                               {"seed", std::to_string(options.seed)},
                                               {"shuffle", options.shuffle ? "on" : "off"}};
+  if (program.delayed_update > 0)
+    texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {
     texts["momentum"] = number(options.momentum);
   } else {
@@ -373,8 +420,7 @@ void Session::measureCalls() {
   if (!state->profile)
     state->profile = std::make_unique<Profile>(state->program);
   state->profile->reset();
-  for (auto &size : state->sizes)
-    size->executor.measure(*state->profile);
+  state->eachExecutor([&](Executor &executor) { executor.measure(*state->profile); });
 }
 std::vector<CallRow> Session::measuredCalls() const {
   return state->profile ? state->profile->result() : std::vector<CallRow>();
@@ -384,14 +430,15 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 }
 
 void Session::trace(int64_t steps) {
-  int64_t actions = state->program.positions[state->info.position].actions.size();
+  int64_t actions = 0;
+  for (const std::vector<Position> *list : {&state->program.positions, &state->program.delayed})
+    if (!list->empty())
+      actions = std::max<int64_t>(actions, (*list)[state->info.position].actions.size());
   state->trace = std::make_unique<Trace>(actions, steps);
-  for (auto &size : state->sizes)
-    size->executor.record(state->trace.get());
+  state->eachExecutor([&](Executor &executor) { executor.record(state->trace.get()); });
 }
 void Session::writeTrace(const std::string &path) {
-  for (auto &size : state->sizes)
-    size->executor.record(nullptr);
+  state->eachExecutor([](Executor &executor) { executor.record(nullptr); });
   if (state->trace)
     runtime::writeTrace(state->program, state->engine, *state->trace, path);
   state->trace.reset();

@@ -38,7 +38,8 @@ FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suff
                                          BufferKind kind, std::optional<BufferRole> role, int64_t use) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
   ProgramBuilder::BufferTraits traits;
-  traits.persistent = kind == BufferKind::Optimizer || role == BufferRole::Stored;
+  traits.persistent =
+      kind == BufferKind::Optimizer || role == BufferRole::Stored || role == BufferRole::Pending;
   traits.payload = whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks;
   traits.role = role;
   traits.of = bucket.name();
@@ -79,6 +80,11 @@ FlatSymbolRefAttr BucketBuffers::gradient(const Bucket &bucket, int64_t use) {
     buffer = declare(bucket, "grad." + Twine(use), bucket.gradientType(), bucket.wholeGradients(),
                      use == 0 ? BufferKind::Gradients : BufferKind::Tied, BufferRole::Accumulator, use);
   return buffer;
+}
+
+FlatSymbolRefAttr BucketBuffers::pendingGradient(const Bucket &bucket) {
+  return declare(bucket, "pending", bucket.gradientType(), bucket.wholeStates(), BufferKind::Gradients,
+                 BufferRole::Pending);
 }
 
 RefAttr BucketBuffers::gradientSlice(const Bucket &bucket, int64_t use) {

@@ -68,6 +68,9 @@ public:
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);
   exec::RefAttr gradientSlice(const Bucket &bucket, int64_t use);
+  /// The gradient of the step before, whose update runs in this one: as much as an update of the bucket
+  /// takes.
+  mlir::FlatSymbolRefAttr pendingGradient(const Bucket &bucket);
   /// A whole gradient on its way to the accumulator: the one of the latest run, or `depth` sums lie under it.
   mlir::FlatSymbolRefAttr passingGradient(const Bucket &bucket, int64_t use, int64_t depth);
   /// What another stage has of a shared parameter's gradient.

@@ -4,6 +4,9 @@
 // it is updated there and then, and the gradient's bytes are free. At the end the
 // gradients of parameters shared between stages go to their owner, all ranks
 // agree, what is left is updated, new parameters go where they are needed.
+// Where updates lag a step behind, what is updated with is the gradient that the step
+// before has left, and the new one takes its place.
+//
 // Messages of shared parameters are in the order of (bucket, use) on every stream,
 // so they cannot cross.
 //
@@ -34,6 +37,8 @@ struct StepBuckets {
   llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
   int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
   bool clip = false;        ///< nothing is updated before the agreement
+  bool delays = false;      ///< some steps leave gradients to the next one
+  bool lags = false;        ///< these do
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -59,6 +64,11 @@ private:
   void writeWholeGradient(const PlacedBucket &bucket);
   void writeNorm(const PlacedBucket &bucket);
   void writeUpdate(const PlacedBucket &bucket);
+  /// The gradient as the bucket's update takes it.
+  RefAttr updateGradient(const PlacedBucket &bucket) {
+    bool part = !bucket.wholeStates() && bucket.wholeGradients();
+    return out.ref(buffers.gradient(bucket, 0), 0, 0, part ? bucket.gradientSliceBytes() : 0);
+  }
   /// From the stage that has changed them to others that use them.
   void writeNewParameters(const PlacedBucket &bucket, int64_t from);
 
@@ -198,8 +208,9 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
   SmallVector<Attribute> refs;
   refs.push_back(out.ref(buffers.parameters(bucket), 0, 0,
                          sliced && bucket.wholeParameters() ? bucket.sliceBytes() : 0));
-  refs.push_back(out.ref(buffers.gradient(bucket, 0), 0, 0,
-                         sliced && bucket.wholeGradients() ? bucket.gradientSliceBytes() : 0));
+  if (step.delays)
+    buffers.pendingGradient(bucket);
+  refs.push_back(step.lags ? out.ref(buffers.pendingGradient(bucket)) : updateGradient(bucket));
   dist::BucketOp op = bucket.op;
   if (auto master = op.getMaster())
     refs.push_back(out.ref(buffers.master(bucket, *master)));
@@ -209,6 +220,9 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
   out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()), bucket.name(),
                      ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
                      kComputeStream);
+  if (step.lags)
+    out.emit<CopyOp>(updateGradient(bucket), out.ref(buffers.pendingGradient(bucket)),
+                     bytesOf(sliced ? bucket.slice : bucket.padded, bucket.gradientType()), kDownloadStream);
 }
 
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
@@ -278,12 +292,16 @@ void StepFinisher::finish() {
       writeNorm(*bucket);
     }
   agree.setNormsAttr(ArrayAttr::get(out.context, norms));
+  // What was agreed on a step ago is done before the next agreement.
+  for (const PlacedBucket *bucket : updates)
+    if (step.lags && bucket->owner == stage)
+      writeUpdate(*bucket);
   out.insertAfter(&schedule.getBody().front().back());
   for (auto [bucket, from] : step.statistics)
     if (step.buckets[bucket].isAt(stage))
       writeNewParameters(step.buckets[bucket], from);
   for (const PlacedBucket *bucket : updates)
-    if (bucket->owner == stage)
+    if (!step.lags && bucket->owner == stage)
       writeUpdate(*bucket);
   for (const PlacedBucket *bucket : updates)
     writeNewParameters(*bucket, bucket->owner);
@@ -323,7 +341,9 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
 
 static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> programs) {
   StepBuckets step;
-  step.clip = getOption(module, "clip", 0) != 0;
+  step.delays = getOption(module, "delayed_update", 0) != 0;
+  step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
+  step.clip = !step.lags && getOption(module, "clip", 0) != 0;
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
@@ -374,8 +394,9 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
 LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
-  for (int64_t size : sizes) {
-    SmallVector<ProgramOp> programs = getPrograms(module, /*evaluate=*/false, size);
+  for (int64_t list = 0, lists = 2 * sizes.size(); list < lists; ++list) {
+    ProgramKind kind = list % 2 ? ProgramKind::DelayedStep : ProgramKind::Step;
+    SmallVector<ProgramOp> programs = getPrograms(module, kind, sizes[list / 2]);
     if (programs.empty())
       continue;
     for (ProgramOp program : programs)

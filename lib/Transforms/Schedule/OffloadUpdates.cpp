@@ -2,7 +2,8 @@
 //
 // An update of a bucket whose state is not the device's runs on the host: its gradient is
 // copied there as soon as it is complete, the new parameters back as soon as they are. State
-// that lies on disk is read ahead, part by part, and written back.
+// that lies on disk is read ahead, part by part, and written back. An update that lags a
+// step behind begins with the step, beside forward and backward.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +43,7 @@ struct Part {
   UpdateOp update;
   int64_t from, elements;
   bool isLast;
+  bool isEarly; ///< it begins with the step
   SmallVector<Operand> operands;
   SmallVector<Attribute> staged; ///< where the update finds them
 };
@@ -50,7 +52,11 @@ struct Part {
 class Offloader {
 public:
   Offloader(ProgramOp program, AccessAnalysis &analysis, bool usesDisk)
-      : analysis(analysis), out(program), usesDisk(usesDisk) {
+      : analysis(analysis), out(program), usesDisk(usesDisk),
+        lags(kindOf(program) == ProgramKind::DelayedStep),
+        start(getSchedule(program).getBody().front().empty()
+                  ? nullptr
+                  : &getSchedule(program).getBody().front().front()) {
     // All programs of a position have the same memories, those that evaluate too.
     out.memory(kHostMemory, MemoryKind::Host, usesDisk ? kDiskAlignment : kAlignment);
     if (usesDisk)
@@ -60,9 +66,15 @@ public:
 
 private:
   LogicalResult split(UpdateOp update);
+  /// Whether the update need not wait for what reads the parameters: it leaves these alone until then.
+  bool isEarly(UpdateOp update) {
+    return lags && analysis.bucket(update.getBucketAttr().getAttr()).getTier() == dist::Tier::Device;
+  }
   FailureOr<SmallVector<Operand>> operandsOf(UpdateOp update, dist::BucketOp bucket);
   /// Where a part of a buffer lies on the host for a while.
   RefAttr stage(const Operand &operand, int64_t number);
+  /// Where the new parameters lie until the old ones are not needed any more.
+  RefAttr next(UpdateOp update, const Operand &operand);
   /// Copies what of the part lies in that memory to the host, or what changed back.
   void bring(const Part &part, MemoryKind from, StringRef stream);
   void takeBack(const Part &part, MemoryKind to, StringRef stream);
@@ -71,7 +83,8 @@ private:
 
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  bool usesDisk;
+  bool usesDisk, lags;
+  Operation *start; ///< the step's first action
   int64_t most = 0; ///< elements of a part
   std::vector<Part> parts;
 };
@@ -102,7 +115,7 @@ FailureOr<SmallVector<Operand>> Offloader::operandsOf(UpdateOp update, dist::Buc
   SmallVector<Operand> operands;
   for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
     Type type = getElementTypeOrSelf(bufferOf(ref).getType());
-    MemoryKind memory = i == kUpdateGradient     ? MemoryKind::Device
+    MemoryKind memory = i == kUpdateGradient     ? (lags ? MemoryKind::Host : MemoryKind::Device)
                         : i == kUpdatedParameter ? memoryOf(bucket.getTier())
                                                  : memoryOf(bucket.getStateTier());
     std::string name = "host." + names[i] + ".";
@@ -121,6 +134,16 @@ RefAttr Offloader::stage(const Operand &operand, int64_t number) {
                  number % traits.slots);
 }
 
+RefAttr Offloader::next(UpdateOp update, const Operand &operand) {
+  ProgramBuilder::BufferTraits traits;
+  traits.memory = kHostMemory;
+  traits.of = update.getBucket();
+  Type type = getElementTypeOrSelf(bufferOf(operand.home).getType());
+  return out.ref(out.buffer(update.getBucket() + ".next",
+                            MemRefType::get({(int64_t)update.getElements()}, type), BufferKind::Buffers,
+                            traits));
+}
+
 LogicalResult Offloader::split(UpdateOp update) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
   FailureOr<SmallVector<Operand>> operands = operandsOf(update, bucket);
@@ -130,12 +153,21 @@ LogicalResult Offloader::split(UpdateOp update) {
     bufferOf(state.home)
         .setMemoryAttr(FlatSymbolRefAttr::get(out.context,
                                               state.memory == MemoryKind::Disk ? kDiskMemory : kHostMemory));
+  if (BufferOp pending = out.find(BufferRole::Pending, bucket.getSymName()))
+    pending.setMemoryAttr(FlatSymbolRefAttr::get(out.context, kHostMemory));
   int64_t all = update.getElements();
   for (int64_t from = 0; from < all; from += most) {
-    Part part{update, from, std::min(most, all - from), from + most >= all, *operands, {}};
-    for (const Operand &operand : *operands)
-      part.staged.push_back(operand.memory == MemoryKind::Host ? atElement(operand, from)
-                                                               : stage(operand, parts.size()));
+    Part part{update, from, std::min(most, all - from), from + most >= all, isEarly(update), *operands, {}};
+    for (auto [i, operand] : llvm::enumerate(*operands)) {
+      Operand there = operand;
+      if (i == kUpdatedParameter && part.isEarly)
+        there.home = next(update, operand);
+      else if (operand.memory != MemoryKind::Host) {
+        part.staged.push_back(stage(operand, parts.size()));
+        continue;
+      }
+      part.staged.push_back(atElement(there, from));
+    }
     parts.push_back(part);
   }
   return success();
@@ -158,23 +190,30 @@ void Offloader::takeBack(const Part &part, MemoryKind to, StringRef stream) {
 void Offloader::write(size_t number) {
   const Part &part = parts[number];
   UpdateOp whole = part.update;
-  out.insertBefore(whole);
+  out.insertBefore(part.isEarly ? start : whole);
   bring(part, MemoryKind::Device, kDownloadStream);
   UpdateOp update = out.repeat(whole);
   update.setBuffersAttr(ArrayAttr::get(out.context, part.staged));
   update.setElements(part.elements);
   update.setFrom(part.from);
   update.setStream(kHostStream);
-  takeBack(part, MemoryKind::Device, kUploadStream);
+  if (!part.isEarly)
+    takeBack(part, MemoryKind::Device, kUploadStream);
   if (usesDisk) {
     takeBack(part, MemoryKind::Disk, kDiskStream);
     // What is written makes room for what is read next.
     if (number + kStagedOnDisk < parts.size())
       bring(parts[number + kStagedOnDisk], MemoryKind::Disk, kDiskStream);
   }
+  if (part.isEarly) {
+    out.insertBefore(whole);
+    takeBack(part, MemoryKind::Device, kUploadStream);
+  }
   if (!part.isLast)
     return;
   whole.getEvent().replaceAllUsesWith(update.getEvent());
+  if (start == whole)
+    start = whole->getNextNode();
   whole.erase();
 }
 
@@ -183,18 +222,19 @@ LogicalResult Offloader::move(ArrayRef<UpdateOp> updates) {
     most = std::max<int64_t>(most, update.getElements());
   if (usesDisk)
     most = elementsOfPart(out.program->getParentOfType<ModuleOp>(), most);
-  for (UpdateOp update : updates)
-    if (failed(split(update)))
-      return failure();
+  for (bool early : {true, false})
+    for (UpdateOp update : updates)
+      if (isEarly(update) == early && failed(split(update)))
+        return failure();
   if (usesDisk && !parts.empty()) {
     Operation *last = nullptr;
     for (Operation &op : getSchedule(out.program).getBody().front()) {
-      if (&op == parts.front().update)
+      if (&op == parts.front().update || parts.front().isEarly)
         break;
       if (auto copy = dyn_cast<CopyOp>(op); copy && copy.getStream() == kDiskStream)
         last = &op;
     }
-    last ? out.insertAfter(last) : out.insertBefore(&getSchedule(out.program).getBody().front().front());
+    last ? out.insertAfter(last) : out.insertBefore(start);
     for (size_t number = 0; number < std::min<size_t>(kStagedOnDisk, parts.size()); ++number)
       bring(parts[number], MemoryKind::Disk, kDiskStream);
   }

@@ -25,8 +25,10 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   setOption(copy, "gather_window", builder.getI64IntegerAttr(layout.gatherWindow));
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
   auto write = [&] {
-    if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
-        failed(finishStep(copy)))
+    if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)))
+      return failure();
+    delayUpdates(copy);
+    if (failed(finishStep(copy)))
       return failure();
     prefetchGathers(copy);
     return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||

@@ -22,6 +22,8 @@ llvm::SmallVector<mlir::func::FuncOp> orderedFunctions(mlir::ModuleOp module);
 llvm::LogicalResult orderPipeline(mlir::ModuleOp module);
 llvm::LogicalResult shareGathers(mlir::ModuleOp module);
 llvm::LogicalResult placeReductions(mlir::ModuleOp module);
+/// Writes another program beside each step's where updates lag.
+void delayUpdates(mlir::ModuleOp module);
 /// Takes update kernels from @update, which stays.
 llvm::LogicalResult finishStep(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);

@@ -30,10 +30,12 @@ private:
   LogicalResult verifyBuckets();
   LogicalResult verifyParts(ArrayRef<UpdateOp> updates);
   LogicalResult verifyUpdate(UpdateOp update, NormOp norm);
+  /// Whether an update that lags uses the pending gradient, which that of this step then replaces.
+  LogicalResult verifyPending(UpdateOp update, NormOp norm);
   /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
-  /// else is kept of it to where the last copy before the update brought it from.
-  bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters);
-  bool evaluates() { return ProgramOp(programs.front())->hasAttr(kEvaluatesAttr); }
+  /// else is kept of it; to where the last copy before the update brought it from, if it `reads` that.
+  bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads);
+  bool evaluates() { return kindOf(programs.front()) == ProgramKind::Evaluation; }
 
   ModuleOp module;
   ArrayRef<ProgramOp> programs;
@@ -214,7 +216,7 @@ static bool comesBefore(Operation *a, Operation *b) {
   return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
 }
 
-bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters) {
+bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads) {
   auto program = update->getParentOfType<ProgramOp>();
   int64_t bytes = bytesOf(update.getElements(), type), at = bytesOf(update.getFrom(), type);
   RefAttr home;
@@ -226,28 +228,62 @@ bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool 
     BufferOp target = analysis.buffer(program, to.getBuffer().getAttr());
     return copy.getSource() == staged && (int64_t)copy.getBytes() == bytes && comesBefore(update, copy) &&
            target && target.getPersistent() && target.getOf() == update.getBucket() && to.getOffset() == at &&
-           (parameters ? target.getRole() == BufferRole::Stored : to == home);
+           (!parameters || target.getRole() == BufferRole::Stored) && (!reads || to == home);
   });
+}
+
+LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
+  auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
+  auto program = update->getParentOfType<ProgramOp>();
+  BufferOp pending = analysis.buffer(program, gradient.getBuffer().getAttr());
+  if (!pending || pending.getRole() != BufferRole::Pending || pending.getOf() != update.getBucket())
+    return update.emitOpError("uses gradient ") << gradient.getBuffer() << ", expected the pending one of @"
+                                                << update.getBucket() << " in a program that is delayed";
+  RefAttr source = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
+                                measured.getOffset(), update.getSliced() ? measured.getPerRank() : 0);
+  RefAttr target = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, 0);
+  int64_t from = update.getFrom(), at = bytesOf(from, getElementTypeOrSelf(pending.getType()));
+  if (gradient.getOffset() != at || gradient.getPerRank() != 0)
+    return update.emitOpError("uses ")
+           << describe(gradient) << " of the pending gradient, expected byte " << at;
+  if (llvm::any_of(copies, [&](CopyOp copy) {
+        return copy.getSource() == source && copy.getTarget() == target &&
+               (int64_t)copy.getBytes() == bytesOf(pending.getType()) && comesBefore(update, copy) &&
+               comesBefore(norm, copy);
+      }))
+    return success();
+  InFlightDiagnostic diag = update.emitOpError("uses the pending gradient of @")
+                            << update.getBucket() << ", but no copy puts that of this step, "
+                            << describe(source) << ", in its place";
+  diag.attachNote(norm.getLoc()) << "the norm is here";
+  return diag;
 }
 
 LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
   auto program = update->getParentOfType<ProgramOp>();
+  FailureOr<ArrayRef<Access>> accesses = analysis.of(update);
+  if (failed(accesses))
+    return failure();
   // Where copies bring what is updated, they take it back.
   for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
     BufferOp updated = analysis.buffer(program, ref.getBuffer().getAttr());
     if (i == kUpdateGradient || !updated || updated.getPersistent())
       continue;
     bool isParameter = i == kUpdatedParameter;
-    if (isTakenBack(update, ref, getElementTypeOrSelf(updated.getType()), isParameter))
+    bool reads = !isParameter || (*accesses)[i].reads;
+    if (isTakenBack(update, ref, getElementTypeOrSelf(updated.getType()), isParameter, reads))
       continue;
     InFlightDiagnostic diag = update.emitOpError("updates ")
                               << describe(ref) << ", but no copy takes its " << (int64_t)update.getElements()
                               << " elements to the " << (isParameter ? "parameters" : "state") << " of @"
-                              << bucket.getSymName();
+                              << bucket.getSymName()
+                              << (reads ? ", from where one before brings what is updated" : "");
     diag.attachNote(updated.getLoc()) << "the buffer is here";
     return diag;
   }
+  if (kindOf(program) == ProgramKind::DelayedStep)
+    return verifyPending(update, norm);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
   // Each rank measures its slice, also of what all of them update whole.
   RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),

@@ -1,6 +1,7 @@
 //===- VerifyExec.cpp - what holds after stage 6 --------------------------===//
 
 #include "Verify.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include <map>
@@ -81,6 +82,22 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
   return success();
 }
 
+/// Where updates lag from some step on there are programs of such steps, at each size.
+static LogicalResult verifyDelayed(ModuleOp module) {
+  int64_t first = getOption(module, "delayed_update", 0);
+  SmallVector<int64_t> sizes = exec::getVariants(module);
+  sizes.insert(sizes.begin(), 0);
+  for (int64_t size : sizes) {
+    size_t steps = exec::getPrograms(module, exec::ProgramKind::Step, size).size(),
+           delayed = exec::getPrograms(module, exec::ProgramKind::DelayedStep, size).size();
+    if (delayed != (first ? steps : 0))
+      return module.emitError("dsopt.options says that delayed_update is ")
+             << first << ", but of " << steps << " programs of a step there are " << delayed
+             << " that are delayed";
+  }
+  return success();
+}
+
 /// A buffer of a bucket holds the bucket whole, or a slice of it.
 static LogicalResult verifyBuckets(exec::ProgramOp program, AccessAnalysis &analysis) {
   for (auto buffer : program.getBody().front().getOps<exec::BufferOp>()) {
@@ -107,6 +124,8 @@ public:
     auto &lives = getAnalysis<LifeAnalysis>();
     AccessAnalysis &analysis = lives.accesses;
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
+    if (failed(verifyDelayed(getOperation())))
+      return signalPassFailure();
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
       if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))
         return signalPassFailure();

@@ -219,9 +219,11 @@ LogicalResult ProgramVerifier::verifyGradients() {
 }
 
 /// New parameters are the next step's: nothing of this one reads them, and with
-/// clipping they wait for the agreement.
+/// clipping they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
-  bool clip = getOption(program->getParentOfType<ModuleOp>(), "clip", 0) != 0, agreed = false;
+  bool clip = kindOf(program) == ProgramKind::Step &&
+              getOption(program->getParentOfType<ModuleOp>(), "clip", 0) != 0,
+       agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     const Timeline::Entry &entry = life.timeline.entries()[index];

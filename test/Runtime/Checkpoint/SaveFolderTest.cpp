@@ -306,6 +306,7 @@ TEST_F(SaveFolders, ManifestsSayWhoseTheyAre) {
   Manifest manifest;
   manifest.lineage = kSecond;
   manifest.step = 5;
+  manifest.pendingFactor = 1 / 3.0;
   manifest.ranks.layout = "dp 2";
   Parameter tensor;
   tensor.name = "1/b0.error";
@@ -320,6 +321,7 @@ TEST_F(SaveFolders, ManifestsSayWhoseTheyAre) {
   EXPECT_EQ(read.lineage.run, "bbbb");
   EXPECT_EQ(read.lineage.parent, "aaaa");
   EXPECT_EQ(read.lineage.parentStep, 4);
+  EXPECT_EQ(read.pendingFactor, 1 / 3.0);
   EXPECT_EQ(read.ranks.layout, "dp 2");
   ASSERT_EQ(read.ranks.tensors.size(), 1u);
   EXPECT_EQ(read.ranks.tensors[0].chunks[0], UINT64_MAX);

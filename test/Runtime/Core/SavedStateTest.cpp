@@ -18,8 +18,10 @@ using namespace dsopt::runtime;
 using namespace dsopt::runtime::test;
 
 namespace {
-/// Programs of one position with parameters of random sizes, momentum for each, all of it sliced.
-Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t most, unsigned seed) {
+/// Programs of one position with parameters of random sizes, momentum for each and, where updates lag, a
+/// gradient that waits; all of it sliced.
+Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t most, unsigned seed,
+                      bool lags = false) {
   std::mt19937 random(seed);
   Program program;
   program.dp = dp;
@@ -47,7 +49,7 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
     Bucket &bucket = program.buckets[b];
     bucket.padded = (bucket.elements + 64 * dp - 1) / (64 * dp) * 64 * dp;
     auto buffer = static_cast<int64_t>(position.buffers.size());
-    position.buffers.resize(buffer + 2);
+    position.buffers.resize(buffer + (lags ? 3 : 2));
     position.buffers[buffer].name = bucket.name + ".param";
     position.buffers[buffer + 1].name = bucket.name + ".momentum";
     position.loads.push_back({static_cast<int64_t>(b), {buffer}, true});
@@ -58,6 +60,14 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
     update.refs = {{buffer}, {buffer}, {buffer + 1}};
     position.actions.edit().push_back(update);
     position.updates.push_back(update);
+    if (!lags)
+      continue;
+    position.buffers[buffer + 2].name = bucket.name + ".pending";
+    program.delayed.resize(1);
+    // Its buffers are its own list.
+    program.delayed[0].buffers.push_back(position.buffers[buffer + 2]);
+    update.refs[1] = {static_cast<int64_t>(b)};
+    program.delayed[0].updates.push_back(update);
   }
   return program;
 }
@@ -141,12 +151,14 @@ TEST(SavedState, WorkGrowsWithTensorsNotWithTheirSquare) {
 TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
   Folder folder;
   std::string target = folder.path + "/step-00000001";
-  auto run = [&](int64_t dp, bool saves) {
-    Program program = randomProgram(dp, 40, 7, 200000, 3);
+  auto run = [&](int64_t dp, bool saves, bool lags) {
+    Program program = randomProgram(dp, 40, 7, 200000, 3, lags);
+    program.delayed_update = lags;
+    const int64_t states = lags ? 3 : 2;
     int64_t bytes = 64;
     for (size_t b = 0; b < program.buckets.size(); ++b)
-      for (int i = 0; i < 2; ++i) {
-        program.positions[0].buffers[2 * b + i].offset = bytes;
+      for (int64_t i = 0; i < states; ++i) {
+        program.positions[0].buffers[states * b + i].offset = bytes;
         bytes += program.buckets[b].padded / dp * 4;
       }
     auto group = SharedGroup::create(std::vector<int64_t>(dp, bytes));
@@ -155,9 +167,9 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
       Addresses addresses(program.positions[0], info, {arena}, nullptr);
       auto each = [&](const std::function<void(float &, float)> &body) {
         for (const Parameter &parameter : program.parameters)
-          for (int state = 0; state < 2; ++state) {
+          for (int64_t state = 0; state < states; ++state) {
             int64_t slice = program.buckets[parameter.bucket].padded / dp, first = info.dpRank * slice;
-            auto *values = reinterpret_cast<float *>(addresses.at(Ref{2 * parameter.bucket + state}));
+            auto *values = reinterpret_cast<float *>(addresses.at(Ref{states * parameter.bucket + state}));
             for (int64_t i = 0; i < parameter.shape[0]; ++i)
               if (int64_t at = parameter.bucket_offset + i - first; at >= 0 && at < slice)
                 body(values[at], std::sin(static_cast<float>(parameter.bucket * 1e6 + state * 1e5 + i)));
@@ -167,7 +179,9 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
         each([](float &value, float is) { value = is; });
         Manifest manifest;
         manifest.lineage.run = "run";
-        saveState(SavePlan(program, info, addresses), engine, target, manifest);
+        if (lags)
+          manifest.pendingFactor = 0.1;
+        saveState(SavePlan(program, info, addresses, lags), engine, target, manifest);
         return 0;
       }
       loadState(program, info, addresses, nullptr, target, readManifest(target), nullptr);
@@ -176,14 +190,16 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
       return wrong ? 9 : 0;
     });
   };
-  for (int64_t writers : {4, 1, 3}) {
-    for (int status : run(writers, true))
-      ASSERT_EQ(status, 0);
-    EXPECT_NO_THROW(verifyState(target, inspectCheckpoint(target), nullptr));
-    for (int64_t readers : {2, 5})
-      for (int status : run(readers, false))
-        ASSERT_EQ(status, 0) << writers << " " << readers;
-  }
+  for (bool lags : {false, true})
+    for (int64_t writers : {4, 1, 3}) {
+      for (int status : run(writers, true, lags))
+        ASSERT_EQ(status, 0);
+      EXPECT_NO_THROW(verifyState(target, inspectCheckpoint(target), nullptr));
+      EXPECT_EQ(readManifest(target).tensors.size(), (lags ? 3u : 2u) * 40);
+      for (int64_t readers : {2, 5})
+        for (int status : run(readers, false, lags))
+          ASSERT_EQ(status, 0) << writers << " " << readers;
+    }
 }
 
 TEST(SavedState, ACheckpointOfAnotherModelIsRefused) {

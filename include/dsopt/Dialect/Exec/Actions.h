@@ -37,6 +37,9 @@ inline constexpr int64_t kDiskAlignment = 4096;
 inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
 /// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
 inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
+/// On a program: its updates are of the gradients of the step before; those of its own step are kept for the
+/// next (unit).
+inline constexpr llvm::StringLiteral kDelayedAttr = "exec.delayed";
 /// On a function of runs, a program or a nested module (merge-variants): it is for this smaller size of the
 /// module's dimension (i64).
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
@@ -106,10 +109,14 @@ size_t memoryOf(BufferOp buffer, llvm::ArrayRef<MemoryOp> memories);
 llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 /// The sizes of the module's variants, ascending.
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
-/// The module's programs in order of position: those that train, or with `evaluate` those that evaluate;
-/// of a variant where its size is given.
-llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, bool evaluate = false, int64_t variant = 0);
-/// All programs by what is run: a step's, an evaluation's, then the same of each variant; none is empty.
+/// What programs are run for: a step, an evaluation, a step whose updates lag one behind.
+enum class ProgramKind { Step, Evaluation, DelayedStep };
+ProgramKind kindOf(ProgramOp program);
+/// The module's programs of a kind in order of position; of a variant where its size is given.
+llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, ProgramKind kind = ProgramKind::Step,
+                                         int64_t variant = 0);
+/// All programs by what is run: a step's, an evaluation's, a delayed step's, then the same of each variant;
+/// none is empty.
 llvm::SmallVector<llvm::SmallVector<ProgramOp>> getProgramLists(mlir::ModuleOp module);
 /// The programs of a step: those that train, or those that evaluate where there are none.
 llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);

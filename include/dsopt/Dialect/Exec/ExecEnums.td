@@ -28,7 +28,7 @@ def Exec_BufferRole : I32EnumAttr<"BufferRole", "what a buffer is to those that 
     I32EnumAttrCase<"Seed", 0, "seed">, I32EnumAttrCase<"Scalars", 1, "scalars">,
     I32EnumAttrCase<"Staging", 2, "staging">, I32EnumAttrCase<"Stored", 3, "stored">,
     I32EnumAttrCase<"Master", 4, "master">, I32EnumAttrCase<"Gathered", 5, "gathered">,
-    I32EnumAttrCase<"Accumulator", 6, "accumulator">]> {
+    I32EnumAttrCase<"Accumulator", 6, "accumulator">, I32EnumAttrCase<"Pending", 7, "pending">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

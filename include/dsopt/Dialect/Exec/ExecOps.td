@@ -150,7 +150,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
     name: the gradient's `seed`, the step's `scalars`, `staging` for engines that need
     it; and `of` a bucket, its parameters as they are `stored` between steps, their
     `master` in f32, what is `gathered` of them, the `accumulator` of the gradient of
-    a use. Other buffers may be `of` a bucket, too. `persistent` buffers live through every
+    a use, and the `pending` gradient that waits for the next step to update with. Other buffers may be `of` a bucket, too. `persistent` buffers live through every
     step. A `constants` buffer lies in the program's own image under `symbol`.
     `offset` is absent until memory is planned; slots start at multiples of 64.
   }];
@@ -289,8 +289,8 @@ def Exec_AddOp : Exec_Action<"add"> {
 def Exec_CopyOp : Exec_Action<"copy", [], "Copy"> {
   let summary = "`bytes` from one memory to another";
   let description = [{
-    Between buffers of the device's and the host's memories on a stream of kind copy, between the
-    host's and the disk's on one of kind disk.
+    Between buffers of the device's and the host's memories, or of one of them, on a stream of kind copy;
+    between the host's and the disk's on one of kind disk.
 
     ```mlir
     %0 = exec.copy @b0.grad.0 to @host.grad.f32 bytes 4096 on @download

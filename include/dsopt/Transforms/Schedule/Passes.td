@@ -93,6 +93,23 @@ def PlaceReductions : Pass<"place-reductions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def DelayUpdates : Pass<"delay-updates", "::mlir::ModuleOp"> {
+  let summary = "write a program of a step whose updates lag one behind";
+  let description = [{
+    Input: programs whose gradients are reduced. Output: where `dsopt.options` has `delayed_update`, each program
+    of a step has another one beside it, marked `exec.delayed`, which runs from that step on. `finish-step`
+    ends the two differently: this one updates with the gradients that the step before has left.
+
+    ```mlir
+    exec.program @position0 position 0 blocks [0, 2] { ... }
+    // becomes
+    exec.program @position0 position 0 blocks [0, 2] { ... }
+    exec.program @position0.delayed position 0 blocks [0, 2] attributes {exec.delayed} { ... }
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let summary = "from the last gradient to the new parameters: norms, updates, shared parameters";
   let description = [{
@@ -102,6 +119,15 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     owner, all agree on the norms, what is left is updated, and new parameters go where they are
     needed: to the other ranks where those hold them whole, to the other positions where they are
     shared. `@update` is gone.
+
+    With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
+    update with it, before the agreement also where gradients are clipped: how much was agreed on a step
+    before. The new gradient takes its place behind.
+
+    ```mlir
+    %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.pending, @b0.m, @b0.v] elements 64 sliced on @compute
+    %3 = exec.copy @b0.grad.0 to @b0.pending bytes 256 on @download
+    ```
 
     ```mlir
     %0 = exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 on @comm
@@ -177,6 +203,17 @@ def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
     %1 = exec.copy @b0.grad.0 to @host.grad.f32 bytes 256 on @download
     %2 = exec.update @adam of @b0 [@host.param.f32, @host.grad.f32, @b0.m, @b0.v] elements 64 on @host
     %3 = exec.copy @host.param.f32 to @b0.param bytes 256 on @upload
+    ```
+
+    In a program that is `exec.delayed` such an update begins with the step: its gradient is there, on the
+    host. What it makes of parameters that blocks still read lies beside them until these are done.
+
+    ```mlir
+    %0 = exec.copy @b0.param to @b0.next bytes 256 on @download
+    %1 = exec.update @adam of @b0 [@b0.next, @b0.pending, @b0.m, @b0.v] elements 64 on @host
+    ...
+    %8 = exec.copy @b0.next to @b0.param bytes 256 on @upload
+    %9 = exec.copy @b0.grad.0 to @b0.pending bytes 256 on @download
     ```
 
     State that is `kept in disk` lies in @disk. The update is cut into parts of `sub_group_size` elements (an
