@@ -26,7 +26,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
   auto write = [&] {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
-        failed(finishStep(copy)))
+        failed(finishStep(copy)) || failed(mergeTiedGradients(copy)))
       return failure();
     prefetchGathers(copy);
     return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
