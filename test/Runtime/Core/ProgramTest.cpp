@@ -54,8 +54,8 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 11", "\"version\": 12"),
-            "program table: version 12, this runtime expects 11: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 12", "\"version\": 13"),
+            "program table: version 13, this runtime expects 12: compile the program anew");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -206,7 +206,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 11, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 12, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));
