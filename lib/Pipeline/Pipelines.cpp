@@ -37,8 +37,8 @@ static const char *const kToExec[] = {
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
     "finish-step", "merge-tied-gradients", "prefetch-gathers", "offload-gathers", "offload-updates",
-    "throttle-reductions", "offload-activations", "expand-collectives", "insert-waits", "dedupe-segments", "plan-memory",
-    "verify-exec"};
+    "throttle-reductions", "offload-activations", "expand-collectives", "insert-waits", "dedupe-segments",
+    "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
