@@ -3,6 +3,7 @@
 usage: layouts.py DSOPT
 """
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -48,6 +49,20 @@ def four_shards():
 
 
 same("K = V = 4", four_shards())
+def one_micro_batch(*precision):
+    """A shared embedding's gradient has one buffer where a rank has all of it, and is added to the other use's there."""
+    plan = lambda *options: json.loads(execute([dsopt, model(name)[0], f"-data={model(name)[1]}", "-plan=json", "-micro-batches=1", *options, *precision]).stdout)
+    tied = [plan(*options)["ranks"][0]["memory"]["tied"] for options in ([], ["-micro-batches=2"])]
+    check(tied[0] == 0 < tied[1], f"tied gradients of one and of two micro-batches take {tied} bytes")
+    yield layout(1, 1, 1, 1, 0, *precision)
+    for options in (["-threads=1"], ["-threads=8"], ["-recompute=full"], ["-offload-optimizer=cpu"], ["-zero=3", "-offload-optimizer=cpu", "-offload-params=cpu"]):
+        yield layout(1, 1, 1, 1, 0, *precision, *options)
+    for pp in (2, 4):
+        yield layout(1, 1, 1, pp, 0, *precision)
+
+
+for precision in ([], ["-precision=bf16"], ["-precision=bf16", "-gradient-type=param"]):
+    same(f"K = V = 1 {' '.join(precision)}", one_micro_batch(*precision))
 for order in ("local", "sharded"):
     same(f"K = 8, V = 2, {order}",
          (layout(8, 2, dp, 1, zero, f"-accumulate={order}") for dp in (1, 2) for zero in range(4)))

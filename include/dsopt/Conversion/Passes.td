@@ -27,7 +27,8 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
     A result is computed in its buffer. A routine's result whose only use is an
     accumulation is computed in the gradient if the routine can, where the run's flag
     says whether it is stored or added. Other values lie in the segment's scratch, packed by
-    their lifetimes (`exec.temp_bytes`). `exec.flops` counts floating-point
+    their lifetimes (`exec.temp_bytes`), those of a page and more in the buffer of a result that is written
+    only later; what only leaves the segment is computed last where that takes less scratch. `exec.flops` counts floating-point
     operations by CostedOpInterface; each call has its part of them.
 
     ```mlir

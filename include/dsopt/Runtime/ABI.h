@@ -108,15 +108,18 @@ typedef struct dsopt_scatter_add {
   int64_t size;         ///< rows of the result
   int64_t index_bytes;  ///< 4 or 8; negative indices count from the end
   int64_t type_rows, type_result;
+  int64_t sums; ///< 1: the result is another gradient, which takes the sum of a row's at once
 } dsopt_scatter_add;
 
-/// Bytes of scratch: a result of less than fp32 needs the order of the rows.
+/// Bytes of scratch: sums, and a result of less than fp32, need the order of the rows.
 static inline int64_t dsopt_scatter_add_workspace(const dsopt_scatter_add *d) {
-  return d->type_result == DSOPT_F32 ? 0 : d->count * 8;
+  return d->type_result == DSOPT_F32 && !d->sums ? 0 : d->count * 8;
 }
 
 /// `result[indices[i], :] += rows[i, :]` for i in order; first fills `result` with zeros unless `accumulate`.
 /// In bf16 the rows that go to one place are added in fp32, and their sum is rounded as it is added.
+/// With `sums` the result is what adding it to a gradient of its own would give, bit for bit: each of its
+/// elements takes one sum, made from zero and rounded to its type, and a zero where no row goes.
 /// Up to 2^32 rows.
 void dsopt_rt_scatter_add(dsopt_rt *rt, const dsopt_scatter_add *scatter, const void *rows,
                           const void *indices, void *result, void *workspace, int64_t accumulate);

@@ -37,13 +37,14 @@ static LogicalResult buildScatterAdd(exec::ScatterAddOp scatter, RuntimeCallBuil
   d.index_bytes = indices.getElementTypeBitWidth() / 8;
   d.type_rows = *typeRows;
   d.type_result = *typeResult;
+  d.sums = scatter.getSums();
   if (elements(scatter.getRows()) != d.count * d.width)
     return scatter.emitOpError("has rows of ")
            << elements(scatter.getRows()) << " elements, expected " << d.count << " rows of " << d.width;
   if (failed(verifyWorkspace(scatter, scatter.getWorkspace(), dsopt_scatter_add_workspace(&d))))
     return failure();
   Value descriptor = builder.descriptor(
-      "scatter_add", {d.count, d.width, d.size, d.index_bytes, d.type_rows, d.type_result});
+      "scatter_add", {d.count, d.width, d.size, d.index_bytes, d.type_rows, d.type_result, d.sums});
   builder.call("dsopt_rt_scatter_add",
                {descriptor, builder.pointer(scatter.getRows()), builder.pointer(scatter.getIndices()),
                 builder.pointer(scatter.getResult()), builder.pointer(scatter.getWorkspace()),

@@ -102,6 +102,8 @@ private:
   LogicalResult collectArguments();
   LogicalResult collectResults(func::ReturnOp ret);
   LogicalResult placeValues();
+  LogicalResult checkOps();
+  void packValues();
   LogicalResult checkTypes(Operation &op);
   LogicalResult checkLayouts(Operation &op);
   graph::AccumulateOp fusedAccumulation(Value value);
@@ -132,6 +134,7 @@ private:
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
   DenseMap<Value, graph::AccumulateOp> fused; ///< results of routines computed in a gradient
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
+  DenseMap<Value, unsigned> hosted;           ///< temporaries in results that are written later
   DenseMap<Operation *, Scratch> workspaces;  ///< of routines
   DenseMap<Value, Value> homes;               ///< what was built
   DenseMap<Value, Operation *> calls;         ///< that compute results of routines
@@ -282,18 +285,26 @@ int64_t SegmentBuilder::placeInGradients(RoutineOpInterface routine) {
   return routine.getWorkspaceBytes(target, types);
 }
 
-LogicalResult SegmentBuilder::placeValues() {
+LogicalResult SegmentBuilder::checkOps() {
+  for (Operation &op : function.getBody().front())
+    if (failed(checkTypes(op)) ||
+        (!graph::isReadView(&op) && !graph::isWriteView(&op) && failed(checkLayouts(op))))
+      return failure();
+  return success();
+}
+
+/// Places what has no buffer of its own, in the present order of operations.
+void SegmentBuilder::packValues() {
   SmallVector<exec::Temporary> temporaries;
   SmallVector<std::pair<Value, size_t>> values;
   SmallVector<std::pair<Operation *, size_t>> scratch;
   DenseMap<Value, size_t> indices;
+  SmallVector<exec::Host> hosts; ///< results, free before they are written
+  SmallVector<unsigned> hostArguments;
+  DenseSet<Value> written;
   for (auto [position, op] : llvm::enumerate(function.getBody().front())) {
-    if (failed(checkTypes(op)))
-      return failure();
     if (graph::isReadView(&op) || graph::isWriteView(&op))
       continue;
-    if (failed(checkLayouts(op)))
-      return failure();
     for (Value operand : op.getOperands())
       if (auto it = indices.find(rootOf(operand)); it != indices.end())
         temporaries[it->second].last = position;
@@ -308,17 +319,54 @@ LogicalResult SegmentBuilder::placeValues() {
       if (fused.contains(result))
         continue;
       Value root = rootOf(result);
+      if (auto it = argumentOf.find(root); it != argumentOf.end() && written.insert(root).second) {
+        Type type = arguments[it->second].type.getElementType();
+        hosts.push_back(
+            {exec::bytesOf(arguments[it->second].type), int64_t(position), type.getAsOpaquePointer()});
+        hostArguments.push_back(it->second);
+      }
       if (argumentOf.contains(root) || !indices.try_emplace(root, temporaries.size()).second)
         continue;
       values.emplace_back(root, temporaries.size());
-      temporaries.push_back({graph::numBytes(root.getType()), int64_t(position), int64_t(position)});
+      temporaries.push_back({graph::numBytes(root.getType()), int64_t(position), int64_t(position),
+                             getElementTypeOrSelf(root.getType()).getAsOpaquePointer()});
     }
   }
-  tempBytes = exec::packTemporaries(temporaries);
-  for (auto [value, index] : values)
+  tempBytes = exec::packTemporaries(temporaries, hosts);
+  hosted.clear();
+  for (auto [value, index] : values) {
     offsets[value] = temporaries[index].offset;
+    if (temporaries[index].host >= 0)
+      hosted[value] = hostArguments[temporaries[index].host];
+  }
   for (auto [op, index] : scratch)
     workspaces[op] = {temporaries[index].bytes, temporaries[index].offset};
+}
+
+/// What only leaves the segment is computed last where that takes less scratch: until then others can lie in
+/// its buffer.
+LogicalResult SegmentBuilder::placeValues() {
+  if (failed(checkOps()))
+    return failure();
+  packValues();
+  Block &body = function.getBody().front();
+  Operation *end = body.getTerminator();
+  auto inOrder = llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
+  auto leaves = llvm::to_vector(llvm::make_filter_range(inOrder, [&](Operation *op) {
+    return op->getNumResults() > 0 && isa<RoutineOpInterface, graph::KernelOp>(op) &&
+           llvm::all_of(op->getUsers(), [&](Operation *user) { return user == end; });
+  }));
+  int64_t bytes = tempBytes;
+  if (!bytes || leaves.empty())
+    return success();
+  for (Operation *op : leaves)
+    op->moveBefore(end);
+  packValues();
+  if (tempBytes < bytes)
+    return success();
+  for (Operation *op : inOrder)
+    op->moveBefore(end);
+  packValues();
   return success();
 }
 
@@ -340,6 +388,8 @@ Value SegmentBuilder::home(Value value) {
     memref = argument(it->second);
   else if (Value known = homes.lookup(root))
     memref = known;
+  else if (auto it = hosted.find(root); it != hosted.end())
+    memref = homes[root] = viewAs(value.getLoc(), argument(it->second), toMemRef(root.getType()));
   else
     memref = homes[root] =
         exec::TempOp::create(builder, value.getLoc(), toMemRef(root.getType()), offsets.lookup(root));

@@ -16,6 +16,8 @@ using namespace llvm;
 
 namespace {
 constexpr int64_t kAlignment = 64;
+/// Smaller ones stay: a page is the least that a plan can lose.
+constexpr int64_t kLeastHosted = 4096;
 
 /// Places the temporaries one after the other at the lowest offset that is free
 /// during their life; returns the end of the highest.
@@ -42,12 +44,36 @@ int64_t firstFit(ArrayRef<dsopt::exec::Temporary> temporaries, ArrayRef<size_t> 
   }
   return end;
 }
+/// Puts temporaries, the largest first, where there is room for them; those that are left.
+SmallVector<size_t> fillHosts(MutableArrayRef<dsopt::exec::Temporary> temporaries,
+                              ArrayRef<dsopt::exec::Host> hosts) {
+  SmallVector<size_t> order(temporaries.size()), bySize(hosts.size()), left;
+  std::iota(order.begin(), order.end(), 0);
+  std::iota(bySize.begin(), bySize.end(), 0);
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return temporaries[a].bytes > temporaries[b].bytes; });
+  llvm::stable_sort(bySize, [&](size_t a, size_t b) { return hosts[a].bytes < hosts[b].bytes; });
+  SmallVector<SmallVector<size_t>> guests(hosts.size());
+  for (size_t index : order) {
+    auto &value = temporaries[index];
+    const size_t *host = llvm::find_if(bySize, [&](size_t at) {
+      return value.type && value.bytes >= kLeastHosted && value.type == hosts[at].type &&
+             value.bytes <= hosts[at].bytes && value.last < hosts[at].from &&
+             llvm::none_of(
+                 guests[at],
+                 [&](size_t other) {
+                   return temporaries[other].first <= value.last && value.first <= temporaries[other].last;
+                 });
+    });
+    value.host = host == bySize.end() ? -1 : static_cast<int64_t>(*host);
+    (value.host < 0 ? left : guests[*host]).push_back(index);
+  }
+  llvm::sort(left);
+  return left;
+}
 } // namespace
 
-int64_t dsopt::exec::packTemporaries(MutableArrayRef<Temporary> temporaries) {
-  size_t count = temporaries.size();
-  SmallVector<size_t> bySize(count);
-  std::iota(bySize.begin(), bySize.end(), 0);
+int64_t dsopt::exec::packTemporaries(MutableArrayRef<Temporary> temporaries, ArrayRef<Host> hosts) {
+  SmallVector<size_t> bySize = fillHosts(temporaries, hosts);
   SmallVector<size_t> byStart = bySize, byArea = bySize;
   auto sortBy = [&](SmallVectorImpl<size_t> &order, auto key) {
     llvm::sort(order, [&](size_t a, size_t b) {
@@ -60,7 +86,7 @@ int64_t dsopt::exec::packTemporaries(MutableArrayRef<Temporary> temporaries) {
          [](const Temporary &value) { return -double(value.bytes) * double(value.last - value.first + 1); });
 
   int64_t best = -1;
-  SmallVector<int64_t> offsets(count);
+  SmallVector<int64_t> offsets(temporaries.size());
   for (ArrayRef<size_t> order :
        {ArrayRef<size_t>(bySize), ArrayRef<size_t>(byStart), ArrayRef<size_t>(byArea)}) {
     int64_t end = firstFit(temporaries, order, offsets);

@@ -71,7 +71,7 @@ struct GatherGradRoutine : RoutineOpInterface::ExternalModel<GatherGradRoutine, 
                            MemRefType::get({count}, indexType.getElementType()));
     result = viewAs(builder, loc, result, matrix(size, type.getElementType()));
     return exec::ScatterAddOp::create(builder, loc, rows, indices, result, buffers.workspace,
-                                      buffers.accumulates(scatter.getResult()));
+                                      buffers.accumulates(scatter.getResult()), /*sums=*/false);
   }
 };
 } // namespace

@@ -47,7 +47,7 @@ LogicalResult RunOp::collectAccesses(ActionContext &context) {
     return emitOpError("passes ") << getBuffers().size() << " buffers, expected "
                                   << segment->arguments.size();
   for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), segment->arguments)) {
-    bool updates = use.reads && use.writes;
+    bool updates = use.reads && use.writes && !use.always;
     context.add(ref, use.bytes, use.reads && (!updates || getAccumulate()), use.writes);
   }
   if (segment->temp && !getTemp())

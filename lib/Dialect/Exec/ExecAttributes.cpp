@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-static const AttributeKind kAccessKind = {"an access: #exec.access<read>, <write> or <update>",
+static const AttributeKind kAccessKind = {"an access: #exec.access<read>, <write>, <update> or <add>",
                                           isAttribute<AccessModeAttr>};
 
 /// Whether a dictionary has an entry of this kind, or none where it may be missing.

@@ -132,6 +132,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     actions.push_back(prepared);
   }
   done.resize(actions.size());
+  if (disk)
+    prepareTrailing();
   prepareQueues();
   if (engine.needsStaging())
     if (const Buffer *staging = addresses.find("staging"))
@@ -160,6 +162,41 @@ void Executor::prepareQueues() {
     queues.back()->reserve(count[i]);
     polled.insert(flies || isDisk ? polled.begin() : polled.end(), queues.back().get());
   }
+}
+
+/// What the disk's queue writes last, and nothing waits for, goes on while the next step begins. The disk
+/// takes that step's transfers behind it; other actions that touch its bytes, which the plan may give to
+/// anything once a step has ended, wait.
+void Executor::prepareTrailing() {
+  std::vector<char> awaited(actions.size());
+  for (const Prepared &prepared : actions)
+    for (int64_t wait : prepared.action->waits)
+      awaited[wait] = 1;
+  std::vector<std::pair<const char *, const char *>> ranges;
+  for (size_t index = actions.size(); index-- > 0;) {
+    Prepared &prepared = actions[index];
+    if (!prepared.transfer)
+      continue;
+    const Action &action = *prepared.action;
+    const Memory &target = position.memories[position.buffers[action.refs[1].buffer].memory];
+    if (target.kind != MemoryKind::Disk || awaited[index])
+      break;
+    prepared.trails = true;
+    for (const Ref &ref : action.refs)
+      ranges.emplace_back(addresses.at(ref), addresses.at(ref) + action.bytes);
+  }
+  auto meets = [&](const Ref &ref) {
+    if (ref.buffer < 0)
+      return false;
+    const char *begin = addresses.at(Ref{ref.buffer, ref.slot}),
+               *end = begin + position.buffers[ref.buffer].bytes;
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto &range) { return begin < range.second && range.first < end; });
+  };
+  for (Prepared &prepared : actions)
+    if (!prepared.transfer)
+      prepared.meetsTrailing = meets(prepared.action->temp) ||
+                               std::any_of(prepared.action->refs.begin(), prepared.action->refs.end(), meets);
 }
 
 /// The engine's own communicator is number 0.
@@ -445,6 +482,12 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
   beat();
   if (fault::active.load(std::memory_order_relaxed))
     fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
+  if (prepared.trails) {
+    actions[index].flies = true;
+    actions[index].startedIn = step;
+    ++trailing;
+    --left;
+  }
   run(prepared, slot);
   times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
@@ -457,7 +500,13 @@ void Executor::finish(int64_t index, Clock::time_point begin) {
   if (rt.profile && prepared.action->kind != ActionKind::Agree)
     measured(prepared, Clock::now() - begin);
   if (trace)
-    trace->note(step, firstAction + index, begin, Clock::now());
+    trace->note(prepared.trails ? prepared.startedIn : step, firstAction + index, begin, Clock::now());
+  if (prepared.trails) {
+    actions[index].flies = false;
+    --trailing;
+    beat();
+    return;
+  }
   done[index] = 1;
   --left;
   beat();
@@ -479,6 +528,8 @@ void Executor::waitFor(AsyncSave &newSave) {
 }
 
 bool Executor::isHeld(int64_t action) {
+  if (trailing > 0 && (actions[action].flies || actions[action].meetsTrailing))
+    return true;
   if (!save || !save->holds(actions[action].regions))
     return false;
   held = action;
@@ -501,7 +552,17 @@ void Executor::runActions(Breakdown &breakdown) {
   std::fill(done.begin(), done.end(), 0);
   for (size_t index = 0; index < actions.size(); ++index)
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
-  while (left > 0) {
+  drive(left, breakdown);
+  engine.publish(step, -1);
+}
+
+void Executor::settle() {
+  Breakdown waited;
+  drive(trailing, waited);
+}
+
+void Executor::drive(const size_t &count, Breakdown &breakdown) {
+  while (count > 0) {
     uint32_t seen = engine.waker().count();
     bool progress = false;
     held = -1;
@@ -509,7 +570,7 @@ void Executor::runActions(Breakdown &breakdown) {
       progress |= queue->poll();
     if (!progress && held >= 0)
       progress = save->take(actions[held].regions);
-    if (progress || left == 0) {
+    if (progress || count == 0) {
       clock.restart();
       continue;
     }
@@ -539,7 +600,6 @@ void Executor::runActions(Breakdown &breakdown) {
     if (held < 0 && clock.isOver(end, [this] { return engine.peerBeats(); }))
       stalled(waitsFor);
   }
-  engine.publish(step, -1);
 }
 
 } // namespace dsopt::runtime

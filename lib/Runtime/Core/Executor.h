@@ -31,9 +31,13 @@ public:
            const RunOptions &options, InputSource &inputs);
   ~Executor() override;
 
-  /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`.
+  /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`. What it writes to disk last
+  /// may fly on: beside the next step of this executor, or until `settle`.
   /// `appliedSteps` is counted on when the step applies.
   void run(int64_t step, int64_t &appliedSteps, const std::atomic<bool> &stop, StepResult &result);
+
+  /// Returns when all that steps have written is on disk.
+  void settle();
 
   /// Runs the actions of an evaluation on the K micro-batches from `group * K` on of the inputs. Returns
   /// their losses; `stop` as in a step. Fills stop and adds to the times of `evaluation`.
@@ -63,6 +67,10 @@ private:
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
     DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
+    bool trails = false;                    ///< Copy: the step need not wait for it
+    bool flies = false;                     ///< trails: now, since step `startedIn`
+    int64_t startedIn = 0;
+    bool meetsTrailing = false; ///< touches what those touch that trail
     const Communicator *communicator = nullptr;
     int peer = 0; ///< a rank
     uint64_t tag = 0;
@@ -84,6 +92,7 @@ private:
 
   const Communicator &communicator(int64_t index);
   void prepareQueues();
+  void prepareTrailing();
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
   bool isComplete(int64_t action) const override { return done[action]; }
@@ -103,6 +112,8 @@ private:
   int64_t bytesMoved(const Prepared &prepared) const;
   /// Runs all actions once.
   void runActions(Breakdown &breakdown);
+  /// Polls the queues while there are any.
+  void drive(const size_t &count, Breakdown &breakdown);
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;
@@ -138,7 +149,8 @@ private:
 
   // Of the step in progress.
   std::vector<char> done;
-  size_t left = 0; ///< actions that are not complete
+  size_t left = 0;     ///< actions that are not complete, or not begun where they trail
+  size_t trailing = 0; ///< actions that fly on, of this step and the one before
   Breakdown *times = nullptr;
   bool applies = true; ///< as the agreement decided
   int64_t step = 0;

@@ -78,7 +78,7 @@ class DiskQueue final : public ActionQueue {
 public:
   DiskQueue(QueueOwner &owner, DiskMemory &disk, const std::vector<DiskTransfer> &transfers)
       : ActionQueue(owner), disk(disk), transfers(transfers) {
-    flying.reserve(transfers.size());
+    flying.reserve(2 * transfers.size()); // some fly on into the next step
   }
 
   bool poll() override {
@@ -91,6 +91,9 @@ public:
       flying.clear();
       first = 0;
       begin = QueueOwner::Clock::now();
+    } else if (first >= transfers.size()) {
+      flying.erase(flying.begin(), flying.begin() + static_cast<std::ptrdiff_t>(first));
+      first = 0;
     }
     // The disk takes them in this order, and need not wait for this thread between two of them.
     for (int64_t action = takeReady(); action >= 0; action = takeReady(), moved = true) {

@@ -59,6 +59,11 @@ public:
     engine.setPool(nullptr);
   }
 
+  /// What steps have written is on disk, and nothing flies.
+  void settleSteps() {
+    for (auto &size : sizes)
+      size->executor.settle();
+  }
   /// What was changed on disk by address is there.
   void settleDisk() {
     if (disk)
@@ -83,11 +88,18 @@ public:
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
     bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
-    (lags ? delayed : sizes)[result.variant + 1]->executor.run(steps, applied, stop, result);
+    Executor &executor = (lags ? delayed : sizes)[result.variant + 1]->executor;
+    // Other actions may touch the same bytes.
+    if (&executor != last && last)
+      last->settle();
+    last = &executor;
+    executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
-    if (options.logNorms)
+    if (options.logNorms) {
+      settleSteps();
       exchangeNorms();
+    }
     if (steps == firstStep || steps == program.delayed_update || !program.variants.empty()) {
       // A schedule is the same in every step: one exchange is enough.
       int64_t mine = std::accumulate(result.sent.begin(), result.sent.end() - 1, int64_t(0));
@@ -101,6 +113,7 @@ public:
   Evaluation evaluate(InputSource &source, int64_t microBatches) {
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
+    settleSteps();
     std::vector<std::unique_ptr<Size>> forward =
         prepareSizes(program.trains ? ListKind::Evaluation : ListKind::Step, source);
     for (auto &size : forward)
@@ -194,6 +207,7 @@ public:
   std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
   std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
+  Executor *last = nullptr;                   ///< of the last step
   const Addresses &addresses;                 ///< at the largest
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
@@ -331,11 +345,13 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
 }
 
 void Session::save(const std::string &checkpoint, const Lineage &lineage) {
+  state->settleSteps();
   saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage));
   state->settleDisk();
 }
 
 void Session::startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named) {
+  state->settleSteps();
   const SavePlan &plan = state->savePlan();
   state->async->begin(std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage)),
                       std::move(named));
@@ -438,6 +454,7 @@ void Session::trace(int64_t steps) {
   state->eachExecutor([&](Executor &executor) { executor.record(state->trace.get()); });
 }
 void Session::writeTrace(const std::string &path) {
+  state->settleSteps();
   state->eachExecutor([](Executor &executor) { executor.record(nullptr); });
   if (state->trace)
     runtime::writeTrace(state->program, state->engine, *state->trace, path);
@@ -447,6 +464,7 @@ void Session::writeTrace(const std::string &path) {
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
 
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
+  state->settleSteps();
   std::unique_ptr<ParameterValues> values = state->openValues();
   runtime::visitParameters(state->program, state->info, state->addresses, state->engine, *values, visit);
   state->settleDisk();

@@ -28,7 +28,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)))
       return failure();
     delayUpdates(copy);
-    if (failed(finishStep(copy)))
+    if (failed(finishStep(copy)) || failed(mergeTiedGradients(copy)))
       return failure();
     prefetchGathers(copy);
     return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||

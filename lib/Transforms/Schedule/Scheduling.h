@@ -26,6 +26,8 @@ llvm::LogicalResult placeReductions(mlir::ModuleOp module);
 void delayUpdates(mlir::ModuleOp module);
 /// Takes update kernels from @update, which stays.
 llvm::LogicalResult finishStep(mlir::ModuleOp module);
+/// Leaves copies of segments that it changes; finds them again when it is asked anew.
+llvm::LogicalResult mergeTiedGradients(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
 void prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);

@@ -101,6 +101,14 @@ func.func private @block0.B(%x: memref<4x8xf32>, %w: memref<8x9xf32>, %l: memref
 
 // -----
 
+func.func private @block0.W(%d: memref<8x3xf32>, %i: memref<8xi32>, %e: memref<5x3xf32>) attributes {exec.segment} {
+  // expected-error @below {{has a workspace of 0 bytes, expected 64}}
+  exec.scatter_add %d, %i -> %e {sums} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xf32>
+  return
+}
+
+// -----
+
 func.func private @block0.W(%d: memref<7x3xf32>, %i: memref<8xi32>, %e: memref<5x3xf32>) attributes {exec.segment} {
   // expected-error @below {{has rows of 21 elements, expected 8 rows of 3}}
   exec.scatter_add %d, %i -> %e : memref<7x3xf32>, memref<8xi32> -> memref<5x3xf32>

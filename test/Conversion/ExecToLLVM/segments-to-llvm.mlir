@@ -6,9 +6,10 @@
 // CHECK-DAG: llvm.mlir.global external constant @product.0(dense<[8, 3, 4, 0, 0, 4, 3, 3, 0, 0, 1, 1, 1, 2, 0, 0, 0, 32, 0, 0, 0, 12, 0, 0, 0, 24]> : tensor<26xi64>)
 // CHECK-DAG: llvm.mlir.global external constant @product.3(dense<[16, 16, 4, 0, 1, 24, 24, 16, 0, 0, 1, 1, 5, 2, 0, 0, 384, 4, 0, 0, 384, 4, 0, 0, 512, 256]> : tensor<26xi64>)
 // CHECK-DAG: llvm.mlir.global external constant @product.4(dense<[4, 8, 6, 1, 1, 4, 6, 8, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<26xi64>)
-// Rows and their width, rows of the result, bytes of an index, types.
-// CHECK-DAG: llvm.mlir.global external constant @[[SCATTER:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 0, 0]> : tensor<6xi64>)
-// CHECK-DAG: llvm.mlir.global external constant @[[ROUNDS:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 1, 1]> : tensor<6xi64>)
+// Rows and their width, rows of the result, bytes of an index, types, whether the result takes sums.
+// CHECK-DAG: llvm.mlir.global external constant @[[SCATTER:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 0, 0, 0]> : tensor<7xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @[[ROUNDS:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 1, 1, 0]> : tensor<7xi64>)
+// CHECK-DAG: llvm.mlir.global external constant @[[SUMS:scatter_add.[0-9]]](dense<[8, 3, 5, 4, 0, 0, 1]> : tensor<7xi64>)
 // CHECK-DAG: llvm.func @dsopt_rt_scatter_add(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
 // A kernel of a module of its own is declared; a model's parameter gives way.
 // CHECK-DAG: llvm.func @kernel1(i64, i64, !llvm.ptr){{$}}
@@ -106,6 +107,19 @@ func.func private @block2.W(%d: memref<8x3xbf16>, %v: memref<8x3xf32>, %i: memre
   // CHECK: %[[BF16:.*]] = llvm.mlir.constant(1 : i64)
   // CHECK: llvm.call @dsopt_rt_accumulate(%[[RT]], {{.*}}, {{.*}}, {{.*}}, %[[BF16]], %[[ACC]])
   exec.accumulate %v -> %h : memref<8x3xf32> -> memref<8x3xbf16>
+  return
+}
+
+// Sums are added whatever the run's flag says.
+// CHECK-LABEL: llvm.func @block4.W(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[TEMP:.*]]: !llvm.ptr, %{{.*}}: i64)
+func.func private @block4.W(%d: memref<8x3xf32>, %i: memref<8xi32>, %e: memref<5x3xf32>) attributes {exec.segment, exec.temp_bytes = 64 : i64} {
+  // CHECK: %[[SCRATCH:.*]] = llvm.getelementptr %[[TEMP]]
+  %w = exec.temp at 0 : memref<64xi8>
+  // CHECK: %[[DESCRIPTOR:.*]] = llvm.mlir.addressof @[[SUMS]]
+  // CHECK: %[[NO:.*]] = llvm.mlir.constant(0 : i64)
+  // CHECK: llvm.call @dsopt_rt_scatter_add(%{{.*}}, %[[DESCRIPTOR]], {{.*}}, {{.*}}, {{.*}}, %[[SCRATCH]], %[[NO]])
+  exec.scatter_add %d, %i -> %e workspace %w {sums} : memref<8x3xf32>, memref<8xi32> -> memref<5x3xf32> workspace memref<64xi8>
   return
 }
 

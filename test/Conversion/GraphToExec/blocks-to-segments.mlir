@@ -16,6 +16,11 @@ func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2x
   %0 = graph.add %x, %c : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
   return %0 : tensor<8x2xf32>
 }
+func.func private @many(%x: tensor<512x2xf32>, %c: tensor<512x2xf32>) -> tensor<512x2xf32>
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 512>} {
+  %0 = graph.add %x, %c : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  return %0 : tensor<512x2xf32>
+}
 func.func private @columns(%x: tensor<8x2xf32>) -> tensor<2xf32>
     attributes {graph.iterate = #graph.iteration<columns>, graph.range = array<i64: 2>} {
   %0 = graph.reduce_sum %x {axes = array<i64: 0>} : (tensor<8x2xf32>) -> tensor<2xf32>
@@ -101,6 +106,38 @@ func.func private @block2.F(%x: tensor<8x2xf32>) -> tensor<8x2xf32>
   %2 = graph.kernel @rows(%1, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
   %3 = graph.kernel @rows(%2, %c) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
   return %3 : tensor<8x2xf32>
+}
+
+// What takes a page lies in the buffer of a result that is written later, one value after the other; what only
+// leaves the segment is computed last for that.
+// CHECK-LABEL: func.func private @block7.B(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<512x2xf32> {exec.access = #exec.access<read>}, %[[H:[a-z0-9]+]]: memref<512x2xf32> {exec.access = #exec.access<write>},
+// CHECK-SAME: %[[G:[a-z0-9]+]]: memref<512x2xf32> {exec.access = #exec.access<write>}, %[[DX:[a-z0-9]+]]: memref<512x2xf32> {exec.access = #exec.access<write>})
+// CHECK-SAME: exec.temp_bytes = 0 : i64
+func.func private @block7.B(%x: tensor<512x2xf32>) -> (tensor<512x2xf32>, tensor<512x2xf32>, tensor<512x2xf32>)
+    attributes {graph.block = 7 : i64, graph.phase = #graph.phase<B>} {
+  // CHECK: exec.launch @many {{.*}}(%[[X]], %[[X]]) -> (%[[H]])
+  %d = graph.kernel @many(%x, %x) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  // CHECK: exec.launch @many {{.*}}(%[[X]], %[[H]]) -> (%[[DX]])
+  %a = graph.kernel @many(%x, %d) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  %h = graph.kernel @many(%a, %x) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  // CHECK: exec.launch @many {{.*}}(%[[DX]], %[[H]]) -> (%[[G]])
+  // CHECK: exec.launch @many {{.*}}(%[[DX]], %[[X]]) -> (%[[H]])
+  %g = graph.kernel @many(%a, %d) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  // CHECK: exec.launch @many {{.*}}(%[[G]], %[[X]]) -> (%[[DX]])
+  %dx = graph.kernel @many(%g, %x) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  return %h, %g, %dx : tensor<512x2xf32>, tensor<512x2xf32>, tensor<512x2xf32>
+}
+
+// A result of the same size that is written while the value is needed is no place for it.
+// CHECK-LABEL: func.func private @block8.B(
+// CHECK-SAME: exec.temp_bytes = 4096 : i64
+func.func private @block8.B(%x: tensor<512x2xf32>) -> tensor<512x2xf32> attributes {graph.block = 8 : i64, graph.phase = #graph.phase<B>} {
+  // CHECK: %[[T:.*]] = exec.temp at 0 : memref<512x2xf32>
+  // CHECK: exec.launch @many {{.*}} -> (%[[T]])
+  %a = graph.kernel @many(%x, %x) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  %r = graph.kernel @many(%a, %x) : (tensor<512x2xf32>, tensor<512x2xf32>) -> tensor<512x2xf32>
+  return %r : tensor<512x2xf32>
 }
 
 // A gradient that is used elsewhere too is computed in its result and added.

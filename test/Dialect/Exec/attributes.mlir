@@ -6,6 +6,7 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
                    exec.update_calls = {"update.adam" = 0 : i64}} {
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>, exec.parameter = @w},
                               memref<16xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad},
+                              memref<16xf32> {exec.access = #exec.access<add>, exec.gradient = @w.grad},
                               memref<16xf32> {exec.access = #exec.access<write>}, memref<4xi64> {exec.access = #exec.access<read>, exec.constant = @c})
     attributes {exec.calls = array<i64: 0>, exec.flops = 10 : i64, exec.segment, exec.temp_bytes = 0 : i64, exec.variant = 4 : i64}
   exec.program @position0 position 0 blocks [0, 1]
@@ -17,7 +18,7 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
 
 // -----
 
-// expected-error@below {{attribute 'exec.access' of argument 0 is "wriet", expected an access: #exec.access<read>, <write> or <update>}}
+// expected-error@below {{attribute 'exec.access' of argument 0 is "wriet", expected an access: #exec.access<read>, <write>, <update> or <add>}}
 func.func private @f(memref<16xf32> {exec.access = "wriet"}) attributes {exec.segment}
 
 // -----

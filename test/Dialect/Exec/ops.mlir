@@ -120,6 +120,8 @@ func.func @segment(%a: memref<4x4xf32>, %b: memref<2x4x4xf32>, %v: memref<4xf32>
   exec.scatter_add %a, %i -> %t {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>
   // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] workspace %{{.*}} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
   exec.scatter_add %a, %i -> %t workspace %v : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
+  // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] workspace %{{.*}} {sums} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
+  exec.scatter_add %a, %i -> %t workspace %v {sums} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32> workspace memref<4xf32>
   // CHECK: exec.accumulate %{{.*}} -> %{{.*}} : memref<4xf32> -> memref<4xf32>
   exec.accumulate %v -> %v : memref<4xf32> -> memref<4xf32>
   return

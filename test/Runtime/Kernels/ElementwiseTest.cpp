@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -138,6 +139,37 @@ TEST(ScatterAdd, RoundsARowsSumToBf16Once) {
           ASSERT_EQ(result, expected) << width;
         }
       }
+}
+
+/// Sums into another gradient are what adding a gradient of their own to it gives, signs of zeros included.
+template <typename T> static void addsAsAGradientOfItsOwn(Element type) {
+  const auto code = static_cast<int64_t>(type);
+  for (int64_t width : {1, 17, 1023}) {
+    constexpr int64_t count = 300, size = 40;
+    std::vector<float> rows = randomFloats(count * width, 1), other = randomFloats(size * width, 2);
+    for (size_t i = 0; i < other.size(); i += 3)
+      other[i] = -0.0f;
+    std::vector<int64_t> indices(count); // half of the rows get nothing, nor do indices outside
+    for (int64_t i = 0; i < count; ++i)
+      indices[i] = i % 11 == 10 ? size : i * 7 % (size / 2) - (i % 3 ? 0 : size);
+    std::vector<T> start(other.size()), own(other.size());
+    convert(other.data(), start.data(), other.size());
+    std::vector<T> expected(other.size());
+    scatter(1, {count, width, size, 8, DSOPT_F32, code}, rows.data(), indices.data(), own.data(), false);
+    for (size_t i = 0; i < own.size(); ++i)
+      expected[i] = sum(own[i], start[i]);
+    for (int threads : {1, 2, 3, 8}) {
+      std::vector<T> result = start;
+      scatter(threads, {count, width, size, 8, DSOPT_F32, code, 1}, rows.data(), indices.data(),
+              result.data(), false);
+      ASSERT_EQ(std::memcmp(result.data(), expected.data(), result.size() * sizeof(T)), 0)
+          << width << " columns, " << threads << " threads";
+    }
+  }
+}
+TEST(ScatterAdd, AddsToAnotherGradientAsOneOfItsOwn) {
+  addsAsAGradientOfItsOwn<float>(Element::F32);
+  addsAsAGradientOfItsOwn<uint16_t>(Element::BF16);
 }
 
 TEST(Accumulate, StoresOrAdds) {

@@ -28,6 +28,7 @@ struct Access {
 struct BufferUse {
   int64_t bytes = 0; ///< of a kernel: of one element
   bool reads = false, writes = false;
+  bool always = false; ///< reads what it writes in runs that do not accumulate, too
 };
 struct SegmentUse {
   llvm::SmallVector<BufferUse> arguments;

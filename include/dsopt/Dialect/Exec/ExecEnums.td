@@ -39,8 +39,9 @@ def Exec_Traffic : I32EnumAttr<"Traffic", "what bytes between ranks are counted 
   let cppNamespace = "::dsopt::exec";
 }
 
-def Exec_AccessMode : I32Enum<"AccessMode", "what a segment does with an argument; update is both", [
-    I32EnumCase<"Read", 0, "read">, I32EnumCase<"Write", 1, "write">, I32EnumCase<"Update", 2, "update">]> {
+def Exec_AccessMode : I32Enum<"AccessMode", "what a segment does with an argument; update is both where the run accumulates and a write elsewhere, add both everywhere", [
+    I32EnumCase<"Read", 0, "read">, I32EnumCase<"Write", 1, "write">, I32EnumCase<"Update", 2, "update">,
+    I32EnumCase<"Add", 3, "add">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

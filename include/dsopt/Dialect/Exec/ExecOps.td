@@ -486,11 +486,13 @@ def Exec_ScatterOp : Exec_Op<"scatter"> {
 def Exec_ScatterAddOp : Exec_Op<"scatter_add"> {
   let summary = "result = 0 (or kept, into a gradient that accumulates); result[index] += row, in order";
   let description = [{
-    A result in bf16 takes each row's sum, made in fp32, and rounds once; `workspace`
-    is the scratch for that.
+    A result in bf16 takes each row's sum, made in fp32, and rounds once. With `sums` the
+    result holds another gradient, and each of its elements takes one sum, made from zero
+    and rounded to its type: what `exec.add` of a gradient of its own would give. `workspace`
+    is the scratch for either.
   }];
   let arguments = (ins AnyMemRef:$rows, AnyMemRef:$indices, AnyMemRef:$result, Optional<AnyMemRef>:$workspace,
-                       UnitAttr:$into_gradient);
+                       UnitAttr:$into_gradient, UnitAttr:$sums);
   let assemblyFormat = [{
     $rows `,` $indices `->` $result (`workspace` $workspace^)? attr-dict
     `:` type($rows) `,` type($indices) `->` type($result) (`workspace` type($workspace)^)?

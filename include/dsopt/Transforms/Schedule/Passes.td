@@ -140,6 +140,27 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def MergeTiedGradients : Pass<"merge-tied-gradients", "::mlir::ModuleOp"> {
+  let summary = "add the gradient of look-ups to that of a shared parameter's other use in place";
+  let description = [{
+    Input: programs behind `finish-step`. Output: where two accumulators of a shared parameter are added on one
+    rank and one of them holds what `exec.scatter_add` of a single run has stored, that run adds to the
+    other itself, which becomes the first use's from the start. An element takes the sum that its own
+    accumulator would have held, so that bits stay; the bytes of the second are never needed. A run adds so
+    in a copy of its segment, whose gradient is `exec.access<add>`, with scratch for the order of the rows.
+
+    ```mlir
+    %0 = exec.run @block2.F [@h, @loss, @tied.t.grad.1] micro_batch 0 on @compute
+    %1 = exec.run @block0.W [@ids, @dh, @tied.t.grad.0] micro_batch 0 on @compute
+    %2 = exec.add @tied.t.grad.0, @tied.t.grad.1 elements 128 : f32 on @compute
+    // becomes
+    %0 = exec.run @block2.F [@h, @loss, @tied.t.grad.0] micro_batch 0 on @compute
+    %1 = exec.run @block0.W.tied [@ids, @dh, @tied.t.grad.0] temp @temp.64 micro_batch 0 on @compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
   let summary = "write the actions that a collective in another type or by another method is made of";
   let description = [{

@@ -3,7 +3,8 @@
 // The gradient of an embedding. Into fp32, rows are added in order where they
 // go. Into bf16 that would round a word's gradient as often as the word occurs:
 // rows are sorted by where they go, equal ones in order, and a micro-batch's sum
-// is made in fp32 and rounded once.
+// is made in fp32 and rounded once. Into another gradient they go as such sums in
+// both types, since a gradient of its own would have been added to it so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 using namespace dsopt::runtime;
 
@@ -69,6 +71,36 @@ void addSums(const dsopt_scatter_add &d, const Source *rows, const uint64_t *ord
   }
 }
 
+/// Adds the sums of all rows that go to rows [begin, end) of the result, zeros where none does: those, too,
+/// change the sign of a negative zero.
+template <typename Source, typename Target>
+void addToGradient(const dsopt_scatter_add &d, const Source *rows, const uint64_t *order, int64_t count,
+                   Target *result, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 512;
+  float sums[kBlock];
+  [[maybe_unused]] Target own[kBlock];
+  const uint64_t *next = std::lower_bound(order, order + count, static_cast<uint64_t>(begin) << 32);
+  for (int64_t row = begin; row < end; ++row) {
+    const uint64_t *first = next;
+    while (next != order + count && static_cast<int64_t>(*next >> 32) == row)
+      ++next;
+    for (int64_t at = 0; at < d.width; at += kBlock) {
+      int64_t size = std::min(kBlock, d.width - at);
+      std::fill_n(sums, size, 0.0f);
+      for (const uint64_t *i = first; i != next; ++i)
+        addInto(sums, rows + (*i & 0xffffffff) * d.width + at, size);
+      Target *target = result + row * d.width + at;
+      if constexpr (std::is_same_v<Target, float>) {
+        addInto(target, sums, size);
+      } else {
+        std::fill_n(own, size, Target(0));
+        addInto(own, sums, size);
+        addInto(target, own, size);
+      }
+    }
+  }
+}
+
 template <typename Source, typename Index>
 void scatter(dsopt_rt &rt, const dsopt_scatter_add &d, const Source *rows, const Index *indices, void *result,
              uint64_t *order, bool accumulate) {
@@ -78,6 +110,17 @@ void scatter(dsopt_rt &rt, const dsopt_scatter_add &d, const Source *rows, const
     else
       rt.pool->split(0, elements, grain, body);
   };
+  if (d.sums) {
+    int64_t count = sortRows(d, indices, order);
+    auto add = [&](auto *gradient) {
+      split(d.size, d.size * d.width * sizeof(*gradient), std::max<int64_t>(1, kSmallBytes / (d.width + 1)),
+            [=](int64_t begin, int64_t end, int) {
+              addToGradient(d, rows, order, count, gradient, begin, end);
+            });
+    };
+    return d.type_result == DSOPT_F32 ? add(static_cast<float *>(result))
+                                      : add(static_cast<uint16_t *>(result));
+  }
   if (int64_t bytes = d.size * d.width * bytesOf(Element(d.type_result)); !accumulate)
     split(bytes, bytes, kSmallBytes, [=](int64_t begin, int64_t end, int) {
       std::memset(static_cast<char *>(result) + begin, 0, end - begin);
