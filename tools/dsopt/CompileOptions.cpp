@@ -246,10 +246,11 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("offload-ratio", "offload_ratio");
   integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
-  if (options.has("gather-window"))
-    setInteger("gather_window", options.integer("gather-window"));
-  if (options.has("sub-group-size"))
-    setInteger("sub_group_size", options.integer("sub-group-size"));
+  for (const char *name :
+       {"gather-window", "sub-group-size", "prefetch-bucket-size", "max-live-parameters",
+        "max-reuse-distance", "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
+    if (options.has(name))
+      setInteger(optionKey(name), options.integer(name));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
@@ -366,7 +367,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
             {"schedule", "recompute", "offload-activations", "offload-optimizer", "offload-ratio"}, name))
       setOption(module, optionKey(name), builder.getStringAttr(values.back()));
     else if (open && llvm::is_contained({"device-memory", "gather-window", "prefetch", "reductions-in-flight",
-                                         "sub-group-size"},
+                                         "sub-group-size", "prefetch-bucket-size", "max-live-parameters",
+                                         "max-reuse-distance"},
                                         name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else

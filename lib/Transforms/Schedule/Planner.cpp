@@ -23,6 +23,11 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   Builder builder(copy.getContext());
   setOption(copy, "micro_batches", builder.getI64IntegerAttr(layout.microBatches));
   setOption(copy, "gather_window", builder.getI64IntegerAttr(layout.gatherWindow));
+  DictionaryAttr before = copy->getAttrOfType<DictionaryAttr>(kOptionsAttr);
+  if (layout.prefetch >= 0)
+    setOption(copy, "prefetch", builder.getI64IntegerAttr(layout.prefetch));
+  if (layout.reuseDistance >= 0)
+    setOption(copy, "max_reuse_distance", builder.getI64IntegerAttr(layout.reuseDistance));
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
   auto write = [&] {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
@@ -51,5 +56,6 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   }
   for (ProgramOp program : llvm::make_early_inc_range(copy.getOps<ProgramOp>()))
     program.erase();
+  copy->setAttr(kOptionsAttr, before);
   return plan;
 }

@@ -92,7 +92,8 @@ def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
     (`device_memory`) it is the largest number of micro-batches with which the
     planned arena fits: bytes held are traded for bytes moved. It is found by
     bisection, by asking the planner (Planner.h). Without a budget, or if
-    nothing fits (then planning says so), it is 1.
+    nothing fits (then planning says so), it is 1. Where `max_reuse_distance` is given, that says what
+    stays whole: the window is 1, and the distance is lowered until the arena fits.
 
     ```mlir
     module attributes {dsopt.options = {device_memory = 100000 : i64, micro_batches = 4 : i64, ...}}

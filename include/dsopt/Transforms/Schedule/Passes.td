@@ -51,6 +51,11 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
     forward's and backward's while both are open). There are no releases any more: what a buffer
     holds is needed to its last reader. Collectives are numbered anew.
 
+    With `max-reuse-distance` a gather also serves the next use of its bucket where the runs between
+    are given fewer elements of gathered buckets than that. With `max-live-parameters` only so much is
+    shared that no run has more gathered elements than that (the shortest ways between two uses come
+    first); a run that is itself given more is an error.
+
     ```mlir
     %0 = exec.gather @b0.param to @b0.full ...
     %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on @compute
@@ -64,7 +69,10 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
     %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on @compute
     ```
   }];
-  let options = [Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">];
+  let options = [
+    Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">,
+    Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "-1", "elements used before a next use for which a bucket stays whole (-1: as dsopt.options says, else none)">,
+    Option<"maxLiveParameters", "max-live-parameters", "int64_t", "-1", "gathered elements at once (-1: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
@@ -230,7 +238,9 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     Input: programs in which whole parameters are gathered right in front of a run. Output: each
     such gather stands behind the run that is `distance` runs further ahead, and starts when that
     run is complete; never in front of a run that still needs what the buffer holds. Collectives are
-    numbered anew.
+    numbered anew. While `bucket-size` elements and more are there for later runs alone no further gather
+    starts early, and none with which more than `max-live-parameters` elements would be whole at once.
+    A remark (category `overlap`) says which gathers are not ahead of their run, and why.
 
     ```mlir
     %0 = exec.run @block0.F ...
@@ -245,7 +255,10 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     %3 = exec.run @block2.F [... @b2.full] ...
     ```
   }];
-  let options = [Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">];
+  let options = [
+    Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">,
+    Option<"bucketSize", "bucket-size", "int64_t", "-1", "elements gathered ahead that are enough (-1: as dsopt.options says, else any number)">,
+    Option<"maxLiveParameters", "max-live-parameters", "int64_t", "-1", "gathered elements at once (-1: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
