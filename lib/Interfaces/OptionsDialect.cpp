@@ -97,7 +97,8 @@ static const Derived kDerived[] = {
     {"train", kSwitchKind},    // no evaluation alone
     {"command", kTextKind},    // what was called
     {"run_defaults", kRunDefaultsKind},
-    {"stage_starts", kExtentsKind}, // the first block of each pipeline stage
+    {"stage_starts", kExtentsKind},  // the first block of each pipeline stage
+    {"prefetch_memory", kCountKind}, // bytes up to which gathers start early
 };
 
 /// The words of a choice that there are.

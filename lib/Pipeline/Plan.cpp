@@ -33,7 +33,7 @@ struct Plan {
   int64_t dp, M, V, threads, parameters = 0;
   int64_t staging = 0; ///< of -save-async, bytes of each rank
   std::string zero, accumulate, schedule;
-  double bubble = 0, flops = 0, milliseconds = 0;
+  double bubble = 0, flops = 0, milliseconds = 0, exposed = 0;
 };
 } // namespace
 
@@ -68,6 +68,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   flops = cost.flops * dp;
   bubble = cost.bubble;
   milliseconds = cost.length / (kAssumedFlopsPerThread * threads) * 1e3;
+  exposed = (cost.moving - cost.length) / (kAssumedFlopsPerThread * threads) * 1e3;
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {
@@ -137,6 +138,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attribute("bubble", plan.bubble);
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);
+    json.attribute("predicted_exposed_ms", plan.exposed);
     json.attribute("assumed_gflops_per_thread", kAssumedFlopsPerThread / 1e9);
   });
   out << "\n";

@@ -244,10 +244,9 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("offload-optimizer", "offload_optimizer");
   text("offload-params", "offload_params");
   text("offload-ratio", "offload_ratio");
-  integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
   for (const char *name :
-       {"gather-window", "sub-group-size", "prefetch-bucket-size", "max-live-parameters",
+       {"gather-window", "prefetch", "sub-group-size", "prefetch-bucket-size", "max-live-parameters",
         "max-reuse-distance", "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
     if (options.has(name))
       setInteger(optionKey(name), options.integer(name));

@@ -26,6 +26,8 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   DictionaryAttr before = copy->getAttrOfType<DictionaryAttr>(kOptionsAttr);
   if (layout.prefetch >= 0)
     setOption(copy, "prefetch", builder.getI64IntegerAttr(layout.prefetch));
+  if (layout.prefetchMemory > 0)
+    setOption(copy, "prefetch_memory", builder.getI64IntegerAttr(layout.prefetchMemory));
   if (layout.reuseDistance >= 0)
     setOption(copy, "max_reuse_distance", builder.getI64IntegerAttr(layout.reuseDistance));
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
@@ -33,10 +35,10 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)) ||
         failed(finishStep(copy)))
       return failure();
-    prefetchGathers(copy);
-    return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
-                   failed(throttleReductions(copy)) || failed(offloadActivations(copy)) ||
-                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
+    return failure(failed(prefetchGathers(copy)) || failed(offloadGathers(copy)) ||
+                   failed(offloadUpdates(copy)) || failed(throttleReductions(copy)) ||
+                   failed(offloadActivations(copy)) || failed(expandCollectives(copy)) ||
+                   failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

@@ -1,6 +1,7 @@
 //===- PrefetchGathers.cpp - gathers start before their run ---------------===//
 
 #include "Gathered.h"
+#include "MemoryProfile.h"
 #include "Scheduling.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
@@ -21,6 +22,7 @@ struct Ahead {
   int64_t distance;             ///< runs
   int64_t elements = INT64_MAX; ///< with so many ahead no further gather starts early
   int64_t live = INT64_MAX;     ///< elements that are whole at once
+  int64_t bytes = INT64_MAX;    ///< of memory while a run lasts, in order of issue
 };
 
 /// What a gather makes whole is needed from the `first` to the `last` run.
@@ -33,21 +35,27 @@ struct Use {
 /// Moves the gathers of one program.
 class Mover {
 public:
-  Mover(ProgramOp program, const Ahead &most)
-      : most(most), schedule(getSchedule(program)), elements(program) {}
-  void move();
+  Mover(ProgramOp program, const Ahead &most, AccessAnalysis &analysis)
+      : most(most), program(program), analysis(analysis), schedule(getSchedule(program)), elements(program) {}
+  LogicalResult move();
 
 private:
   void readUses();
+  int64_t bytesOf(GatherOp gather) {
+    return analysis.buffer(program, gather.getTarget().getBuffer().getAttr()).getStride();
+  }
   /// Why a gather cannot start before a run that it follows; empty where it can.
   std::string holdsBack(Use use, int64_t run);
 
   Ahead most;
+  ProgramOp program;
+  AccessAnalysis &analysis;
   ScheduleOp schedule;
   GatheredElements elements;
   SmallVector<RunOp> runs;
   SmallVector<Use> uses;
   SmallVector<int64_t> live, ahead; ///< elements by run: whole, and for later runs alone
+  MemoryProfile profile;            ///< where there is a limit of bytes
 };
 } // namespace
 
@@ -85,13 +93,21 @@ std::string Mover::holdsBack(Use use, int64_t run) {
     return "the run before needs what the buffer holds";
   if (ahead[run] >= most.elements)
     return "prefetch_bucket_size is " + std::to_string(most.elements);
+  if (most.bytes != INT64_MAX && profile.live[runs[run]] + bytesOf(use.gather) > most.bytes)
+    return "device_memory has no room for it beside the run before";
   if (live[run] + elements.of(buffer) > most.live)
     return "max_live_parameters is " + std::to_string(most.live);
   return "";
 }
 
-void Mover::move() {
+LogicalResult Mover::move() {
   readUses();
+  if (most.bytes != INT64_MAX) {
+    FailureOr<MemoryProfile> found = MemoryProfile::compute(program, analysis);
+    if (failed(found))
+      return failure();
+    profile = std::move(*found);
+  }
   Block &body = schedule.getBody().front();
   GatherRemarks remarks("gather-not-prefetched");
   // Behind the runs, or at the front: where the next gather that is moved there goes.
@@ -104,6 +120,7 @@ void Mover::move() {
     while (place >= 0 && place > use.first - 1 - most.distance) {
       if (reason = holdsBack(use, place); !reason.empty())
         break;
+      profile.live[runs[place]] += bytesOf(gather);
       live[place] += size;
       ahead[place--] += size;
     }
@@ -122,14 +139,19 @@ void Mover::move() {
   }
   remarks.emit("is not gathered ahead of its run");
   renumberCollectives(schedule);
+  return success();
 }
 
-void dsopt::prefetchGathers(ModuleOp module) {
+LogicalResult dsopt::prefetchGathers(ModuleOp module) {
   Ahead most{getOption(module, "prefetch", 1), getOption(module, "prefetch_bucket_size", INT64_MAX),
-             getOption(module, "max_live_parameters", INT64_MAX)};
+             getOption(module, "max_live_parameters", INT64_MAX),
+             getOption(module, "prefetch_memory", INT64_MAX)};
+  AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>())
     if (ScheduleOp schedule = getSchedule(program); schedule && !schedule.getBody().front().empty())
-      Mover(program, most).move();
+      if (failed(Mover(program, most, analysis).move()))
+        return failure();
+  return success();
 }
 
 namespace {
@@ -139,7 +161,9 @@ struct PrefetchGathers : dsopt::impl::PrefetchGathersBase<PrefetchGathers> {
     takeOption(getOperation(), "prefetch", distance, /*unset=*/-1, 1);
     takeOption(getOperation(), "prefetch_bucket_size", bucketSize, /*unset=*/-1, -1);
     takeOption(getOperation(), "max_live_parameters", maxLiveParameters, /*unset=*/-1, -1);
-    prefetchGathers(getOperation());
+    takeOption(getOperation(), "prefetch_memory", memory, /*unset=*/0, 0);
+    if (failed(prefetchGathers(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -25,7 +25,7 @@ llvm::LogicalResult placeReductions(mlir::ModuleOp module);
 /// Takes update kernels from @update, which stays.
 llvm::LogicalResult finishStep(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
-void prefetchGathers(mlir::ModuleOp module);
+llvm::LogicalResult prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);

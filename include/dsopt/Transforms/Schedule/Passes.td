@@ -239,7 +239,8 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     such gather stands behind the run that is `distance` runs further ahead, and starts when that
     run is complete; never in front of a run that still needs what the buffer holds. Collectives are
     numbered anew. While `bucket-size` elements and more are there for later runs alone no further gather
-    starts early, and none with which more than `max-live-parameters` elements would be whole at once.
+    starts early, and none with which more than `max-live-parameters` elements would be whole at once, or
+    more than `memory` bytes be held beside a run (in order of issue).
     A remark (category `overlap`) says which gathers are not ahead of their run, and why.
 
     ```mlir
@@ -258,6 +259,7 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
   let options = [
     Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">,
     Option<"bucketSize", "bucket-size", "int64_t", "-1", "elements gathered ahead that are enough (-1: as dsopt.options says, else any number)">,
+    Option<"memory", "memory", "int64_t", "0", "bytes beside a run, with what is gathered early (0: as dsopt.options says, else any number)">,
     Option<"maxLiveParameters", "max-live-parameters", "int64_t", "-1", "gathered elements at once (-1: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }

@@ -26,6 +26,7 @@ public:
     int64_t gatherWindow = 1;   ///< micro-batches that a gather serves
     int64_t enough = 0;         ///< bytes below which no place is looked for that takes fewer
     int64_t prefetch = -1;      ///< runs that gathers start ahead; -1: as the options say
+    int64_t prefetchMemory = 0; ///< bytes up to which they do; 0: as the options say
     int64_t reuseDistance = -1; ///< elements used before a next use; -1: as the options say
   };
   struct Plan {
