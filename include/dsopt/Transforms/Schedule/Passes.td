@@ -297,6 +297,24 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def ReportOverlap : Pass<"report-overlap", "::mlir::ModuleOp"> {
+  let summary = "say what computation has to wait for at once";
+  let description = [{
+    Input: programs with their waits. Output: the same, and a remark (category `overlap`) for
+    reductions, copies and gathers that the compute stream waits for although no run lies between what
+    they had to wait for and what waits for them, with the buffer that both touch; and for those that
+    cannot start before the last run is complete. Without remarks nothing is looked for.
+
+    ```mlir
+    %0 = exec.run @block1.B ...
+    exec.wait %0 on @comm
+    %1 = exec.reduce @b1.whole.0.0 to @b1.grad.0 ...
+    exec.wait %1 on @compute
+    %2 = exec.norm @b1.grad.0 ...   // no run lies between
+    ```
+  }];
+}
+
 def DedupeSegments : Pass<"dedupe-segments", "::mlir::ModuleOp"> {
   let summary = "make equal segments one function";
   let description = [{
