@@ -264,6 +264,34 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def GreedyGathers : Pass<"greedy-gathers", "::mlir::ModuleOp"> {
+  let summary = "place gathers by DeepCompile's rule, for comparison";
+  let description = [{
+    Input: programs in which whole parameters are gathered right in front of a run. Output: gathers
+    placed by the memory that is left of nine tenths of `device-memory`, as DeepSpeed's compiler
+    does it (arXiv 2504.09983): buckets that cost most gather time a byte are gathered once a step, until
+    the first that does not fit; then, from the last run to the first, the rest is moved
+    ahead, and where a run would have too little room with them the one that is needed last stays
+    behind it. Without a budget all gathers move to the front. It is no part of the pipeline:
+    `-prefetch=0 -insert-pass=before:prefetch-gathers:greedy-gathers` puts it in the place of
+    `prefetch-gathers`, which then only has them wait for the runs in front of them.
+
+    ```mlir
+    %0 = exec.run @block0.F ...
+    %1 = exec.run @block1.F ...
+    %2 = exec.gather @b2.param to @b2.full ...
+    %3 = exec.run @block2.F [... @b2.full] ...
+    // becomes, with room for it
+    %2 = exec.gather @b2.param to @b2.full ...
+    %0 = exec.run @block0.F ...
+    %1 = exec.run @block1.F ...
+    %3 = exec.run @block2.F [... @b2.full] ...
+    ```
+  }];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", "0", "bytes (0: as dsopt.options says, else any number)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def ThrottleReductions : Pass<"throttle-reductions", "::mlir::ModuleOp"> {
   let summary = "bound the gradients that are on their way";
   let description = [{
