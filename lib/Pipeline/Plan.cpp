@@ -280,8 +280,13 @@ private:
                          most * 100, humanBytes(live));
     out << llvm::formatv(
         "bubble      {0:F3} of the stages' time is spent waiting for each other\n"
-        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n\n",
+        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n",
         plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
+    if (plan.exposed > 0)
+      out << llvm::formatv(
+          "exposed     {0:F1} ms more for what is sent and copied at {1:F0} GB/s beside nothing\n",
+          plan.exposed, kAssumedBytesPerSecond / 1e9);
+    out << "\n";
   }
 
   void printWords() {

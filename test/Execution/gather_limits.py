@@ -72,6 +72,6 @@ with tempfile.TemporaryDirectory() as folder:
     limited = plan(path, *common, "-max-live-parameters=54000")[0]
     check(limited["memory"]["buffers"] < none["memory"]["buffers"], f"{limited['memory']} {none['memory']}")
     said = execute([dsopt, path, "-plan", "-zero=3", *common, "-max-live-parameters=30000"], status=1).stderr
-    check("gathered elements of parameters at once, more than the 30000 of max_live_parameters" in said, said)
+    check("gathered elements of parameters at once, more than -max-live-parameters=30000 allows" in said, said)
     said = execute([dsopt, path, "-plan", "-zero=3", *common, "-reduce-bucket-size=5000"]).stderr
-    check("reduce_bucket_size is 5000, but 13 parameters have more elements" in said, said)
+    check("-reduce-bucket-size=5000, but 13 parameters have more elements" in said, said)

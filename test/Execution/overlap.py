@@ -67,6 +67,6 @@ with tempfile.TemporaryDirectory() as folder:
     check("remark" not in said(*layout), "remarks without -remarks")
     check("stage 0: @b0.full is not gathered ahead of its run: no run comes before it" in said("-remarks", *layout), said("-remarks", *layout))
     check("gathers start 0 runs ahead: 1 would need" in said("-remarks", *layout, "-device-memory=3330000"), "no remark on memory")
-    check("(4 gathers a step): max_live_parameters is 54000" in said("-remarks", *layout, "-max-live-parameters=54000"), "no remark on a limit")
+    check("(4 gathers a step): -max-live-parameters=54000" in said("-remarks", *layout, "-max-live-parameters=54000"), "no remark on a limit")
     check("stage 0: a copy follows the last run" in said("-remarks", "-offload-optimizer=cpu"), "no remark on copies")
     check("a reduction is waited for at once: exec.add touches @tied.m.lm_head.weight.grad.0" in said("-remarks", "-dp=2"), "no remark on reductions")

@@ -20,6 +20,7 @@
 #include "dsopt/Import/ImportONNX.h"
 #include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Pipeline/Plan.h"
@@ -243,7 +244,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
 
   if (options.has("remarks")) {
     remark::RemarkCategories categories;
-    categories.missed = "overlap";
+    categories.missed = kOverlapRemarks.str();
     if (failed(remark::enableOptimizationRemarks(context, /*streamer=*/nullptr,
                                                  std::make_unique<remark::RemarkEmittingPolicyAll>(),
                                                  categories, /*printAsEmitRemarks=*/true)))

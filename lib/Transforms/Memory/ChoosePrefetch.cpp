@@ -1,6 +1,7 @@
 //===- ChoosePrefetch.cpp - gathers as far ahead as pays and fits ---------===//
 
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -56,17 +57,25 @@ void ChoosePrefetch::search(Planner &planner) {
   layout.gatherWindow = getOption(module, "gather_window", 1);
   layout.prefetch = 0;
   best = layout;
-  // What does not fit at all is refused where it is placed.
-  if (!improves(planner, layout))
-    return;
+  // What does not fit at all is refused where it is placed. Fewer gathers ahead do not always take fewer
+  // bytes.
+  if (!improves(planner, layout)) {
+    int64_t none = needed;
+    layout.prefetch = 1;
+    if (!improves(planner, layout)) {
+      best.prefetch = needed < none;
+      return;
+    }
+  }
   do
     ++layout.prefetch;
   while (improves(planner, layout));
   if (needed <= budget)
     return;
-  remark::missed(module.getLoc(), remark::RemarkOpts::name("prefetch-limited").category("overlap"))
+  remark::missed(module.getLoc(), remark::RemarkOpts::name("prefetch-limited").category(kOverlapRemarks))
       << ("all gathers start " + Twine(best.prefetch) + " runs ahead: " + Twine(layout.prefetch) +
-          " would need " + Twine(needed) + " bytes, more than the " + Twine(budget) + " of device_memory")
+          " would need " + Twine(needed) + " bytes, more than the " + Twine(budget) +
+          " that -device-memory allows")
              .str();
   // Beside the runs that leave room: as many as fit, which more room alone does not decide.
   for (int64_t part = kParts; part > kParts / 2; --part) {

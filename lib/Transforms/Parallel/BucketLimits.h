@@ -41,8 +41,8 @@ public:
       return;
     graph::ParameterOp parameter = largest.first;
     int64_t limit = of(parameter.getFrozen());
-    parameter.emitWarning() << (limit == gathered ? "gather_bucket_size" : "reduce_bucket_size") << " is "
-                            << limit << ", but " << exceeding
+    parameter.emitWarning() << (limit == gathered ? "-gather-bucket-size=" : "-reduce-bucket-size=") << limit
+                            << ", but " << exceeding
                             << (exceeding == 1 ? " parameter has" : " parameters have") << " more elements (@"
                             << parameter.getSymName() << " " << largest.second
                             << "): a parameter is not cut, each of them is a bucket of its own";

@@ -3,6 +3,7 @@
 #include "Gathered.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/OverlapRemarks.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;

@@ -41,9 +41,6 @@ private:
   llvm::MapVector<std::pair<mlir::Attribute, mlir::StringAttr>, Missed> missed;
 };
 
-/// The category of remarks on what could not go on beside computation.
-inline constexpr llvm::StringLiteral kOverlapRemarks = "overlap";
-
 } // namespace dsopt
 
 #endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_GATHERED_H

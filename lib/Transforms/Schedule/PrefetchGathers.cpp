@@ -92,11 +92,11 @@ std::string Mover::holdsBack(Use use, int64_t run) {
   if (usesBuffer(runs[run], buffer))
     return "the run before needs what the buffer holds";
   if (ahead[run] >= most.elements)
-    return "prefetch_bucket_size is " + std::to_string(most.elements);
+    return "-prefetch-bucket-size=" + std::to_string(most.elements);
   if (most.bytes != INT64_MAX && profile.live[runs[run]] + bytesOf(use.gather) > most.bytes)
-    return "device_memory has no room for it beside the run before";
+    return "-device-memory leaves no room for it beside the run before";
   if (live[run] + elements.of(buffer) > most.live)
-    return "max_live_parameters is " + std::to_string(most.live);
+    return "-max-live-parameters=" + std::to_string(most.live);
   return "";
 }
 
@@ -116,7 +116,7 @@ LogicalResult Mover::move() {
   for (const Use &use : uses) {
     GatherOp gather = use.gather;
     int64_t place = use.before - 1, size = elements.of(gather.getTarget().getBuffer());
-    std::string reason = place < 0 ? "no run comes before it" : most.distance == 0 ? "prefetch is 0" : "";
+    std::string reason = place < 0 ? "no run comes before it" : most.distance == 0 ? "-prefetch=0" : "";
     while (place >= 0 && place > use.first - 1 - most.distance) {
       if (reason = holdsBack(use, place); !reason.empty())
         break;

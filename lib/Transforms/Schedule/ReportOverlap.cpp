@@ -1,9 +1,9 @@
 //===- ReportOverlap.cpp - what computation has to wait for at once -------===//
 
 #include "Accesses.h"
-#include "Gathered.h"
 #include "Timeline.h"
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 #include "mlir/IR/Remarks.h"
 

@@ -142,8 +142,8 @@ LogicalResult Sharer::limit() {
     if (sum > most)
       return run.emitError("the run of ")
              << run.getSegmentAttr() << " on micro-batch " << run.getMicroBatch() << " needs " << sum
-             << " gathered elements of parameters at once, more than the " << most
-             << " of max_live_parameters";
+             << " gathered elements of parameters at once, more than -max-live-parameters=" << most
+             << " allows";
   llvm::stable_sort(gaps, [](const Gap &a, const Gap &b) { return a.last - a.first < b.last - b.first; });
   GatherRemarks remarks("gather-not-kept");
   for (Gap &gap : gaps) {
@@ -154,7 +154,7 @@ LogicalResult Sharer::limit() {
       for (int64_t run : between)
         live[run] += more;
     else
-      remarks.add(gap.next->gather, "max_live_parameters is " + Twine(most));
+      remarks.add(gap.next->gather, "-max-live-parameters=" + Twine(most));
   }
   remarks.emit("is gathered again");
   return success();

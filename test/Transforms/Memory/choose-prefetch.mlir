@@ -8,7 +8,7 @@
 // ONE: prefetch = 1 : i64
 // AMPLE: prefetch = 2 : i64
 // TIGHT: prefetch = 0 : i64
-// LIMITED: all gathers start 1 runs ahead: 2 would need {{[0-9]+}} bytes, more than the 120000 of device_memory
+// LIMITED: all gathers start 1 runs ahead: 2 would need {{[0-9]+}} bytes, more than the 120000 that -device-memory allows
 // LIMITED: prefetch = 2 : i64, prefetch_memory = {{[0-9]+}} : i64
 // GIVEN: prefetch = 3 : i64
 

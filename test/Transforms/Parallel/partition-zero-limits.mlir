@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=2 param-persistence-threshold=100" | FileCheck %s --check-prefix=WHOLE
 // RUN: dsopt-opt %s "-partition-zero=stage=2 ranks=2 param-persistence-threshold=100" | FileCheck %s --check-prefix=BELOW
 // RUN: dsopt-opt %s -verify-diagnostics "-partition-zero=stage=3 ranks=2 gather-bucket-size=250" | FileCheck %s --check-prefix=GATHER
-// RUN: sed s/gather_bucket_size/reduce_bucket_size/ %s | dsopt-opt -verify-diagnostics "-partition-zero=stage=0 ranks=2 reduce-bucket-size=250" | FileCheck %s --check-prefix=REDUCE
+// RUN: sed 's/{{-gather-bucket/{{-reduce-bucket/' %s | dsopt-opt -verify-diagnostics "-partition-zero=stage=0 ranks=2 reduce-bucket-size=250" | FileCheck %s --check-prefix=REDUCE
 // RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=1 gather-bucket-size=250 param-persistence-threshold=100" | FileCheck %s --check-prefix=ONE
 
 // Parameters of so many elements and fewer are cut as at stage 2, which gathers them behind their update; one that
@@ -31,7 +31,7 @@ graph.parameter @w : tensor<200xf32> from "m" at 0 bytes 800
 graph.parameter @b : tensor<100xf32> from "m" at 800 bytes 400
 graph.parameter @v : tensor<101xf32> from "m" at 1200 bytes 404
 graph.parameter @e : tensor<64xf32> from "m" at 1604 bytes 256
-// expected-warning @below {{gather_bucket_size is 250, but 1 parameter has more elements (@large 300): a parameter is not cut, each of them is a bucket of its own}}
+// expected-warning @below {{-gather-bucket-size=250, but 1 parameter has more elements (@large 300): a parameter is not cut, each of them is a bucket of its own}}
 graph.parameter @large : tensor<300xf32> from "m" at 1860 bytes 1200
 graph.parameter @small : tensor<10xf32> from "m" at 3060 bytes 40
 graph.parameter @f : tensor<64xf32> from "m" at 3100 bytes 256 frozen

@@ -53,7 +53,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
       %r1 = exec.run @f [@q.full, @q.full] micro_batch 0 on @compute
       %g2 = exec.gather @r.param to @r.full bytes 256 all_gather order 2 over @dp on @comm
       %r2 = exec.run @f [@r.full, @q.full] micro_batch 0 on @compute
-      // expected-remark @below {{stage 0: @s.full is not gathered ahead of its run: max_live_parameters is 200}}
+      // expected-remark @below {{stage 0: @s.full is not gathered ahead of its run: -max-live-parameters=200}}
       %g3 = exec.gather @s.param to @s.full bytes 256 all_gather order 3 over @dp on @comm
       %r3 = exec.run @f [@s.full, @s.full] micro_batch 0 on @compute
     }

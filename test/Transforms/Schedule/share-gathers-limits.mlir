@@ -22,7 +22,7 @@
 // ALL-NEXT: exec.run @b [@q.full]
 // CHECK-NEXT: exec.run @b [@p.full]
 
-// ERROR: the run of @f on micro-batch 0 needs 128 gathered elements of parameters at once, more than the 127 of max_live_parameters
+// ERROR: the run of @f on micro-batch 0 needs 128 gathered elements of parameters at once, more than -max-live-parameters=127 allows
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication
@@ -53,7 +53,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
       %g4 = exec.gather @q.param to @q.full bytes 256 all_gather order 4 over @dp on @comm
       %r4 = exec.run @b [@q.full] micro_batch 0 on @compute
       exec.release %g4
-      // expected-remark @below {{stage 0: @p.full is gathered again: max_live_parameters is 256}}
+      // expected-remark @below {{stage 0: @p.full is gathered again: -max-live-parameters=256}}
       %g5 = exec.gather @p.param to @p.full bytes 256 all_gather order 5 over @dp on @comm
       %r5 = exec.run @b [@p.full] micro_batch 0 on @compute
       exec.release %g5
