@@ -33,10 +33,13 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "delayed-update",
                                                 "device-memory",
                                                 "dp",
+                                                "gather-bucket-size",
                                                 "gather-window",
                                                 "gradient-type",
                                                 "init",
                                                 "lr-scale",
+                                                "max-live-parameters",
+                                                "max-reuse-distance",
                                                 "micro-batches",
                                                 "micro-batch-size",
                                                 "no-decay",
@@ -45,10 +48,13 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "offload-params",
                                                 "offload-ratio",
                                                 "optimizer",
+                                                "param-persistence-threshold",
                                                 "pp",
                                                 "precision",
                                                 "prefetch",
+                                                "prefetch-bucket-size",
                                                 "recompute",
+                                                "reduce-bucket-size",
                                                 "reduction-shards",
                                                 "reductions-in-flight",
                                                 "schedule",
@@ -92,7 +98,8 @@ static const Derived kDerived[] = {
     {"train", kSwitchKind},    // no evaluation alone
     {"command", kTextKind},    // what was called
     {"run_defaults", kRunDefaultsKind},
-    {"stage_starts", kExtentsKind}, // the first block of each pipeline stage
+    {"stage_starts", kExtentsKind},  // the first block of each pipeline stage
+    {"prefetch_memory", kCountKind}, // bytes up to which gathers start early
 };
 
 /// The words of a choice that there are.

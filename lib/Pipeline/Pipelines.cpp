@@ -33,12 +33,12 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {
     // stage 5: memory, of all sizes of a dimension
-    "merge-variants", "offload-optimizer", "recompute", "choose-gather-window",
+    "merge-variants", "offload-optimizer", "recompute", "choose-gather-window", "choose-prefetch",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
     "delay-updates", "finish-step", "merge-tied-gradients", "prefetch-gathers", "offload-gathers",
     "offload-updates", "throttle-reductions", "offload-activations", "expand-collectives", "insert-waits",
-    "dedupe-segments", "plan-memory", "verify-exec"};
+    "report-overlap", "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {

@@ -33,7 +33,7 @@ struct Plan {
   int64_t dp, M, V, threads, parameters = 0;
   int64_t staging = 0; ///< of -save-async, bytes of each rank
   std::string zero, accumulate, schedule;
-  double bubble = 0, flops = 0, milliseconds = 0;
+  double bubble = 0, flops = 0, milliseconds = 0, exposed = 0;
 };
 } // namespace
 
@@ -71,6 +71,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   flops = cost.flops * dp;
   bubble = cost.bubble;
   milliseconds = cost.length / (kAssumedFlopsPerThread * threads) * 1e3;
+  exposed = (cost.moving - cost.length) / (kAssumedFlopsPerThread * threads) * 1e3;
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {
@@ -140,6 +141,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attribute("bubble", plan.bubble);
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);
+    json.attribute("predicted_exposed_ms", plan.exposed);
     json.attribute("assumed_gflops_per_thread", kAssumedFlopsPerThread / 1e9);
   });
   out << "\n";
@@ -285,8 +287,13 @@ private:
                          most * 100, humanBytes(live));
     out << llvm::formatv(
         "bubble      {0:F3} of the stages' time is spent waiting for each other\n"
-        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n\n",
+        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n",
         plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
+    if (plan.exposed > 0)
+      out << llvm::formatv(
+          "exposed     {0:F1} ms more for what is sent and copied at {1:F0} GB/s beside nothing\n",
+          plan.exposed, kAssumedBytesPerSecond / 1e9);
+    out << "\n";
   }
 
   void printWords() {

@@ -34,7 +34,7 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
     for layout in layouts:
         for precision in ("fp32", "bf16"):
             dp = 2 if "-dp=2" in layout else 1
-            options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={4 // dp}", "-reduction-shards=2",
+            options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={4 // dp}", "-reduction-shards=2", "-prefetch=1",
                        "-accumulate=local", *(["-momentum=0.9"] if optimizer == "sgd" else [])]
             kept = planned(name, *options)
             for ratio in ("0", "0.5", *(["parameters"] if "-zero=3" in layout else [])):

@@ -48,7 +48,7 @@ def train(*options):
 hashes, saved = {}, []
 for layout in LAYOUTS:
     dp = 2 if "-dp=2" in layout else 1
-    options = [*layout, f"-micro-batches={4 // dp}", "-reduction-shards=2", "-accumulate=local"]
+    options = [*layout, f"-micro-batches={4 // dp}", "-reduction-shards=2", "-prefetch=1", "-accumulate=local"]
     kept = plan(*options)
     found = hashes.setdefault("-precision=bf16" in layout, set())
     if not found:

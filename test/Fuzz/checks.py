@@ -22,6 +22,9 @@ PROPERTIES = {"layout": 5, "variant": 4, "readback": 2, "program": 1, "resume": 
 ONE_RANK = {"variant", "evaluate", "bf16"}
 EXTRAS = [("-precision=bf16",), ("-precision=bf16", "-gradient-type=param"), ("-precision=bf16", "-shuffle"), ("-shuffle",), ("-seed=7",),
           ("-dropout=off",), ("-batchnorm=frozen",), ("-no-decay=rank1",)]
+#: How much is gathered, reduced and kept at once, which changes no bits.
+LIMITS = [("-param-persistence-threshold=16",), ("-max-reuse-distance=0",), ("-max-reuse-distance=1000000",), ("-prefetch=3", "-prefetch-bucket-size=64"),
+          ("-gather-bucket-size=32", "-reduce-bucket-size=48"), ("-param-persistence-threshold=8", "-reduce-bucket-size=16", "-max-reuse-distance=100")]
 
 
 @dataclasses.dataclass
@@ -40,6 +43,7 @@ class Layout:
     #: Share of the update that stays on the device, and elements of what passes between disk and host.
     ratio: float = 0
     group: int = 0
+    limits: tuple[str, ...] = ()
 
     def arguments(self, case: Case) -> list[str]:
         options = case.options
@@ -49,7 +53,7 @@ class Layout:
         chunks = self.schedule == "interleaved" and options.micro_batches // self.dp % self.pp == 0
         words += [f"-schedule={self.schedule if chunks or self.schedule != 'interleaved' else '1f1b'}"] if self.pp > 1 else []
         words += [f"-gather-window={self.window}"] if self.window else []
-        return words + self.memory()
+        return [*words, *self.limits, *self.memory()]
 
     def memory(self) -> list[str]:
         words = ["-recompute=full"] if self.recompute else []
@@ -99,6 +103,9 @@ def draw_layout(case: Case, rng: np.random.Generator) -> Layout:
         layout.params = str(rng.choice(["none", "cpu", "nvme"]))
         layout.ratio = float(rng.choice([0, 0.4]))
         layout.group = int(rng.choice([0, 1]))
+    # Other choices do not depend on it.
+    other = np.random.default_rng([case.seed, 6, layout.dp, layout.pp, layout.zero])
+    layout.limits = LIMITS[int(other.integers(len(LIMITS)))] if layout.dp > 1 and other.random() < 0.5 else ()
     return layout
 
 

@@ -1,9 +1,9 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics
 
 module attributes {dsopt.options = {accumulate = "local", arch = "native", clip = 1 : i64, command = "dsopt x.onnx",
-  decay_scale = ["w*=0.5"], device_memory = 0 : i64, dp = 2 : i64, gather_window = 1 : i64, gradient_type = "param",
-  init = "normal:0.02", lr_scale = ["w*=0.5"], micro_batch_size = 4 : i64, micro_batches = 2 : i64, momentum = 1 : i64,
-  no_decay = ["rank1"], optimizer = "sgd", pp = 2 : i64, precision = "bf16", prefetch = 0 : i64, reduction_shards = 2 : i64,
+  decay_scale = ["w*=0.5"], device_memory = 0 : i64, dp = 2 : i64, gather_bucket_size = 9 : i64, gather_window = 1 : i64, gradient_type = "param",
+  init = "normal:0.02", lr_scale = ["w*=0.5"], max_live_parameters = 0 : i64, max_reuse_distance = 0 : i64, micro_batch_size = 4 : i64, micro_batches = 2 : i64, momentum = 1 : i64,
+  no_decay = ["rank1"], optimizer = "sgd", param_persistence_threshold = 0 : i64, pp = 2 : i64, precision = "bf16", prefetch = 0 : i64, prefetch_bucket_size = 0 : i64, prefetch_memory = 0 : i64, reduce_bucket_size = 9 : i64, reduction_shards = 2 : i64,
   reductions_in_flight = 2 : i64,
   run_defaults = {"grad-clip" = "1.0", lr = "0.1"}, schedule = "mine", stage_starts = array<i64: 0, 1>, threads = 2 : i64,
   train = 1 : i64, zero = 3 : i64}} {}

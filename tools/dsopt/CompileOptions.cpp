@@ -244,14 +244,12 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("offload-optimizer", "offload_optimizer");
   text("offload-params", "offload_params");
   text("offload-ratio", "offload_ratio");
-  integer("prefetch", "prefetch", 1);
   integer("reductions-in-flight", "reductions_in_flight", 2);
-  if (options.has("gather-window"))
-    setInteger("gather_window", options.integer("gather-window"));
-  if (options.has("sub-group-size"))
-    setInteger("sub_group_size", options.integer("sub-group-size"));
-  if (options.has("delayed-update"))
-    setInteger("delayed_update", options.integer("delayed-update"));
+  for (const char *name : {"gather-window", "prefetch", "sub-group-size", "delayed-update",
+                           "prefetch-bucket-size", "max-live-parameters", "max-reuse-distance",
+                           "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
+    if (options.has(name))
+      setInteger(optionKey(name), options.integer(name));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
@@ -368,7 +366,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
             {"schedule", "recompute", "offload-activations", "offload-optimizer", "offload-ratio"}, name))
       setOption(module, optionKey(name), builder.getStringAttr(values.back()));
     else if (open && llvm::is_contained({"delayed-update", "device-memory", "gather-window", "prefetch",
-                                         "reductions-in-flight", "sub-group-size"},
+                                         "reductions-in-flight", "sub-group-size", "prefetch-bucket-size",
+                                         "max-live-parameters", "max-reuse-distance"},
                                         name))
       setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
     else

@@ -249,11 +249,30 @@ private:
     if (config.has(norm) && !config.flag(norm) && config.has("gradient_clipping") &&
         *config.find("gradient_clipping")->getAsNumber() > 0)
       refuse(norm, "contradicts " + config.mention("gradient_clipping") + ": clipping needs the norm");
+    buckets(block, stage);
     // Keys of stage 3 below it: with the reason that is nearest.
     if (stage != "3")
       for (const std::string &path : config.paths())
         if (StringRef(path).starts_with(block + "stage3_"))
           without[path] = "it is for stage 3, " + stagePlace(stage);
+  }
+  /// How many elements are gathered, kept and reduced at once.
+  void buckets(const std::string &block, const std::string &stage) {
+    static const std::pair<const char *, const char *> names[] = {
+        {"stage3_prefetch_bucket_size", "prefetch-bucket-size"},
+        {"stage3_max_live_parameters", "max-live-parameters"},
+        {"stage3_max_reuse_distance", "max-reuse-distance"},
+        {"stage3_param_persistence_threshold", "param-persistence-threshold"}};
+    for (auto [key, option] : names)
+      if (stage == "3" && config.has(block + key))
+        set(option, config.text(block + key), block + key);
+    std::string reduced = block + "reduce_bucket_size", gathered = block + "allgather_bucket_size";
+    if (config.has(reduced))
+      set("reduce-bucket-size", config.text(reduced), reduced);
+    if (config.has(gathered) && stage != "0")
+      set("gather-bucket-size", config.text(gathered), gathered);
+    else if (config.has(gathered))
+      without[gathered] = "nothing is gathered under stage 0";
   }
   void offload(const std::string &block, const std::string &ratio) {
     std::string device = block + "offload_optimizer.device", old = block + "cpu_offload";

@@ -12,7 +12,7 @@
 namespace dsopt {
 
 /// Collects diagnostics as text, so that the first error is the one message a
-/// user sees, with its notes; warnings are printed as they come.
+/// user sees, with its notes; warnings and remarks are printed as they come.
 class Messages {
 public:
   explicit Messages(mlir::MLIRContext &context, bool warns = true)
@@ -29,12 +29,19 @@ private:
     std::string text = describe(diagnostic);
     if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning && warns)
       llvm::errs() << "dsopt: warning: " << text << "\n";
+    else if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && warns)
+      llvm::errs() << "dsopt: remark: " << messageOf(text) << "\n";
     else if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && error.empty()) {
       error = text;
       for (mlir::Diagnostic &note : diagnostic.getNotes())
         error += "\n  note: " + describe(note);
     }
     return llvm::success();
+  }
+  /// What a remark says, without its name and category.
+  static llvm::StringRef messageOf(llvm::StringRef remark) {
+    llvm::StringRef message = remark.split("Remark=\"").second;
+    return message.empty() ? remark : message.rsplit('"').first;
   }
   static std::string describe(mlir::Diagnostic &diagnostic) {
     std::string text;

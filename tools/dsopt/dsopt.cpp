@@ -20,6 +20,7 @@
 #include "dsopt/Import/ImportONNX.h"
 #include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Pipeline/Plan.h"
@@ -35,6 +36,7 @@
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/StringExtras.h"
@@ -240,6 +242,14 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     return 0;
   }
 
+  if (options.has("remarks")) {
+    remark::RemarkCategories categories;
+    categories.missed = kOverlapRemarks.str();
+    if (failed(remark::enableOptimizationRemarks(context, /*streamer=*/nullptr,
+                                                 std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                                 categories, /*printAsEmitRemarks=*/true)))
+      throw Error(1, "-remarks is not possible here");
+  }
   Messages messages(context);
   if (reports && failed(printImportReport(report, *module, carried, llvm::errs())))
     messages.fail("the report on the import failed");

@@ -7,14 +7,9 @@
 #ifndef DSOPT_PIPELINE_PLAN_H
 #define DSOPT_PIPELINE_PLAN_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "dsopt/Transforms/Schedule/StepCost.h"
 
 namespace dsopt {
-
-/// The speed that predictions assume, in floating-point operations a second for
-/// each thread: what serial fp32 library tiles reach, about half of it for the
-/// whole step. A prediction ranks layouts; it is no measurement.
-inline constexpr double kAssumedFlopsPerThread = 50e9;
 
 /// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
 llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);

@@ -61,8 +61,7 @@ public:
 
   /// What steps have written is on disk, and nothing flies.
   void settleSteps() {
-    for (auto &size : sizes)
-      size->executor.settle();
+    eachExecutor([](Executor &executor) { executor.settle(); });
   }
   /// What was changed on disk by address is there.
   void settleDisk() {

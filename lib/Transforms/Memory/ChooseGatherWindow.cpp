@@ -96,6 +96,31 @@ private:
 };
 } // namespace
 
+/// The largest reuse distance up to the one given that fits, to within the smallest bucket's elements.
+static int64_t largestDistance(Planner &planner, ModuleOp module, int64_t microBatches, int64_t budget) {
+  auto fits = [&](int64_t distance) {
+    Planner::Layout layout{microBatches, /*gatherWindow=*/1};
+    layout.reuseDistance = distance;
+    FailureOr<Planner::Plan> plan = planner.plan(layout);
+    return succeeded(plan) && plan->bytes <= budget;
+  };
+  int64_t given = getOption(module, "max_reuse_distance", 0), all = 0, least = INT64_MAX;
+  for (auto bucket : module.getOps<dist::BucketOp>())
+    if (bucket.isSliced()) {
+      all += bucket.getElements();
+      least = std::min<int64_t>(least, bucket.getElements());
+    }
+  if (fits(given))
+    return given;
+  // Forward and backward of each micro-batch use each bucket a few times.
+  int64_t low = 0, high = std::min(given, 4 * all * microBatches);
+  while (high - low > least) {
+    int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 namespace {
 struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWindow> {
   void runOnOperation() override {
@@ -106,11 +131,17 @@ struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWind
     int64_t budget = getOption(module, "device_memory", 0);
     bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(),
                                [](dist::BucketOp bucket) { return bucket.isSliced(); });
+    int64_t distance = getOption(module, "max_reuse_distance", -1);
     if (sliced && budget > 0) {
       FailureOr<Planner> planner = Planner::create(module);
       if (failed(planner))
         return signalPassFailure();
-      window = WindowSearch(std::move(*planner), module, microBatches, budget).largest();
+      if (distance < 0)
+        window = WindowSearch(std::move(*planner), module, microBatches, budget).largest();
+      else
+        setOption(module, "max_reuse_distance",
+                  Builder(module.getContext())
+                      .getI64IntegerAttr(largestDistance(*planner, module, microBatches, budget)));
     }
     setOption(module, "gather_window", Builder(module.getContext()).getI64IntegerAttr(window));
   }

@@ -1,6 +1,7 @@
 //===- PartitionZero.cpp - parameters and their state into sliced buckets -===//
 
-#include "dsopt/Dialect/Graph/Blocks.h"
+#include "BucketLimits.h"
+#include "ParameterUses.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
@@ -19,9 +20,10 @@ namespace {
 struct Bucket {
   SmallVector<int64_t> blocks;
   SmallVector<graph::ParameterOp> parameters;
+  int64_t elements = 0; ///< of its parameters
+  int64_t zero = 0;
   bool frozen = false;
-  bool statistics = false; ///< folded at the end of a step: whole on every rank
-  Type element, gradient;  ///< null gradient: f32
+  Type element, gradient; ///< null gradient: f32
 };
 
 struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
@@ -30,44 +32,6 @@ struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
 };
 } // namespace
 
-/// Which blocks read each parameter, ascending.
-static llvm::MapVector<StringAttr, SmallVector<int64_t>> findReaders(ArrayRef<graph::Block> blocks,
-                                                                     SymbolTable &symbols) {
-  llvm::MapVector<StringAttr, SmallVector<int64_t>> readers;
-  for (auto [number, block] : llvm::enumerate(blocks))
-    for (func::FuncOp function : block.functions())
-      for (StringAttr name : graph::readParameters(function, symbols))
-        if (auto &list = readers[name]; list.empty() || list.back() != (int64_t)number)
-          list.push_back(number);
-  return readers;
-}
-
-/// Statistics that nothing reads, which are overwritten before, belong to the block that makes their new
-/// value.
-static void addUnread(ModuleOp module, SymbolTable &symbols,
-                      llvm::MapVector<StringAttr, SmallVector<int64_t>> &readers) {
-  for (auto function : module.getOps<func::FuncOp>())
-    for (const graph::Statistic &statistic : graph::statisticsOf(function)) {
-      Operation *terminator = function.getBody().front().getTerminator();
-      auto run = terminator->getOperand(statistic.result).getDefiningOp<graph::RunOp>();
-      auto block = run ? symbols.lookup<func::FuncOp>(run.getCallee()) : func::FuncOp();
-      auto number = block ? block->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
-      if (number && !readers.count(statistic.parameter.getAttr()))
-        readers[statistic.parameter.getAttr()] = {number.getInt()};
-    }
-}
-
-/// Parameters whose gradient is complete at the end of phase F (the loss's own weight).
-static llvm::DenseSet<StringAttr> findEarly(ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
-  llvm::DenseSet<StringAttr> early;
-  for (const graph::Block &block : blocks)
-    for (func::FuncOp function : block.functions())
-      if (graph::getPhase(function) == Phase::F)
-        for (StringAttr state : graph::accumulatedStates(function))
-          early.insert(symbols.lookup<graph::StateOp>(state).getParameterAttr().getAttr());
-  return early;
-}
-
 void PartitionZeroPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto blocks = graph::collectBlocks(module);
@@ -75,6 +39,9 @@ void PartitionZeroPass::runOnOperation() {
     return signalPassFailure();
   int64_t dp = takeOption(module, "dp", ranks, /*unset=*/0, 1);
   int64_t zero = takeOption(module, "zero", stage, /*unset=*/-1, 0);
+  int64_t whole = takeOption(module, "param_persistence_threshold", persistenceThreshold, /*unset=*/-1, 0);
+  takeOption(module, "reduce_bucket_size", reduceBucketSize, /*unset=*/0, 0);
+  takeOption(module, "gather_bucket_size", gatherBucketSize, /*unset=*/0, 0);
   if (dp < 1 || zero > 3) {
     module.emitError("cannot partition by ZeRO stage ")
         << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
@@ -84,9 +51,9 @@ void PartitionZeroPass::runOnOperation() {
   if (dp == 1 && getOption(module, "offload_params", StringRef("none")) == "none")
     zero = 0;
 
+  BucketLimits limits(module, dp, zero);
   SymbolTable symbols(module);
-  auto readers = findReaders(*blocks, symbols);
-  addUnread(module, symbols, readers);
+  auto readers = findReaders(module, *blocks, symbols);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
   llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
   llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
@@ -102,6 +69,7 @@ void PartitionZeroPass::runOnOperation() {
       gradients[parameter] = element;
   }
   llvm::MapVector<StringAttr, Bucket> buckets;
+  llvm::DenseMap<StringAttr, int64_t> parts; ///< of a block's buckets: the last one's number
   Builder attributes(module.getContext());
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     auto reader = readers.find(parameter.getSymNameAttr());
@@ -124,6 +92,11 @@ void PartitionZeroPass::runOnOperation() {
     bool isStatistic = parameter->hasAttr(graph::kStatisticAttr);
     if (isStatistic)
       name += ".statistics";
+    int64_t elements = graph::numElements(parameter.getType());
+    // Small ones stay whole on every rank between steps, as under stage 2.
+    bool persists = zero == 3 && !isStatistic && elements <= whole;
+    if (persists && !shared)
+      name += ".whole";
     // Sums of one bucket are complete at one time.
     if (!shared && early.contains(parameter.getSymNameAttr()))
       name += ".loss";
@@ -142,14 +115,26 @@ void PartitionZeroPass::runOnOperation() {
       name += '.';
       llvm::raw_svector_ostream(name) << element;
     }
-    Bucket &bucket = buckets[attributes.getStringAttr(name)];
+    // No collective moves more elements than it may.
+    limits.note(parameter, elements);
+    int64_t &part = parts[attributes.getStringAttr(name)];
+    auto partName = [&] {
+      return attributes.getStringAttr(part == 0 ? Twine(name) : Twine(name) + "." + Twine(part));
+    };
+    if (auto other = buckets.find(partName());
+        other != buckets.end() && other->second.elements + elements > limits.of(parameter.getFrozen()))
+      ++part;
+    Bucket &bucket = buckets[partName()];
     bucket.blocks = reader->second;
     bucket.element = element;
     bucket.gradient = gradient;
     bucket.frozen = parameter.getFrozen();
-    bucket.statistics = isStatistic;
+    // Statistics are folded at the end of a step.
+    bucket.zero = isStatistic ? 0 : persists ? 2 : zero;
+    bucket.elements += elements;
     bucket.parameters.push_back(parameter);
   }
+  limits.warn();
 
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   for (Operation &op : *module.getBody())
@@ -177,7 +162,7 @@ void PartitionZeroPass::runOnOperation() {
         builder, first.getLoc(), name, TypeAttr::get(bucket.element),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-        builder.getStrArrayAttr({"dp"}), builder.getI64IntegerAttr(bucket.statistics ? 0 : zero),
+        builder.getStrArrayAttr({"dp"}), builder.getI64IntegerAttr(bucket.zero),
         dist::TierAttr::get(module.getContext(), dist::Tier::Device),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
         bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),

@@ -23,6 +23,13 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   Builder builder(copy.getContext());
   setOption(copy, "micro_batches", builder.getI64IntegerAttr(layout.microBatches));
   setOption(copy, "gather_window", builder.getI64IntegerAttr(layout.gatherWindow));
+  DictionaryAttr before = copy->getAttrOfType<DictionaryAttr>(kOptionsAttr);
+  if (layout.prefetch >= 0)
+    setOption(copy, "prefetch", builder.getI64IntegerAttr(layout.prefetch));
+  if (layout.prefetchMemory > 0)
+    setOption(copy, "prefetch_memory", builder.getI64IntegerAttr(layout.prefetchMemory));
+  if (layout.reuseDistance >= 0)
+    setOption(copy, "max_reuse_distance", builder.getI64IntegerAttr(layout.reuseDistance));
   ScopedDiagnosticHandler silence(copy.getContext(), [](Diagnostic &) { return success(); });
   auto write = [&] {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)))
@@ -30,10 +37,10 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     delayUpdates(copy);
     if (failed(finishStep(copy)) || failed(mergeTiedGradients(copy)))
       return failure();
-    prefetchGathers(copy);
-    return failure(failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
-                   failed(throttleReductions(copy)) || failed(offloadActivations(copy)) ||
-                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
+    return failure(failed(prefetchGathers(copy)) || failed(offloadGathers(copy)) ||
+                   failed(offloadUpdates(copy)) || failed(throttleReductions(copy)) ||
+                   failed(offloadActivations(copy)) || failed(expandCollectives(copy)) ||
+                   failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {
@@ -53,5 +60,6 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
   }
   for (ProgramOp program : llvm::make_early_inc_range(copy.getOps<ProgramOp>()))
     program.erase();
+  copy->setAttr(kOptionsAttr, before);
   return plan;
 }

@@ -29,7 +29,7 @@ llvm::LogicalResult finishStep(mlir::ModuleOp module);
 /// Leaves copies of segments that it changes; finds them again when it is asked anew.
 llvm::LogicalResult mergeTiedGradients(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
-void prefetchGathers(mlir::ModuleOp module);
+llvm::LogicalResult prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);

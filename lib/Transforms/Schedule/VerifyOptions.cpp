@@ -13,7 +13,9 @@ static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
   auto differs = [&](StringRef option, const Twine &said) {
     return bucket.emitOpError("is not what dsopt.options says: ") << option << " is " << said << ", but it ";
   };
-  if (dp > 1 && !bucket.getFrozen() && stage != zero)
+  // What a threshold leaves whole is as under stage 2.
+  bool persists = zero == 3 && stage == 2 && getOption(module, "param_persistence_threshold", 0) > 0;
+  if (dp > 1 && !bucket.getFrozen() && stage != zero && !persists)
     return differs("zero", Twine(zero)) << "is cut by stage " << stage;
   if (!bucket.getGradientType().isF32() && getOption(module, "gradient_type", StringRef()) == "fp32")
     return differs("gradient_type", "fp32") << "has gradients of " << bucket.getGradientType();

@@ -66,13 +66,20 @@ check("cifar", {"train_batch_size": 8, "steps_per_print": 2000,
 check("bert pretraining", {"train_batch_size": 4096, "train_micro_batch_size_per_gpu": 4,
                            "optimizer": adam(lr=2e-4, max_grad_norm=1.0, weight_decay=0.0)},
       "optimizer.params.max_grad_norm: DeepSpeed refuses it as well: gradient_clipping is the key")
-check("zero tutorial, stage 1", zero(stage=1, reduce_bucket_size=5e8),
-      "zero_optimization.reduce_bucket_size (4:3): the compiler decides this by itself", {"zero": 1})
+check("zero tutorial, stage 1", zero(stage=1, reduce_bucket_size=5e8), None, {"zero": 1, "reduce_bucket_size": 500000000})
 check("zero tutorial, stage 3",
       zero(stage=3, contiguous_gradients=True, stage3_max_live_parameters=1e9, stage3_max_reuse_distance=1e9,
            stage3_prefetch_bucket_size=1e7, stage3_param_persistence_threshold=1e5, reduce_bucket_size=1e7,
            sub_group_size=1e9),
-      "gathers and releases are planned under -device-memory", {"zero": 3}, ["-dp=2"])
+      "zero_optimization.sub_group_size (10:3): has no effect: nothing lies on disk",
+      {"zero": 3, "max_live_parameters": 1000000000, "max_reuse_distance": 1000000000, "prefetch_bucket_size": 10000000,
+       "param_persistence_threshold": 100000, "reduce_bucket_size": 10000000}, ["-dp=2"])
+check("gathers at stage 2", zero(stage=2, allgather_bucket_size=2e8, reduce_bucket_size=2e8), None,
+      {"gather_bucket_size": 200000000, "reduce_bucket_size": 200000000}, ["-dp=2"])
+check("gathers at stage 0", zero(stage=0, allgather_bucket_size=2e8),
+      "zero_optimization.allgather_bucket_size (4:3): has no effect: nothing is gathered under stage 0", {"zero": 0}, ["-dp=2"])
+check("gathers of nothing", zero(stage=1, allgather_bucket_size=0),
+      "zero_optimization.allgather_bucket_size: expected a whole number of 1 or more, got 0")
 check("zero-offload tutorial", zero(stage=2, offload_optimizer={"device": "cpu"}, contiguous_gradients=True,
                                     overlap_comm=True),
       None, {"zero": 2, "offload_optimizer": "cpu", "offload_ratio": "0"}, ["-dp=2"])

@@ -92,12 +92,33 @@ def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
     (`device_memory`) it is the largest number of micro-batches with which the
     planned arena fits: bytes held are traded for bytes moved. It is found by
     bisection, by asking the planner (Planner.h). Without a budget, or if
-    nothing fits (then planning says so), it is 1.
+    nothing fits (then planning says so), it is 1. Where `max_reuse_distance` is given, that says what
+    stays whole: the window is 1, and the distance is lowered until the arena fits.
 
     ```mlir
     module attributes {dsopt.options = {device_memory = 100000 : i64, micro_batches = 4 : i64, ...}}
     // becomes
     module attributes {dsopt.options = {device_memory = 100000 : i64, gather_window = 2 : i64, ...}}
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
+def ChoosePrefetch : Pass<"choose-prefetch", "::mlir::ModuleOp"> {
+  let summary = "start gathers as far ahead as the budget allows and a step gains from";
+  let description = [{
+    Input: blocks and buckets. Output: the option `prefetch` of `dsopt.options`, where it was absent.
+    Under ZeRO-3 with a budget (`device_memory`) the planner (Planner.h) is asked about one run ahead
+    after the other: the last that fits, and with which the predicted step is shorter than with the one
+    before, is chosen. Where the next would pay and does not fit, gathers start early beside those runs alone
+    that leave room: `prefetch_memory` is the number of bytes up to which they do, in 32nds of the budget.
+    Without a budget `prefetch` is 1.
+
+    ```mlir
+    module attributes {dsopt.options = {device_memory = 100000 : i64, micro_batches = 4 : i64, ...}}
+    // becomes
+    module attributes {dsopt.options = {device_memory = 100000 : i64, prefetch = 2 : i64, ...}}
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::memref::MemRefDialect",

@@ -41,6 +41,11 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
     gradients too, 3 parameters too). One rank is stage 0. Running statistics
     (`graph.statistic`) are apart and whole at every stage.
 
+    At stage 3 parameters of `param-persistence-threshold` elements and fewer are in buckets of stage 2:
+    whole on every rank between steps, and gathered once, behind their update. Where a bucket would have
+    more elements than `reduce-bucket-size` or `gather-bucket-size` (whichever collectives it has), a block
+    has several; a parameter that has more itself is a bucket of its own, and a warning says so.
+
     ```mlir
     graph.parameter @w : tensor<10x10xf32> from "model.onnx" at 0 bytes 400
     // becomes, with stage=3 ranks=2
@@ -49,7 +54,10 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "-1", "ZeRO stage 0 to 3 (-1: as dsopt.options says)">,
-    Option<"ranks", "ranks", "int64_t", "0", "data-parallel ranks (0: as dsopt.options says)">];
+    Option<"ranks", "ranks", "int64_t", "0", "data-parallel ranks (0: as dsopt.options says)">,
+    Option<"persistenceThreshold", "param-persistence-threshold", "int64_t", "-1", "elements of a parameter that stays whole at stage 3 (-1: as dsopt.options says, else 0)">,
+    Option<"reduceBucketSize", "reduce-bucket-size", "int64_t", "0", "elements that are reduced at once (0: as dsopt.options says, else any number)">,
+    Option<"gatherBucketSize", "gather-bucket-size", "int64_t", "0", "elements that are gathered at once (0: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::dist::DistDialect"];
 }
 

@@ -51,6 +51,11 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
     forward's and backward's while both are open). There are no releases any more: what a buffer
     holds is needed to its last reader. Collectives are numbered anew.
 
+    With `max-reuse-distance` a gather also serves the next use of its bucket where the runs between
+    are given fewer elements of gathered buckets than that. With `max-live-parameters` only so much is
+    shared that no run has more gathered elements than that (the shortest ways between two uses come
+    first); a run that is itself given more is an error.
+
     ```mlir
     %0 = exec.gather @b0.param to @b0.full ...
     %1 = exec.run @block0.F [... @b0.full] micro_batch 0 on @compute
@@ -64,7 +69,10 @@ def ShareGathers : Pass<"share-gathers", "::mlir::ModuleOp"> {
     %3 = exec.run @block0.F [... @b0.full] micro_batch 1 on @compute
     ```
   }];
-  let options = [Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">];
+  let options = [
+    Option<"gatherWindow", "gather-window", "int64_t", "0", "micro-batches a gather serves (0: as dsopt.options says, else 1)">,
+    Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "-1", "elements used before a next use for which a bucket stays whole (-1: as dsopt.options says, else none)">,
+    Option<"maxLiveParameters", "max-live-parameters", "int64_t", "-1", "gathered elements at once (-1: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
@@ -288,7 +296,10 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     Input: programs in which whole parameters are gathered right in front of a run. Output: each
     such gather stands behind the run that is `distance` runs further ahead, and starts when that
     run is complete; never in front of a run that still needs what the buffer holds. Collectives are
-    numbered anew.
+    numbered anew. While `bucket-size` elements and more are there for later runs alone no further gather
+    starts early, and none with which more than `max-live-parameters` elements would be whole at once, or
+    more than `memory` bytes be held beside a run (in order of issue).
+    A remark (category `overlap`) says which gathers are not ahead of their run, and why.
 
     ```mlir
     %0 = exec.run @block0.F ...
@@ -303,7 +314,39 @@ def PrefetchGathers : Pass<"prefetch-gathers", "::mlir::ModuleOp"> {
     %3 = exec.run @block2.F [... @b2.full] ...
     ```
   }];
-  let options = [Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">];
+  let options = [
+    Option<"distance", "distance", "int64_t", "-1", "runs ahead (-1: as dsopt.options says, else 1)">,
+    Option<"bucketSize", "bucket-size", "int64_t", "-1", "elements gathered ahead that are enough (-1: as dsopt.options says, else any number)">,
+    Option<"memory", "memory", "int64_t", "0", "bytes beside a run, with what is gathered early (0: as dsopt.options says, else any number)">,
+    Option<"maxLiveParameters", "max-live-parameters", "int64_t", "-1", "gathered elements at once (-1: as dsopt.options says, else any number)">];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def GreedyGathers : Pass<"greedy-gathers", "::mlir::ModuleOp"> {
+  let summary = "place gathers by DeepCompile's rule, for comparison";
+  let description = [{
+    Input: programs in which whole parameters are gathered right in front of a run. Output: gathers
+    placed by the memory that is left of nine tenths of `device-memory`, as DeepSpeed's compiler
+    does it (arXiv 2504.09983): buckets that cost most gather time a byte are gathered once a step, until
+    the first that does not fit; then, from the last run to the first, the rest is moved
+    ahead, and where a run would have too little room with them the one that is needed last stays
+    behind it. Without a budget all gathers move to the front. It is no part of the pipeline:
+    `-prefetch=0 -insert-pass=before:prefetch-gathers:greedy-gathers` puts it in the place of
+    `prefetch-gathers`, which then only has them wait for the runs in front of them.
+
+    ```mlir
+    %0 = exec.run @block0.F ...
+    %1 = exec.run @block1.F ...
+    %2 = exec.gather @b2.param to @b2.full ...
+    %3 = exec.run @block2.F [... @b2.full] ...
+    // becomes, with room for it
+    %2 = exec.gather @b2.param to @b2.full ...
+    %0 = exec.run @block0.F ...
+    %1 = exec.run @block1.F ...
+    %3 = exec.run @block2.F [... @b2.full] ...
+    ```
+  }];
+  let options = [Option<"deviceMemory", "device-memory", "int64_t", "0", "bytes (0: as dsopt.options says, else any number)">];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
@@ -338,6 +381,24 @@ def InsertWaits : Pass<"insert-waits", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def ReportOverlap : Pass<"report-overlap", "::mlir::ModuleOp"> {
+  let summary = "say what computation has to wait for at once";
+  let description = [{
+    Input: programs with their waits. Output: the same, and a remark (category `overlap`) for
+    reductions, copies and gathers that the compute stream waits for although no run lies between what
+    they had to wait for and what waits for them, with the buffer that both touch; and for those that
+    cannot start before the last run is complete. Without remarks nothing is looked for.
+
+    ```mlir
+    %0 = exec.run @block1.B ...
+    exec.wait %0 on @comm
+    %1 = exec.reduce @b1.whole.0.0 to @b1.grad.0 ...
+    exec.wait %1 on @compute
+    %2 = exec.norm @b1.grad.0 ...   // no run lies between
+    ```
+  }];
 }
 
 def DedupeSegments : Pass<"dedupe-segments", "::mlir::ModuleOp"> {

@@ -22,9 +22,12 @@ public:
 
   /// What may be asked for; the rest is as the module's options say.
   struct Layout {
-    int64_t microBatches = 1; ///< a rank
-    int64_t gatherWindow = 1; ///< micro-batches that a gather serves
-    int64_t enough = 0;       ///< bytes below which no place is looked for that takes fewer
+    int64_t microBatches = 1;   ///< a rank
+    int64_t gatherWindow = 1;   ///< micro-batches that a gather serves
+    int64_t enough = 0;         ///< bytes below which no place is looked for that takes fewer
+    int64_t prefetch = -1;      ///< runs that gathers start ahead; -1: as the options say
+    int64_t prefetchMemory = 0; ///< bytes up to which they do; 0: as the options say
+    int64_t reuseDistance = -1; ///< elements used before a next use; -1: as the options say
   };
   struct Plan {
     int64_t bytes = 0;                        ///< of the largest position's arena

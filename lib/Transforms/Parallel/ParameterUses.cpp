@@ -1,0 +1,44 @@
+//===- ParameterUses.cpp - which blocks read and complete parameters ------===//
+
+#include "ParameterUses.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+/// Statistics that nothing reads, which are overwritten before, belong to the block that makes their new
+/// value.
+static void addUnread(ModuleOp module, SymbolTable &symbols,
+                      llvm::MapVector<StringAttr, SmallVector<int64_t>> &readers) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (const graph::Statistic &statistic : graph::statisticsOf(function)) {
+      Operation *terminator = function.getBody().front().getTerminator();
+      auto run = terminator->getOperand(statistic.result).getDefiningOp<graph::RunOp>();
+      auto block = run ? symbols.lookup<func::FuncOp>(run.getCallee()) : func::FuncOp();
+      auto number = block ? block->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
+      if (number && !readers.count(statistic.parameter.getAttr()))
+        readers[statistic.parameter.getAttr()] = {number.getInt()};
+    }
+}
+
+llvm::MapVector<StringAttr, SmallVector<int64_t>>
+dsopt::findReaders(ModuleOp module, ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
+  llvm::MapVector<StringAttr, SmallVector<int64_t>> readers;
+  for (auto [number, block] : llvm::enumerate(blocks))
+    for (func::FuncOp function : block.functions())
+      for (StringAttr name : graph::readParameters(function, symbols))
+        if (auto &list = readers[name]; list.empty() || list.back() != (int64_t)number)
+          list.push_back(number);
+  addUnread(module, symbols, readers);
+  return readers;
+}
+
+llvm::DenseSet<StringAttr> dsopt::findEarly(ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
+  llvm::DenseSet<StringAttr> early;
+  for (const graph::Block &block : blocks)
+    for (func::FuncOp function : block.functions())
+      if (graph::getPhase(function) == Phase::F)
+        for (StringAttr state : graph::accumulatedStates(function))
+          early.insert(symbols.lookup<graph::StateOp>(state).getParameterAttr().getAttr());
+  return early;
+}
