@@ -149,6 +149,9 @@ std::vector<Note> Saving::save(Session &session, bool last) {
 
 std::vector<Note> Saving::finish(Session &session) {
   session.finishSave();
+  // What a run before this one was killed over is due still, should this one save nothing itself.
+  if (folder)
+    addAll(meanwhile, {folder->prune(settings.saveKeep)});
   return std::exchange(meanwhile, {});
 }
 

@@ -337,6 +337,18 @@ TEST_F(Run, ADamagedCheckpointIsLeftOut) {
       << output;
 }
 
+TEST_F(Run, PruningGoesOnWhereItWasCutShort) {
+  std::string saves = "-quiet -save=saves -save-every=1 -save-keep=2 -resume=auto";
+  EXPECT_NE(
+      shell("DSOPT_FAULT=save.prune,nth=4:kill " DSOPT_RUN " " TINY1 " -data=data.npz -weights=. " + saves),
+      0);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/saves/step-00000004"));
+  ASSERT_EQ(run(TINY1, saves), 0) << output;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/saves/step-00000004"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/saves/step-00000005") &&
+              std::filesystem::exists(folder + "/saves/step-00000006"));
+}
+
 TEST_F(Run, CheckSaysWhatIsDamaged) {
   ASSERT_EQ(run(TINY1, "-steps=4 -save=s -save-every=2 -quiet"), 0) << output;
   EXPECT_EQ(shell(DSOPT_RUN " -check=s"), 0);
