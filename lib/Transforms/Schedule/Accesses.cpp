@@ -57,8 +57,8 @@ const SegmentUse *AccessAnalysis::segment(StringAttr name) {
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto access = function.getArgAttrOfType<AccessModeAttr>(i, kAccessAttr);
     AccessMode mode = access ? access.getValue() : AccessMode::Update;
-    segment.arguments.push_back({bytesOf(type), mode != AccessMode::Write, mode != AccessMode::Read,
-                                 mode == AccessMode::Add});
+    segment.arguments.push_back(
+        {bytesOf(type), mode != AccessMode::Write, mode != AccessMode::Read, mode == AccessMode::Add});
     if (function.getArgAttr(i, kGradientAttr))
       segment.gradients.push_back(i);
   }
