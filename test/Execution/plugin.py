@@ -140,9 +140,9 @@ with tempfile.TemporaryDirectory() as folder:
             kept.append([rank["memory"]["activations"] for rank in plan["ranks"]])
             hashes.add(small.train(dsopt, wide, batches, "-steps=2", "-quiet", *layout)[0].hash)
     check(len(hashes) == 1, f"blocks run again give another result: {hashes}")
-    # What B made anew is held until a late W.
+    # What B made anew is held until a late W. Each rank's are those alive at its peak, which may come at another time now.
     for most, before, after in zip((0.75, 0.75, 0.9), kept[:3], kept[3:]):
-        check(all(b < most * a for a, b in zip(before, after)), f"activations of {before} bytes before, {after} after")
+        check(sum(after) < most * sum(before) and all(b < a for a, b in zip(before, after)), f"activations of {before} bytes before, {after} after")
     dist = os.path.join(folder, "dist.mlir")
     execute([dsopt, wide, "-emit=dist", "-o", dist, f"-data={os.path.join(folder, 'wide.npz')}", "-micro-batches=8", "-reduction-shards=2", *again])
     check(small.train(dsopt, dist, batches, "-steps=2", "-quiet")[0].hash in hashes, "its dist form gives another result")
