@@ -28,6 +28,16 @@ inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v) {
 inline int64_t linearNllWorkspace(int64_t rows, int64_t classes) {
   return dsopt_linear_nll_chunk(rows, classes) * classes * static_cast<int64_t>(sizeof(float));
 }
+
+/// Bytes to sort `count` rows that are added to a gradient in place; in a narrow type, or as sums that are
+/// added once.
+inline int64_t scatterAddWorkspace(int64_t count, bool isNarrow, bool sums) {
+  dsopt_scatter_add sizes{};
+  sizes.count = count;
+  sizes.type_result = isNarrow ? DSOPT_BF16 : DSOPT_F32;
+  sizes.sums = sums;
+  return dsopt_scatter_add_workspace(&sizes);
+}
 } // namespace dsopt
 
 #endif // DSOPT_CONVERSION_ROUTINESIZES_H

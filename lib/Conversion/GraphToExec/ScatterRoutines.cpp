@@ -1,7 +1,7 @@
 //===- ScatterRoutines.cpp - scatters as routines -------------------------===//
 
 #include "GraphRoutines.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -49,10 +49,8 @@ struct GatherGradRoutine : RoutineOpInterface::ExternalModel<GatherGradRoutine, 
   }
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type> gradients) const {
-    dsopt_scatter_add sizes{};
-    sizes.count = graph::numElements(cast<graph::GatherGradOp>(op).getIndices().getType());
-    sizes.type_result = gradients[0] && gradients[0].isBF16() ? DSOPT_BF16 : DSOPT_F32;
-    return dsopt_scatter_add_workspace(&sizes);
+    return scatterAddWorkspace(graph::numElements(cast<graph::GatherGradOp>(op).getIndices().getType()),
+                               gradients[0] && gradients[0].isBF16(), /*sums=*/false);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,

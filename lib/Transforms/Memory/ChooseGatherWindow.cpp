@@ -1,5 +1,7 @@
 //===- ChooseGatherWindow.cpp - the largest gather window that fits -------===//
 
+#include "FewMicroBatches.h"
+
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
@@ -18,23 +20,11 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// Asks the planner about few micro-batches in place of all of them: once every stage has begun, a step
-/// repeats itself, and a longer window holds nothing that a shorter one does not.
+/// Asks the planner about few micro-batches: a longer window holds nothing that a shorter one does not.
 class WindowSearch {
 public:
   WindowSearch(Planner planner, ModuleOp module, int64_t microBatches, int64_t budget)
-      : planner(std::move(planner)), microBatches(microBatches), budget(budget),
-        settled(getOption(module, "pp", 1) + 1) {
-    // Shards are added along a tree, whose height all of them decide.
-    int64_t dp = getOption(module, "dp", 1);
-    if (getOption(module, "reduction_shards", dp) != dp)
-      settled = microBatches;
-    // Stages that have several chunks of blocks begin with more, and go by rounds of them.
-    if (llvm::any_of(module.getOps<func::FuncOp>(),
-                     [](func::FuncOp function) { return function->hasAttr(dist::kChunkAttr); })) {
-      round = getOption(module, "pp", 1);
-      settled = std::max(settled, 2 * round + 1);
-    }
+      : planner(std::move(planner)), steps(module, microBatches), microBatches(microBatches), budget(budget) {
   }
 
   /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none
@@ -55,12 +45,6 @@ public:
   }
 
 private:
-  /// Two windows at least, each of no more micro-batches than it takes to settle.
-  std::pair<int64_t, int64_t> few(int64_t window) const {
-    window = std::min(window, settled);
-    int64_t count = llvm::alignTo(llvm::alignTo(settled, window) + window, round);
-    return {std::min(count, microBatches), window};
-  }
   int64_t bytes(int64_t count, int64_t window) {
     auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
     if (isNew)
@@ -72,13 +56,13 @@ private:
   /// schedule runs all forwards first.
   int64_t growth(int64_t count, int64_t window) {
     if (!grows && count < microBatches) {
-      int64_t more = std::min<int64_t>(count + llvm::alignTo(window, round), microBatches);
+      int64_t more = std::min<int64_t>(count + llvm::alignTo(window, steps.round), microBatches);
       grows = std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
     }
     return grows.value_or(0);
   }
   bool fits(int64_t window) {
-    auto [count, shorter] = few(window);
+    auto [count, shorter] = steps.of(window);
     int64_t least = bytes(count, shorter);
     if (least > budget)
       return false;
@@ -88,9 +72,8 @@ private:
   }
 
   Planner planner;
+  FewMicroBatches steps;
   int64_t microBatches, budget;
-  int64_t settled;                                        ///< micro-batches until a step repeats itself
-  int64_t round = 1;                                      ///< micro-batches that a schedule takes together
   std::optional<int64_t> grows;                           ///< bytes for each further micro-batch, once known
   std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
 };

@@ -1,5 +1,7 @@
 //===- ChoosePrefetch.cpp - gathers as far ahead as pays and fits ---------===//
 
+#include "FewMicroBatches.h"
+
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Transforms/Memory/Passes.h"
@@ -17,6 +19,8 @@ using namespace dsopt;
 
 /// A step that is not shorter by that much is not shorter: predictions are not that good.
 static constexpr double kLeastGain = 1e-3;
+/// What is worth asking about a long step.
+static constexpr double kWorthwhile = 1e-2;
 
 /// The budget is taken in so many parts to find what gathers may fill; more than half of them.
 static constexpr int64_t kParts = 32;
@@ -29,6 +33,10 @@ private:
   /// The plan of a layout that fits and is shorter than the best so far; none where it does not.
   bool improves(Planner &planner, const Planner::Layout &layout);
   void search(Planner &planner);
+  /// The same for a step that few micro-batches stand for.
+  void searchFew(Planner &planner, Planner::Layout few, int64_t microBatches);
+  /// Takes from the budget what further micro-batches need, where only few are asked about.
+  void leaveRoom(Planner &planner, Planner::Layout few, int64_t microBatches);
 
   int64_t budget = 0;
   Planner::Layout best;
@@ -50,11 +58,50 @@ bool ChoosePrefetch::improves(Planner &planner, const Planner::Layout &layout) {
   return true;
 }
 
+void ChoosePrefetch::leaveRoom(Planner &planner, Planner::Layout few, int64_t microBatches) {
+  Planner::Layout more = few;
+  more.microBatches = std::min(few.microBatches + few.gatherWindow, microBatches);
+  FailureOr<Planner::Plan> one = planner.plan(few), other = planner.plan(more);
+  if (failed(one) || failed(other))
+    return;
+  int64_t growth = std::max<int64_t>(other->bytes - one->bytes, 0) / (more.microBatches - few.microBatches);
+  // Estimates, and so not to the last byte.
+  budget = budget / 100 * 98 - growth * (microBatches - few.microBatches);
+}
+
+void ChoosePrefetch::searchFew(Planner &planner, Planner::Layout few, int64_t microBatches) {
+  few.prefetch = 1;
+  if (!improves(planner, few)) {
+    // Fewer gathers ahead do not always take fewer bytes.
+    int64_t one = needed;
+    few.prefetch = 0;
+    improves(planner, few);
+    best.prefetch = needed > 0 && needed < one ? 0 : 1;
+    return;
+  }
+  double first = shortest;
+  Planner::Layout one = few;
+  few.prefetch = 2;
+  if (!improves(planner, few) || shortest > first * (1 - kWorthwhile)) {
+    best = one;
+    return;
+  }
+  // Once more, with what all micro-batches need.
+  best = one;
+  shortest = first;
+  leaveRoom(planner, few, microBatches);
+  for (; improves(planner, few); ++few.prefetch)
+    ;
+}
+
 void ChoosePrefetch::search(Planner &planner) {
   ModuleOp module = getOperation();
   Planner::Layout layout;
-  layout.microBatches = getOption(module, "micro_batches", 1);
-  layout.gatherWindow = getOption(module, "gather_window", 1);
+  int64_t microBatches = getOption(module, "micro_batches", 1),
+          window = getOption(module, "gather_window", 1);
+  std::tie(layout.microBatches, layout.gatherWindow) = FewMicroBatches(module, microBatches).of(window);
+  if (layout.microBatches < microBatches)
+    return searchFew(planner, layout, microBatches);
   layout.prefetch = 0;
   best = layout;
   // What does not fit at all is refused where it is placed. Fewer gathers ahead do not always take fewer

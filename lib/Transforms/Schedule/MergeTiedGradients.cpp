@@ -9,7 +9,7 @@
 #include "Accesses.h"
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 namespace dsopt {
@@ -141,10 +141,8 @@ func::FuncOp TiedGradientMerger::addingSegment(func::FuncOp segment, unsigned ar
   scatter.setSums(true);
   if (scatter.getWorkspace())
     return copy;
-  dsopt_scatter_add sizes{};
-  sizes.count = cast<MemRefType>(scatter.getIndices().getType()).getNumElements();
-  sizes.sums = 1;
-  int64_t bytes = dsopt_scatter_add_workspace(&sizes);
+  int64_t bytes = scatterAddWorkspace(cast<MemRefType>(scatter.getIndices().getType()).getNumElements(),
+                                      /*isNarrow=*/false, /*sums=*/true);
   auto temp = copy->getAttrOfType<IntegerAttr>(kTempAttr);
   int64_t offset = temp ? aligned(temp.getInt()) : 0;
   OpBuilder builder(scatter);

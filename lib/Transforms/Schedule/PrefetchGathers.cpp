@@ -60,28 +60,37 @@ private:
 } // namespace
 
 void Mover::readUses() {
+  llvm::DenseMap<Attribute, SmallVector<int64_t>> users; ///< runs, by what they are given
   for (Operation &op : schedule.getBody().front()) {
-    if (auto run = dyn_cast<RunOp>(op))
+    if (auto run = dyn_cast<RunOp>(op)) {
+      for (auto ref : run.getBuffers().getAsRange<RefAttr>())
+        users[ref.getBuffer()].push_back(runs.size());
       runs.push_back(run);
-    else if (auto gather = dyn_cast<GatherOp>(op);
-             gather && gather.getSlice().getBuffer() != gather.getTarget().getBuffer())
+    } else if (auto gather = dyn_cast<GatherOp>(op);
+               gather && gather.getSlice().getBuffer() != gather.getTarget().getBuffer()) {
       uses.push_back({gather, (int64_t)runs.size(), -1, -1});
+    }
   }
   live.assign(runs.size(), 0);
   ahead.assign(runs.size(), 0);
-  llvm::DenseMap<Attribute, int64_t> ends; ///< of a buffer: the runs before its next gather
+  SmallVector<int64_t> changes(runs.size() + 1, 0); ///< of `live`, from one run to the next
+  llvm::DenseMap<Attribute, int64_t> ends;          ///< of a buffer: the runs before its next gather
   for (Use &use : llvm::reverse(uses)) {
     FlatSymbolRefAttr buffer = use.gather.getTarget().getBuffer();
     int64_t &end = ends.try_emplace(buffer, runs.size()).first->second;
-    for (int64_t run = use.before; run < end; ++run)
-      if (usesBuffer(runs[run], buffer)) {
-        use.first = use.first < 0 ? run : use.first;
-        use.last = run;
-      }
-    for (int64_t run = use.before; run <= use.last; ++run)
-      live[run] += elements.of(buffer);
+    ArrayRef<int64_t> given = users[buffer];
+    const int64_t *first = llvm::lower_bound(given, use.before), *behind = llvm::lower_bound(given, end);
+    if (first != behind) {
+      use.first = *first;
+      use.last = behind[-1];
+      changes[use.before] += elements.of(buffer);
+      changes[use.last + 1] -= elements.of(buffer);
+    }
     end = use.before;
   }
+  int64_t sum = 0;
+  for (auto [whole, change] : llvm::zip(live, changes))
+    whole = sum += change;
   // Only whole parameters are for a run.
   llvm::erase_if(uses, [](const Use &use) { return use.first < 0; });
 }

@@ -26,7 +26,7 @@ for place, (room, dialects) in enumerate(STAGES.items()):
 LIBRARIES = {
     "Transforms/Parallel": ["Transforms/Schedule/PipelineOrder.h"],
     "Transforms/Memory": ["Transforms/Schedule/Planner.h"],
-    "Transforms/Schedule": ["Conversion/Passes.h"],
+    "Transforms/Schedule": ["Conversion/Passes.h", "Conversion/RoutineSizes.h"],
 }
 
 # What compiler, generated programs and runtime say to each other: headers that include nothing but each other.

@@ -1,0 +1,50 @@
+//===- FewMicroBatches.h - steps that stand for longer ones -----*- C++ -*-===//
+//
+// Once every stage has begun, a step repeats itself: the planner is asked about few
+// micro-batches in place of all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#define DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Options.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace dsopt {
+
+struct FewMicroBatches {
+  FewMicroBatches(mlir::ModuleOp module, int64_t microBatches)
+      : all(microBatches), settled(getOption(module, "pp", 1) + 1) {
+    // Shards are added along a tree, whose height all of them decide.
+    int64_t dp = getOption(module, "dp", 1);
+    if (getOption(module, "reduction_shards", dp) != dp)
+      settled = all;
+    // Stages that have several chunks of blocks begin with more, and go by rounds of them.
+    if (llvm::any_of(module.getOps<mlir::func::FuncOp>(),
+                     [](mlir::func::FuncOp function) { return function->hasAttr(dist::kChunkAttr); })) {
+      round = getOption(module, "pp", 1);
+      settled = std::max(settled, 2 * round + 1);
+    }
+  }
+
+  /// So many micro-batches and a window that stand for all of them and this one: two windows at least, each
+  /// of no more than it takes to settle.
+  std::pair<int64_t, int64_t> of(int64_t window) const {
+    window = std::min(window, settled);
+    int64_t count = llvm::alignTo(llvm::alignTo(settled, window) + window, round);
+    return {std::min(count, all), window};
+  }
+
+  int64_t all;
+  int64_t settled;   ///< micro-batches until a step repeats itself
+  int64_t round = 1; ///< micro-batches that a schedule takes together
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
