@@ -33,7 +33,7 @@ private:
   /// The plan of a layout that fits and is shorter than the best so far; none where it does not.
   bool improves(Planner &planner, const Planner::Layout &layout);
   void search(Planner &planner);
-  /// The same for a step that few micro-batches stand for.
+  /// The same for a long step, which few micro-batches stand for.
   void searchFew(Planner &planner, Planner::Layout few, int64_t microBatches);
   /// Takes from the budget what further micro-batches need, where only few are asked about.
   void leaveRoom(Planner &planner, Planner::Layout few, int64_t microBatches);
@@ -61,6 +61,8 @@ bool ChoosePrefetch::improves(Planner &planner, const Planner::Layout &layout) {
 void ChoosePrefetch::leaveRoom(Planner &planner, Planner::Layout few, int64_t microBatches) {
   Planner::Layout more = few;
   more.microBatches = std::min(few.microBatches + few.gatherWindow, microBatches);
+  if (more.microBatches == few.microBatches)
+    return;
   FailureOr<Planner::Plan> one = planner.plan(few), other = planner.plan(more);
   if (failed(one) || failed(other))
     return;
@@ -99,9 +101,13 @@ void ChoosePrefetch::search(Planner &planner) {
   Planner::Layout layout;
   int64_t microBatches = getOption(module, "micro_batches", 1),
           window = getOption(module, "gather_window", 1);
-  std::tie(layout.microBatches, layout.gatherWindow) = FewMicroBatches(module, microBatches).of(window);
-  if (layout.microBatches < microBatches)
+  FewMicroBatches steps(module, microBatches);
+  if (steps.isLong(module)) {
+    std::tie(layout.microBatches, layout.gatherWindow) = steps.of(window);
     return searchFew(planner, layout, microBatches);
+  }
+  layout.microBatches = microBatches;
+  layout.gatherWindow = window;
   layout.prefetch = 0;
   best = layout;
   // What does not fit at all is refused where it is placed. Fewer gathers ahead do not always take fewer

@@ -9,6 +9,8 @@
 #define DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
 
 #include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,6 +40,17 @@ struct FewMicroBatches {
     window = std::min(window, settled);
     int64_t count = llvm::alignTo(llvm::alignTo(settled, window) + window, round);
     return {std::min(count, all), window};
+  }
+
+  /// Whether a step runs blocks so often that few micro-batches are asked about even where the answer is then
+  /// an estimate. All of a step of fewer runs are planned in a tenth of a second.
+  bool isLong(mlir::ModuleOp module) const {
+    constexpr int64_t kLongStep = 4096;
+    int64_t runs = 0;
+    for (mlir::func::FuncOp function : module.getOps<mlir::func::FuncOp>())
+      if (!function.isExternal() && !function->hasAttr(exec::kVariantAttr))
+        runs += llvm::range_size(function.getBody().getOps<graph::RunOp>());
+    return runs * all > kLongStep;
   }
 
   int64_t all;

@@ -3,6 +3,7 @@
 #include "dsopt/Transforms/Memory/RecomputeScale.h"
 
 #include "BlockRecomputer.h"
+#include "FewMicroBatches.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
@@ -75,6 +76,10 @@ LogicalResult RecomputeScale::apply(ModuleOp module, const Places &places) const
   return success();
 }
 
+static int64_t gatherWindow(ModuleOp module) {
+  return std::max<int64_t>(getOption(module, "gather_window", 0), 1);
+}
+
 FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &places, int64_t enough) const {
   OwningOpRef<ModuleOp> copy = module.clone();
   if (failed(apply(*copy, places)))
@@ -82,8 +87,30 @@ FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &pla
   FailureOr<Planner> planner = Planner::create(*copy);
   if (failed(planner))
     return failure();
-  int64_t window = std::max<int64_t>(getOption(module, "gather_window", 0), 1);
-  return planner->plan({getOption(module, "micro_batches", 1), window, enough});
+  return planner->plan({getOption(module, "micro_batches", 1), gatherWindow(module), enough});
+}
+
+RecomputeScale::Bytes RecomputeScale::estimate(ModuleOp module, const Places &places, int64_t enough) const {
+  Bytes most(stages(), INT64_MAX);
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (failed(apply(*copy, places)))
+    return most;
+  FailureOr<Planner> planner = Planner::create(*copy);
+  if (failed(planner))
+    return most;
+  int64_t all = getOption(module, "micro_batches", 1);
+  auto [few, window] = FewMicroBatches(module, all).of(gatherWindow(module));
+  int64_t more = std::min(few + window, all);
+  FailureOr<Planner::Plan> one = planner->plan({few, window, enough});
+  if (failed(one) || more == few)
+    return failed(one) ? most : one->positionBytes;
+  FailureOr<Planner::Plan> other = planner->plan({more, window, enough});
+  if (failed(other))
+    return most;
+  Bytes bytes = other->positionBytes;
+  for (auto [stage, taken] : llvm::enumerate(bytes))
+    taken += std::max<int64_t>(taken - one->positionBytes[stage], 0) * (all - more) / (more - few);
+  return bytes;
 }
 
 namespace {
@@ -145,7 +172,8 @@ bool StageSearch::decide() {
   return true;
 }
 
-RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) const {
+RecomputeScale::Places RecomputeScale::search(int64_t budget,
+                                              llvm::function_ref<Bytes(const Places &)> bytesOf) const {
   std::vector<StageSearch> searches;
   for (size_t stage = 0; stage < stages(); ++stage)
     searches.push_back({*this, stage, budget, {}, 0});
@@ -159,8 +187,26 @@ RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) c
     }
     if (decided)
       return places;
-    FailureOr<Planner::Plan> found = plan(module, places, budget);
+    Bytes bytes = bytesOf(places);
     for (auto [stage, search] : llvm::enumerate(searches))
-      search.bytes[places[stage]] = succeeded(found) ? found->positionBytes[stage] : INT64_MAX;
+      search.bytes[places[stage]] = bytes[stage];
   }
+}
+
+RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) const {
+  auto exact = [&](const Places &places) {
+    FailureOr<Planner::Plan> found = plan(module, places, budget);
+    return succeeded(found) ? found->positionBytes : Bytes(stages(), INT64_MAX);
+  };
+  if (FewMicroBatches(module, getOption(module, "micro_batches", 1)).isLong(module)) {
+    // Estimates, and so not to the last byte.
+    int64_t sure = budget / 100 * 98;
+    bool fits = true; // by the estimate
+    Places places = search(sure, [&](const Places &asked) { return estimate(module, asked, sure); });
+    for (int64_t bytes : estimate(module, places, sure))
+      fits &= bytes <= sure;
+    if (!fits || llvm::all_of(exact(places), [&](int64_t bytes) { return bytes <= budget; }))
+      return places;
+  }
+  return search(budget, exact);
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRecomputer.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Transforms/Memory/RecomputeScale.h"
 
@@ -259,4 +260,29 @@ TEST_F(Recompute, ABudgetCostsLittleMoreThanTheLeast) {
                     return a.bytes < b.bytes;
                   })->bytes);
   EXPECT_LT(worst, 0.15);
+}
+
+/// Of a long step few micro-batches are asked about: what is found fits, and a budget that leaves the
+/// estimate room finds the exact answer.
+TEST_F(Recompute, ALongStepIsSearchedByFewMicroBatches) {
+  constexpr int64_t kMany = 1024;
+  Builder builder(&context);
+  setOption(*module, "micro_batches", builder.getI64IntegerAttr(kMany));
+  auto scale = RecomputeScale::create(*module);
+  ASSERT_TRUE(succeeded(scale));
+  auto planAt = [&](int64_t place) { return scale->plan(*module, {place}, 0); };
+  int64_t distinct = 0;
+  for (int64_t place = 0, lastBytes = INT64_MAX; place <= scale->last(0); ++place) {
+    auto plan = planAt(place);
+    ASSERT_TRUE(succeeded(plan));
+    if (plan->bytes >= lastBytes)
+      continue;
+    lastBytes = plan->bytes;
+    ++distinct;
+    auto tight = scale->fewest(*module, plan->bytes);
+    EXPECT_LE(planAt(tight[0])->bytes, plan->bytes);
+    auto roomy = scale->fewest(*module, plan->bytes * 100 / 98 + 100);
+    EXPECT_LE(planAt(roomy[0])->cost.flops, plan->cost.flops);
+  }
+  EXPECT_GE(distinct, 2);
 }
