@@ -146,6 +146,16 @@ refused("negative token in an evaluation", [dsopt, model("gpt2-tiny")[0], "-eval
         "evaluation, micro-batch 0", "input_ids[1, 3] is -1")
 # One input is both: the ids of an embedding, and the labels among which -100 is ignored.
 float_tensor = lambda name, *shape: numpy_helper.from_array(np.random.default_rng(0).normal(0, 0.1, shape).astype(np.float32), name)
+refused("disk options", run("-aio=zz"), "option -aio: 'zz': expected block_size=BYTES or queue_depth=N")
+# What changes nothing is said, and what does is not.
+ranks = ("-zero=3", "-dp=2")
+for given, met in (("-recompute=auto", ("-device-memory=1G",)), ("-gather-window=2", ranks), ("-prefetch=2", ranks), ("-prefetch-bucket-size=9", ranks),
+                   ("-max-live-parameters=99999", ("-zero=3", "-offload-optimizer=cpu", "-offload-params=cpu")), ("-max-reuse-distance=9", ranks),
+                   ("-param-persistence-threshold=9", ranks), ("-reductions-in-flight=1", ("-pp=2",)), ("-offload-ratio=0.5", ("-offload-optimizer=cpu",)),
+                   ("-aio=queue_depth=4", ("-offload-optimizer=nvme",)), ("-sub-group-size=100", ("-offload-optimizer=nvme",))):
+    said, silent = (execute([dsopt, mlp, "-plan", "-micro-batches=2", given, *more]).stderr for more in ((), met))
+    check(f"dsopt: warning: option {given} has no effect here: it goes with -" in said, f"{given}: {said}")
+    check("no effect" not in silent, f"{given} with {met}: {silent}")
 both = helper.make_graph(
     [helper.make_node("Gather", ["table", "ids"], ["x"]), helper.make_node("MatMul", ["x", "head"], ["logits"]),
      helper.make_node("SoftmaxCrossEntropyLoss", ["logits", "ids"], ["loss"], ignore_index=-100)], "both",

@@ -233,6 +233,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");
+  runtime::diskOptions(options.text("aio"));
   bool hasTarget = module->hasAttr(kTargetAttr);
   if (hasTarget)
     checkTarget(module, options);

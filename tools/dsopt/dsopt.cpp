@@ -9,6 +9,7 @@
 #include "Compile.h"
 #include "CompileOptions.h"
 #include "DeepSpeedConfig.h"
+#include "Effects.h"
 #include "ImportReport.h"
 #include "Messages.h"
 #include "ModelOptions.h"
@@ -170,7 +171,7 @@ static std::unique_ptr<runtime::Handover> findHandover(const LauncherInfo &launc
 }
 
 static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
-                       int argc, char **argv);
+                       const std::vector<ConfiguredOption> &configured, int argc, char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
 static int compile(const ParsedOptions &options, const LauncherInfo &launcher, runtime::Handover *handover,
@@ -187,7 +188,7 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
   speaks = true;
   try {
     checkPaths(options, launcher);
-    return compileHere(options, launcher, handover, argc, argv);
+    return compileHere(options, launcher, handover, configured, argc, argv);
   } catch (const Error &error) {
     // Said before the other ranks end, after which a launcher ends this one.
     Error said = withOrigin(error, configured);
@@ -198,8 +199,10 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
   }
 }
 
+/// `carried` is what the model itself sets, `configured` what a configuration does.
 static int compileModel(MLIRContext &context, const ParsedOptions &options,
-                        const std::vector<ConfiguredOption> &carried, const LauncherInfo &launcher,
+                        const std::vector<ConfiguredOption> &carried,
+                        const std::vector<ConfiguredOption> &configured, const LauncherInfo &launcher,
                         runtime::Handover *handover, int argc, char **argv) {
   checkSchedule(options);
   checkOptimizer(options, context);
@@ -224,6 +227,8 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   Stage stage = takeOptions(*module, options, launcher, command);
   if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
+  for (const std::string &line : optionsWithoutEffect(*module, options, configured))
+    llvm::errs() << "dsopt: warning: " << line << "\n";
   Stage goal = goalStage(options);
   if (goal < stage)
     throw Error(1, path + " is at stage " + stageName(stage).str() + ", which is after " +
@@ -282,7 +287,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
 }
 
 static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
-                       int argc, char **argv) {
+                       const std::vector<ConfiguredOption> &configured, int argc, char **argv) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
@@ -292,7 +297,7 @@ static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runt
   context.printOpOnDiagnostic(false);
   std::vector<ConfiguredOption> carried = applyModelOptions(options, context);
   try {
-    return compileModel(context, options, carried, launcher, handover, argc, argv);
+    return compileModel(context, options, carried, configured, launcher, handover, argc, argv);
   } catch (const Error &error) {
     std::string remedy = findRemedy(context, options, launcher);
     throw withOrigin(remedy.empty() ? error : Error(error.status, error.what() + ("\n  note: " + remedy)),
