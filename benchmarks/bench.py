@@ -20,7 +20,7 @@ import gpt
 from measure import Program, run_peer
 from table import HEAD, efficiency_line, training_line, update_lines
 
-MODULES = {"eager": "torch", "compile": "torch", "jax": "jax", "deepspeed": "deepspeed"}
+MODULES = {"eager": "torch", "compile": "torch", "budget": "torch", "jax": "jax", "deepspeed": "deepspeed"}
 DSOPT_ADAMW = ["-optimizer=adamw", f"-lr={gpt.ADAMW['lr']}", "-betas=" + ",".join(map(str, gpt.ADAMW["betas"])),
                f"-eps={gpt.ADAMW['eps']}", f"-weight-decay={gpt.ADAMW['weight_decay']}"]
 
@@ -41,8 +41,9 @@ def arguments(words=None):
     add("-install", action="store_true", help="install the peers into BUILD/peers, and end")
     add("-size", type=words_of(gpt.SIZES), default=["tiny", "s6x512"], help="of " + ",".join(gpt.SIZES))
     add("-precision", type=words_of(["fp32", "bf16"]), default=["fp32", "bf16"])
-    add("-peers", type=words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
+    add("-peers", type=words_of(MODULES), default=[peer for peer in MODULES if peer != "budget"], help="of " + ",".join(MODULES) + "; empty: dsopt alone")
     add("-zero", type=words_of("0123"), default=["1", "3"], help="ZeRO stages to run on 2 ranks with 1 thread each, beside deepspeed; may be empty")
+    add("-recompute", default=["none"], type=lambda text: text.split(","), help="what a process alone computes again, a row for each of none, full, or a size: what that much -device-memory makes auto choose")
     add("-offload", type=words_of(["cpu", "nvme"]), default=[], help="where to keep the optimizer's state (and under ZeRO-3 parameters), in rows of their own")
     add("-nvme-path", help="folder for -offload=nvme (default: in the build folder)")
     add("-rounds", type=int, default=3, help="pairs of runs, of which medians are printed")
@@ -92,6 +93,13 @@ def offload_options(layout):
     return [f"-zero={zero}", *([f"-offload-optimizer={place}"] if place else []), *([f"-offload-params={place}"] if place and zero == "3" else [])]
 
 
+def recompute_options(recompute):
+    """dsopt's for none, full, or the bytes that `auto` has, and the row's name."""
+    if recompute in ("none", "full"):
+        return [f"-recompute={recompute}"], "again full" if recompute == "full" else ""
+    return ["-recompute=auto", f"-device-memory={recompute}"], f"in {recompute}"
+
+
 def peer_command(args, peer, size, precision, layout):
     """What to run and in which environment; on 2 ranks with one thread each if `layout` is given."""
     words = ["--size", size, "--steps", str(args.steps), "--precision", precision]
@@ -135,9 +143,9 @@ class Raw:
         return row
 
 
-def compare(args, program, data, size, precision, zero, peer, raw):
+def compare(args, program, data, size, precision, layout, zero, peer, raw):
     """Rounds of dsopt and one peer in turn, and their line; whether the losses agree."""
-    layout, rows = "zero " + zero if zero else "", []
+    rows = []
     options = [f"-nvme-path={args.nvme_path}"] if zero and zero.endswith("nvme") else []
     _, _, _, columns, lines, _ = gpt.SIZES[size]
     same = {"kind": "training", "size": size, "precision": precision, "layout": layout, "against": peer, "steps": args.steps,
@@ -149,7 +157,7 @@ def compare(args, program, data, size, precision, zero, peer, raw):
             sys.exit(f"{program.path}: {why}")
         measured = {"dsopt": {**ours, **{f"compile_{when}_s": value for when, value in program.compile_s.items()}}}
         if peer:
-            if peer == "compile" and number == 0:
+            if peer in ("compile", "budget") and number == 0:
                 shutil.rmtree(os.path.join(args.folder, "inductor", size + precision), ignore_errors=True)
             measured[peer], why = run_peer(*peer_command(args, peer, size, precision, zero))
             if not measured[peer]:
@@ -166,20 +174,22 @@ def compare_training(args, size, raw):
     model, data = exported(args, size)
     agree, notes = True, []
     for precision in args.precision:
-        for zero in [None, *args.layouts]:
+        for zero, recompute in [*((None, choice) for choice in args.recompute), *((zero, "none") for zero in args.layouts)]:
             asked = [peer for peer in args.peers if (peer == "deepspeed") == (zero is not None)]
             if args.peers and not asked:
                 continue
-            layout = [f"-threads={args.threads}"] if zero is None else ["-threads=1", "-dp=2", *offload_options(zero)]
-            options = [f"-data={data}", *DSOPT_ADAMW, *layout, *(["-precision=bf16"] if precision == "bf16" else [])]
-            name = f"train-{precision}" + (f"-zero{zero}" if zero else "")
+            again, layout = recompute_options(recompute)
+            layout = f"zero {zero}" if zero else layout
+            placed = [f"-threads={args.threads}", *again] if zero is None else ["-threads=1", "-dp=2", *offload_options(zero)]
+            options = [f"-data={data}", *DSOPT_ADAMW, *placed, *(["-precision=bf16"] if precision == "bf16" else [])]
+            name = "-".join(["train", precision, *layout.split()])
             program = Program(args.dsopt, model, os.path.join(args.folder, size, name), options, args.rounds)
             if program.error:
-                print(f"{size} {precision} {'zero ' + zero if zero else ''}: left out ({program.error})", flush=True)
+                print(f"{size} {precision} {layout}: left out ({program.error})", flush=True)
                 continue
             for peer in [peer for peer in asked if peer in args.installed] or [None]:
-                agree = compare(args, program, data, size, precision, zero, peer, raw) and agree
-            if zero is None:
+                agree = compare(args, program, data, size, precision, layout, zero, peer, raw) and agree
+            if not layout:
                 report = program.report(data, args.steps)
                 notes.append(efficiency_line(raw.write(kind="efficiency", size=size, precision=precision, gflop=report.gflop,
                                                        rate=report.rate, efficiency=report.efficiency)))

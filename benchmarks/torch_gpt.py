@@ -1,13 +1,13 @@
 """The benchmark's GPT in PyTorch and DeepSpeed: exports it as ONNX, or trains it and prints a row.
 
-usage: torch_gpt.py export|eager|compile|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
-The zero modes run under torchrun, one process a rank.
+usage: torch_gpt.py export|eager|compile|budget|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
+budget is compile with half of the activations' memory, the rest computed again in backward. The zero modes run under torchrun, one process a rank.
 """
 import os
 
 import gpt
 
-args = gpt.arguments("export", "eager", "compile", "zero0", "zero1", "zero2", "zero3")
+args = gpt.arguments("export", "eager", "compile", "budget", "zero0", "zero1", "zero2", "zero3")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 import numpy as np
 import torch
@@ -61,7 +61,9 @@ def export():
 def train_alone():
     model = GPT()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True, **gpt.ADAMW)
-    forward = torch.compile(model) if args.mode == "compile" else model
+    if args.mode == "budget":
+        torch._functorch.config.activation_memory_budget = 0.5
+    forward = torch.compile(model) if args.mode in ("compile", "budget") else model
 
     def step(ids, labels):
         with torch.autocast("cpu", torch.bfloat16, enabled=args.precision == "bf16"):
