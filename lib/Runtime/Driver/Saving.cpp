@@ -132,8 +132,13 @@ void Saving::named(int64_t step, std::vector<Note> &notes) {
   addAll(notes, {folder->prune(settings.saveKeep)});
 }
 
+std::vector<Note> Saving::wait(Session &session) {
+  session.finishSave();
+  return std::exchange(meanwhile, {});
+}
+
 std::vector<Note> Saving::save(Session &session, bool last) {
-  std::vector<Note> notes = finish(session);
+  std::vector<Note> notes = wait(session);
   together(engine, checkMappings);
   int64_t step = session.stepsDone();
   std::string checkpoint = settings.save + "/" + checkpointName(step);
@@ -148,15 +153,15 @@ std::vector<Note> Saving::save(Session &session, bool last) {
 }
 
 std::vector<Note> Saving::finish(Session &session) {
-  session.finishSave();
-  // What a run before this one was killed over is due still, should this one save nothing itself.
+  std::vector<Note> notes = wait(session);
+  // What is due still, should this run have saved nothing itself.
   if (folder)
-    addAll(meanwhile, {folder->prune(settings.saveKeep)});
-  return std::exchange(meanwhile, {});
+    addAll(notes, {folder->prune(settings.saveKeep)});
+  return notes;
 }
 
 std::vector<Note> Saving::saveInto(const std::string &place, Session &session) {
-  std::vector<Note> notes = finish(session);
+  std::vector<Note> notes = wait(session);
   std::error_code ignored;
   bool isOwn = !settings.save.empty() && fs::equivalent(place, settings.save, ignored);
   if (!isOwn && !places.count(place)) {

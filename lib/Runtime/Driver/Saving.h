@@ -39,13 +39,16 @@ public:
   std::vector<Note> save(Session &session, bool last);
   /// Collective, after a step: goes on with what is written meanwhile.
   void goOn(Session &session) { session.continueSave(); }
-  /// Collective: waits for what is written meanwhile.
+  /// Collective, at the end: waits for what is written meanwhile, and removes what an earlier run was killed
+  /// over.
   std::vector<Note> finish(Session &session);
   /// The same in another folder, of which nothing is removed.
   std::vector<Note> saveInto(const std::string &place, Session &session);
 
 private:
   void checkShared(const std::string &place);
+  /// Collective: waits for what is written meanwhile.
+  std::vector<Note> wait(Session &session);
   /// On rank 0: a checkpoint has its name.
   void named(int64_t step, std::vector<Note> &notes);
   const Program &program;
