@@ -1,0 +1,66 @@
+// Kernels with one mistake each.
+#include "device.h"
+
+KERNEL void past_the_end(float *x) { x[threadX()] = 1; }
+KERNEL void unwritten(const float *x, float *y) { y[threadX()] = x[threadX() + 4]; }
+KERNEL void misaligned(char *x) { *(volatile int *)(x + 2) = 1; }
+
+/// Sums neighbours through shared memory; `barriers` leaves out one of them.
+template <bool between, bool behind> DEVICE void neighbours(const float *x, float *y) {
+  SHARED static float values[64];
+  for (int round = 0; round < 2; ++round) {
+    values[threadX()] = x[threadX()] + round;
+    if (between)
+      barrier();
+    y[threadX()] = values[threadX()] + values[(threadX() + 32) % 64];
+    if (behind)
+      barrier();
+  }
+}
+KERNEL void with_barriers(const float *x, float *y) { neighbours<true, true>(x, y); }
+KERNEL void without_barrier(const float *x, float *y) { neighbours<false, true>(x, y); }
+KERNEL void without_barrier_behind(const float *x, float *y) { neighbours<true, false>(x, y); }
+
+KERNEL void unwritten_shared(float *y) {
+  SHARED static float values[64];
+  if (threadX() != 3)
+    values[threadX()] = 1;
+  barrier();
+  y[threadX()] = values[63 - threadX()];
+}
+KERNEL void past_shared(float *y, int at) {
+  SHARED static float values[64];
+  values[threadX() + at] = 1;
+  barrier();
+  y[threadX()] = values[threadX()];
+}
+
+KERNEL void barrier_of_some_lanes(float *y) {
+  if (threadX() & 1)
+    barrier();
+  y[threadX()] = 1;
+}
+KERNEL void barrier_of_some_warps(float *y) {
+  if (threadX() < 32)
+    barrier();
+  y[threadX()] = 1;
+}
+KERNEL void barrier_after_return(float *y, int count) {
+  if (threadX() >= count)
+    return;
+  barrier();
+  y[threadX()] = 1;
+}
+KERNEL void divergent_shuffle(float *y) {
+  float value = threadX();
+  if (threadX() & 1)
+    value = exchange(value, 2) + 1;
+  else
+    value = exchange(value, 2);
+  y[threadX()] = value;
+}
+KERNEL void ends_in_a_trap(int which) {
+  if (threadX() == which)
+    __builtin_trap();
+}
+KERNEL void unknown(int *x) { asm volatile("nanosleep.u32 %0;" ::"r"(*x)); }
