@@ -51,6 +51,26 @@ static const char *const kToLLVM[] = {
     // segments
     "segments-to-llvm"};
 
+/// Kernels to functions for a device.
+static const char *const kToNVVM[] = {"func.func(",
+                                      "graph-to-linalg",
+                                      "canonicalize",
+                                      "cse",
+                                      ")",
+                                      "kernel-to-threads",
+                                      "func.func(",
+                                      "canonicalize",
+                                      "cse",
+                                      "approximate-math{all=true}",
+                                      "cse",
+                                      "convert-scf-to-cf",
+                                      "convert-math-to-llvm",
+                                      ")",
+                                      "kernel-to-nvvm",
+                                      "reconcile-unrealized-casts"};
+
+llvm::ArrayRef<const char *> deviceKernelPasses() { return kToNVVM; }
+
 llvm::ArrayRef<const char *> kernelPasses() {
   auto isNamed = [](llvm::StringRef name) {
     return llvm::find_if(kToLLVM, [&](llvm::StringRef pass) { return pass == name; });

@@ -33,7 +33,9 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/Extensions/ShardingExtensions.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -50,7 +52,8 @@ using namespace mlir;
 void dsopt::registerAllDialects(DialectRegistry &registry) {
   registry.insert<OptionsDialect, graph::GraphDialect, dist::DistDialect, exec::ExecDialect>();
   registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, linalg::LinalgDialect,
-                  tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect>();
+                  tensor::TensorDialect, memref::MemRefDialect, scf::SCFDialect, LLVM::LLVMDialect,
+                  gpu::GPUDialect, NVVM::NVVMDialect>();
   graph::registerDerivatives(registry);
   graph::registerDecompositions(registry);
   graph::registerLowerings(registry);
@@ -80,11 +83,15 @@ void dsopt::registerAllPasses() {
        {+[] { return createSCFToControlFlowPass(); }, +[] { return createConvertMathToLLVMPass(); },
         +[] { return createConvertMathToLibmPass(); }, +[] { return createReconcileUnrealizedCastsPass(); }})
     registerPass(create);
+  auto addAll = [](OpPassManager &manager, llvm::ArrayRef<const char *> passes) {
+    std::vector<std::string> names(passes.begin(), passes.end());
+    std::string text = pipelineText(names);
+    (void)parsePassPipeline(llvm::StringRef(text).drop_front(strlen("builtin.module(")).drop_back(), manager);
+  };
   static PassPipelineRegistration<> lowerKernels(
-      "lower-kernels", "turn kernels into functions of the LLVM dialect", [](OpPassManager &manager) {
-        auto names = llvm::map_to_vector(kernelPasses(), [](const char *pass) { return std::string(pass); });
-        std::string text = pipelineText(names);
-        (void)parsePassPipeline(llvm::StringRef(text).drop_front(strlen("builtin.module(")).drop_back(),
-                                manager);
-      });
+      "lower-kernels", "turn kernels into functions of the LLVM dialect",
+      [addAll](OpPassManager &manager) { addAll(manager, kernelPasses()); });
+  static PassPipelineRegistration<> lowerKernelsToNVVM(
+      "lower-kernels-to-nvvm", "turn kernels into functions for NVIDIA's devices",
+      [addAll](OpPassManager &manager) { addAll(manager, deviceKernelPasses()); });
 }

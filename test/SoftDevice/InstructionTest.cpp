@@ -389,5 +389,6 @@ TEST_F(Instruction, TextThatIsNoPTX) {
   EXPECT_NE(said("bra $L;").find("there is no label '$L'"), std::string::npos);
   EXPECT_NE(said("@%r1 ret;").find("'%r1' is no predicate"), std::string::npos);
   EXPECT_NE(said("ld.global.b32 %r1, [x];").find("'x' is not declared"), std::string::npos);
+  EXPECT_NE(said(".shared .b32 a.b;").find("'a.b' is no name"), std::string::npos);
   EXPECT_NE(said("mov.u32 %r1, 0f12;").find("'0f12' is no number"), std::string::npos);
 }

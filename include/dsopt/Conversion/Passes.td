@@ -129,8 +129,10 @@ def ApproximateMath : Pass<"approximate-math", "::mlir::func::FuncOp"> {
   let summary = "replace exp, log, tanh and erf by polynomials, which vectorize";
   let description = [{
     In kernels. The polynomials carry no flags, so that an element's bytes are the
-    same in a vector and alone.
+    same in a vector and alone. With `all` everything else, too, that LLVM has no instruction for: a device
+    has no library to call.
   }];
+  let options = [Option<"all", "all", "bool", "false", "also what a library has on processors">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
 }
@@ -149,6 +151,55 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// KernelToNVVM
+//===----------------------------------------------------------------------===//
+
+def KernelToThreads : Pass<"kernel-to-threads", "::mlir::ModuleOp"> {
+  let summary = "turn kernels of linalg.generics into what blocks of a device's threads do";
+  let description = [{
+    Expects a module of kernels after graph-to-linalg; on a device it takes kernel-to-loops' place. The
+    arguments are the same: the range, and flat buffers. A grid of any size does a range: a row is a block's,
+    of 32 columns a block's, an element a thread's, and a block goes on by as many as the grid does at once.
+    How many threads a block has (a multiple of 32, at most 256) follows from the shape and stands in
+    `gpu.known_block_size`.
+
+    Totals of a row: each thread's own, then a butterfly in each warp, then the warps' in order. Sums of a
+    column: rows in blocks of 64 to groups of threads in turn, the groups' totals in order. Orders follow from
+    shapes alone. Nothing is kept in scratch. Fails where a reduction is more than one operation.
+
+    ```mlir
+    func.func private @kernel0(%lo: index, %hi: index, %x: memref<512xf32>, %r: memref<8xf32>)
+        attributes {gpu.known_block_size = array<i32: 64, 1, 1>, ...} {
+      %thread = gpu.thread_id x
+      scf.for %row = %first to %hi step %grid {
+        %own = scf.for %j = %thread to %c64 step %c64 iter_args(%t = %zero) -> (f32) { ... }
+        %other, %valid = gpu.shuffle xor %own, %c16, %c32 : f32
+        ...
+      }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
+def KernelToNVVM : Pass<"kernel-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "turn kernels of threads into functions for NVIDIA's devices";
+  let description = [{
+    Expects a module of kernels after kernel-to-threads, approximate-math{all}, convert-scf-to-cf and
+    convert-math-to-llvm. Fails where a library's function is left. Each becomes a function of the
+    LLVM and NVVM dialects that a host can launch (`nvvm.kernel`), of two 64-bit numbers and bare pointers,
+    with the threads of its blocks in `nvvm.reqntid`. What blocks share is in address space 3. Dots in a
+    kernel's name become dollars: PTX has none.
+
+    ```mlir
+    llvm.func @kernel0(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
+        attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>}
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 //===----------------------------------------------------------------------===//

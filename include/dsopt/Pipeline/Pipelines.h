@@ -39,6 +39,9 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true);
 /// Those of kernels alone, from their functions to functions of the LLVM dialect: the pipeline lower-kernels.
 llvm::ArrayRef<const char *> kernelPasses();
 
+/// The same to functions for NVIDIA's devices: the pipeline lower-kernels-to-nvvm.
+llvm::ArrayRef<const char *> deviceKernelPasses();
+
 /// The first pass that sees all sizes of a dimension (Variants.h).
 inline constexpr llvm::StringLiteral kFirstJointPass = "merge-variants";
 

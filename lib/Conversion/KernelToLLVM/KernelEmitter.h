@@ -10,6 +10,7 @@
 #ifndef DSOPT_LIB_CONVERSION_KERNELTOLLVM_KERNELEMITTER_H
 #define DSOPT_LIB_CONVERSION_KERNELTOLLVM_KERNELEMITTER_H
 
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -103,6 +104,10 @@ private:
   llvm::SmallVector<Counter> counters;
   std::map<std::pair<void *, llvm::SmallVector<void *>>, mlir::Value> known;
 };
+
+/// What loops rely on, and form-kernels sees to. Fails with a message.
+llvm::LogicalResult checkKernel(mlir::func::FuncOp function, graph::Iteration iteration,
+                                llvm::ArrayRef<int64_t> range);
 
 /// Fill a kernel's new body.
 void emitRows(KernelEmitter &emitter, llvm::ArrayRef<int64_t> range);

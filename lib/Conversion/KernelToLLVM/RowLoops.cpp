@@ -1,76 +1,15 @@
 //===- RowLoops.cpp - one loop over rows, loops inside of each ------------===//
-//
-// Inside a row the kernel is a list of steps: scalars of the row, then loops over
-// the dimensions that are left. A reduction is complete after its loop, so what
-// uses it belongs to a later stage. Loops of equal extents in one stage are one.
-// A value that several loops need is computed again in each, or, where that is
-// dear, kept in a row of scratch or in a result's own row.
-//
-//===----------------------------------------------------------------------===//
 
-#include "KernelEmitter.h"
+#include "RowLoops.h"
+
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace dsopt {
-namespace {
-/// Scratch of a kernel in all; what does not fit is computed again.
-constexpr int64_t kScratchBytes = 256 * 1024;
 /// Below this extent the last loop is one with those around it.
-constexpr int64_t kShortLoop = 16;
-
-struct Nest {
-  int64_t stage = 0;
-  SmallVector<int64_t> sizes;
-  SmallVector<linalg::GenericOp> reductions;
-  /// Values computed here and stored: the buffer and its first dimension.
-  struct Store {
-    linalg::GenericOp generic;
-    Value buffer;
-    int64_t firstDim;
-  };
-  SmallVector<Store> stores;
-};
-
-class RowLoops {
-public:
-  RowLoops(KernelEmitter &e, ArrayRef<int64_t> range) : e(e), rows(range.size()), range(range) {}
-  void emit();
-
-private:
-  bool reduces(linalg::GenericOp op) { return op.getNumReductionLoops() != 0; }
-  SmallVector<int64_t> sizesOf(linalg::GenericOp op) {
-    return SmallVector<int64_t>(ArrayRef(op.getStaticLoopRanges()).drop_front(rows));
-  }
-  /// One element a row, computed outside of loops.
-  bool isScalar(linalg::GenericOp op) {
-    return !reduces(op) && llvm::all_of(sizesOf(op), [](int64_t size) { return size == 1; });
-  }
-  bool isDear(linalg::GenericOp op);
-  linalg::GenericOp producer(Value value) { return value.getDefiningOp<linalg::GenericOp>(); }
-  unsigned nestFor(int64_t stage, ArrayRef<int64_t> sizes);
-  void findStages();
-  void placeValues();
-  void shareResults();
-  void emitNest(Nest &nest);
-  void emitBody(Nest &nest, const Indices &indices, ValueRange totals, SmallVector<Value> &next);
-  void storeScalar(linalg::GenericOp op, Value value);
-
-  KernelEmitter &e;
-  size_t rows;
-  ArrayRef<int64_t> range;
-  Indices rowIndices;
-  Value row;
-  llvm::DenseMap<Operation *, int64_t> stages;
-  std::vector<Nest> nests;
-  /// The loops that need a value.
-  llvm::DenseMap<Operation *, llvm::SmallSetVector<unsigned, 4>> demands;
-  /// Values kept for later loops, without a buffer yet, and the loop that computes each.
-  SmallVector<std::pair<linalg::GenericOp, unsigned>> kept;
-};
+static constexpr int64_t kShortLoop = 16;
 
 bool RowLoops::isDear(linalg::GenericOp op) {
   auto payload = op.getBody()->without_terminator();
@@ -133,7 +72,7 @@ void RowLoops::placeValues() {
         unsigned nest = first();
         nests[nest].stores.push_back({op, buffer, 0});
         computedIn.push_back(nest);
-      } else if (needed.size() > 1 && isDear(op) && scratch + bytes <= kScratchBytes) {
+      } else if (needed.size() > 1 && isDear(op) && scratch + bytes <= scratchBytes()) {
         scratch += bytes;
         unsigned nest = first();
         kept.push_back({op, nest});
@@ -183,11 +122,12 @@ void RowLoops::storeScalar(linalg::GenericOp op, Value value) {
   Value result = op.getResult(0);
   e.hold(result, value);
   if (Value buffer = e.outputOf(result))
-    e.store(value, buffer, row);
+    storeOnce(value, buffer, row);
 }
 
-void RowLoops::emitBody(Nest &nest, const Indices &indices, ValueRange totals, SmallVector<Value> &next) {
+SmallVector<Value> RowLoops::emitBody(Nest &nest, const Indices &indices, ValueRange totals) {
   e.forget();
+  SmallVector<Value> next;
   // Stores follow all loads: a result's row may hold what is read here.
   SmallVector<Value> values;
   for (Nest::Store &store : nest.stores)
@@ -200,43 +140,54 @@ void RowLoops::emitBody(Nest &nest, const Indices &indices, ValueRange totals, S
             e.address(shape.drop_front(store.firstDim), ValueRange(indices).drop_front(store.firstDim)));
   }
   e.forget();
+  return next;
+}
+
+SmallVector<Value> RowLoops::overRow(Nest &nest, ValueRange totals) {
+  Indices indices = rowIndices;
+  if (!nest.sizes.empty() && nest.sizes.back() < kShortLoop && nest.sizes.size() > 1) {
+    int64_t count = 1;
+    for (int64_t size : nest.sizes)
+      count *= size;
+    return e.loop(e.index(0), e.index(count), 1, totals, [&](Value linear, ValueRange carried) {
+      llvm::append_range(indices, e.pushCounter(linear, nest.sizes));
+      SmallVector<Value> next = emitBody(nest, indices, carried);
+      e.popCounter();
+      return next;
+    });
+  }
+  std::function<SmallVector<Value>(size_t, ValueRange)> level = [&](size_t dim, ValueRange carried) {
+    if (dim == nest.sizes.size())
+      return emitBody(nest, indices, carried);
+    if (nest.sizes[dim] == 1) {
+      indices.push_back(e.index(0));
+      return level(dim + 1, carried);
+    }
+    return e.loop(e.index(0), e.index(nest.sizes[dim]), 1, carried, [&](Value i, ValueRange inner) {
+      indices.push_back(i);
+      return level(dim + 1, inner);
+    });
+  };
+  return level(0, totals);
+}
+
+void RowLoops::overRows(llvm::function_ref<void(Value)> body) {
+  // Not vectorized over rows and not unrolled: each row runs the same code
+  // wherever the range is cut.
+  e.loop(
+      e.low, e.high, 1, {},
+      [&](Value linear, ValueRange) {
+        body(linear);
+        return SmallVector<Value>();
+      },
+      /*plain=*/true);
 }
 
 void RowLoops::emitNest(Nest &nest) {
   SmallVector<Value> totals;
   for (linalg::GenericOp reduction : nest.reductions)
     totals.push_back(e.neutral(reduction));
-  Indices indices = rowIndices;
-  SmallVector<Value> results;
-  if (!nest.sizes.empty() && nest.sizes.back() < kShortLoop && nest.sizes.size() > 1) {
-    int64_t count = 1;
-    for (int64_t size : nest.sizes)
-      count *= size;
-    results = e.loop(e.index(0), e.index(count), 1, totals, [&](Value linear, ValueRange carried) {
-      llvm::append_range(indices, e.pushCounter(linear, nest.sizes));
-      SmallVector<Value> next;
-      emitBody(nest, indices, carried, next);
-      e.popCounter();
-      return next;
-    });
-  } else {
-    std::function<SmallVector<Value>(size_t, ValueRange)> level = [&](size_t dim, ValueRange carried) {
-      SmallVector<Value> next;
-      if (dim == nest.sizes.size()) {
-        emitBody(nest, indices, carried, next);
-        return next;
-      }
-      if (nest.sizes[dim] == 1) {
-        indices.push_back(e.index(0));
-        return level(dim + 1, carried);
-      }
-      return e.loop(e.index(0), e.index(nest.sizes[dim]), 1, carried, [&](Value i, ValueRange inner) {
-        indices.push_back(i);
-        return level(dim + 1, inner);
-      });
-    };
-    results = level(0, totals);
-  }
+  SmallVector<Value> results = overRow(nest, totals);
   for (auto [reduction, total] : llvm::zip_equal(nest.reductions, results))
     storeScalar(reduction, total);
   for (Nest::Store &store : nest.stores)
@@ -255,31 +206,29 @@ void RowLoops::emit() {
   for (linalg::GenericOp op : e.generics)
     lastStage = std::max(lastStage, stages[op]);
 
-  // Not vectorized over rows and not unrolled: each row runs the same code
-  // wherever the range is cut.
-  e.loop(
-      e.low, e.high, 1, {},
-      [&](Value linear, ValueRange) {
-        row = linear;
-        rowIndices = e.pushCounter(linear, range);
-        auto next = order.begin();
-        for (int64_t stage = 0; stage <= lastStage; ++stage) {
-          e.forget();
-          for (linalg::GenericOp op : e.generics)
-            if (stages[op] == stage && isScalar(op)) {
-              Indices indices = rowIndices;
-              indices.append(sizesOf(op).size(), e.index(0));
-              storeScalar(op, e.payload(op, indices, {}).front());
-            }
-          for (; next != order.end() && (*next)->stage == stage; ++next)
-            emitNest(**next);
+  overRows([&](Value linear) {
+    row = linear;
+    rowIndices = e.pushCounter(linear, range);
+    auto next = order.begin();
+    for (int64_t stage = 0; stage <= lastStage; ++stage) {
+      e.forget();
+      for (linalg::GenericOp op : e.generics)
+        if (stages[op] == stage && isScalar(op)) {
+          Indices indices = rowIndices;
+          indices.append(sizesOf(op).size(), e.index(0));
+          storeScalar(op, e.payload(op, indices, {}).front());
         }
-        e.popCounter();
-        return SmallVector<Value>();
-      },
-      /*plain=*/true);
+      bool stores = false;
+      for (; next != order.end() && (*next)->stage == stage; ++next) {
+        emitNest(**next);
+        stores |= !(*next)->stores.empty();
+      }
+      if (stores && stage < lastStage)
+        endStage();
+    }
+    e.popCounter();
+  });
 }
-} // namespace
 
 void emitRows(KernelEmitter &emitter, ArrayRef<int64_t> range) { RowLoops(emitter, range).emit(); }
 } // namespace dsopt

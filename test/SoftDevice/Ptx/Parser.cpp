@@ -28,6 +28,13 @@ private:
     if (!take(text))
       fail("'" + std::string(text) + "'");
   }
+  /// A name without dots.
+  std::string name(const char *what) {
+    std::string made = word(what);
+    if (made.find('.') != made.npos)
+      throw SyntaxError(peek().line, "'" + made + "' is no name: it has a dot");
+    return made;
+  }
   std::string word(const char *what) {
     if (peek().kind != Token::Kind::Word)
       fail(what);
@@ -93,7 +100,7 @@ Variable Parser::variable(const std::string &space, bool isExternal) {
   if (variable.type == Type::None)
     fail("a type");
   variable.align = std::max<int64_t>(variable.align, bytesOf(variable.type));
-  variable.name = word("a name");
+  variable.name = name("a name");
   variable.bytes = bytesOf(variable.type);
   while (take("[")) {
     if (!is("]"))
@@ -145,7 +152,7 @@ Function Parser::function(bool isEntry) {
   function.line = peek().line;
   if (is("("))
     parameters();
-  function.name = word("a function's name");
+  function.name = name("a function's name");
   if (is("("))
     function.parameters = parameters();
   while (!is("{") && !is(";")) {

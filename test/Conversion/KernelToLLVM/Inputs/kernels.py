@@ -4,7 +4,8 @@ A case is one function of graph operations (text), its inputs and numpy's
 results in double. It is compiled as dsopt does (decompose, form kernels, lower),
 its graph.kernel calls are interpreted here, views and products by numpy. Each
 kernel runs whole and cut at odd places (columns: at multiples of 64), and the
-bytes are compared.
+bytes are compared. With a driver's library (see device.py) kernels are compiled for
+a device and run there, in grids of different sizes.
 """
 import ctypes, os, re, subprocess, sys
 import numpy as np
@@ -28,7 +29,7 @@ def types(text):
     return [tensor(t) for t in re.findall(r"tensor<[^>]*>", text)]
 
 
-def compile_kernels(opt, folder, name, text):
+def compile_kernels(opt, folder, name, text, device=None):
     os.makedirs(folder, exist_ok=True)
     formed = run([opt, "-mlir-print-elementsattrs-with-hex-if-larger=-1", "-pass-pipeline=builtin.module(decompose-composites,canonicalize,cse,form-kernels)"], text)
     kernels, own, inside = [], [], False
@@ -36,18 +37,22 @@ def compile_kernels(opt, folder, name, text):
         inside |= line.startswith("  func.func private")
         (kernels if inside else own).append(line)
         inside &= not line.startswith("  }")
-    lowered = run([opt, "-lower-kernels"], "\n".join(["module {"] + kernels + ["}"]))
+    lowered = run([opt, "-lower-kernels-to-nvvm" if device else "-lower-kernels"], "\n".join(["module {"] + kernels + ["}"]))
     ir = run(["mlir-translate", "--mlir-to-llvmir"], lowered)
-    library = f"{folder}/{name}.so"
-    run(["clang", "-O3", "-march=native", "-shared", "-fPIC", "-Wno-override-module", "-x", "ir", "-",
-         "-o", library, "-lm"], ir)
+    library = f"{folder}/{name}" + (".ptx" if device else ".so")
+    target = (["--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature",
+               "-Xclang", "+ptx80", "-S"] if device else ["-march=native", "-shared", "-fPIC", "-lm"])
+    run(["clang", "-O3", "-Wno-override-module", "-x", "ir", "-", "-o", library, *target], ir)
     heads = {m.group(1): (m.group(2), [int(n) for n in re.findall(r"\d+", m.group(3))])
              for m in re.finditer(r'private @([\w.]+)\(.*graph.iterate = #graph.iteration<(\w+)>, graph.range = array<i64(.*?)>',
                                   "\n".join(kernels))}
-    return own, heads, ctypes.CDLL(library)
+    return own, heads, device.load(library) if device else ctypes.CDLL(library)
 
 
-def call(library, name, ranges, buffers):
+def call(library, name, ranges, buffers, outputs=0):
+    """The last `outputs` buffers are only written."""
+    if not isinstance(library, ctypes.CDLL):
+        return library.call(name, ranges, buffers, outputs)
     pointers = (ctypes.c_void_p * len(buffers))(*[b.ctypes.data for b in buffers])
     function = library[name]
     function.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
@@ -69,7 +74,7 @@ def launch(library, name, head, inputs, results):
     for ranges in [[(0, total)], cuts(total, grain, 1), cuts(total, grain, 7)]:
         outputs = [np.full(shape, 0x7F, np.uint8).astype(t) if t is np.uint8 else
                    np.full(shape, np.nan if np.issubdtype(t, np.floating) else -77, t) for shape, t in results]
-        call(library, name, ranges, inputs + outputs)
+        call(library, name, ranges, inputs + outputs, len(outputs))
         outcomes.append(outputs)
     for other in outcomes[1:]:
         for a, b in zip(outcomes[0], other):
@@ -104,8 +109,11 @@ def spell(array):
 
 
 class Suite:
-    def __init__(self, opt, folder):
+    def __init__(self, opt, folder, driver=None):
         self.opt, self.folder, self.count = opt, folder, 0
+        if driver:
+            from device import Device
+        self.device = Device(driver) if driver else None
 
     def check(self, name, body, inputs, expected, tolerance=3e-6):
         """`body` uses %arg0...; its last line returns what `expected` lists."""
@@ -113,7 +121,7 @@ class Suite:
         expected = [np.asarray(e) for e in expected]
         returned = re.findall(r"return .* : (.*)", body)[-1]
         text = f"func.func @case({arguments}) -> ({returned}) {{\n{body}\n}}\n"
-        own, heads, library = compile_kernels(self.opt, self.folder, f"case{self.count}", text)
+        own, heads, library = compile_kernels(self.opt, self.folder, f"case{self.count}", text, self.device)
         self.count += 1
         results = interpret(own, heads, library, inputs)
         for i, (got, want) in enumerate(zip(results, expected)):

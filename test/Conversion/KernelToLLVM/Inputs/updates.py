@@ -3,7 +3,10 @@ import sys
 import numpy as np
 from kernels import call, compile_kernels
 
-opt, folder = sys.argv[1:]
+opt, folder, *driver = sys.argv[1:]
+if driver:
+    from device import Device
+device = Device(*driver) if driver else None
 LR, FACTOR, APPLY, DECAY, BETA1, ONE1, BETA2, ONE2, EPS, STEP, RSQRT, DECAYED, FIRST = range(13)
 N = 100003
 random = np.random.default_rng(2)
@@ -52,7 +55,7 @@ for name, (oracle, states, attributes) in CASES.items():
   return {", ".join(f"%r#{i}" for i in range(1 + states))} : {results}
 }}
 """
-    _, _, library = compile_kernels(opt, folder, f"update_{name}", text)
+    _, _, library = compile_kernels(opt, folder, f"update_{name}", text, device)
     start = [random.standard_normal(N).astype(np.float32) for _ in range(2 + states)]
     if states == 2:
         start[3] = np.abs(start[3]) * 0.01
