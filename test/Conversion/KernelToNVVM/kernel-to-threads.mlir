@@ -81,3 +81,16 @@ func.func private @flat(%x: tensor<10xf32>) -> tensor<10xf32>
   %0 = graph.neg %x : (tensor<10xf32>) -> tensor<10xf32>
   return %0 : tensor<10xf32>
 }
+
+// What one stage stored by other threads is there for the next.
+// CHECK-LABEL: func.func private @stages(
+// CHECK-SAME: %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<320xf32> {llvm.noalias}, %{{.*}}: memref<1280xf32> {llvm.noalias}, %[[D:.*]]: memref<320xf32> {llvm.noalias}, %{{.*}}: memref<1280xf32> {llvm.noalias})
+// CHECK: memref.store %{{.*}}, %[[D]]
+// CHECK: gpu.barrier
+// CHECK: memref.load %[[D]]
+func.func private @stages(%x: tensor<8x1x40xf32>, %w: tensor<8x4x40xf32>) -> (tensor<8x1x40xf32>, tensor<8x4x40xf32>)
+    attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
+  %d = graph.exp %x : (tensor<8x1x40xf32>) -> tensor<8x1x40xf32>
+  %b = graph.mul %w, %d : (tensor<8x4x40xf32>, tensor<8x1x40xf32>) -> tensor<8x4x40xf32>
+  return %d, %b : tensor<8x1x40xf32>, tensor<8x4x40xf32>
+}
