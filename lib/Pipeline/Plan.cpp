@@ -62,7 +62,8 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));
   schedule = getOption(module, "schedule", StringRef("1f1b"));
   for (auto parameter : module.getOps<graph::ParameterOp>())
-    parameters += graph::numElements(parameter.getType());
+    if (!parameter->hasAttr(graph::kPartOfAttr))
+      parameters += graph::numElements(parameter.getType());
   if (auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
       given && given.contains("save-async"))
     staging = DSOPT_SAVE_STAGING;
