@@ -370,6 +370,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))
       continue;
+    if (name == "tile-products" && tileElements(options) == getOption(module, "tile_products", 0))
+      continue;
     // What the stages behind it decide.
     bool open = stage == Stage::Dist;
     if (open &&

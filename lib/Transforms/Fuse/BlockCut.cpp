@@ -51,7 +51,7 @@ std::string BlockCut::findSides(func::FuncOp function) {
   for (Operation *op : ops) {
     Phase phase = *graph::getPhase(op);
     passed |= op == product.forward || op == product.evaluation;
-    passedBack |= product.backward && op == product.backward;
+    passedBack |= op == product.backward;
     if (!isProduct(op) && phase != Phase::W)
       sides[op] = (phase == Phase::B ? !passedBack : passed) ? Behind : Front;
   }
@@ -70,11 +70,11 @@ std::string BlockCut::findSides(func::FuncOp function) {
     }
     for (Value result : op->getResults())
       forUsers(result, [&](Operation *user) {
-        if (user == product.weights || (sides.contains(user) && sides.lookup(user) == Behind))
+        if (user == product.weights || user == product.backward || (sides.contains(user) && sides.lookup(user) == Behind))
           sides[op] = Behind;
       });
   }
-  return "";
+  return findParameters(function);
 }
 
 /// A parameter is of one block: what reads it is on one side.

@@ -19,9 +19,7 @@ int64_t TiledProduct::size(int64_t tile) const {
   return std::min(rows, cast<ShapedType>(op.getType()).getDimSize(0) - begin(tile));
 }
 
-int64_t TiledProduct::tileAt(int64_t place) const {
-  return reversed ? tiles() - 1 - place : place;
-}
+int64_t TiledProduct::tileAt(int64_t place) const { return reversed ? tiles() - 1 - place : place; }
 
 bool dsopt::isWeight(Value operand, graph::ParameterOp parameter) {
   auto read = operand.getDefiningOp<graph::ReadOp>();
@@ -56,11 +54,12 @@ static std::string noteUse(TiledProduct &found, Operation *user, int64_t &produc
     return "its product is not one of matrices of several rows and columns";
   std::optional<Phase> phase = graph::getPhase(product);
   auto block = product->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-  if (!phase || !block || *phase == Phase::W)
+  if (!phase || !block)
     return "its product is of no block";
+  // What only gradients of weights follow from is of their phase.
   graph::MatMulOp &slot = *phase == Phase::F   ? found.forward
-                          : *phase == Phase::B ? found.backward
-                                               : found.evaluation;
+                          : *phase == Phase::E ? found.evaluation
+                                               : found.backward;
   if (slot || (products++ > 0 && found.block != block.getInt()))
     return "several products take it";
   slot = product;

@@ -23,7 +23,8 @@ struct TiledProduct {
   int64_t rows = 0; ///< of a tile; the last one may have fewer
   /// Backward adds over tiles: the last block, which runs first there, has the first of them.
   bool reversed = false;
-  /// Phases F, B, E; and W, the gradient, with what it is added to. Null where there is none.
+  /// Forward, the gradient of its other operand (B, or W), of an evaluation; the gradient of the weight (W),
+  /// with what it is added to. Null where there is none.
   graph::MatMulOp forward, backward, evaluation, weights;
   graph::AccumulateOp accumulate;
 
