@@ -83,10 +83,10 @@ with tempfile.TemporaryDirectory() as folder:
     print("tiles have the bits of the whole, in the bytes that were planned")
 
     # Where parameters are gathered, the device holds a tile, its gradient and what is on the way beside activations.
-    base, sizes = ["-dp=2", "-zero=3", "-micro-batches=2", "-prefetch=0"], {}
+    base, sizes = ["-dp=2", "-zero=3", "-micro-batches=1", "-prefetch=0"], {}
     for name, offload in (("zero", []), ("cpu", HOST), ("nvme", disk)):
         sizes[name] = [device(*base, *offload, option) for option in ("-tile-products=none", TILES)]
-        kept = 0 if offload else 4 * 4 * (2 * WIDE * WIDTH) // 2  # parameters, gradients and moments, of which each rank has a half
+        kept = 0 if offload else 3 * 4 * (2 * WIDE * WIDTH) // 2  # parameters and moments, of which each rank has a half
         none, tiled = (size - kept for size in sizes[name])
         check(tiled < none / 3, f"{name}: {sizes[name]} bytes of the device, {kept} of them kept")
     print(f"bytes of the device without tiles and with: {sizes}")
@@ -96,23 +96,23 @@ with tempfile.TemporaryDirectory() as folder:
     automatic = planned(*base, *HOST, f"-device-memory={budget}")
     check(automatic["tiles"] > 2 and automatic["largest_tile"] >= 2048 * WIDTH, f"{automatic['tiles']} tiles of {automatic['largest_tile']}")
     check_equal("automatic", train(*base, *HOST, f"-device-memory={budget}", "-reduction-shards=2", "-accumulate=local"),
-                train("-micro-batches=4", "-reduction-shards=2", "-accumulate=local"))
+                train("-micro-batches=2", "-reduction-shards=2", "-accumulate=local"))
     check(planned(*base, *HOST, f"-device-memory={sizes['cpu'][0]}")["tiles"] == 0, "tiles where all fits without")
     refused = planned(*base, *HOST, f"-device-memory={budget}", "-tile-products=none", status=1)
     check(re.search(r"note: -tile-products=auto fits \(\d+ bytes\)", refused), refused)
     refused = planned(*base, *HOST, "-device-memory=64k", status=1)
     least = int(re.search(r"the least is (\d+) bytes", refused)[1])
-    check(least <= sizes["cpu"][1] < sizes["cpu"][0] / 2, refused)
+    check(least <= sizes["cpu"][1] < sizes["cpu"][0] / 3, refused)
 
     # Saved with tiles and gone on with without, and the other way; norms of each parameter, evaluation, delayed updates.
-    for more in ([], ["-offload-optimizer=cpu", "-delayed-update=1", "-save-async"]):
+    for more in ([], ["-offload-optimizer=cpu", "-delayed-update=1"]):
         options = ["-grad-clip=0.1", *more]
-        one = ["-micro-batches=4", "-reduction-shards=2", "-accumulate=local", "-tile-products=none", *options]
+        one = ["-micro-batches=2", "-reduction-shards=2", "-accumulate=local", "-tile-products=none", *options]
         tiles = [*base, "-reduction-shards=2", "-accumulate=local", TILES, *options]
         logs = []
         for name, first, then in (("tiled", tiles, one), ("whole", one, tiles)):
             saved = os.path.join(folder, name + str(len(more)))
-            train(*first, f"-save={saved}")
+            train(*first, f"-save={saved}", *(["-save-async"] if more else []))
             logs.append(train(*then, f"-resume={saved}", steps=6))
             check(evaluate(dsopt, path, data, *tiles[:-len(options)], f"-resume={saved}") == evaluate(dsopt, path, data, *one[:-len(options)], f"-resume={saved}"),
                   "another loss of an evaluation")
