@@ -74,6 +74,20 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(
       failure(kGood, "\"padded\": 128", "\"padded\": 64"),
       "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  auto withParts = [&](const std::string &parts) {
+    return failure(kGood, "\"bucket\": 0}]", "\"parts\": [" + parts + "]}]");
+  };
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket_offset": 16, "elements": 48})"), "");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket": 1, "elements": 48})"),
+            "program table: bucket of a part of parameter 'w': index 1, expected less than 1");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 17, "bucket_offset": 16, "elements": 47})"),
+            "program table: a part of parameter 'w' has 47 elements from 17 on, at 16 in a bucket of 64, "
+            "expected those from 16 on inside of it");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket_offset": 17, "elements": 48})"),
+            "program table: a part of parameter 'w' has 48 elements from 16 on, at 17 in a bucket of 64, "
+            "expected those from 16 on inside of it");
+  EXPECT_EQ(withParts(R"({"elements": 16})"),
+            "program table: the parts of parameter 'w' have 16 elements, expected 64");
   EXPECT_EQ(failure(kGood, "\"momentum\": 0.75}", "\"momentum\": 0.75}, {}"),
             "program table: action 3 (): got 2 addresses, expected 3");
   EXPECT_EQ(failure(kGood, "\"input\": -1", "\"input\": -2"),
