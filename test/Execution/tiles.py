@@ -110,7 +110,8 @@ with tempfile.TemporaryDirectory() as folder:
         one = ["-micro-batches=2", "-reduction-shards=2", "-accumulate=local", "-tile-products=none", *options]
         tiles = [*base, "-reduction-shards=2", "-accumulate=local", TILES, *options]
         logs = []
-        for name, first, then in (("tiled", tiles, one), ("whole", one, tiles)):
+        alone = [option for option in one if not option.startswith("-tile")] + [TILES]
+        for name, first, then in (("tiled", tiles, one), ("whole", one, tiles), ("alone", alone, one)):
             saved = os.path.join(folder, name + str(len(more)))
             train(*first, f"-save={saved}", *(["-save-async"] if more else []))
             logs.append(train(*then, f"-resume={saved}", steps=6))
@@ -118,9 +119,10 @@ with tempfile.TemporaryDirectory() as folder:
                   "another loss of an evaluation")
         check_equal("resumed", logs[0], train(*one, steps=6), skipped=3)
         check_equal("resumed in tiles", logs[1], logs[0])
+        check_equal("of one rank", logs[2], logs[0])
         check([step["grad_norm"] for step in logs[0].steps] == [step["grad_norm"] for step in logs[1].steps], "other norms")
-        models = [open(os.path.join(folder, f"{name}{len(more)}", "step-00000003", "model.safetensors"), "rb").read() for name in ("tiled", "whole")]
-        check(models[0] == models[1], "other parameters in a checkpoint")
+        models = {open(os.path.join(folder, f"{name}{len(more)}", "step-00000003", "model.safetensors"), "rb").read() for name in ("tiled", "whole", "alone")}
+        check(len(models) == 1, "other parameters in a checkpoint")
 
     # A micro-batch of one row: products are of other kinds, and stay whole.
     path, data = build(folder, rows=1)

@@ -61,8 +61,8 @@ struct Segment {
 /// All parts of all tensors that were laid out, in the order of the files. Linear in tensors and ranks.
 std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved);
 
-/// Bytes [begin, end) of a file that several ranks have parts of, in segments [first, last). `owner` brings
-/// them together.
+/// Bytes [begin, end) of a file that several ranks have parts of, or one in several buffers, in segments
+/// [first, last). `owner` brings them together.
 struct SharedRange {
   size_t first = 0, last = 0;
   int64_t begin = 0, end = 0;

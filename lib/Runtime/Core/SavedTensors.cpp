@@ -142,15 +142,17 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
 }
 
 /// Adds those of segments [from, to)'s units, which begin at `begin` plus multiples of `unit`, that hold a
-/// border between two ranks. Nothing before `header` counts; `firstRank` has it.
+/// border between two ranks or, with `byPart`, between two parts, which lie apart. Nothing before `header`
+/// counts; `firstRank` has it.
 static void addShared(std::vector<SharedRange> &shared, const std::vector<Segment> &segments, size_t from,
-                      size_t to, int64_t begin, int64_t unit, int64_t header, int firstRank) {
+                      size_t to, int64_t begin, int64_t unit, int64_t header, int firstRank, bool byPart) {
   int64_t end = segments[to - 1].end;
   size_t first = from; // the segment that holds the unit's first byte, or comes after the header
   for (size_t i = from; i < to; ++i) {
     int before = i > from ? segments[i - 1].rank : firstRank;
     int64_t border = segments[i].begin, start = begin + (border - begin) / unit * unit;
-    if (segments[i].rank == before || border == start)
+    bool parts = byPart && i > from && segments[i].held != segments[i - 1].held;
+    if ((segments[i].rank == before && !parts) || border == start)
       continue;
     if (!shared.empty() && shared.back().first >= from && shared.back().end > border)
       continue; // the same unit again
@@ -170,7 +172,8 @@ std::vector<SharedRange> sharedUnits(const SavedTensors &saved, const std::vecto
     const std::string &file = saved.tensors[segments[from].tensor].file;
     for (to = from; to < segments.size() && saved.tensors[segments[to].tensor].file == file;)
       ++to;
-    addShared(shared, segments, from, to, 0, kWrittenBytes, segments[from].begin, /*firstRank=*/0);
+    addShared(shared, segments, from, to, 0, kWrittenBytes, segments[from].begin, /*firstRank=*/0,
+              /*byPart=*/false);
   }
   return shared;
 }
@@ -181,7 +184,8 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
     const Parameter &tensor = saved.tensors[segments[from].tensor];
     for (to = from; to < segments.size() && segments[to].tensor == segments[from].tensor;)
       ++to;
-    addShared(shared, segments, from, to, tensor.offset, kHashedBytes, tensor.offset, segments[from].rank);
+    addShared(shared, segments, from, to, tensor.offset, kHashedBytes, tensor.offset, segments[from].rank,
+              /*byPart=*/true);
   }
   return shared;
 }
