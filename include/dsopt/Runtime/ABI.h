@@ -19,6 +19,7 @@
 #define DSOPT_RUNTIME_ABI_H
 
 #include "dsopt/Runtime/Attention.h"
+#include "dsopt/Runtime/Gemm.h"
 
 #include <stdint.h>
 
@@ -70,12 +71,6 @@ typedef struct dsopt_gemm {
 /// Cut into tiles by bounds that depend on the product alone (DESIGN 2.1 rule 2).
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);
-
-/// Elements of a contraction that are added at once where there are twice as many or more; where a product
-/// may be cut. Result tiles begin at divisors of it.
-#define DSOPT_GEMM_CHUNK INT64_C(2048)
-/// What `ldc` is a multiple of, or not, in a part as in the whole: the library chooses its code by it.
-#define DSOPT_GEMM_ALIGNMENT INT64_C(1024)
 
 /// A part of a product of `m` x `n` x `k`: some of the rows or columns of its result, or of its contraction.
 /// It begins at a multiple of DSOPT_GEMM_CHUNK along the dimension that is cut. A result that has but some

@@ -1,7 +1,7 @@
 //===- GraphRoutineShapes.cpp - verifiers of the routines -----------------===//
 
 #include "GraphSupport.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Gemm.h"
 
 using namespace mlir;
 using namespace dsopt;

@@ -32,7 +32,7 @@ static void forUsers(Value value, function_ref<void(Operation *)> visit) {
 
 static SmallVector<func::FuncOp> functionsOf(const TiledProduct &product) {
   SmallVector<func::FuncOp> functions;
-  for (graph::MatMulOp op : {product.forward, product.evaluation})
+  for (TileableOpInterface op : {product.forward, product.evaluation})
     if (op)
       functions.push_back(op->getParentOfType<func::FuncOp>());
   return functions;
@@ -58,19 +58,24 @@ std::string BlockCut::findSides(func::FuncOp function) {
   if (std::string why = findParameters(function); !why.empty())
     return why;
   for (Operation *op : llvm::reverse(ops)) {
-    if (isProduct(op) || graph::getPhase(op) != Phase::W)
+    bool isOfWeights = graph::getPhase(op) == Phase::W;
+    auto accumulate = dyn_cast<graph::AccumulateOp>(op);
+    if (isProduct(op) || !(isOfWeights || accumulate))
       continue;
-    Side &side = sides[op] = Front;
-    if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {
+    Side side = Front;
+    if (accumulate) {
       auto state = SymbolTable::lookupNearestSymbolFrom<graph::StateOp>(op, accumulate.getStateAttr());
       auto known = parameters.find(state.getParameterAttr());
-      if (known == parameters.end())
-        return ("gradients of @" + state.getParameter() + " lie beside it").str();
+      // It is added to where the parameter is read.
+      if (known == parameters.end() || (!isOfWeights && known->second != sides.lookup(op)))
+        return ("the gradient of @" + state.getParameter() + " is not where it is read").str();
       side = known->second;
     }
+    sides[op] = side;
     for (Value result : op->getResults())
       forUsers(result, [&](Operation *user) {
-        if (user == product.weights || user == product.backward || (sides.contains(user) && sides.lookup(user) == Behind))
+        if (user == product.weights || user == product.backward ||
+            (sides.contains(user) && sides.lookup(user) == Behind))
           sides[op] = Behind;
       });
   }

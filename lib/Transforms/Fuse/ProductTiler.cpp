@@ -43,7 +43,7 @@ void ProductTiler::addStates() {
       op.setParameter(tiles[tile].getSymName());
       // Its place among the blocks is the one that the tile has.
       if (op.getBlock())
-        op.setBlock(cut.tileBlock(product.tileAt(tile)));
+        op.setBlock(blocks.tileBlock(product.tileAt(tile)));
       symbols.insert(op);
       names[FlatSymbolRefAttr::get(state)].push_back(FlatSymbolRefAttr::get(op));
     }
@@ -80,42 +80,15 @@ void ProductTiler::cutUpdate() {
     op->erase();
 }
 
-graph::MatMulPartOp ProductTiler::part(graph::MatMulOp whole, Cut dimension, int64_t tile, Value weight,
-                                       Value addend) {
-  bool ta = whole.getTransposeA(), tb = whole.getTransposeB();
-  auto shown = [&](Value value, int64_t axis) -> Value {
-    SmallVector<int64_t> sizes(cast<ShapedType>(value.getType()).getShape()), starts(2, 0), steps(2, 1);
-    starts[axis] = product.begin(tile);
-    sizes[axis] = product.size(tile);
-    auto slice =
-        graph::SliceOp::create(builder, whole.getLoc(), value, starts, sizes, steps, graph::View::Read);
-    tag(slice, whole, present);
-    return slice;
-  };
-  Value lhs = whole.getLhs(), rhs = whole.getRhs();
-  bool isLeft = weight && isWeight(lhs, product.parameter);
-  if (weight)
-    (isLeft ? lhs : rhs) = weight;
-  // What the tile meets.
-  if (dimension == Cut::K && isLeft)
-    rhs = shown(rhs, tb ? 1 : 0);
-  else if (dimension == Cut::K)
-    lhs = shown(lhs, ta ? 0 : 1);
-  else if (!weight)
-    lhs = shown(lhs, ta ? 1 : 0);
-  auto a = cast<ShapedType>(whole.getLhs().getType());
-  auto result = cast<RankedTensorType>(whole.getType());
-  int64_t m = result.getDimSize(0), n = result.getDimSize(1), k = a.getDimSize(ta ? 0 : 1);
-  Type element = result.getElementType();
-  if (dimension == Cut::K && tile + 1 < product.tiles())
-    element = builder.getF32Type();
-  int64_t rows = dimension == Cut::M ? product.size(tile) : m;
-  int64_t columns = dimension == Cut::N ? graph::MatMulPartOp::paddedColumns(product.size(tile), n) : n;
-  auto op =
-      graph::MatMulPartOp::create(builder, whole.getLoc(), RankedTensorType::get({rows, columns}, element),
-                                  lhs, rhs, addend, ta, tb, builder.getDenseI64ArrayAttr({m, n, k}));
-  tag(op, whole, present);
-  return op;
+Value ProductTiler::build(TileableOpInterface whole, ProductPart part, int64_t tile) {
+  part.begin = product.begin(tile);
+  part.size = product.size(tile);
+  part.isLast = tile + 1 == product.tiles();
+  Operation *before = whole->getPrevNode();
+  Value result = whole.buildPart(builder, part);
+  for (Operation *made = whole->getPrevNode(); made != before; made = made->getPrevNode())
+    tag(made, whole, present);
+  return result;
 }
 
 func::FuncOp ProductTiler::concatKernel(TypeRange parts, RankedTensorType result, int64_t axis) {
@@ -152,58 +125,62 @@ func::FuncOp ProductTiler::concatKernel(TypeRange parts, RankedTensorType result
 }
 
 /// The whole of the parts that are there, in the block that makes the last of them.
-Value ProductTiler::concatenate(graph::MatMulOp whole, Cut dimension, ValueRange parts) {
-  auto result = cast<RankedTensorType>(whole.getType());
-  func::FuncOp kernel = concatKernel(parts.getTypes(), result, dimension == Cut::M ? 0 : 1);
-  auto op = graph::KernelOp::create(builder, whole.getLoc(), TypeRange{result},
+Value ProductTiler::concatenate(Operation *whole, Cut cut, ValueRange parts) {
+  auto result = cast<RankedTensorType>(whole->getResult(0).getType());
+  func::FuncOp kernel = concatKernel(parts.getTypes(), result, cut == Cut::M ? 0 : 1);
+  auto op = graph::KernelOp::create(builder, whole->getLoc(), TypeRange{result},
                                     FlatSymbolRefAttr::get(kernel), parts);
   tag(op, whole, present);
   return op.getOutputs()[0];
 }
 
-void ProductTiler::cutProduct(graph::MatMulOp whole) {
+void ProductTiler::cutProduct(TileableOpInterface whole) {
   if (!whole)
     return;
   builder.setInsertionPoint(whole);
   bool isBackward = graph::getPhase(whole) == Phase::B || graph::getPhase(whole) == Phase::W;
-  Cut dimension = cutOf(whole, product.parameter);
+  ProductPart part;
+  part.operand = weightOf(whole, product.parameter);
+  part.cut = whole.getCut(part.operand);
+  Type type = whole->getOperand(part.operand).getType();
   SmallVector<Value> parts(product.tiles());
-  Value sum;
   for (int64_t step = 0, steps = product.tiles(); step < steps; ++step) {
     present = isBackward ? steps - 1 - step : step;
     int64_t tile = product.tileAt(present);
-    Value old = isWeight(whole.getLhs(), product.parameter) ? whole.getLhs() : whole.getRhs();
-    auto weight =
-        graph::ReadOp::create(builder, whole.getLoc(), ofTile(old.getType(), tile), tiles[tile].getSymName());
-    tag(weight, whole, present);
-    parts[tile] = sum = part(whole, dimension, tile, weight, dimension == Cut::K ? sum : Value());
+    auto read = graph::ReadOp::create(builder, whole->getLoc(), ofTile(type, tile), tiles[tile].getSymName());
+    tag(read, whole, present);
+    part.tile = read;
+    parts[tile] = build(whole, part, tile);
+    if (part.cut == Cut::K)
+      part.addend = parts[tile];
   }
-  whole.replaceAllUsesWith(dimension == Cut::K ? sum : concatenate(whole, dimension, parts));
-  whole.erase();
+  whole->getResult(0).replaceAllUsesWith(part.cut == Cut::K ? part.addend
+                                                            : concatenate(whole, part.cut, parts));
+  whole->erase();
 }
 
 void ProductTiler::cutGradient() {
-  graph::MatMulOp whole = product.weights;
+  TileableOpInterface whole = product.weights;
   graph::AccumulateOp accumulate = product.accumulate;
   if (!whole)
     return;
   builder.setInsertionPoint(whole);
   for (present = 0; present < product.tiles(); ++present) {
     int64_t tile = product.tileAt(present);
-    Value gradient = part(whole, Cut::M, tile, Value(), Value());
+    Value gradient = build(whole, ProductPart(), tile);
     auto op = graph::AccumulateOp::create(builder, accumulate.getLoc(),
                                           names[accumulate.getStateAttr()][tile], gradient);
     tag(op, whole, present);
   }
   accumulate.erase();
-  whole.erase();
+  whole->erase();
 }
 
 void ProductTiler::run() {
   addParameters();
   addStates();
   cutUpdate();
-  for (graph::MatMulOp whole : {product.forward, product.backward, product.evaluation})
+  for (TileableOpInterface whole : {product.forward, product.backward, product.evaluation})
     cutProduct(whole);
   cutGradient();
   // Nothing reads the whole any more.

@@ -18,9 +18,9 @@ using ConcatKernels = llvm::DenseMap<std::pair<mlir::Type, int64_t>, mlir::func:
 /// Replaces a parameter by its tiles.
 class ProductTiler {
 public:
-  ProductTiler(const TiledProduct &product, const BlockCut &cut, mlir::SymbolTable &symbols,
+  ProductTiler(const TiledProduct &product, const BlockCut &blocks, mlir::SymbolTable &symbols,
                ConcatKernels &kernels)
-      : product(product), cut(cut), symbols(symbols), kernels(kernels),
+      : product(product), blocks(blocks), symbols(symbols), kernels(kernels),
         type(llvm::cast<mlir::RankedTensorType>(graph::ParameterOp(product.parameter).getType())),
         builder(type.getContext()) {}
   void run();
@@ -29,12 +29,11 @@ private:
   void addParameters();
   void addStates();
   void cutUpdate();
-  void cutProduct(graph::MatMulOp whole);
+  void cutProduct(TileableOpInterface whole);
   void cutGradient();
-  /// A part of a product: `weight` is its tile, null of a gradient.
-  graph::MatMulPartOp part(graph::MatMulOp whole, Cut dimension, int64_t tile, mlir::Value weight,
-                           mlir::Value addend);
-  mlir::Value concatenate(graph::MatMulOp whole, Cut dimension, mlir::ValueRange parts);
+  /// The part of a product that a tile has; `part` says of what operand.
+  mlir::Value build(TileableOpInterface whole, ProductPart part, int64_t tile);
+  mlir::Value concatenate(mlir::Operation *whole, Cut cut, mlir::ValueRange parts);
   mlir::func::FuncOp concatKernel(mlir::TypeRange parts, mlir::RankedTensorType result, int64_t axis);
   mlir::RankedTensorType ofTile(mlir::Type whole, int64_t tile) {
     return mlir::RankedTensorType::get({product.size(tile), type.getDimSize(1)},
@@ -42,12 +41,12 @@ private:
   }
   /// What is made next is of the tile's block, in the phase of `whole`.
   void tag(mlir::Operation *op, mlir::Operation *whole, int64_t place) {
-    op->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(cut.tileBlock(place)));
+    op->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(blocks.tileBlock(place)));
     op->setAttr(graph::kPhaseAttr, whole->getAttr(graph::kPhaseAttr));
   }
 
   const TiledProduct &product;
-  const BlockCut &cut;
+  const BlockCut &blocks;
   mlir::SymbolTable &symbols;
   ConcatKernels &kernels;
   mlir::RankedTensorType type;

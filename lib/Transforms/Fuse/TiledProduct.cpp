@@ -1,13 +1,9 @@
 //===- TiledProduct.cpp - which parameters can be cut into tiles ----------===//
 
 #include "TiledProduct.h"
-#include "dsopt/Dialect/Graph/Layouts.h"
 
 using namespace mlir;
 using namespace dsopt;
-
-/// Rows of tiles are multiples of it, and a product of fewer than two adds in another order.
-static constexpr int64_t kUnit = DSOPT_GEMM_CHUNK;
 
 int64_t TiledProduct::tiles() const {
   graph::ParameterOp op = parameter;
@@ -21,45 +17,34 @@ int64_t TiledProduct::size(int64_t tile) const {
 
 int64_t TiledProduct::tileAt(int64_t place) const { return reversed ? tiles() - 1 - place : place; }
 
-bool dsopt::isWeight(Value operand, graph::ParameterOp parameter) {
-  auto read = operand.getDefiningOp<graph::ReadOp>();
+bool dsopt::isWeight(Value value, graph::ParameterOp parameter) {
+  auto read = value.getDefiningOp<graph::ReadOp>();
   return read && read.getState() == parameter.getSymName();
 }
 
-Cut dsopt::cutOf(graph::MatMulOp product, graph::ParameterOp parameter) {
-  if (isWeight(product.getRhs(), parameter))
-    return product.getTransposeB() ? Cut::N : Cut::K;
-  return product.getTransposeA() ? Cut::K : Cut::M;
-}
-
-/// Whether the library's calls for a part can be those for the whole: of matrices whose rows are apart, and
-/// whose result is a value of its own.
-static bool canBeCut(graph::MatMulOp product) {
-  auto isMatrix = [](Value value) {
-    ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
-    return shape.size() == 2 && shape[0] > 1 && shape[1] > 1;
-  };
-  Type type = getElementTypeOrSelf(product.getLhs().getType());
-  return llvm::all_of(product->getOperands(), isMatrix) && isMatrix(product.getResult()) &&
-         (type.isF32() || type.isBF16()) && graph::locate(product.getResult()).root == product.getResult();
+int64_t dsopt::weightOf(Operation *product, graph::ParameterOp parameter) {
+  for (OpOperand &operand : product->getOpOperands())
+    if (isWeight(operand.get(), parameter))
+      return operand.getOperandNumber();
+  return -1;
 }
 
 /// Notes a product with the weight, by its phase.
 static std::string noteUse(TiledProduct &found, Operation *user, int64_t &products) {
-  auto product = dyn_cast<graph::MatMulOp>(user);
+  auto product = dyn_cast<TileableOpInterface>(user);
   if (!product)
     return ("'" + user->getName().getStringRef() + "' reads it").str();
-  if (!canBeCut(product) ||
-      isWeight(product.getLhs(), found.parameter) == isWeight(product.getRhs(), found.parameter))
+  auto isIt = [&](Value operand) { return isWeight(operand, found.parameter); };
+  if (!product.canBeCut() || llvm::count_if(user->getOperands(), isIt) != 1)
     return "its product is not one of matrices of several rows and columns";
   std::optional<Phase> phase = graph::getPhase(product);
   auto block = product->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
   if (!phase || !block)
     return "its product is of no block";
   // What only gradients of weights follow from is of their phase.
-  graph::MatMulOp &slot = *phase == Phase::F   ? found.forward
-                          : *phase == Phase::E ? found.evaluation
-                                               : found.backward;
+  TileableOpInterface &slot = *phase == Phase::F   ? found.forward
+                              : *phase == Phase::E ? found.evaluation
+                                                   : found.backward;
   if (slot || (products++ > 0 && found.block != block.getInt()))
     return "several products take it";
   slot = product;
@@ -69,8 +54,8 @@ static std::string noteUse(TiledProduct &found, Operation *user, int64_t &produc
 
 /// Notes the product that is its gradient.
 static std::string noteGradient(TiledProduct &found, graph::AccumulateOp accumulate) {
-  auto product = accumulate.getValue().getDefiningOp<graph::MatMulOp>();
-  if (found.accumulate || !product || !product->hasOneUse() || !canBeCut(product) ||
+  auto product = accumulate.getValue().getDefiningOp<TileableOpInterface>();
+  if (found.accumulate || !product || !product->hasOneUse() || !product.canBeCut() ||
       graph::getPhase(product) != Phase::W || graph::getPhase(accumulate) != Phase::W ||
       product->getAttr(graph::kBlockAttr) != accumulate->getAttr(graph::kBlockAttr))
     return "its gradient is not one product";
@@ -111,17 +96,19 @@ static std::string findUses(TiledProduct &found, ModuleOp module, SymbolTable &s
 
 Tiling dsopt::findTiling(graph::ParameterOp parameter, int64_t most) {
   auto module = parameter->getParentOfType<ModuleOp>();
-  auto type = cast<RankedTensorType>(parameter.getType());
   Tiling tiling;
-  tiling.product.parameter = parameter;
-  if (type.getRank() != 2 || type.getDimSize(0) < 2 * kUnit) {
-    tiling.why = "it has fewer than " + std::to_string(2 * kUnit) + " rows";
-    return tiling;
-  }
-  tiling.product.rows = std::max<int64_t>(most / type.getDimSize(1) / kUnit, 1) * kUnit;
+  TiledProduct &product = tiling.product;
+  product.parameter = parameter;
   SymbolTable symbols(module);
-  tiling.why = findUses(tiling.product, module, symbols);
-  if (graph::MatMulOp backward = tiling.product.backward)
-    tiling.product.reversed = cutOf(backward, parameter) == Cut::K;
+  if (tiling.why = findUses(product, module, symbols); !tiling.why.empty())
+    return tiling;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(parameter.getType()).getShape();
+  TileableOpInterface any = product.forward ? product.forward : product.evaluation;
+  int64_t unit = any.getCutUnit();
+  if (shape[0] < 2 * unit)
+    tiling.why = "it has fewer than " + std::to_string(2 * unit) + " rows";
+  product.rows = std::max<int64_t>(most / shape[1] / unit, 1) * unit;
+  if (TileableOpInterface backward = product.backward)
+    product.reversed = backward.getCut(weightOf(backward, parameter)) == Cut::K;
   return tiling;
 }

@@ -9,12 +9,9 @@
 #define DSOPT_LIB_TRANSFORMS_FUSE_TILEDPRODUCT_H
 
 #include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Interfaces/Interfaces.h"
 
 namespace dsopt {
-
-/// The dimension of a product along which its weight's rows are.
-enum class Cut { M, N, K };
 
 /// A parameter and all that is done with it.
 struct TiledProduct {
@@ -25,7 +22,7 @@ struct TiledProduct {
   bool reversed = false;
   /// Forward, the gradient of its other operand (B, or W), of an evaluation; the gradient of the weight (W),
   /// with what it is added to. Null where there is none.
-  graph::MatMulOp forward, backward, evaluation, weights;
+  TileableOpInterface forward, backward, evaluation, weights;
   graph::AccumulateOp accumulate;
 
   int64_t tiles() const;
@@ -36,10 +33,10 @@ struct TiledProduct {
   int64_t tileAt(int64_t place) const;
 };
 
-/// Whether an operand of a product is the weight.
-bool isWeight(mlir::Value operand, graph::ParameterOp parameter);
-/// How a product with the weight is cut.
-Cut cutOf(graph::MatMulOp product, graph::ParameterOp parameter);
+/// Whether a value is the weight.
+bool isWeight(mlir::Value value, graph::ParameterOp parameter);
+/// The operand of a product that is the weight, -1 if none is.
+int64_t weightOf(mlir::Operation *product, graph::ParameterOp parameter);
 
 /// What can be done in tiles of at most `most` elements, or why nothing can.
 struct Tiling {
