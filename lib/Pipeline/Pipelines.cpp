@@ -21,8 +21,8 @@ static const char *const kToDist[] = {
     "append-optimizer", "verify-graph",
     // stage 3: kernels, for a target
     "attach-target", "decompose-composites", "flatten-rows", "canonicalize", "cse",
-    "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision", "form-blocks",
-    "verify-kernels",
+    "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision", "tile-products",
+    "form-blocks", "verify-kernels",
     // stage 4: parallelize
     "split-stages", "partition-zero", "offload-parameters", "place-collectives", "verify-dist"};
 

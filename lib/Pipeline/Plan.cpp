@@ -31,7 +31,8 @@ struct Plan {
   ModuleOp module;
   SmallVector<ProgramOp> programs; ///< of a step
   int64_t dp, M, V, threads, parameters = 0;
-  int64_t staging = 0; ///< of -save-async, bytes of each rank
+  int64_t tiles = 0, largestTile = 0; ///< of weights that are cut; elements
+  int64_t staging = 0;                ///< of -save-async, bytes of each rank
   std::string zero, accumulate, schedule;
   double bubble = 0, flops = 0, milliseconds = 0, exposed = 0;
 };
@@ -62,7 +63,12 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));
   schedule = getOption(module, "schedule", StringRef("1f1b"));
   for (auto parameter : module.getOps<graph::ParameterOp>())
-    parameters += graph::numElements(parameter.getType());
+    if (int64_t elements = graph::numElements(parameter.getType()); parameter->hasAttr(graph::kPartOfAttr)) {
+      ++tiles;
+      largestTile = std::max(largestTile, elements);
+    } else {
+      parameters += elements;
+    }
   if (auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
       given && given.contains("save-async"))
     staging = DSOPT_SAVE_STAGING;
@@ -95,6 +101,8 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attribute("micro_batch_size", getOption(plan.module, "micro_batch_size", 0));
     });
     json.attribute("parameters", plan.parameters);
+    json.attribute("tiles", plan.tiles);
+    json.attribute("largest_tile", plan.largestTile);
     json.attribute("save_staging_bytes", plan.staging);
     json.attributeArray("ranks", [&] {
       for (auto [stage, op] : llvm::enumerate(plan.programs)) {
@@ -201,6 +209,9 @@ public:
                          counted(plan.dp * plan.M, "micro-batch", "es"), plan.dp, plan.M,
                          counted(plan.V, "reduction shard"), plan.accumulate);
     out << llvm::formatv("parameters  {0}\n", plan.parameters);
+    if (plan.tiles > 0)
+      out << llvm::formatv("tiles       {0} of weights, of {1} elements at most\n", plan.tiles,
+                           plan.largestTile);
     if (int64_t first = getOption(plan.module, "delayed_update", 0))
       out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
                            first);

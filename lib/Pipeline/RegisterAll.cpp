@@ -17,6 +17,7 @@
 #include "dsopt/Dialect/Graph/Names.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Dialect/Graph/Sharding.h"
+#include "dsopt/Dialect/Graph/Tiling.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Target/Passes.h"
@@ -61,6 +62,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   registerRuntimeCalls(registry);
   registerTargetDialects(registry);
   graph::registerCosts(registry);
+  graph::registerTiling(registry);
   graph::registerNames(registry);
   graph::registerOptimizers(registry);
   graph::registerShardings(registry);

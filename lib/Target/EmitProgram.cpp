@@ -101,11 +101,30 @@ void ProgramWriter::writeShapes(int64_t size) {
   });
 }
 
+void ProgramWriter::writeParts(ArrayRef<graph::ParameterOp> parts) {
+  json->attributeArray("parts", [&] {
+    for (graph::ParameterOp part : parts)
+      json->object([&] {
+        auto [bucket, offset] = places.lookup(part.getSymNameAttr());
+        json->attribute("bucket", bucket);
+        json->attribute("bucket_offset", offset);
+        json->attribute("begin", part->getAttrOfType<IntegerAttr>(graph::kPartBeginAttr).getInt());
+        json->attribute("elements", graph::numElements(part.getType()));
+      });
+  });
+}
+
 void ProgramWriter::writeParameters() {
   json->attributeArray("parameters", [&] {
+    llvm::DenseMap<Attribute, SmallVector<graph::ParameterOp>> parts; ///< by the whole's name
+    for (auto parameter : module.getOps<graph::ParameterOp>())
+      if (Attribute whole = parameter->getAttr(graph::kPartOfAttr))
+        parts[whole].push_back(parameter);
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
       auto place = places.find(parameter.getSymNameAttr());
-      if (place == places.end())
+      auto tiles = parts.find(FlatSymbolRefAttr::get(parameter));
+      bool isCut = tiles != parts.end();
+      if (parameter->hasAttr(graph::kPartOfAttr) || (!isCut && place == places.end()))
         continue;
       json->object([&] {
         string("name", parameter.getModelName());
@@ -126,6 +145,10 @@ void ProgramWriter::writeParameters() {
             for (int64_t chunk : *chunks)
               json->value(llvm::json::Value(uint64_t(chunk)));
           });
+        if (isCut) {
+          writeParts(tiles->second);
+          return;
+        }
         json->attribute("bucket", place->second.bucket);
         json->attribute("bucket_offset", place->second.offset);
       });

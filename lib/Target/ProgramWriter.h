@@ -10,6 +10,7 @@
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Streams.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Target/Target.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -29,6 +30,7 @@ private:
   void writeInputs();
   void writeShapes(int64_t size);
   void writeParameters();
+  void writeParts(llvm::ArrayRef<graph::ParameterOp> parts);
   void writeBuckets();
   void writeCommunicators();
   void writeCalls();

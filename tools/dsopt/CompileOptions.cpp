@@ -148,6 +148,15 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   return layout;
 }
 
+/// Elements of -tile-products: 0 where nothing is cut, or nothing was chosen yet.
+static int64_t tileElements(const ParsedOptions &options) {
+  std::string text = options.text("tile-products");
+  int64_t elements = 0;
+  if (text != "none" && text != "auto" && (!runtime::parseSize(text, 1000, elements) || elements < 1))
+    throw Error(1, "-tile-products=" + text + ": expected none, auto or a number of elements");
+  return elements;
+}
+
 /// The CPUs this process may run on: affinity, then the cgroup's quota.
 static int64_t availableCpus() {
   cpu_set_t set;
@@ -246,6 +255,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("offload-params", "offload_params");
   text("offload-ratio", "offload_ratio");
   integer("reductions-in-flight", "reductions_in_flight", 2);
+  if (options.has("tile-products") || !getOption(module, "tile_products"))
+    setInteger("tile_products", tileElements(options));
   for (const char *name : {"gather-window", "prefetch", "sub-group-size", "delayed-update",
                            "prefetch-bucket-size", "max-live-parameters", "max-reuse-distance",
                            "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
@@ -359,6 +370,8 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
       continue;
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))
+      continue;
+    if (name == "tile-products" && tileElements(options) == getOption(module, "tile_products", 0))
       continue;
     // What the stages behind it decide.
     bool open = stage == Stage::Dist;

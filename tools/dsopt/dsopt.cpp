@@ -16,6 +16,7 @@
 #include "Output.h"
 #include "Produce.h"
 #include "Remedies.h"
+#include "Trials.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
@@ -199,6 +200,15 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
   }
 }
 
+/// The elements of -tile-products=auto: where a model does not fit without.
+static int64_t chooseTiles(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher) {
+  int64_t budget = options.integer("device-memory");
+  bool plans = goalStage(options) > Stage::Graph && !options.has("print-pipeline");
+  if (options.text("tile-products") != "auto" || budget <= 0 || !plans || findStage(module) != Stage::Graph)
+    return 0;
+  return Trials(module, options, launcher, budget).chooseTiles();
+}
+
 /// `carried` is what the model itself sets, `configured` what a configuration does.
 static int compileModel(MLIRContext &context, const ParsedOptions &options,
                         const std::vector<ConfiguredOption> &carried,
@@ -224,7 +234,10 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   std::string command = "dsopt";
   for (int i = 1; i < argc; ++i)
     command += std::string(" ") + argv[i];
+  int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, command);
+  if (tiles > 0)
+    setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
   if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
   for (const std::string &line : optionsWithoutEffect(*module, options, configured))

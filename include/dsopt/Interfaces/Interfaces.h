@@ -10,6 +10,7 @@
 #define DSOPT_INTERFACES_INTERFACES_H
 
 #include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Interfaces/Products.h"
 #include "dsopt/Interfaces/Routines.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
@@ -42,5 +43,6 @@ enum class FusionKind {
 #include "dsopt/Interfaces/ProductOpInterface.h.inc"
 #include "dsopt/Interfaces/RoutineOpInterface.h.inc"
 #include "dsopt/Interfaces/RuntimeCallOpInterface.h.inc"
+#include "dsopt/Interfaces/TileableOpInterface.h.inc"
 
 #endif // DSOPT_INTERFACES_INTERFACES_H

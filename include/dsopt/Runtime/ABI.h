@@ -19,6 +19,7 @@
 #define DSOPT_RUNTIME_ABI_H
 
 #include "dsopt/Runtime/Attention.h"
+#include "dsopt/Runtime/Gemm.h"
 
 #include <stdint.h>
 
@@ -27,7 +28,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file or of the program table.
-#define DSOPT_ABI_VERSION 12
+#define DSOPT_ABI_VERSION 13
 
 /// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on
 /// (-save-async), beside what the program's own memories take.
@@ -70,6 +71,20 @@ typedef struct dsopt_gemm {
 /// Cut into tiles by bounds that depend on the product alone (DESIGN 2.1 rule 2).
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
                    int64_t accumulate);
+
+/// A part of a product of `m` x `n` x `k`: some of the rows or columns of its result, or of its contraction.
+/// It begins at a multiple of DSOPT_GEMM_CHUNK along the dimension that is cut. A result that has but some
+/// columns has rows that begin `ldc` elements apart, equal to the whole's modulo DSOPT_GEMM_ALIGNMENT.
+typedef struct dsopt_gemm_part {
+  dsopt_gemm product;
+  int64_t m, n, k;
+} dsopt_gemm_part;
+
+/// As dsopt_rt_gemm, with the bits of the whole product: of the rows or columns that the part has; or, where
+/// the part has a range of the contraction, of the sums up to its end if `addend` (which lies as `c`; null
+/// for none) has them up to its beginning.
+void dsopt_rt_gemm_part(dsopt_rt *rt, const dsopt_gemm_part *part, const void *a, const void *b,
+                        const float *addend, void *c, int64_t accumulate);
 
 /// A linear layer with its negative log-likelihood, a constant of the program (graph.linear_nll_grad).
 typedef struct dsopt_linear_nll {

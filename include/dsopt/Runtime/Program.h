@@ -33,6 +33,11 @@ struct Input {
   int64_t least = 0;      ///< what is looked up: 0 in a parameter, else -bound (from the end)
 };
 
+/// Elements [begin, begin + elements) of a parameter, which lie in a bucket from element `bucket_offset` on.
+struct Part {
+  int64_t bucket = 0, bucket_offset = 0, begin = 0, elements = 0;
+};
+
 struct Parameter {
   std::string name, type;
   std::vector<int64_t> shape;
@@ -45,6 +50,7 @@ struct Parameter {
   std::vector<uint64_t> chunks; ///< XXH3-64 of each 1 MiB chunk of the parameter
   int64_t bucket = 0;           ///< index into Program::buckets
   int64_t bucket_offset = 0;    ///< first element in the bucket, a multiple of 64
+  std::vector<Part> parts;      ///< ascending, of one that lies in several places; then the two above say nothing
 };
 
 /// Elements [begin, end) of a bucket that share factors of learning rate and weight decay.

@@ -68,6 +68,8 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
   }
   bool transposeA = gemm.getTransposeA() != matrices[0].transposed,
        transposeB = gemm.getTransposeB() != matrices[1].transposed;
+  if (gemm.getWhole() && matrices[2].transposed)
+    return gemm.emitOpError("writes columns of ") << type << ", expected a part to write rows";
   // The library writes rows: a transposed result is the product of the transposed operands.
   if (matrices[2].transposed) {
     std::swap(operands[0], operands[1]);
@@ -105,6 +107,14 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
   append(extents, 1);
   for (const Matrix &matrix : matrices)
     append(matrix.batchStrides, 0);
+  if (auto whole = gemm.getWhole()) {
+    llvm::append_range(fields, *whole);
+    builder.call("dsopt_rt_gemm_part",
+                 {builder.descriptor("product", fields), builder.pointer(operands[0]),
+                  builder.pointer(operands[1]), builder.pointer(gemm.getAddend()),
+                  builder.pointer(operands[2]), builder.accumulates(gemm.getIntoGradient())});
+    return success();
+  }
   builder.call("dsopt_rt_gemm", {builder.descriptor("product", fields), builder.pointer(operands[0]),
                                  builder.pointer(operands[1]), builder.pointer(operands[2]),
                                  builder.accumulates(gemm.getIntoGradient())});

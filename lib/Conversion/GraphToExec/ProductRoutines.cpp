@@ -29,13 +29,55 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
     Value result = buffers.of(matmul.getResult()), lhs = buffers.of(matmul.getLhs()),
           rhs = buffers.of(matmul.getRhs());
     return exec::GemmOp::create(builder, op->getLoc(), lhs, rhs, result, matmul.getTransposeA(),
-                                matmul.getTransposeB(), buffers.accumulates(matmul.getResult()));
+                                matmul.getTransposeB(), buffers.accumulates(matmul.getResult()),
+                                /*addend=*/Value(), /*whole=*/DenseI64ArrayAttr());
+  }
+};
+
+struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, graph::MatMulPartOp> {
+  Strides getOperandStrides(Operation *op, unsigned operand) const {
+    return operand < 2 ? Strides::Matrix : Strides::Contiguous;
+  }
+  Strides getResultStrides(Operation *, unsigned) const { return Strides::Contiguous; }
+  Storage getOperandStorage(Operation *, unsigned operand) const {
+    return operand < 2 ? Storage::Narrow : Storage::Wide;
+  }
+  Storage getResultStorage(Operation *, unsigned) const { return Storage::Any; }
+  bool canAccumulate(Operation *op, unsigned) const { return !cast<graph::MatMulPartOp>(op).getAddend(); }
+
+  LogicalResult verifyRoutine(Operation *op) const {
+    Type type = getElementTypeOrSelf(op->getResult(0).getType());
+    if (!type.isF32() && !type.isBF16())
+      return op->emitOpError("is a part of a product of ") << type << ", expected f32 or bf16";
+    return success();
+  }
+
+  int64_t getWorkspaceBytes(Operation *, const RoutineTarget &, ArrayRef<Type>) const { return 0; }
+
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &) const {
+    auto part = cast<graph::MatMulPartOp>(op);
+    Location loc = op->getLoc();
+    Value result = buffers.of(part.getResult());
+    auto type = cast<MemRefType>(result.getType());
+    // Rows may be longer than what is computed of them.
+    if (int64_t columns = part.getExtents()[1], padded = type.getDimSize(1); columns < padded)
+      result =
+          exec::ViewOp::create(builder, loc,
+                               MemRefType::get({type.getDimSize(0), columns}, type.getElementType(),
+                                               StridedLayoutAttr::get(type.getContext(), 0, {padded, 1})),
+                               result);
+    return exec::GemmOp::create(builder, loc, buffers.of(part.getLhs()), buffers.of(part.getRhs()), result,
+                                part.getTransposeA(), part.getTransposeB(),
+                                buffers.accumulates(part.getResult()), buffers.of(part.getAddend()),
+                                part.getWholeAttr());
   }
 };
 } // namespace
 
 void dsopt::registerProductRoutines(MLIRContext *context) {
   graph::MatMulOp::attachInterface<MatMulRoutine>(*context);
+  graph::MatMulPartOp::attachInterface<MatMulPartRoutine>(*context);
 }
 
 void dsopt::registerRoutines(DialectRegistry &registry) {

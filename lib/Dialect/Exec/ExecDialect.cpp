@@ -331,5 +331,9 @@ LogicalResult GemmOp::verify() {
     return emitOpError("contracts ") << k << " with " << kb << " elements, expected equal sizes";
   if (c.getDimSize(rank - 2) != m || c.getDimSize(rank - 1) != n)
     return emitOpError("has a result of type ") << c << ", expected " << m << "x" << n << " matrices";
+  if (getWhole() && (rank != 2 || getWhole()->size() != 3))
+    return emitOpError("is a part of a product [") << *getWhole() << "], expected matrices of three extents";
+  if (getAddend() && !getWhole())
+    return emitOpError("adds to a sum, expected a part of a product to do so");
   return success();
 }

@@ -34,6 +34,8 @@ static const AttributeRow kAttributes[] = {
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},
     {kDecayScaleAttr, On::Operation, kFactorKind, kParameter},
+    {kPartOfAttr, On::Operation, kSymbolKind, kParameter},
+    {kPartBeginAttr, On::Operation, kCountKind, kParameter},
     {kStatisticAttr, On::Operation, kUnitKind, kParameter},
     {kStatisticAttr, On::Result, kSymbolKind},
     {kMomentumAttr, On::Result, kFactorKind},

@@ -25,6 +25,13 @@ struct MatMulCost : CostedOpInterface::ExternalModel<MatMulCost, MatMulOp> {
   }
 };
 
+struct MatMulPartCost : CostedOpInterface::ExternalModel<MatMulPartCost, MatMulPartOp> {
+  int64_t getFlops(Operation *op) const {
+    auto [m, n, k] = cast<MatMulPartOp>(op).getExtents();
+    return 2 * m * n * k;
+  }
+};
+
 /// A number of products of rows, columns and the size of a head, for attention's scores.
 template <typename Op, int64_t products>
 struct AttentionCost : CostedOpInterface::ExternalModel<AttentionCost<Op, products>, Op> {
@@ -101,6 +108,7 @@ FailureOr<int64_t> FlopCounter::count(func::FuncOp function) {
 void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);
+    MatMulPartOp::attachInterface<MatMulPartCost>(*context);
     AttentionOp::attachInterface<AttentionCost<AttentionOp, 2>>(*context);
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);

@@ -1,6 +1,7 @@
 //===- GraphRoutineShapes.cpp - verifiers of the routines -----------------===//
 
 #include "GraphSupport.h"
+#include "dsopt/Runtime/Gemm.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -38,6 +39,39 @@ static LogicalResult verifyType(Operation *op, StringRef what, Value value, Rank
 
 static RankedTensorType f32(MLIRContext *context, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, Float32Type::get(context));
+}
+
+int64_t MatMulPartOp::paddedColumns(int64_t columns, int64_t whole) {
+  return columns + (whole - columns) % DSOPT_GEMM_ALIGNMENT;
+}
+
+std::array<int64_t, 3> MatMulPartOp::getExtents() {
+  RankedTensorType a = tensorType(getLhs()), b = tensorType(getRhs());
+  return {a.getDimSize(getTransposeA() ? 1 : 0), b.getDimSize(getTransposeB() ? 0 : 1),
+          a.getDimSize(getTransposeA() ? 0 : 1)};
+}
+
+LogicalResult MatMulPartOp::verify() {
+  RankedTensorType a = tensorType(getLhs()), b = tensorType(getRhs()), c = tensorType(getResult());
+  if (a.getRank() != 2 || b.getRank() != 2 || c.getRank() != 2 || a.getElementType() != b.getElementType())
+    return emitOpError("has operands of types ")
+           << a << " and " << b << " and a result of type " << c << ", expected matrices of one element type";
+  auto [m, n, k] = getExtents();
+  if (int64_t other = b.getDimSize(getTransposeB() ? 1 : 0); other != k)
+    return emitOpError("contracts ") << k << " with " << other << " elements, expected equal sizes";
+  ArrayRef<int64_t> whole = getWhole();
+  if (whole.size() != 3 || whole[0] < m || whole[1] < n || whole[2] < k ||
+      (whole[0] > m) + (whole[1] > n) + (whole[2] > k) > 1)
+    return emitOpError("is the part ") << m << "x" << n << "x" << k << " of a product [" << whole
+                                       << "], expected one that is cut along one dimension";
+  if (SmallVector<int64_t> shape{m, paddedColumns(n, whole[1])}; c.getShape() != ArrayRef(shape))
+    return emitOpError("has a result of type ")
+           << c << ", expected " << RankedTensorType::get(shape, c.getElementType());
+  if (getAddend() && (whole[2] == k || getAddend().getType() != f32(getContext(), c.getShape())))
+    return emitOpError("adds to ") << getAddend().getType() << ", expected "
+                                   << (whole[2] == k ? "nothing where all is contracted"
+                                                     : "fp32 of the result's shape");
+  return success();
 }
 
 LogicalResult AttentionOp::verify() {

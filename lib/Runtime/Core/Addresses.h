@@ -29,6 +29,13 @@ inline int64_t elementsOf(const Parameter &parameter) {
   return count;
 }
 
+/// Where a parameter lies: its parts, or the one place that has all of it.
+inline std::vector<Part> partsOf(const Parameter &parameter) {
+  if (!parameter.parts.empty())
+    return parameter.parts;
+  return {{parameter.bucket, parameter.bucket_offset, 0, elementsOf(parameter)}};
+}
+
 class Addresses {
 public:
   /// `memories` are where the position's memories begin.

@@ -162,7 +162,7 @@ void Agreement::checkFinite(int64_t step) const {
   if (nonFinite >= 0) {
     const Parameter &parameter = program.parameters[nonFinite];
     refuse("the gradient of parameter '" + parameter.name + "' is not finite in step " + std::to_string(step),
-           program.buckets[parameter.bucket].owner);
+           program.buckets[partsOf(parameter).front().bucket].owner);
   }
 }
 

@@ -28,7 +28,7 @@ AsyncSave::AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes,
     for (int64_t index : action.changes)
       add(index);
   auto regionOf = [&](size_t piece) {
-    int64_t index = plan.saved.held[plan.segments[plan.pieces[piece].segment].tensor].buffer.buffer;
+    int64_t index = plan.saved.held[plan.segments[plan.pieces[piece].segment].held].buffer.buffer;
     add(index);
     return numbers.at(index);
   };

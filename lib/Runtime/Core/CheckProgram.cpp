@@ -1,6 +1,7 @@
 //===- CheckProgram.cpp - what the runtime relies on without looking -------===//
 
 #include "CheckProgram.h"
+#include "Core/Addresses.h"
 
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Session.h"
@@ -38,6 +39,26 @@ void checkCommunicators(const Program &p) {
           bad(where + " has rank " + std::to_string(rank) + " twice");
       }
   }
+}
+
+/// All of a parameter lies somewhere, once.
+void checkParts(const Program &p, const Parameter &parameter) {
+  std::string where = "parameter '" + parameter.name + "'";
+  checkIndex(parameter.bucket, p.buckets.size(), "bucket of " + where);
+  int64_t end = 0;
+  for (const Part &part : parameter.parts) {
+    checkIndex(part.bucket, p.buckets.size(), "bucket of a part of " + where);
+    int64_t room = p.buckets[part.bucket].elements;
+    if (part.begin != end || part.elements < 1 || part.elements > room || part.bucket_offset < 0 ||
+        part.bucket_offset > room - part.elements)
+      bad("a part of " + where + " has " + std::to_string(part.elements) + " elements from " +
+          std::to_string(part.begin) + " on, at " + std::to_string(part.bucket_offset) + " in a bucket of " +
+          std::to_string(room) + ", expected those from " + std::to_string(end) + " on inside of it");
+    end += part.elements;
+  }
+  if (!parameter.parts.empty() && end != elementsOf(parameter))
+    bad("the parts of " + where + " have " + std::to_string(end) + " elements, expected " +
+        std::to_string(elementsOf(parameter)));
 }
 
 /// The groups of a communicator that a position's ranks are in.
@@ -275,7 +296,7 @@ void checkProgram(const Program &p) {
   if (static_cast<int64_t>(p.positions.size()) != p.pp)
     bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp));
   for (const Parameter &parameter : p.parameters)
-    checkIndex(parameter.bucket, p.buckets.size(), "bucket of parameter '" + parameter.name + "'");
+    checkParts(p, parameter);
   for (const Bucket &bucket : p.buckets)
     if (bucket.padded % (64 * p.dp) || bucket.padded < bucket.elements)
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +

@@ -79,21 +79,21 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   ParameterFiles files(checkpoint, pool, kMoment);
   CheckpointValues values(index, files, model);
   loadParameters(program, info, addresses, values);
-  for (size_t i = saved.parameters; i < saved.tensors.size(); ++i) {
-    const HeldTensor &held = saved.held[i];
-    if (held.position != info.position)
+  for (const HeldTensor &held : saved.held) {
+    if (held.tensor < saved.parameters || held.position != info.position)
       continue;
-    const Parameter &parameter = *held.parameter;
-    int64_t slice = program.buckets[parameter.bucket].padded / program.dp;
+    const Parameter &tensor = saved.tensors[held.tensor];
+    const Part &part = held.part;
+    int64_t slice = program.buckets[part.bucket].padded / program.dp;
     int64_t first = held.sliced ? info.dpRank * slice : 0;
-    int64_t last = held.sliced ? first + slice : program.buckets[parameter.bucket].padded;
-    int64_t begin = std::max(first, parameter.bucket_offset);
-    int64_t end = std::min(last, parameter.bucket_offset + elementsOf(parameter));
+    int64_t last = held.sliced ? first + slice : program.buckets[part.bucket].padded;
+    int64_t begin = std::max(first, part.bucket_offset);
+    int64_t end = std::min(last, part.bucket_offset + part.elements);
+    int64_t place = part.begin - part.bucket_offset; // in the parameter, of the bucket's first element
     if (begin < end)
       reading([&] {
-        files.read(*index.at(saved.tensors[i].name), begin - parameter.bucket_offset,
-                   end - parameter.bucket_offset,
-                   addresses.at(held.buffer) + (begin - first) * elementBytes(saved.tensors[i].type));
+        files.read(*index.at(tensor.name), begin + place, end + place,
+                   addresses.at(held.buffer) + (begin - first) * elementBytes(tensor.type));
       });
   }
 }

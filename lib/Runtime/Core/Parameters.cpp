@@ -181,14 +181,14 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
     int64_t slice = bucket.padded / program.dp;
     int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
-    for (const Parameter *one : table.ofBucket(load.bucket)) {
+    for (const auto &[one, part] : table.ofBucket(load.bucket)) {
       const Parameter &parameter = *one;
-      int64_t begin = std::max(first, parameter.bucket_offset);
-      int64_t end = std::min(last, parameter.bucket_offset + elementsOf(parameter));
+      int64_t begin = std::max(first, part.bucket_offset);
+      int64_t end = std::min(last, part.bucket_offset + part.elements);
       const std::string &type = storedType(program, load, parameter);
       char *place = target + (begin - first) * elementBytes(type);
-      begin -= parameter.bucket_offset;
-      end -= parameter.bucket_offset;
+      begin += part.begin - part.bucket_offset;
+      end += part.begin - part.bucket_offset;
       if (type == parameter.type)
         values.read(parameter, begin, end, place);
       else if (parameter.type == "f32" && type == "bf16")
@@ -203,16 +203,18 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
 ParameterTable::ParameterTable(const Program &program)
     : program(program), buckets(program.buckets.size()), loads(program.buckets.size()) {
   for (const Parameter &parameter : program.parameters)
-    buckets[parameter.bucket].push_back(&parameter);
+    for (const Part &part : partsOf(parameter))
+      buckets[part.bucket].push_back({&parameter, part});
   for (size_t position = 0; position < program.positions.size(); ++position)
     for (const Position::Load &load : program.positions[position].loads)
       loads[load.bucket].push_back({position, &load});
 }
 
-const Position::Load *ParameterTable::holder(const Parameter &parameter, int64_t &position) const {
+const Position::Load *ParameterTable::holder(const Parameter &parameter, const Part &part,
+                                             int64_t &position) const {
   const Position::Load *found = nullptr;
-  int64_t owner = program.buckets[parameter.bucket].owner;
-  for (auto [candidate, load] : loads[parameter.bucket]) {
+  int64_t owner = program.buckets[part.bucket].owner;
+  for (auto [candidate, load] : loads[part.bucket]) {
     bool holds = storedType(program, *load, parameter) == parameter.type;
     if (!holds || (found && (candidate != owner || position == owner)))
       continue;
@@ -237,35 +239,42 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   std::vector<char> whole;
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
-    int64_t position = 0, elements = elementsOf(*parameter), size = elementBytes(parameter->type);
-    const Position::Load *load = table.holder(*parameter, position);
-    int64_t slice = program.buckets[parameter->bucket].padded / program.dp;
-    if (load && !load->sliced && position == 0) {
+    int64_t size = elementBytes(parameter->type);
+    std::vector<Part> parts = partsOf(*parameter);
+    int64_t position = 0;
+    const Position::Load *load = table.holder(*parameter, parts.front(), position);
+    if (parts.size() == 1 && load && !load->sliced && position == 0) {
       if (info.rank == 0)
-        visit(*parameter, addresses.at(load->target) + parameter->bucket_offset * size);
+        visit(*parameter, addresses.at(load->target) + parts.front().bucket_offset * size);
       continue;
     }
     if (info.rank == 0)
       whole.resize(most);
-    if (!load && info.rank == 0)
-      values.read(*parameter, 0, elements, whole.data());
-    for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp : 1); ++dpRank) {
-      int64_t first = load->sliced ? dpRank * slice : 0;
-      int64_t begin = std::max(first, parameter->bucket_offset);
-      int64_t end = std::min(load->sliced ? first + slice : parameter->bucket_offset + elements,
-                             parameter->bucket_offset + elements);
-      int holderRank = static_cast<int>(position * program.dp + dpRank);
-      for (int64_t at = begin; at < end; at += kPiece / size, ++tag) {
-        int64_t bytes = std::min(kPiece / size, end - at) * size;
-        char *target = whole.data() + (at - parameter->bucket_offset) * size;
-        const char *source =
-            info.rank == holderRank ? addresses.at(load->target) + (at - first) * size : nullptr;
-        if (info.rank == 0 && source) {
-          std::memcpy(target, source, bytes);
-        } else if (info.rank == 0) {
-          receiveState(engine, program, load->target, holderRank, target, bytes, tag);
-        } else if (source) {
-          sendState(engine, program, addresses, load->target, 0, source, bytes, tag);
+    for (const Part &part : parts) {
+      position = 0;
+      load = table.holder(*parameter, part, position);
+      int64_t slice = program.buckets[part.bucket].padded / program.dp;
+      int64_t partEnd = part.bucket_offset + part.elements;
+      char *place = whole.data() + part.begin * size;
+      if (!load && info.rank == 0)
+        values.read(*parameter, part.begin, part.begin + part.elements, place);
+      for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp : 1); ++dpRank) {
+        int64_t first = load->sliced ? dpRank * slice : 0;
+        int64_t begin = std::max(first, part.bucket_offset);
+        int64_t end = std::min(load->sliced ? first + slice : partEnd, partEnd);
+        int holderRank = static_cast<int>(position * program.dp + dpRank);
+        for (int64_t at = begin; at < end; at += kPiece / size, ++tag) {
+          int64_t bytes = std::min(kPiece / size, end - at) * size;
+          char *target = place + (at - part.bucket_offset) * size;
+          const char *source =
+              info.rank == holderRank ? addresses.at(load->target) + (at - first) * size : nullptr;
+          if (info.rank == 0 && source) {
+            std::memcpy(target, source, bytes);
+          } else if (info.rank == 0) {
+            receiveState(engine, program, load->target, holderRank, target, bytes, tag);
+          } else if (source) {
+            sendState(engine, program, addresses, load->target, 0, source, bytes, tag);
+          }
         }
       }
     }

@@ -46,18 +46,24 @@ private:
   std::map<std::string, File> files;
 };
 
+/// What a bucket has of a parameter.
+struct PlacedPart {
+  const Parameter *parameter = nullptr;
+  Part part;
+};
+
 /// A program's parameters by bucket, and who loads them.
 class ParameterTable {
 public:
   explicit ParameterTable(const Program &program);
-  const std::vector<const Parameter *> &ofBucket(int64_t bucket) const { return buckets[bucket]; }
-  /// Where a parameter's values are in the model's own type: a load of `position`, the owner if it has one;
+  const std::vector<PlacedPart> &ofBucket(int64_t bucket) const { return buckets[bucket]; }
+  /// Where a part's values are in the model's own type: a load of `position`, the owner if it has one;
   /// null if no position loads it.
-  const Position::Load *holder(const Parameter &parameter, int64_t &position) const;
+  const Position::Load *holder(const Parameter &parameter, const Part &part, int64_t &position) const;
 
 private:
   const Program &program;
-  std::vector<std::vector<const Parameter *>> buckets;
+  std::vector<std::vector<PlacedPart>> buckets;
   std::vector<std::vector<std::pair<int64_t, const Position::Load *>>> loads; ///< by bucket, with positions
 };
 

@@ -103,7 +103,11 @@ void readInput(const Json &json, Input &input, const std::string &where) {
 void readParameter(const Json &json, Parameter &p, const std::string &where) {
   Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)(
       "constant", p.constant)("file", p.file)("offset", p.offset)("bytes", p.bytes)("source", p.source)(
-      "file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)("bucket_offset", p.bucket_offset);
+      "file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)("bucket_offset", p.bucket_offset)
+      .list("parts", p.parts, [](const Json &json, Part &part, const std::string &where) {
+        Reader(json, where)("bucket", part.bucket)("bucket_offset", part.bucket_offset)("begin", part.begin)(
+            "elements", part.elements);
+      });
 }
 
 void readBucket(const Json &json, Bucket &bucket, const std::string &where) {

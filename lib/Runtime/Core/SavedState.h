@@ -23,12 +23,15 @@ namespace dsopt::runtime {
 /// Bytes of a file that one rank writes.
 inline constexpr int64_t kWrittenBytes = 64 << 10;
 
-/// A tensor of a checkpoint as the ranks of a position have it: whole or sliced, a part of a bucket.
+/// A tensor of a checkpoint, or a part of one, as the ranks of a position have it: whole or sliced, in a
+/// bucket.
 struct HeldTensor {
   const Parameter *parameter = nullptr; ///< itself, or whose optimizer state it is
+  Part part;                            ///< of the parameter
   int64_t position = 0;
   Ref buffer;
   bool sliced = false, isState = false;
+  size_t tensor = 0; ///< that it is a part of
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
@@ -37,11 +40,14 @@ struct SavedTensors {
   explicit SavedTensors(const Program &program, bool hasPending = false);
   bool hasPending;
   std::vector<Parameter> tensors; ///< without places in files, until layOut
-  std::vector<HeldTensor> held;   ///< of each
+  std::vector<HeldTensor> held;   ///< their parts, in order
   size_t parameters = 0;          ///< how many of them are, the first ones
 
   /// Gives them places in files, parameters and state apart, of some GiB each. Returns the files' headers.
   std::map<std::string, std::string> layOut();
+
+private:
+  void order();
 };
 
 /// Bytes [begin, end) of a file, which `rank` has in memory: a part of a tensor.
@@ -49,13 +55,14 @@ struct Segment {
   size_t tensor = 0;
   int64_t begin = 0, end = 0;
   int rank = 0;
+  size_t held = 0; ///< the part among SavedTensors::held
 };
 
 /// All parts of all tensors that were laid out, in the order of the files. Linear in tensors and ranks.
 std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved);
 
-/// Bytes [begin, end) of a file that several ranks have parts of, in segments [first, last). `owner` brings
-/// them together.
+/// Bytes [begin, end) of a file that several ranks have parts of, or one in several buffers, in segments
+/// [first, last). `owner` brings them together.
 struct SharedRange {
   size_t first = 0, last = 0;
   int64_t begin = 0, end = 0;

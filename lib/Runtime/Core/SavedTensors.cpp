@@ -17,20 +17,26 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
   std::set<std::string> names; // a parameter may be called like another one's state
   for (const Parameter &parameter : program.parameters)
     names.insert(parameter.name);
-  auto add = [&](const std::string &name, const std::string &type, const HeldTensor &holder) {
+  std::map<std::string, size_t> known;
+  auto add = [&](const std::string &name, const std::string &type, HeldTensor holder) {
+    auto [entry, isNew] = known.try_emplace(name, tensors.size());
+    holder.tensor = entry->second;
+    held.push_back(holder);
+    if (!isNew)
+      return;
     Parameter tensor;
     tensor.name = name;
     tensor.type = type;
     tensor.shape = holder.parameter->shape;
     tensor.bytes = wholeBytes(tensor);
     tensors.push_back(std::move(tensor));
-    held.push_back(holder);
   };
-  for (const Parameter &parameter : program.parameters) {
-    int64_t position = 0;
-    if (const Position::Load *load = table.holder(parameter, position))
-      add(parameter.name, parameter.type, {&parameter, position, load->target, load->sliced, false});
-  }
+  for (const Parameter &parameter : program.parameters)
+    for (const Part &part : partsOf(parameter)) {
+      int64_t position = 0;
+      if (const Position::Load *load = table.holder(parameter, part, position))
+        add(parameter.name, parameter.type, {&parameter, part, position, load->target, load->sliced, false});
+    }
   parameters = tensors.size();
   for (size_t position = 0; position < program.positions.size(); ++position) {
     const Position &at = program.positions[position];
@@ -43,15 +49,17 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
         if (buffer == prefix + "master")
           continue; // the parameter itself
         std::string state = buffer.substr(std::min(prefix.size(), buffer.size()));
-        for (const Parameter *parameter : table.ofBucket(action.bucket)) {
+        for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
           std::string name = parameter->name + "." + state;
           while (names.count(name))
             name += "~";
-          add(name, "f32", {parameter, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
+          add(name, "f32",
+              {parameter, part, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
         }
       }
     }
   }
+  order();
   if (!hasPending)
     return;
   for (size_t position = 0; position < program.delayed.size(); ++position) {
@@ -68,15 +76,22 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
       Ref ref = action.refs[1];
       ref.buffer = found->second;
       const Bucket &bucket = program.buckets[action.bucket];
-      for (const Parameter *parameter : table.ofBucket(action.bucket)) {
+      for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
         std::string name = parameter->name + ".pending";
         while (names.count(name))
           name += "~";
         add(name, program.gradient_type == "param" ? bucket.type : "f32",
-            {parameter, static_cast<int64_t>(position), ref, action.sliced, true});
+            {parameter, part, static_cast<int64_t>(position), ref, action.sliced, true});
       }
     }
   }
+  order();
+}
+
+void SavedTensors::order() {
+  std::sort(held.begin(), held.end(), [](const HeldTensor &a, const HeldTensor &b) {
+    return std::pair(a.tensor, a.part.begin) < std::pair(b.tensor, b.part.begin);
+  });
 }
 
 std::map<std::string, std::string> SavedTensors::layOut() {
@@ -108,16 +123,18 @@ std::map<std::string, std::string> SavedTensors::layOut() {
 
 std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved) {
   std::vector<Segment> segments;
-  for (size_t i = 0; i < saved.tensors.size(); ++i) {
+  for (size_t i = 0; i < saved.held.size(); ++i) {
     const HeldTensor &held = saved.held[i];
-    const Parameter &parameter = *held.parameter, &tensor = saved.tensors[i];
-    int64_t slice = program.buckets[parameter.bucket].padded / program.dp, size = elementBytes(tensor.type);
-    int64_t begin = parameter.bucket_offset, end = begin + elementsOf(parameter);
+    const Parameter &tensor = saved.tensors[held.tensor];
+    const Part &part = held.part;
+    int64_t slice = program.buckets[part.bucket].padded / program.dp, size = elementBytes(tensor.type);
+    int64_t begin = part.bucket_offset, end = begin + part.elements;
+    int64_t place = tensor.offset + (part.begin - begin) * size; // of the bucket's first element
     // Of what all have, each writes the slice that it would have.
     for (int64_t at = begin; at < end;) {
       int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
-      segments.push_back({i, tensor.offset + (at - begin) * size, tensor.offset + (next - begin) * size,
-                          static_cast<int>(held.position * program.dp + dpRank)});
+      segments.push_back({held.tensor, place + at * size, place + next * size,
+                          static_cast<int>(held.position * program.dp + dpRank), i});
       at = next;
     }
   }
@@ -125,15 +142,17 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
 }
 
 /// Adds those of segments [from, to)'s units, which begin at `begin` plus multiples of `unit`, that hold a
-/// border between two ranks. Nothing before `header` counts; `firstRank` has it.
+/// border between two ranks or, with `byPart`, between two parts, which lie apart. Nothing before `header`
+/// counts; `firstRank` has it.
 static void addShared(std::vector<SharedRange> &shared, const std::vector<Segment> &segments, size_t from,
-                      size_t to, int64_t begin, int64_t unit, int64_t header, int firstRank) {
+                      size_t to, int64_t begin, int64_t unit, int64_t header, int firstRank, bool byPart) {
   int64_t end = segments[to - 1].end;
   size_t first = from; // the segment that holds the unit's first byte, or comes after the header
   for (size_t i = from; i < to; ++i) {
     int before = i > from ? segments[i - 1].rank : firstRank;
     int64_t border = segments[i].begin, start = begin + (border - begin) / unit * unit;
-    if (segments[i].rank == before || border == start)
+    bool parts = byPart && i > from && segments[i].held != segments[i - 1].held;
+    if ((segments[i].rank == before && !parts) || border == start)
       continue;
     if (!shared.empty() && shared.back().first >= from && shared.back().end > border)
       continue; // the same unit again
@@ -153,7 +172,8 @@ std::vector<SharedRange> sharedUnits(const SavedTensors &saved, const std::vecto
     const std::string &file = saved.tensors[segments[from].tensor].file;
     for (to = from; to < segments.size() && saved.tensors[segments[to].tensor].file == file;)
       ++to;
-    addShared(shared, segments, from, to, 0, kWrittenBytes, segments[from].begin, /*firstRank=*/0);
+    addShared(shared, segments, from, to, 0, kWrittenBytes, segments[from].begin, /*firstRank=*/0,
+              /*byPart=*/false);
   }
   return shared;
 }
@@ -164,7 +184,8 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
     const Parameter &tensor = saved.tensors[segments[from].tensor];
     for (to = from; to < segments.size() && segments[to].tensor == segments[from].tensor;)
       ++to;
-    addShared(shared, segments, from, to, tensor.offset, kHashedBytes, tensor.offset, segments[from].rank);
+    addShared(shared, segments, from, to, tensor.offset, kHashedBytes, tensor.offset, segments[from].rank,
+              /*byPart=*/true);
   }
   return shared;
 }

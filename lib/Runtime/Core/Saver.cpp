@@ -110,10 +110,11 @@ SavePlan::SavePlan(const Program &program, const RankInfo &info, const Addresses
 
 char *SavePlan::addressOf(const Segment &segment, int64_t at) const {
   const Parameter &tensor = saved.tensors[segment.tensor];
-  const HeldTensor &held = saved.held[segment.tensor];
-  int64_t slice = program.buckets[held.parameter->bucket].padded / program.dp;
+  const HeldTensor &held = saved.held[segment.held];
+  int64_t slice = program.buckets[held.part.bucket].padded / program.dp;
   int64_t start = held.sliced ? info.dpRank * slice : 0; // element of the bucket that the buffer begins with
-  return addresses.at(held.buffer) + (held.parameter->bucket_offset - start) * elementBytes(tensor.type) +
+  int64_t size = elementBytes(tensor.type);
+  return addresses.at(held.buffer) + (held.part.bucket_offset - held.part.begin - start) * size +
          (at - tensor.offset);
 }
 
@@ -162,7 +163,7 @@ const char *Saver::bringTogether(const SharedRange &range) {
     const Segment &segment = plan.segments[i];
     int64_t begin = std::max(segment.begin, range.begin), end = std::min(segment.end, range.end);
     char *place = together.data() + (begin - range.begin);
-    const Ref &held = plan.saved.held[segment.tensor].buffer;
+    const Ref &held = plan.saved.held[segment.held].buffer;
     if (isMine && segment.rank == rank) {
       std::memcpy(place, plan.addressOf(segment, begin), end - begin);
     } else if (isMine) {

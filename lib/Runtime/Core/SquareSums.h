@@ -26,7 +26,8 @@ public:
   void compute(size_t range, ThreadPool &pool);
   /// The last range's sum, normalized.
   const ExactSum &total() const { return sum; }
-  const ExactSum &of(int64_t parameter) const { return sums[parameter]; }
+  /// A parameter's own: over all ranges that it has a part of.
+  ExactSum of(int64_t parameter) const;
   /// The first parameter of the last range with an element that is not finite, or -1.
   int64_t nonFinite() const { return firstNonFinite; }
 
@@ -35,6 +36,7 @@ private:
     Element type;
     const void *values;
     int64_t elements, parameter;
+    size_t sum; ///< among `sums`
   };
   struct Partial {
     ExactSum total;
@@ -45,7 +47,9 @@ private:
   std::vector<Piece> pieces;
   std::vector<size_t> ends; ///< of each range among the pieces
   std::vector<Partial> partials;
-  std::vector<ExactSum> sums;
+  bool byParameter;
+  std::vector<ExactSum> sums;              ///< of a parameter in a range
+  std::vector<std::vector<size_t>> sumsOf; ///< by parameter
   ExactSum sum;
   int64_t firstNonFinite = -1;
 };

@@ -65,11 +65,29 @@ struct Touch {
 };
 } // namespace
 
+/// What a gather in place keeps, this rank's slice, and what brings it there: no other bytes of what it makes
+/// whole are of before. Those who are none of both have no slice.
+static RefAttr sliceInPlace(Operation *op, const Access &access) {
+  auto isHere = [&](RefAttr ref) {
+    return ref.getPerRank() > 0 && ref.getBuffer().getAttr() == access.buffer && ref.getSlot() == access.slot;
+  };
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return access.writes && isHere(gather.getSlice()) ? gather.getSlice() : RefAttr();
+  auto copy = dyn_cast<CopyOp>(op);
+  return copy && access.writes && isHere(copy.getTarget()) ? copy.getTarget() : RefAttr();
+}
+
+static int64_t bytesOfSlice(Operation *op) {
+  auto gather = dyn_cast<GatherOp>(op);
+  return gather ? gather.getBytes() : cast<CopyOp>(op).getBytes();
+}
+
 /// Backward liveness of one slot. Only bytes that some action stores count: the
 /// padding between parameters is read by reductions but holds nothing.
 static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, const Timeline &timeline,
                            std::vector<Episode> &episodes) {
   IntervalSet stored, live;
+  Operation *keeps = nullptr; ///< a gather whose slice is live
   for (const Touch &touch : touches)
     if (touch.access->writes && !touch.access->reads)
       stored.add(touch.access->begin, touch.access->end);
@@ -80,7 +98,7 @@ static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, cons
       --first;
     ArrayRef<Touch> own = ArrayRef<Touch>(touches).slice(first, end - first);
     const Timeline::Entry &entry = timeline.entries()[own.front().entry];
-    if (live.empty()) {
+    if (live.empty() && !keeps) {
       Episode episode;
       episode.first = episode.last = own.front().entry;
       episode.slot = slot;
@@ -92,9 +110,22 @@ static void appendEpisodes(const std::vector<Touch> &touches, int64_t slot, cons
     episode.start.meet(entry.start);
     // Only the entry's own end: what it waited for may be any other buffer's.
     episode.end[entry.stream] = std::max<int64_t>(episode.end[entry.stream], entry.sequence);
-    for (const Touch &touch : own)
-      if (touch.access->writes && !touch.access->reads && touch.access->exact)
+    Operation *kept = nullptr;
+    for (const Touch &touch : own) {
+      RefAttr slice = sliceInPlace(entry.op, *touch.access);
+      bool gathers = slice && isa<GatherOp>(entry.op);
+      if (gathers)
+        kept = entry.op;
+      else if (slice && keeps && slice == cast<GatherOp>(keeps).getSlice() &&
+               bytesOfSlice(entry.op) == bytesOfSlice(keeps))
+        keeps = nullptr;
+      if (touch.access->writes && (gathers || !touch.access->reads) && touch.access->exact)
         live.subtract(touch.access->begin, touch.access->end);
+    }
+    if (kept) {
+      keeps = kept;
+      continue;
+    }
     for (const Touch &touch : own)
       if (touch.access->reads)
         for (auto [begin, end] : stored.within(touch.access->begin, touch.access->end))

@@ -372,6 +372,22 @@ func.func @view_beyond(%x: memref<4x4xf32>) {
 
 // -----
 
+func.func @gemm_part(%x: memref<4x4xf32>) {
+  // expected-error @below {{'exec.gemm' op is a part of a product [4, 8], expected matrices of three extents}}
+  exec.gemm %x, %x -> %x of [4, 8] : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_adds(%x: memref<4x4xf32>) {
+  // expected-error @below {{'exec.gemm' op adds to a sum, expected a part of a product to do so}}
+  exec.gemm %x, %x plus %x : memref<4x4xf32> -> %x : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  return
+}
+
+// -----
+
 func.func @gemm_ranks(%x: memref<4x4xf32>, %y: memref<2x4x4xf32>) {
   // expected-error @below {{'exec.gemm' op has operands of rank 3 and 2 and a result of rank 2, expected equal ranks of at least 2}}
   exec.gemm %y, %x -> %x : memref<2x4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>

@@ -114,6 +114,8 @@ func.func @segment(%a: memref<4x4xf32>, %b: memref<2x4x4xf32>, %v: memref<4xf32>
   exec.launch @kernels::@kernel range 4 grain 2 (%a, %v) -> (%t) : memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
   // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[T]] {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
   exec.gemm %a, %a -> %t {into_gradient, transpose_a, transpose_b} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  // CHECK: exec.gemm %{{.*}}, %{{.*}} plus %{{.*}} : memref<4x4xf32> -> %[[T]] of [4, 4, 4096] : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  exec.gemm %a, %a plus %a : memref<4x4xf32> -> %t of [4, 4, 4096] : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
   // CHECK: exec.scatter add %{{.*}}, %{{.*}}, %{{.*}} -> %[[T]] : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
   exec.scatter add %a, %i, %a -> %t : memref<4x4xf32>, memref<4xi32>, memref<4x4xf32> -> memref<4x4xf32>
   // CHECK: exec.scatter_add %{{.*}}, %{{.*}} -> %[[T]] {into_gradient} : memref<4x4xf32>, memref<4xi32> -> memref<4x4xf32>{{$}}

@@ -606,3 +606,43 @@ graph.state @w.grad.0 : tensor<4xf32> gradient of @w
 
 // expected-error @below {{'graph.state' op is of a block, expected one of a gradient}}
 graph.state @w.m : tensor<4xf32> optimizer "m" of @w block 0
+
+// -----
+
+func.func @part_contracts(%x: tensor<8x2048xf32>, %w: tensor<2047x3xf32>) {
+  // expected-error @below {{'graph.matmul_part' op contracts 2048 with 2047 elements, expected equal sizes}}
+  %0 = graph.matmul_part %x, %w {whole = array<i64: 8, 3, 5000>} : (tensor<8x2048xf32>, tensor<2047x3xf32>) -> tensor<8x3xf32>
+  return
+}
+
+// -----
+
+func.func @part_cuts(%x: tensor<8x2048xf32>, %w: tensor<2048x3xf32>) {
+  // expected-error @below {{'graph.matmul_part' op is the part 8x3x2048 of a product [16, 3, 5000], expected one that is cut along one dimension}}
+  %0 = graph.matmul_part %x, %w {whole = array<i64: 16, 3, 5000>} : (tensor<8x2048xf32>, tensor<2048x3xf32>) -> tensor<8x3xf32>
+  return
+}
+
+// -----
+
+func.func @part_columns(%x: tensor<8x3xf32>, %w: tensor<2048x3xf32>) {
+  // expected-error @below {{'graph.matmul_part' op has a result of type 'tensor<8x2048xf32>', expected 'tensor<8x2952xf32>'}}
+  %0 = graph.matmul_part %x, %w {transpose_b, whole = array<i64: 8, 5000, 3>} : (tensor<8x3xf32>, tensor<2048x3xf32>) -> tensor<8x2048xf32>
+  return
+}
+
+// -----
+
+func.func @part_addend(%x: tensor<8x2048xbf16>, %w: tensor<2048x3xbf16>, %s: tensor<8x3xbf16>) {
+  // expected-error @below {{'graph.matmul_part' op adds to 'tensor<8x3xbf16>', expected fp32 of the result's shape}}
+  %0 = graph.matmul_part %x, %w, %s {whole = array<i64: 8, 3, 5000>} : (tensor<8x2048xbf16>, tensor<2048x3xbf16>, tensor<8x3xbf16>) -> tensor<8x3xbf16>
+  return
+}
+
+// -----
+
+func.func @part_adds_nothing(%x: tensor<8x3xf32>, %w: tensor<2048x3xf32>, %s: tensor<8x2952xf32>) {
+  // expected-error @below {{'graph.matmul_part' op adds to 'tensor<8x2952xf32>', expected nothing where all is contracted}}
+  %0 = graph.matmul_part %x, %w, %s {transpose_b, whole = array<i64: 8, 5000, 3>} : (tensor<8x3xf32>, tensor<2048x3xf32>, tensor<8x2952xf32>) -> tensor<8x2952xf32>
+  return
+}

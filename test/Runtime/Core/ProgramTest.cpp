@@ -54,9 +54,9 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 12", "\"version\": 13"),
-            "program table: version 13, this runtime expects 12: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 12", "\"version\": 12, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 13", "\"version\": 14"),
+            "program table: version 14, this runtime expects 13: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 13", "\"version\": 13, \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
@@ -74,6 +74,20 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(
       failure(kGood, "\"padded\": 128", "\"padded\": 64"),
       "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  auto withParts = [&](const std::string &parts) {
+    return failure(kGood, "\"bucket\": 0}]", "\"parts\": [" + parts + "]}]");
+  };
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket_offset": 16, "elements": 48})"), "");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket": 1, "elements": 48})"),
+            "program table: bucket of a part of parameter 'w': index 1, expected less than 1");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 17, "bucket_offset": 16, "elements": 47})"),
+            "program table: a part of parameter 'w' has 47 elements from 17 on, at 16 in a bucket of 64, "
+            "expected those from 16 on inside of it");
+  EXPECT_EQ(withParts(R"({"elements": 16}, {"begin": 16, "bucket_offset": 17, "elements": 48})"),
+            "program table: a part of parameter 'w' has 48 elements from 16 on, at 17 in a bucket of 64, "
+            "expected those from 16 on inside of it");
+  EXPECT_EQ(withParts(R"({"elements": 16})"),
+            "program table: the parts of parameter 'w' have 16 elements, expected 64");
   EXPECT_EQ(failure(kGood, "\"momentum\": 0.75}", "\"momentum\": 0.75}, {}"),
             "program table: action 3 (): got 2 addresses, expected 3");
   EXPECT_EQ(failure(kGood, "\"input\": -1", "\"input\": -2"),
@@ -208,7 +222,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 12, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 13, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -39,7 +39,7 @@ TEST(Gemm, TilesDependOnShapeAlone) {
   GemmTiles tiles = gemmTiles(1, 2048, 2048, 512);
   EXPECT_EQ(tiles.tile, 512);
   EXPECT_EQ(tiles.chunk, 0);
-  tiles = gemmTiles(1, 1024, 512, 8192); // 2 tiles of 512, 8 of 256
+  tiles = gemmTiles(1, 1024, 512, 4095); // 2 tiles of 512, 8 of 256
   EXPECT_EQ(tiles.tile, 256);
   EXPECT_EQ(tiles.chunk, 0);
   tiles = gemmTiles(1, 64, 64, 8192);
@@ -47,7 +47,7 @@ TEST(Gemm, TilesDependOnShapeAlone) {
   EXPECT_EQ(tiles.chunk, 2048);
   tiles = gemmTiles(8, 64, 64, 8192);
   EXPECT_EQ(tiles.tile, 512);
-  EXPECT_EQ(tiles.chunk, 0);
+  EXPECT_EQ(tiles.chunk, 2048);
 }
 
 TEST(Gemm, RightAndSameBitsWithAnyThreads) {
@@ -85,6 +85,83 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         ASSERT_EQ(added, firstAdded);
       }
     }
+}
+
+/// Elements of a matrix of one type in the library's narrow or wide form.
+static std::vector<char> bytesOf(const std::vector<float> &values, bool narrow) {
+  std::vector<char> bytes(values.size() * (narrow ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (narrow)
+      reinterpret_cast<uint16_t *>(bytes.data())[i] = roundToBf16(values[i]);
+    else
+      reinterpret_cast<float *>(bytes.data())[i] = values[i];
+  return bytes;
+}
+
+/// Computes a product in parts along dimension `cut` (0: m, 1: n, 2: k) of `most` elements.
+static std::vector<char> inParts(dsopt_rt &rt, const dsopt_gemm &whole, int cut, int64_t most,
+                                 const std::vector<char> &a, const std::vector<char> &b) {
+  int64_t extents[] = {whole.m, whole.n, whole.k}, size = whole.type_ab == DSOPT_BF16 ? 2 : 4;
+  int64_t resultSize = whole.type_c == DSOPT_BF16 ? 2 : 4;
+  std::vector<char> c(whole.m * whole.n * resultSize);
+  std::vector<float> sum, before;
+  for (int64_t first = 0; first < extents[cut]; first += most) {
+    int64_t count = std::min(most, extents[cut] - first);
+    dsopt_gemm_part part = {whole, whole.m, whole.n, whole.k};
+    dsopt_gemm &p = part.product;
+    (cut == 0 ? p.m : cut == 1 ? p.n : p.k) = count;
+    int64_t atA = cut == 0   ? first * (whole.transpose_a ? 1 : whole.lda)
+                  : cut == 2 ? first * (whole.transpose_a ? whole.lda : 1)
+                             : 0;
+    int64_t atB = cut == 1   ? first * (whole.transpose_b ? whole.ldb : 1)
+                  : cut == 2 ? first * (whole.transpose_b ? 1 : whole.ldb)
+                             : 0;
+    const char *ofA = a.data() + atA * size, *ofB = b.data() + atB * size;
+    if (cut == 2) {
+      bool last = first + count == extents[cut];
+      before = sum;
+      sum.assign(whole.m * whole.n, NAN);
+      p.type_c = last ? whole.type_c : DSOPT_F32;
+      void *to = last ? static_cast<void *>(c.data()) : sum.data();
+      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, before.empty() ? nullptr : before.data(), to, 0);
+    } else {
+      p.ldc = cut == 0 ? whole.ldc : count + (whole.ldc - count) % DSOPT_GEMM_ALIGNMENT;
+      std::vector<char> some(p.m * p.ldc * resultSize);
+      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, nullptr, some.data(), 0);
+      for (int64_t row = 0; row < p.m; ++row)
+        std::copy_n(some.data() + row * p.ldc * resultSize, p.n * resultSize,
+                    c.data() +
+                        ((cut == 0 ? first + row : row) * whole.ldc + (cut == 1 ? first : 0)) * resultSize);
+    }
+  }
+  return c;
+}
+
+TEST(Gemm, PartsHaveTheBitsOfTheWhole) {
+  __builtin_cpu_init();
+  ThreadPool pool(3, 0, prepareThread);
+  dsopt_rt rt;
+  rt.pool = &pool;
+  const int64_t others[][2] = {{2, 33}, {16, 256}, {300, 120}};
+  for (int64_t extent : {4608, 8193})
+    for (auto [first, second] : others)
+      for (int cut = 0; cut < 3; ++cut)
+        for (int mode = 0; mode < 16; ++mode) {
+          bool narrow = mode >> 2 & 1, rounds = mode >> 3;
+          if ((rounds && !narrow) || (narrow && !__builtin_cpu_supports("avx512bf16")))
+            continue;
+          Shape s = cut == 0   ? Shape{1, extent, first, second}
+                    : cut == 1 ? Shape{1, first, extent, second}
+                               : Shape{1, first, second, extent};
+          dsopt_gemm product = contiguous(s, mode & 1, mode >> 1 & 1);
+          product.type_ab = narrow ? DSOPT_BF16 : DSOPT_F32;
+          product.type_c = rounds ? DSOPT_BF16 : DSOPT_F32;
+          std::vector<char> a = bytesOf(randomFloats(s.m * s.k, 1), narrow),
+                            b = bytesOf(randomFloats(s.k * s.n, 2), narrow), c(s.m * s.n * (rounds ? 2 : 4));
+          dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), 0);
+          ASSERT_TRUE(inParts(rt, product, cut, DSOPT_GEMM_CHUNK, a, b) == c)
+              << s.m << "x" << s.n << "x" << s.k << " cut along " << cut << ", mode " << mode;
+        }
 }
 
 TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {

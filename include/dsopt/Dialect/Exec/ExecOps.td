@@ -431,9 +431,13 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
 }
 def Exec_GemmOp : Exec_Op<"gemm"> {
   let summary = "matrix product by library tiles; `into_gradient` obeys the run's accumulate flag";
+  let description = [{With `whole` (its M, N and K) it is a part of a product, as graph.matmul_part has it.}];
   let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs, AnyMemRef:$result,
-                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient);
-  let assemblyFormat = "$lhs `,` $rhs `->` $result attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient,
+                       Optional<AnyMemRef>:$addend, OptionalAttr<DenseI64ArrayAttr>:$whole);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 def Exec_AttentionOp : Exec_Op<"attention"> {

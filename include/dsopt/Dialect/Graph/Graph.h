@@ -47,6 +47,9 @@ inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On a parameter: its factors of the learning rate and of weight decay (f64).
 inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale", kDecayScaleAttr = "graph.decay_scale";
+/// On a parameter: the one that it is a part of (a symbol), which nothing reads, and its first element
+/// there (i64).
+inline constexpr llvm::StringLiteral kPartOfAttr = "graph.part_of", kPartBeginAttr = "graph.part_begin";
 /// On the module: the number of its blocks (i64).
 inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
 /// On the module: the model's file and the folder it lies in; the folder of its weights where that is

@@ -14,6 +14,36 @@ class Graph_RoutineOp<string mnemonic, list<Trait> traits = []> : Graph_Op<mnemo
   let hasVerifier = 1;
 }
 
+def Graph_MatMulPartOp : Graph_RoutineOp<"matmul_part"> {
+  let summary = "a part of a matrix product, with the bits of the whole";
+  let description = [{
+    Of the product of two matrices whose M, N and K are `whole`, one of them is cut: the operands
+    are what the part takes. Where M or N is, the result is those rows or columns; rows may
+    then be longer than the part's N, by elements that are undefined: the library chooses its
+    code by their distance modulo 1024, which is that of the whole. Where K is, the result is
+    the sum of what `addend`, the part before, has (none: nothing) and the part's own products, in the
+    order in which the whole adds; but for the last part both are fp32. Parts begin at
+    multiples of 2048 (Runtime/ABI.h).
+
+    ```mlir
+    %y0 = graph.matmul_part %x, %w0 {transpose_b, whole = array<i64: 8, 5000, 64>}
+        : (tensor<8x64xf32>, tensor<2048x64xf32>) -> tensor<8x2952xf32>
+    %s1 = graph.matmul_part %x1, %v1, %s0 {whole = array<i64: 8, 64, 5000>}
+        : (tensor<8x2048xf32>, tensor<2048x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs, Optional<Graph_FloatTensor>:$addend,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, DenseI64ArrayAttr:$whole);
+  let results = (outs Graph_FloatTensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    /// Columns of a result that has but `columns` of the whole's `whole`.
+    static int64_t paddedColumns(int64_t columns, int64_t whole);
+    /// M, N and K of the part.
+    ::std::array<int64_t, 3> getExtents();
+  }];
+}
+
 def Graph_AttentionOp : Graph_RoutineOp<"attention"> {
   let summary = "softmax(scale * q k^T + mask) v for each batch entry and head";
   let description = [{

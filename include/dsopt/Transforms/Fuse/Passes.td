@@ -157,6 +157,40 @@ def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
 }
 
+def TileProducts : Pass<"tile-products", "::mlir::ModuleOp"> {
+  let summary = "cut large weights of products into tiles, each in a block of its own";
+  let description = [{
+    Input: `@micro_batch`, `@evaluate` and `@update` behind apply-precision. Output: each parameter of
+    more elements than `tile_products` of `dsopt.options` that one product takes is cut into
+    parameters of whole rows, and the block of the product into one for each of them, those in
+    front of it and those behind. What gathers, sums and updates by blocks
+    then holds a tile at a time (Rajbhandari et al., ZeRO-Infinity, section 5.1.3: memory-centric tiling).
+
+    Tiles have a multiple of 2048 rows, so that they add what the whole product adds, in its order:
+    all numbers are the same bits. Where rows are the contraction's, each block adds its tile's products to the sum of
+    the one before; where backward does, tiles are in reverse order. Other parts are
+    put together by the last block that makes one. The parameter itself stays, of which
+    the tiles are parts (`graph.part_of`): checkpoints and norms are of it.
+
+    A remark says of larger parameters why they are not cut: something else reads them as well (an embedding
+    that is shared), they have fewer than 4096 rows, or their block cannot be cut around the product.
+
+    ```mlir
+    %w = graph.read @w {graph.block = 0, graph.phase = #graph.phase<F>} : tensor<4096x64xf32>
+    %y = graph.matmul %x, %w {graph.block = 0, graph.phase = #graph.phase<F>, transpose_b} : ...
+    // becomes
+    %w0 = graph.read @w.tile.0 {graph.block = 1, ...} : tensor<2048x64xf32>
+    %y0 = graph.matmul_part %x, %w0 {graph.block = 1, ..., transpose_b, whole = array<i64: 8, 4096, 64>} : ...
+    %w1 = graph.read @w.tile.1 {graph.block = 0, ...} : tensor<2048x64xf32>
+    %y1 = graph.matmul_part %x, %w1 {graph.block = 0, ..., transpose_b, whole = array<i64: 8, 4096, 64>} : ...
+    %y = graph.kernel @concat(%y0, %y1) {graph.block = 1, ...} : ...
+    ```
+  }];
+  let options = [Option<"elements", "elements", "int64_t", "0",
+                        "elements of a parameter that stays whole, and of a tile if 2048 rows have fewer (0: as dsopt.options says)">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
+}
+
 def FormBlocks : Pass<"form-blocks", "::mlir::ModuleOp"> {
   let summary = "outline each phase of each block as a function";
   let description = [{

@@ -52,8 +52,10 @@ GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k) {
     tiles.columns = (n + tile - 1) / tile;
     return batch * tiles.rows * tiles.columns;
   };
-  if (cut(512) < 8 && cut(256) < 8 && k >= 4096)
-    tiles.chunk = 2048;
+  if (cut(512) < 8)
+    cut(256);
+  if (k >= 2 * DSOPT_GEMM_CHUNK)
+    tiles.chunk = DSOPT_GEMM_CHUNK;
   return tiles;
 }
 
@@ -68,20 +70,25 @@ static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const
                         p.ldb, add ? 1.0f : 0.0f, c, ldc);
 }
 
-/// One result tile: `rows` x `columns` at (i, j) of matrices that begin at `a`, `b` and `c`.
+/// One result tile: `rows` x `columns` at (i, j) of matrices that begin at `a`, `b` and `c`. The sums go on
+/// from those of `addend`, if it is there, which lie as `c` does.
 template <typename Element>
 static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i, int64_t j, const Element *a,
-                         const Element *b, void *result, int64_t at, bool accumulate, float *scratch) {
+                         const Element *b, const float *addend, void *result, int64_t at, bool accumulate,
+                         float *scratch) {
   int64_t rows = std::min(tiles.tile, p.m - i), columns = std::min(tiles.tile, p.n - j);
   at += i * p.ldc + j;
   // Rounded once, when the sum is complete.
   bool rounds = p.type_c == DSOPT_BF16;
   float *c = rounds ? scratch : static_cast<float *>(result) + at;
   int64_t ldc = rounds ? columns : p.ldc;
+  for (int64_t row = 0; addend && row < rows; ++row)
+    std::copy_n(addend + at + row * p.ldc, columns, c + row * ldc);
+  bool adds = (accumulate && !rounds) || addend;
   int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(p.k, 1);
   for (int64_t l = 0; l < p.k; l += step)
     multiply(p, rows, columns, std::min(step, p.k - l), a + (p.transpose_a ? l * p.lda + i : i * p.lda + l),
-             b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), (accumulate && !rounds) || l, c, ldc);
+             b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), adds || l, c, ldc);
   if (!rounds)
     return;
   uint16_t *target = static_cast<uint16_t *>(result) + at;
@@ -113,11 +120,16 @@ static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i,
 /// Products of fewer multiplications run on the caller's thread.
 static constexpr int64_t kSmallProduct = 1 << 19;
 
-void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
+static int64_t batchOf(const dsopt_gemm &product) {
   int64_t batch = 1;
-  for (int64_t extent : p.batch)
+  for (int64_t extent : product.batch)
     batch *= extent;
-  GemmTiles tiles = gemmTiles(batch, p.m, p.n, p.k);
+  return batch;
+}
+
+static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, const void *a, const void *b,
+                     const float *addend, void *c, bool accumulate) {
+  int64_t batch = batchOf(p);
   ThreadPool &pool = *rt.pool;
   rt.prepareTiles(p.type_c);
   auto body = [&](int64_t index, int thread) {
@@ -136,16 +148,29 @@ void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, v
                    static_cast<double *>(c) + atC, accumulate);
     else if (p.type_ab == DSOPT_BF16)
       multiplyTile(p, tiles, i, j, static_cast<const uint16_t *>(a) + atA,
-                   static_cast<const uint16_t *>(b) + atB, c, atC, accumulate, rt.tileOf(thread));
+                   static_cast<const uint16_t *>(b) + atB, addend, c, atC, accumulate, rt.tileOf(thread));
     else
       multiplyTile(p, tiles, i, j, static_cast<const float *>(a) + atA, static_cast<const float *>(b) + atB,
-                   c, atC, accumulate, rt.tileOf(thread));
+                   addend, c, atC, accumulate, rt.tileOf(thread));
   };
   int64_t count = batch * tiles.rows * tiles.columns;
   bool small = batch * p.m * p.n * p.k < kSmallProduct;
   // Many small matrices: some at a time for each thread.
   int64_t together = std::max<int64_t>(1, count / (8 * pool.threads()));
   pool.forEach(count, small ? count : together, body);
+}
+
+void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
+  multiply(rt, p, gemmTiles(batchOf(p), p.m, p.n, p.k), a, b, nullptr, c, accumulate);
+}
+
+/// A part's calls of the library are some of the whole's: tiles and chunks begin where the whole's do.
+static GemmTiles partTiles(const dsopt_gemm_part &part) {
+  const dsopt_gemm &p = part.product;
+  GemmTiles tiles = gemmTiles(batchOf(p), part.m, part.n, part.k);
+  tiles.rows = (p.m + tiles.tile - 1) / tiles.tile;
+  tiles.columns = (p.n + tiles.tile - 1) / tiles.tile;
+  return tiles;
 }
 
 } // namespace dsopt::runtime
@@ -156,4 +181,10 @@ extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const voi
                               int64_t accumulate) {
   CallTimer timer(rt->profile);
   multiply(*rt, *product, a, b, c, accumulate);
+}
+
+extern "C" void dsopt_rt_gemm_part(dsopt_rt *rt, const dsopt_gemm_part *part, const void *a, const void *b,
+                                   const float *addend, void *c, int64_t accumulate) {
+  CallTimer timer(rt->profile);
+  multiply(*rt, part->product, partTiles(*part), a, b, addend, c, accumulate);
 }

@@ -42,7 +42,7 @@ private:
 namespace dsopt::runtime {
 
 /// The version of the choice of library, algorithm and tiles for matrix products.
-inline constexpr int kKernelTable = 2;
+inline constexpr int kKernelTable = 3;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
