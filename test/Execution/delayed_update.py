@@ -180,6 +180,35 @@ def saved_and_resumed():
     print("saved before, at and after the first delayed step, resumed in other layouts", flush=True)
 
 
+def says_what_changes():
+    """A resumed run that is delayed and whose checkpoint is not, or the other way round, says so; one like it says nothing."""
+    path, data = model("gpt2-tiny")
+    options = ["-run", f"-data={data}", "-micro-batches=4", "-lr=0.01"]
+    delayed, saves = "-delayed-update=2", {}
+    for name, more in (("without", []), ("with", [delayed])):
+        saves[name] = at("says", name)
+        execute([dsopt, path, *options, *more, "-steps=4", f"-save={saves[name]}", "-save-every=1", "-save-keep=9"])
+
+    def said(name, step, *more):
+        done = execute([dsopt, path, *options, *more, "-steps=5", f"-resume={saves[name]}/step-{step:08}"])
+        return [line.split("warning: ")[1].replace(saves[name], "") for line in (done.stdout + done.stderr).splitlines() if "warning: " in line]
+
+    was, loses = "-delayed-update is {}, the checkpoint was written with {}", "/step-{:08} has no gradients that wait for their update: step {} updates nothing, its gradients wait"
+    for name, step, more, expected in (
+            ("without", 3, [delayed], [was.format("2", "off"), loses.format(3, 3)]), ("without", 2, [delayed], [was.format("2", "off")]),
+            ("with", 2, [], [was.format("off", "2")]), ("with", 3, ["-delayed-update=3"], [was.format("3", "2")]),
+            ("with", 3, [delayed], []), ("with", 2, [delayed], []), ("without", 3, [], [])):
+        found = said(name, step, *more)
+        check(found == expected, f"{name} {step} {more}: {found}, expected {expected}")
+    # Older checkpoints are no way around what waits.
+    shutil.copytree(saves["with"], at("says", "auto"))
+    before = sorted(os.listdir(at("says", "auto")))
+    done = execute([dsopt, path, *options, "-steps=5", f"-save={at('says', 'auto')}", "-resume=auto"], status=1)
+    check("has gradients that wait for their update" in done.stderr, done.stderr)
+    check(sorted(os.listdir(at("says", "auto"))) == before, f"{os.listdir(at('says', 'auto'))}, expected {before}")
+    print("a resumed run says where updates begin or cease to lag", flush=True)
+
+
 def in_bf16():
     """Gradients that wait are of the type that gradients have."""
     options = ["-lr=0.01", "-reduction-shards=2", "-accumulate=local", "-precision=bf16", "-gradient-type=param", "-delayed-update=1", "-steps=5"]
@@ -262,6 +291,7 @@ in_all_layouts("gpt2-tiny", "adamw", LAYOUTS)
 in_all_layouts("mlp", "sgd", LAYOUTS[-3:])
 in_all_layouts("resnet-tiny", "adam", LAYOUTS[:1] + LAYOUTS[-2:])
 saved_and_resumed()
+says_what_changes()
 in_bf16()
 evaluates()
 overlaps()
