@@ -139,25 +139,17 @@ bool StageSearch::decide() {
     return false;
   if (fits(0))
     return true;
-  // The first step of the scale that fits, as if more computed again were fewer bytes.
-  int64_t low = 1, high = RecomputeScale::kSteps;
-  while (low < high) {
-    int64_t middle = (low + high) / 2, asked = scale.at(stage, middle);
+  // The first step of the scale that fits: more computed again is not always fewer bytes.
+  int64_t high = 1, least = 0;
+  for (; high <= RecomputeScale::kSteps; ++high) {
+    int64_t asked = scale.at(stage, high);
     if (!isKnown(asked))
       return false;
-    (fits(asked) ? high : low) = fits(asked) ? middle : middle + 1;
+    if (fits(asked))
+      break;
+    least = bytes[asked] < bytes[least] ? asked : least;
   }
-  if (!isKnown(scale.at(stage, high)))
-    return false;
-  if (!fits(scale.at(stage, high))) {
-    // It is not quite so: another step may do.
-    int64_t least = 0;
-    for (int64_t step = 0; step <= RecomputeScale::kSteps; ++step) {
-      int64_t asked = scale.at(stage, step);
-      if (!isKnown(asked))
-        return false;
-      least = bytes[asked] < bytes[least] ? asked : least;
-    }
+  if (high > RecomputeScale::kSteps) {
     place = least;
     return true;
   }
