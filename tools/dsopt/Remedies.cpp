@@ -1,10 +1,8 @@
 //===- Remedies.cpp - what would fit where a model does not ----------------===//
 
 #include "Remedies.h"
-#include "Compile.h"
-#include "CompileOptions.h"
+#include "Trials.h"
 
-#include "dsopt/Dialect/Exec/Actions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -12,67 +10,6 @@ using namespace mlir;
 using namespace dsopt;
 using runtime::Error;
 using runtime::ParsedOptions;
-
-namespace {
-/// An option that takes fewer bytes.
-struct Remedy {
-  const char *name, *value;
-  std::string text() const { return std::string("-") + name + "=" + value; }
-};
-
-/// Plans with some of the remedies. What recomputes automatically recomputes all, and is chosen under the
-/// budget where that is too much: a choice for each block can take less.
-class Trials {
-public:
-  Trials(MLIRContext &context, const ParsedOptions &given, const LauncherInfo &launcher, int64_t budget)
-      : options(given), launcher(launcher), budget(budget) {
-    options.values.erase("device-memory");
-    options.values["plan"] = {"text"};
-    ImportReport report;
-    source = readSource(context, options, report, /*warns=*/false);
-  }
-
-  /// Bytes of the largest rank's device; none if there is no such plan.
-  std::optional<int64_t> bytes(llvm::ArrayRef<Remedy> remedies) const {
-    ParsedOptions with = options;
-    for (const Remedy &remedy : remedies)
-      with.values[remedy.name] = {remedy.value};
-    bool chooses = with.text("recompute") == "auto";
-    if (chooses)
-      with.values["recompute"] = {"full"};
-    std::optional<int64_t> needed = plan(with);
-    if (!chooses || !needed || *needed <= budget)
-      return needed;
-    with.values["recompute"] = {"auto"};
-    with.values["device-memory"] = {std::to_string(budget)};
-    std::optional<int64_t> chosen = plan(with);
-    return chosen ? chosen : needed;
-  }
-
-private:
-  std::optional<int64_t> plan(const ParsedOptions &with) const {
-    OwningOpRef<ModuleOp> module(source->clone());
-    Messages messages(*module->getContext(), /*warns=*/false);
-    try {
-      takeOptions(*module, with, launcher, "");
-      runPasses(*module, passesTo(Stage::Exec, *module, with), Stage::Exec, with, messages);
-    } catch (const Error &) {
-      return std::nullopt;
-    }
-    int64_t most = 0;
-    for (auto program : module->getOps<exec::ProgramOp>())
-      for (exec::MemoryOp memory : exec::getMemories(program))
-        if (memory.getKind() == exec::MemoryKind::Device)
-          most = std::max<int64_t>(most, memory.getBytes().value_or(0));
-    return most;
-  }
-
-  ParsedOptions options;
-  const LauncherInfo &launcher;
-  int64_t budget;
-  mutable OwningOpRef<ModuleOp> source;
-};
-} // namespace
 
 /// These with one more, which takes the place of others of its option.
 static std::vector<Remedy> add(std::vector<Remedy> remedies, const Remedy &remedy) {
@@ -115,7 +52,7 @@ static std::vector<std::vector<Remedy>> remediesFor(const ParsedOptions &options
 }
 
 /// The fewest that fit, or those with the least bytes; and how many these are.
-static std::pair<std::vector<Remedy>, int64_t> choose(const ParsedOptions &options, const Trials &trials,
+static std::pair<std::vector<Remedy>, int64_t> choose(const ParsedOptions &options, Trials &trials,
                                                       int64_t least, int64_t budget) {
   std::vector<Remedy> chosen;
   for (const std::vector<Remedy> &next : remediesFor(options)) {
@@ -155,6 +92,12 @@ std::string dsopt::findRemedy(MLIRContext &context, const ParsedOptions &given,
   if (!needed || *needed <= budget)
     return "";
   auto [chosen, least] = choose(given, trials, *needed, budget);
+  // What is said is a plan's.
+  trials.estimates = false;
+  if (std::optional<int64_t> exact = trials.bytes(chosen); exact && (*exact <= budget) == (least <= budget))
+    least = *exact;
+  else if (needed = trials.bytes({}); needed)
+    std::tie(chosen, least) = choose(given, trials, *needed, budget);
   std::string bytes = std::to_string(least) + " bytes";
   if (least > budget)
     return "no other option is enough: the least is " + bytes +

@@ -1,8 +1,7 @@
 //===- ChooseGatherWindow.cpp - the largest gather window that fits -------===//
 
-#include "FewMicroBatches.h"
-
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

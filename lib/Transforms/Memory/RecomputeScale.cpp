@@ -3,10 +3,10 @@
 #include "dsopt/Transforms/Memory/RecomputeScale.h"
 
 #include "BlockRecomputer.h"
-#include "FewMicroBatches.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
 
 #include <cmath>
 #include <map>
@@ -102,8 +102,11 @@ RecomputeScale::Bytes RecomputeScale::estimate(ModuleOp module, const Places &pl
   auto [few, window] = FewMicroBatches(module, all).of(gatherWindow(module));
   int64_t more = std::min(few + window, all);
   FailureOr<Planner::Plan> one = planner->plan({few, window, enough});
-  if (failed(one) || more == few)
-    return failed(one) ? most : one->positionBytes;
+  if (failed(one))
+    return most;
+  // What is too much without them needs no further ones.
+  if (more == few || llvm::all_of(one->positionBytes, [&](int64_t bytes) { return bytes > enough; }))
+    return one->positionBytes;
   FailureOr<Planner::Plan> other = planner->plan({more, window, enough});
   if (failed(other))
     return most;
