@@ -60,7 +60,7 @@ for name, count in MODELS.items():
     layouts = LAYOUTS if name == "gpt2-tiny" else [LAYOUTS[0], LAYOUTS[3], LAYOUTS[-1]]
     for layout in layouts:
         dp = 2 if "-dp=2" in layout else 1
-        options = [*layout, f"-micro-batches={count // dp}", "-reduction-shards=2", "-prefetch=1", "-accumulate=local"]
+        options = [*layout, f"-micro-batches={count // dp}", "-reduction-shards=2", "-prefetch=1", "-gather-window=1", "-accumulate=local"]
         kept, flops = planned(name, *options, "-recompute=none")
         full, more = planned(name, *options, "-recompute=full")
         check(more > flops, f"{name} {layout}: nothing runs again")
