@@ -75,7 +75,8 @@ public:
   }
   /// One for what memory the window leaves, -1 if that is too little or the step no shorter for it.
   int64_t worthwhileDistance(int64_t window) {
-    if (window == microBatches || !fits({window}))
+    // A window of all keeps all from forward to backward, unless it is one.
+    if ((window > 1 && window == microBatches) || !fits({window}))
       return -1;
     Stay stay{window, largestDistance(window, 4 * all * microBatches)};
     bool isWorth =
