@@ -59,15 +59,16 @@ public:
     return shared(most);
   }
 
-  /// The largest reuse distance up to `given` that fits, to within the smallest bucket's elements; 0 if none
-  /// does.
+  /// The largest reuse distance up to `given` that fits, to within the smallest bucket's elements (of a long
+  /// step a quarter of all); 0 if none does.
   int64_t largestDistance(int64_t window, int64_t given) {
     if (fits({window, given}))
       return given;
     // Forward and backward of each micro-batch use each bucket a few times.
     int64_t count = isLong ? steps.of(window).first : microBatches;
     int64_t low = 0, high = std::min(given, 4 * all * count);
-    while (high - low > least) {
+    int64_t near = isLong ? std::max(least, all / 4) : least;
+    while (high - low > near) {
       int64_t middle = low + (high - low) / 2;
       (fits({window, middle}) ? low : high) = middle;
     }
