@@ -70,6 +70,10 @@ def install(args):
     """One package after the other, so that one that cannot be had does not hinder the others."""
     environment = os.path.join(args.build, "peers")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    # DeepSpeed builds with it what reads and writes disks.
+    library = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "libaio-dev"]
+    if not os.path.exists("/usr/include/libaio.h") and (os.geteuid() or subprocess.run(library).returncode):
+        print(f"libaio-dev is not installed ({' '.join(library)}): DeepSpeed's rows of -offload=nvme will be missing")
     for packages in (["torch", "numpy", "onnx", "onnxscript"], ["jax"], ["setuptools", "wheel"], ["deepspeed", "ninja"]):
         command = [os.path.join(environment, "bin", "pip"), "install", "-q", "--disable-pip-version-check", *packages]
         if subprocess.run(command, env={**os.environ, "DS_BUILD_OPS": "0"}).returncode:

@@ -21,7 +21,8 @@ class Watched:
 
     def why(self):
         said = self.errors.strip() or "".join(self.lines).strip() or f"status {self.status}"
-        return said.splitlines()[-1]
+        # torchrun ends what it says with a rule.
+        return next((line for line in reversed(said.splitlines()) if line.strip("=-* ")), said)
 
 
 def watch(command, env=None):

@@ -141,11 +141,13 @@ def in_all_layouts(name, optimizer, layouts):
                 results.setdefault((precision, "-grad-clip=1" in layout), {}).setdefault(bits(run), []).append([*layout, *tier])
                 for kind, key in KINDS.items():
                     check(run.head["plan"].get(key, [0] * len(plan)) == sizes[kind], f"{name} {options}: {kind} has {run.head['plan']}, planned {sizes[kind]}")
-                # What waits is as much as is updated there.
+                # What waits is as much as is updated there, and lies where the optimizer's state does.
                 there = [{memory["kind"]: memory for memory in rank["memories"]} for rank in plan]
                 if tier and "-offload-ratio=0.5" not in tier and optimizer == "adamw" and precision == "fp32":
                     kept = [sum(memory["optimizer"] for memory in rank.values()) for rank in there]
-                    check([rank["host"]["gradients"] * 2 for rank in there] == kept, f"{name} {options}: {there}")
+                    where = "disk" if tier[0] == "-offload-optimizer=nvme" else "host"
+                    check([rank[where]["gradients"] * 2 for rank in there] == kept, f"{name} {options}: {there}")
+                    check(where == "host" or not any(rank["host"]["gradients"] for rank in there), f"{name} {options}: {there}")
     for found in results.values():
         check(len(found) == 1, f"{name}: {found}")
     print(f"{name}: one result each of {len(results)} computations in {len(layouts)} layouts", flush=True)
@@ -178,6 +180,35 @@ def saved_and_resumed():
     late = train(dsopt, "gpt2-tiny", *plain, *one, "-delayed-update=4")
     check(bits(early) == (late.hash, *late.loss_text[4:]), f"{bits(early)}, expected {bits(late)}")
     print("saved before, at and after the first delayed step, resumed in other layouts", flush=True)
+
+
+def says_what_changes():
+    """A resumed run that is delayed and whose checkpoint is not, or the other way round, says so; one like it says nothing."""
+    path, data = model("gpt2-tiny")
+    options = ["-run", f"-data={data}", "-micro-batches=4", "-lr=0.01"]
+    delayed, saves = "-delayed-update=2", {}
+    for name, more in (("without", []), ("with", [delayed])):
+        saves[name] = at("says", name)
+        execute([dsopt, path, *options, *more, "-steps=4", f"-save={saves[name]}", "-save-every=1", "-save-keep=9"])
+
+    def said(name, step, *more):
+        done = execute([dsopt, path, *options, *more, "-steps=5", f"-resume={saves[name]}/step-{step:08}"])
+        return [line.split("warning: ")[1].replace(saves[name], "") for line in (done.stdout + done.stderr).splitlines() if "warning: " in line]
+
+    was, loses = "-delayed-update is {}, the checkpoint was written with {}", "/step-{:08} has no gradients that wait for their update: step {} updates nothing, its gradients wait"
+    for name, step, more, expected in (
+            ("without", 3, [delayed], [was.format("2", "off"), loses.format(3, 3)]), ("without", 2, [delayed], [was.format("2", "off")]),
+            ("with", 2, [], [was.format("off", "2")]), ("with", 3, ["-delayed-update=3"], [was.format("3", "2")]),
+            ("with", 3, [delayed], []), ("with", 2, [delayed], []), ("without", 3, [], [])):
+        found = said(name, step, *more)
+        check(found == expected, f"{name} {step} {more}: {found}, expected {expected}")
+    # Older checkpoints are no way around what waits.
+    shutil.copytree(saves["with"], at("says", "auto"))
+    before = sorted(os.listdir(at("says", "auto")))
+    done = execute([dsopt, path, *options, "-steps=5", f"-save={at('says', 'auto')}", "-resume=auto"], status=1)
+    check("has gradients that wait for their update" in done.stderr, done.stderr)
+    check(sorted(os.listdir(at("says", "auto"))) == before, f"{os.listdir(at('says', 'auto'))}, expected {before}")
+    print("a resumed run says where updates begin or cease to lag", flush=True)
 
 
 def in_bf16():
@@ -262,6 +293,7 @@ in_all_layouts("gpt2-tiny", "adamw", LAYOUTS)
 in_all_layouts("mlp", "sgd", LAYOUTS[-3:])
 in_all_layouts("resnet-tiny", "adam", LAYOUTS[:1] + LAYOUTS[-2:])
 saved_and_resumed()
+says_what_changes()
 in_bf16()
 evaluates()
 overlaps()

@@ -14,7 +14,7 @@ dsopt = sys.argv[1]
 LIMITS = ("-param-persistence-threshold=200", "-reduce-bucket-size=5000", "-gather-bucket-size=3000", "-max-live-parameters=54000",
           "-max-reuse-distance=0", "-max-reuse-distance=1000000000", "-max-reuse-distance=70000 -max-live-parameters=66000",
           "-prefetch=3 -prefetch-bucket-size=20000", "-prefetch=2 -max-live-parameters=66000",
-          "-max-reuse-distance=1000000000 -device-memory=4700000")
+          "-max-reuse-distance=1000000000 -device-memory=4700000", "-device-memory=4700000")
 LAYOUTS = {"gpt2-tiny": ("-dp=2", "-dp=2 -pp=2", "-dp=2 -offload-optimizer=cpu -offload-params=cpu", "-dp=4 -recompute=full"),
            "bert-tiny": ("-dp=2",)}
 
@@ -46,6 +46,20 @@ with tempfile.TemporaryDirectory() as folder:
     path, data = model("gpt2-tiny")
     common = [f"-data={data}", "-micro-batches=4", "-dp=2"]
     none = plan(path, *common)[0]
+
+    # What memory is left between two windows is spent on what is needed again soon.
+    def whole_plan(*options):
+        found = json.loads(execute([dsopt, path, "-plan=json", "-zero=3", *common, *options]).stdout)
+        return found["ranks"][0]["memory"]["total"], found["ranks"][0]["traffic"]["all_gather"], found["predicted_step_ms"] + found["predicted_exposed_ms"]
+
+    (least, sent, ms), (most, once, _) = whole_plan("-gather-window=1"), whole_plan("-gather-window=4")
+    for part in (1, 2, 3):
+        budget, before = least + (most - least) * part // 4, sent
+        bytes_, sent, longest = whole_plan(f"-device-memory={budget}")
+        check(bytes_ <= budget and once < sent < before and longest <= ms + 1e-6, f"{budget}: {bytes_} bytes, {sent} gathered of {before}, {longest} ms of {ms}")
+        execute([dsopt, path, "-run", "-quiet", "-zero=3", "-steps=3", f"-log={log}", *common, f"-device-memory={budget}"])
+        check(Run(log).steps[0]["peak_bytes"][0] <= budget, f"{budget}: {Run(log).steps[0]['peak_bytes']}")
+    print(f"{least} to {most} bytes: {sent} bytes are gathered, {once} with all")
 
     # What stays whole takes its other half's bytes, and is gathered once in place of for each use.
     listed = json.loads(execute([dsopt, path, f"-data={data}", "-list-parameters=json"]).stdout)

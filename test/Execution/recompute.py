@@ -36,13 +36,31 @@ def curve(name, *options):
     return [(int(budget), float(ms)) for budget, ms in re.findall(r"^ *\d+ % +(\d+) +([\d.]+)", text, re.M)]
 
 
+def follows_curve(*options):
+    """What the curve says of a budget is what a run under it would take, however far ahead it chooses to gather."""
+    path, data = model("gpt2-tiny")
+    points = curve("gpt2-tiny", *options)
+    for before, (budget, ms) in zip([(0, 0), *points], points):
+        plan = json.loads(execute([dsopt, path, f"-data={data}", "-plan=json", *options, "-recompute=auto", f"-device-memory={budget}"]).stdout)
+        # What lies between two lines may fit as well, and not all stages need to recompute as much.
+        found = plan["predicted_step_ms"] + plan["predicted_exposed_ms"]
+        least = 0 if "-pp=2" in options else before[1]
+        check(least - 0.06 <= found <= ms + 0.06, f"{options} {budget}: {found} ms, the curve says {ms} behind {before[1]}")
+    below = planned("gpt2-tiny", *options, "-recompute=auto", f"-device-memory={points[-1][0] - PAGE}")
+    check(below == (None, points[-1][0]), f"{options}: a page less than {points[-1]} is {below}")
+    check(len(points) > 2, f"{options}: {points}")
+
+
+for layout in LAYOUTS[1], LAYOUTS[3], ["-zero=3", "-dp=2", "-prefetch=3"], ["-zero=3", "-dp=2", "-offload-optimizer=cpu", "-offload-params=cpu"]:
+    follows_curve(*layout, "-micro-batches=4")
+print("the curve is what runs take", flush=True)
 for name, count in MODELS.items():
     hashes, sizes = {}, []
     # One model in all layouts, the others where they differ most.
     layouts = LAYOUTS if name == "gpt2-tiny" else [LAYOUTS[0], LAYOUTS[3], LAYOUTS[-1]]
     for layout in layouts:
         dp = 2 if "-dp=2" in layout else 1
-        options = [*layout, f"-micro-batches={count // dp}", "-reduction-shards=2", "-prefetch=1", "-accumulate=local"]
+        options = [*layout, f"-micro-batches={count // dp}", "-reduction-shards=2", "-prefetch=1", "-gather-window=1", "-accumulate=local"]
         kept, flops = planned(name, *options, "-recompute=none")
         full, more = planned(name, *options, "-recompute=full")
         check(more > flops, f"{name} {layout}: nothing runs again")

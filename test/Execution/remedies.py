@@ -4,10 +4,13 @@ says is the least of them.
 usage: remedies.py DSOPT
 """
 import json
+import os
 import re
+import resource
 import sys
+import tempfile
 
-from runs import check, execute, model
+from runs import SOURCE, check, execute, model
 
 dsopt = sys.argv[1]
 
@@ -50,6 +53,36 @@ for name in ("gpt2-tiny", "resnet-tiny"):
                 done = execute([dsopt, path, f"-data={data}", "-plan", *options, *others, f"-device-memory={budget}"], status=None)
                 check(done.returncode == 1, f"{name} {options}: {option} is not needed, {message}")
         print(f"{name} {' '.join(layout)}: {needed} bytes; {' | '.join(sorted(said))}", flush=True)
+
+# Of a long step few micro-batches are asked about: what is said is the plan's nevertheless, and is found in the time of few plans.
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "deep.onnx")
+    execute([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), path, "--layers=40", "--width=64", "--tokens=16", "--rows=1"])
+    layout = [dsopt, path, "-plan=json", "-zero=3", "-dp=2", "-micro-batches=64"]
+
+    def timed(*options, status=0):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = execute([*layout, *options], status)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime, done
+
+    def total(done):
+        return max(rank["memory"]["total"] for rank in json.loads(done.stdout)["ranks"])
+
+    plain, done = timed()
+    needed = total(done)
+    seconds, refused = timed(f"-device-memory={needed * 7 // 10}", status=1)
+    fits = re.search(r"note: (.*) fits \((\d+) bytes\)", refused.stderr)
+    check(bool(fits), refused.stderr)
+    found = total(timed(*fits[1].split())[1])
+    check(found == int(fits[2]) <= needed * 7 // 10, f"{found} bytes: {refused.stderr}")
+    check(seconds < 10 * plain, f"refused in {seconds:.1f} s, planned in {plain:.1f} s")
+    _, refused = timed(f"-device-memory={needed // 4}", status=1)
+    least = re.search(r"the least is (\d+) bytes, with (.*?);", refused.stderr)
+    check(bool(least), refused.stderr)
+    found = total(timed(*[option.replace("=auto", "=full") for option in least[2].split()])[1])
+    check(found == int(least[1]), f"{found} bytes: {refused.stderr}")
+    print(f"a step of 64 micro-batches: refused in {seconds:.1f} s, planned in {plain:.1f} s; {fits[1]} takes {fits[2]} bytes; the least is {least[1]}", flush=True)
 
 # What is wrong otherwise is said by itself.
 path, data = model("mlp")

@@ -1,7 +1,6 @@
 //===- Remedies.cpp - what would fit where a model does not ----------------===//
 
 #include "Remedies.h"
-#include "Compile.h"
 #include "Trials.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -35,10 +34,10 @@ static std::vector<std::vector<Remedy>> remediesFor(const ParsedOptions &options
   for (auto [stage, value] : {std::pair(1, "1"), {2, "2"}, {3, "3"}})
     if (zero < stage)
       remedies.push_back({{"zero", value}});
-  if (options.text("recompute") != "auto")
-    remedies.push_back({{"recompute", "auto"}});
   if (options.text("tile-products") == "none")
     remedies.push_back({{"tile-products", "auto"}});
+  if (options.text("recompute") != "auto")
+    remedies.push_back({{"recompute", "auto"}});
   for (const char *name : {"offload-activations", "offload-optimizer"})
     if (options.text(name) == "none")
       remedies.push_back({{name, "cpu"}});
@@ -55,7 +54,7 @@ static std::vector<std::vector<Remedy>> remediesFor(const ParsedOptions &options
 }
 
 /// The fewest that fit, or those with the least bytes; and how many these are.
-static std::pair<std::vector<Remedy>, int64_t> choose(const ParsedOptions &options, const Trials &trials,
+static std::pair<std::vector<Remedy>, int64_t> choose(const ParsedOptions &options, Trials &trials,
                                                       int64_t least, int64_t budget) {
   std::vector<Remedy> chosen;
   for (const std::vector<Remedy> &next : remediesFor(options)) {
@@ -97,6 +96,12 @@ std::string dsopt::findRemedy(MLIRContext &context, const ParsedOptions &given,
   if (!needed || *needed <= budget)
     return "";
   auto [chosen, least] = choose(given, trials, *needed, budget);
+  // What is said is a plan's.
+  trials.estimates = false;
+  if (std::optional<int64_t> exact = trials.bytes(chosen); exact && (*exact <= budget) == (least <= budget))
+    least = *exact;
+  else if (needed = trials.bytes({}); needed)
+    std::tie(chosen, least) = choose(given, trials, *needed, budget);
   std::string bytes = std::to_string(least) + " bytes";
   if (least > budget)
     return "no other option is enough: the least is " + bytes +

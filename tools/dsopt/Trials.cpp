@@ -1,57 +1,155 @@
-//===- Trials.cpp - what a model would take with other options ------------===//
+//===- Trials.cpp - what a model would need with other options ------------===//
 
 #include "Trials.h"
-#include "Compile.h"
-#include "CompileOptions.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace dsopt;
 using runtime::Error;
 using runtime::ParsedOptions;
 
+/// Options of trials that nothing reads before stage 5.
+static constexpr const char *kLater[] = {"recompute", "offload_activations", "gather_window",
+                                         "device_memory"};
+
 Trials::Trials(ModuleOp source, const ParsedOptions &given, const LauncherInfo &launcher, int64_t budget)
     : options(given), launcher(launcher), budget(budget), source(source.clone()) {
   options.values.erase("device-memory");
   options.values["plan"] = {"text"};
+  bool hasSizes = llvm::any_of(options.pairList("dim"), [](const auto &dimension) {
+    return dimension.second.find(',') != std::string::npos;
+  });
+  shares = findStage(source) == Stage::Graph && !options.has("insert-pass") && !hasSizes;
 }
 
-std::optional<int64_t> Trials::plan(const ParsedOptions &with) const {
+OwningOpRef<ModuleOp> Trials::begin(const ParsedOptions &with) {
   OwningOpRef<ModuleOp> module(source->clone());
+  takeOptions(*module, with, launcher, "");
+  if (!shares)
+    return module;
+  auto given = (*module)->getAttrOfType<DictionaryAttr>(kOptionsAttr);
+  NamedAttrList earlier(given);
+  std::vector<llvm::StringRef> later(std::begin(kLater), std::end(kLater));
+  // Of where the optimizer's state lies only parameters that are offloaded know.
+  if (getOption(*module, "offload_params", "none") == "none")
+    later.push_back("offload_optimizer");
+  for (llvm::StringRef name : later)
+    earlier.erase(name);
+  OwningOpRef<ModuleOp> &known = shared[earlier.getDictionary(module->getContext())];
+  if (!known) {
+    Messages messages(*module->getContext(), /*warns=*/false);
+    runPasses(*module, passesTo(Stage::Dist, *module, with), Stage::Dist, with, messages);
+    known = std::move(module);
+  }
+  module = OwningOpRef<ModuleOp>(known->clone());
+  NamedAttrList all((*module)->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  for (llvm::StringRef name : later) {
+    all.erase(name);
+    if (Attribute value = given.get(name))
+      all.set(name, value);
+  }
+  (*module)->setAttr(kOptionsAttr, all.getDictionary(module->getContext()));
+  return module;
+}
+
+std::optional<Trials::Need> Trials::plan(OwningOpRef<ModuleOp> module, const ParsedOptions &with) {
   Messages messages(*module->getContext(), /*warns=*/false);
   try {
-    takeOptions(*module, with, launcher, "");
-    runPasses(*module, passesTo(Stage::Exec, *module, with), Stage::Exec, with, messages);
+    std::vector<std::string> passes = passesTo(Stage::Exec, *module, with);
+    // They say nothing of bytes; what is proposed is verified when it is compiled.
+    if (shares)
+      llvm::erase_if(
+          passes, [](const std::string &pass) { return pass == "report-overlap" || pass == "verify-exec"; });
+    runPasses(*module, std::move(passes), Stage::Exec, with, messages);
   } catch (const Error &) {
     return std::nullopt;
   }
-  int64_t most = 0;
-  for (auto program : module->getOps<exec::ProgramOp>())
-    for (exec::MemoryOp memory : exec::getMemories(program))
-      if (memory.getKind() == exec::MemoryKind::Device)
-        most = std::max<int64_t>(most, memory.getBytes().value_or(0));
+  Need most;
+  for (auto program : module->getOps<exec::ProgramOp>()) {
+    Need here;
+    for (exec::MemoryOp memory : exec::getMemories(program)) {
+      if (memory.getKind() != exec::MemoryKind::Device)
+        continue;
+      here.bytes = std::max<int64_t>(here.bytes, memory.getBytes().value_or(0));
+      if (auto live = memory->getAttrOfType<DictionaryAttr>(exec::kLiveAttr))
+        for (exec::BufferKind kind :
+             {exec::BufferKind::Parameters, exec::BufferKind::Gradients, exec::BufferKind::Optimizer})
+          if (auto bytes = live.getAs<IntegerAttr>(exec::stringifyBufferKind(kind)))
+            here.states += bytes.getInt();
+    }
+    most.bytes = std::max(most.bytes, here.bytes);
+    most.states = std::max(most.states, here.states);
+  }
   return most;
 }
 
-std::optional<int64_t> Trials::recomputed(ParsedOptions with) const {
+std::optional<Trials::Need> Trials::estimate(ModuleOp module, const ParsedOptions &with,
+                                             std::optional<int64_t> growth) {
+  Builder builder(module.getContext());
+  int64_t all = getOption(module, "micro_batches", 1), given = getOption(module, "gather_window", 0);
+  auto [few, window] = FewMicroBatches(module, all).of(std::max<int64_t>(given, 1));
+  if (given > 0)
+    setOption(module, "gather_window", builder.getI64IntegerAttr(window));
+  auto planned = [&](int64_t microBatches) {
+    OwningOpRef<ModuleOp> copy(module.clone());
+    setOption(*copy, "micro_batches", builder.getI64IntegerAttr(microBatches));
+    return plan(std::move(copy), with);
+  };
+  std::optional<Need> one = planned(few);
+  // Where states are too much already it does not matter what further ones take.
+  if (int64_t more = std::min(few + window, all); one && !growth && one->states <= budget && more > few)
+    if (std::optional<Need> other = planned(more))
+      growth = std::max<int64_t>(other->bytes - one->bytes, 0) * (all - few) / (more - few);
+  if (one) {
+    one->growth = growth.value_or(0);
+    one->bytes += one->growth;
+  }
+  return one;
+}
+
+std::optional<Trials::Need> Trials::need(const ParsedOptions &with, const Need *full) {
+  OwningOpRef<ModuleOp> module;
+  try {
+    module = begin(with);
+  } catch (const Error &) {
+    return std::nullopt;
+  }
+  int64_t microBatches = getOption(*module, "micro_batches", 1);
+  if (!estimates || !shares || !FewMicroBatches(*module, microBatches).isLong(*module))
+    return plan(std::move(module), with);
+  if (full)
+    return estimate(*module, with, full->growth);
+  std::optional<Need> found = estimate(*module, with, std::nullopt);
+  bool isClose = found && std::abs(found->bytes - budget) <= budget / 50;
+  return isClose ? plan(std::move(module), with) : found;
+}
+
+std::optional<int64_t> Trials::recomputed(ParsedOptions with) {
   bool chooses = with.text("recompute") == "auto";
   if (chooses)
     with.values["recompute"] = {"full"};
-  std::optional<int64_t> needed = plan(with);
-  if (!chooses || !needed || *needed <= budget)
-    return needed;
+  std::optional<Need> needed = need(with, /*full=*/nullptr);
+  if (!needed)
+    return std::nullopt;
+  if (!chooses || needed->bytes <= budget || needed->states > budget)
+    return needed->bytes;
   with.values["recompute"] = {"auto"};
-  with.values["device-memory"] = {std::to_string(budget)};
-  std::optional<int64_t> chosen = plan(with);
-  return chosen ? chosen : needed;
+  with.values["device-memory"] = {std::to_string(budget - needed->growth)};
+  std::optional<Need> chosen = need(with, &*needed);
+  return chosen ? chosen->bytes : needed->bytes;
 }
 
 /// What -tile-products may be, ascending: from the smallest tiles that there can be, twice as large each
 /// time, up to the largest weight.
 static SmallVector<int64_t> tileSizes(ModuleOp module) {
+  if (findStage(module) != Stage::Graph)
+    return {};
   int64_t largest = 0, smallest = INT64_MAX;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     ArrayRef<int64_t> shape = cast<ShapedType>(parameter.getType()).getShape();
@@ -66,11 +164,10 @@ static SmallVector<int64_t> tileSizes(ModuleOp module) {
   return sizes;
 }
 
-Trials::Tiles Trials::chooseTiles(ParsedOptions with) const {
+Trials::Tiles Trials::chooseTiles(ParsedOptions with) {
   with.values["tile-products"] = {"none"};
   Tiles best{0, recomputed(with)};
-  SmallVector<int64_t> sizes =
-      findStage(*source) == Stage::Graph ? tileSizes(*source) : SmallVector<int64_t>();
+  SmallVector<int64_t> sizes = tileSizes(*source);
   if (sizes.empty() || !best.bytes || *best.bytes <= budget)
     return best;
   auto attempt = [&](int64_t elements) {
@@ -90,9 +187,9 @@ Trials::Tiles Trials::chooseTiles(ParsedOptions with) const {
   return best;
 }
 
-int64_t Trials::chooseTiles() const { return chooseTiles(options).elements; }
+int64_t Trials::chooseTiles() { return tileSizes(*source).empty() ? 0 : chooseTiles(options).elements; }
 
-std::optional<int64_t> Trials::bytes(ArrayRef<Remedy> remedies) const {
+std::optional<int64_t> Trials::bytes(llvm::ArrayRef<Remedy> remedies) {
   ParsedOptions with = options;
   for (const Remedy &remedy : remedies)
     with.values[remedy.name] = {remedy.value};

@@ -1,8 +1,7 @@
 //===- ChooseGatherWindow.cpp - the largest gather window that fits -------===//
 
-#include "FewMicroBatches.h"
-
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,89 +19,119 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
+/// How long gathered parameters stay.
+struct Stay {
+  int64_t window = 1;
+  int64_t distance = -1; ///< -1: as the options say
+  bool operator<(const Stay &other) const {
+    return std::tie(window, distance) < std::tie(other.window, other.distance);
+  }
+};
+
 /// Asks the planner about few micro-batches: a longer window holds nothing that a shorter one does not.
-class WindowSearch {
+class StaySearch {
 public:
-  WindowSearch(Planner planner, ModuleOp module, int64_t microBatches, int64_t budget)
-      : planner(std::move(planner)), steps(module, microBatches), microBatches(microBatches), budget(budget) {
+  StaySearch(Planner planner, ModuleOp module, int64_t microBatches, int64_t budget)
+      : planner(std::move(planner)), steps(module, microBatches), isLong(steps.isLong(module)),
+        microBatches(microBatches), budget(budget) {
+    for (auto bucket : module.getOps<dist::BucketOp>())
+      if (bucket.isSliced()) {
+        all += bucket.getElements();
+        least = std::min<int64_t>(least, bucket.getElements());
+      }
   }
 
   /// The largest window of 1 to all micro-batches that divides them into as few gathers and fits; 1 if none
   /// does.
-  int64_t largest() {
-    if (microBatches == 1 || fits(microBatches))
+  int64_t largestWindow() {
+    auto shared = [&](int64_t windows) { return int64_t(llvm::divideCeil(microBatches, windows)); };
+    if (microBatches == 1 || fits({microBatches}))
       return microBatches;
-    if (!fits(2))
+    if (!fits({2}))
       return 1;
     // Of 2 to `most` windows a step the fewest that fit.
-    int64_t fewest = 2, most = llvm::divideCeil(microBatches, 2);
+    int64_t fewest = 2, most = shared(2);
     for (int64_t windows = fewest; fewest < most; windows = fewest + (most - fewest) / 2)
-      if (fits(llvm::divideCeil(microBatches, windows)))
+      if (fits({shared(windows)}))
         most = windows;
       else
         fewest = windows + 1;
-    return llvm::divideCeil(microBatches, most);
+    return shared(most);
+  }
+
+  /// The largest reuse distance up to `given` that fits, to within the smallest bucket's elements (of a long
+  /// step a quarter of all); 0 if none does.
+  int64_t largestDistance(int64_t window, int64_t given) {
+    if (fits({window, given}))
+      return given;
+    // Forward and backward of each micro-batch use each bucket a few times.
+    int64_t count = isLong ? steps.of(window).first : microBatches;
+    int64_t low = 0, high = std::min(given, 4 * all * count);
+    int64_t near = isLong ? std::max(least, all / 4) : least;
+    while (high - low > near) {
+      int64_t middle = low + (high - low) / 2;
+      (fits({window, middle}) ? low : high) = middle;
+    }
+    return low;
+  }
+  /// One for what memory the window leaves, -1 if that is too little or the step no shorter for it.
+  int64_t worthwhileDistance(int64_t window) {
+    // A window of all keeps all from forward to backward, unless it is one.
+    if ((window > 1 && window == microBatches) || !fits({window}))
+      return -1;
+    Stay stay{window, largestDistance(window, 4 * all * microBatches)};
+    bool isWorth =
+        stay.distance > 0 &&
+        plan(steps.of(window).first, stay).moving <= plan(steps.of(window).first, {window}).moving &&
+        (!isLong || plan(microBatches, stay).bytes <= budget);
+    return isWorth ? stay.distance : -1;
   }
 
 private:
-  int64_t bytes(int64_t count, int64_t window) {
-    auto [known, isNew] = planned.try_emplace({count, window}, INT64_MAX);
-    if (isNew)
-      if (FailureOr<Planner::Plan> plan = planner.plan({count, window}); succeeded(plan))
-        known->second = plan->bytes;
+  struct Found {
+    int64_t bytes = INT64_MAX;
+    double moving = 0;
+  };
+  const Found &plan(int64_t count, Stay stay) {
+    auto [known, isNew] = planned.try_emplace({count, stay});
+    if (!isNew)
+      return known->second;
+    Planner::Layout layout{count, stay.window};
+    layout.reuseDistance = stay.distance;
+    if (FailureOr<Planner::Plan> plan = planner.plan(layout); succeeded(plan))
+      known->second = {plan->bytes, plan->cost.moving};
     return known->second;
   }
   /// Bytes that each further micro-batch takes, with any window: losses, statistics, and activations where a
   /// schedule runs all forwards first.
-  int64_t growth(int64_t count, int64_t window) {
+  int64_t growth(int64_t count, Stay stay) {
     if (!grows && count < microBatches) {
-      int64_t more = std::min<int64_t>(count + llvm::alignTo(window, steps.round), microBatches);
-      grows = std::max<int64_t>(bytes(more, window) - bytes(count, window), 0) / (more - count);
+      int64_t more = std::min<int64_t>(count + llvm::alignTo(stay.window, steps.round), microBatches);
+      grows = std::max<int64_t>(plan(more, stay).bytes - plan(count, stay).bytes, 0) / (more - count);
     }
     return grows.value_or(0);
   }
-  bool fits(int64_t window) {
-    auto [count, shorter] = steps.of(window);
-    int64_t least = bytes(count, shorter);
-    if (least > budget)
+  bool fits(Stay stay) {
+    auto [count, window] = steps.of(stay.window);
+    Stay shorter{window, stay.distance};
+    int64_t bytes = plan(count, shorter).bytes;
+    if (bytes > budget)
       return false;
-    // What only just fits is planned whole.
-    return least + growth(count, shorter) * (microBatches - count) <= budget / 100 * 98 ||
-           bytes(microBatches, window) <= budget;
+    if (bytes + growth(count, shorter) * (microBatches - count) <= budget / 100 * 98)
+      return true;
+    // What only just fits is planned whole; of the many distances of a long step none needs to just fit.
+    return !(isLong && stay.distance >= 0) && plan(microBatches, stay).bytes <= budget;
   }
 
   Planner planner;
   FewMicroBatches steps;
+  bool isLong;
   int64_t microBatches, budget;
-  std::optional<int64_t> grows;                           ///< bytes for each further micro-batch, once known
-  std::map<std::pair<int64_t, int64_t>, int64_t> planned; ///< bytes, by micro-batches and window
+  int64_t all = 0, least = INT64_MAX;                ///< elements of all and of the smallest bucket
+  std::optional<int64_t> grows;                      ///< bytes for each further micro-batch, once known
+  std::map<std::pair<int64_t, Stay>, Found> planned; ///< by micro-batches
 };
 } // namespace
-
-/// The largest reuse distance up to the one given that fits, to within the smallest bucket's elements.
-static int64_t largestDistance(Planner &planner, ModuleOp module, int64_t microBatches, int64_t budget) {
-  auto fits = [&](int64_t distance) {
-    Planner::Layout layout{microBatches, /*gatherWindow=*/1};
-    layout.reuseDistance = distance;
-    FailureOr<Planner::Plan> plan = planner.plan(layout);
-    return succeeded(plan) && plan->bytes <= budget;
-  };
-  int64_t given = getOption(module, "max_reuse_distance", 0), all = 0, least = INT64_MAX;
-  for (auto bucket : module.getOps<dist::BucketOp>())
-    if (bucket.isSliced()) {
-      all += bucket.getElements();
-      least = std::min<int64_t>(least, bucket.getElements());
-    }
-  if (fits(given))
-    return given;
-  // Forward and backward of each micro-batch use each bucket a few times.
-  int64_t low = 0, high = std::min(given, 4 * all * microBatches);
-  while (high - low > least) {
-    int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
-}
 
 namespace {
 struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWindow> {
@@ -110,23 +139,27 @@ struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWind
     ModuleOp module = getOperation();
     if (getOption(module, "gather_window", 0) > 0)
       return;
-    int64_t microBatches = getOption(module, "micro_batches", 1), window = 1;
+    int64_t microBatches = getOption(module, "micro_batches", 1);
     int64_t budget = getOption(module, "device_memory", 0);
     bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(),
                                [](dist::BucketOp bucket) { return bucket.isSliced(); });
-    int64_t distance = getOption(module, "max_reuse_distance", -1);
+    Stay stay{1, getOption(module, "max_reuse_distance", -1)};
     if (sliced && budget > 0) {
       FailureOr<Planner> planner = Planner::create(module);
       if (failed(planner))
         return signalPassFailure();
-      if (distance < 0)
-        window = WindowSearch(std::move(*planner), module, microBatches, budget).largest();
-      else
-        setOption(module, "max_reuse_distance",
-                  Builder(module.getContext())
-                      .getI64IntegerAttr(largestDistance(*planner, module, microBatches, budget)));
+      StaySearch search(std::move(*planner), module, microBatches, budget);
+      if (stay.distance >= 0) {
+        stay.distance = search.largestDistance(stay.window, stay.distance);
+      } else {
+        stay.window = search.largestWindow();
+        stay.distance = search.worthwhileDistance(stay.window);
+      }
     }
-    setOption(module, "gather_window", Builder(module.getContext()).getI64IntegerAttr(window));
+    Builder builder(module.getContext());
+    setOption(module, "gather_window", builder.getI64IntegerAttr(stay.window));
+    if (stay.distance >= 0)
+      setOption(module, "max_reuse_distance", builder.getI64IntegerAttr(stay.distance));
   }
 };
 } // namespace

@@ -1,9 +1,8 @@
 //===- ChoosePrefetch.cpp - gathers as far ahead as pays and fits ---------===//
 
-#include "FewMicroBatches.h"
-
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/OverlapRemarks.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

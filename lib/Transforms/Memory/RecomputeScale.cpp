@@ -3,10 +3,10 @@
 #include "dsopt/Transforms/Memory/RecomputeScale.h"
 
 #include "BlockRecomputer.h"
-#include "FewMicroBatches.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Memory/FewMicroBatches.h"
 
 #include <cmath>
 #include <map>
@@ -102,8 +102,11 @@ RecomputeScale::Bytes RecomputeScale::estimate(ModuleOp module, const Places &pl
   auto [few, window] = FewMicroBatches(module, all).of(gatherWindow(module));
   int64_t more = std::min(few + window, all);
   FailureOr<Planner::Plan> one = planner->plan({few, window, enough});
-  if (failed(one) || more == few)
-    return failed(one) ? most : one->positionBytes;
+  if (failed(one))
+    return most;
+  // What is too much without them needs no further ones.
+  if (more == few || llvm::all_of(one->positionBytes, [&](int64_t bytes) { return bytes > enough; }))
+    return one->positionBytes;
   FailureOr<Planner::Plan> other = planner->plan({more, window, enough});
   if (failed(other))
     return most;
@@ -119,6 +122,7 @@ struct StageSearch {
   const RecomputeScale &scale;
   size_t stage;
   int64_t budget;
+  bool halves; ///< asks for few places, as if more computed again were always fewer bytes
   std::map<int64_t, int64_t> bytes; ///< by place
   int64_t place = 0;                ///< the next to ask for, or the answer
 
@@ -139,25 +143,30 @@ bool StageSearch::decide() {
     return false;
   if (fits(0))
     return true;
-  // The first step of the scale that fits, as if more computed again were fewer bytes.
-  int64_t low = 1, high = RecomputeScale::kSteps;
-  while (low < high) {
-    int64_t middle = (low + high) / 2, asked = scale.at(stage, middle);
-    if (!isKnown(asked))
-      return false;
-    (fits(asked) ? high : low) = fits(asked) ? middle : middle + 1;
-  }
-  if (!isKnown(scale.at(stage, high)))
-    return false;
-  if (!fits(scale.at(stage, high))) {
-    // It is not quite so: another step may do.
-    int64_t least = 0;
-    for (int64_t step = 0; step <= RecomputeScale::kSteps; ++step) {
-      int64_t asked = scale.at(stage, step);
+  // The first step of the scale that fits: more computed again is not always fewer bytes.
+  int64_t high = 1, least = 0;
+  if (halves) {
+    int64_t low = 1;
+    high = RecomputeScale::kSteps;
+    while (low < high) {
+      int64_t middle = (low + high) / 2, asked = scale.at(stage, middle);
       if (!isKnown(asked))
         return false;
-      least = bytes[asked] < bytes[least] ? asked : least;
+      (fits(asked) ? high : low) = fits(asked) ? middle : middle + 1;
     }
+    if (!isKnown(scale.at(stage, high)))
+      return false;
+    high = fits(scale.at(stage, high)) ? high : 1;
+  }
+  for (; high <= RecomputeScale::kSteps; ++high) {
+    int64_t asked = scale.at(stage, high);
+    if (!isKnown(asked))
+      return false;
+    if (fits(asked))
+      break;
+    least = bytes[asked] < bytes[least] ? asked : least;
+  }
+  if (high > RecomputeScale::kSteps) {
     place = least;
     return true;
   }
@@ -172,11 +181,11 @@ bool StageSearch::decide() {
   return true;
 }
 
-RecomputeScale::Places RecomputeScale::search(int64_t budget,
+RecomputeScale::Places RecomputeScale::search(int64_t budget, bool halves,
                                               llvm::function_ref<Bytes(const Places &)> bytesOf) const {
   std::vector<StageSearch> searches;
   for (size_t stage = 0; stage < stages(); ++stage)
-    searches.push_back({*this, stage, budget, {}, 0});
+    searches.push_back({*this, stage, budget, halves, {}, 0});
   // All stages at once: none has bytes in another's memory.
   while (true) {
     bool decided = true;
@@ -202,11 +211,12 @@ RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) c
     // Estimates, and so not to the last byte.
     int64_t sure = budget / 100 * 98;
     bool fits = true; // by the estimate
-    Places places = search(sure, [&](const Places &asked) { return estimate(module, asked, sure); });
+    Places places =
+        search(sure, /*halves=*/true, [&](const Places &asked) { return estimate(module, asked, sure); });
     for (int64_t bytes : estimate(module, places, sure))
       fits &= bytes <= sure;
     if (!fits || llvm::all_of(exact(places), [&](int64_t bytes) { return bytes <= budget; }))
       return places;
   }
-  return search(budget, exact);
+  return search(budget, /*halves=*/false, exact);
 }

@@ -3,7 +3,8 @@
 // An update of a bucket whose state is not the device's runs on the host: its gradient is
 // copied there as soon as it is complete, the new parameters back as soon as they are. State
 // that lies on disk is read ahead, part by part, and written back. An update that lags a
-// step behind begins with the step, beside forward and backward.
+// step behind begins with the step, beside forward and backward; the gradients that wait
+// for it lie where the state does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,6 +80,8 @@ private:
   void bring(const Part &part, MemoryKind from, StringRef stream);
   void takeBack(const Part &part, MemoryKind to, StringRef stream);
   void write(size_t number);
+  /// Splits the copy that sets aside the gradient of a bucket whose state lies on disk.
+  void keepOnDisk(CopyOp copy);
   BufferOp bufferOf(RefAttr ref) { return analysis.buffer(out.program, ref.getBuffer().getAttr()); }
 
   AccessAnalysis &analysis;
@@ -86,6 +89,7 @@ private:
   bool usesDisk, lags;
   Operation *start; ///< the step's first action
   int64_t most = 0; ///< elements of a part
+  int64_t kept = 0; ///< parts of gradients that were set aside on disk
   std::vector<Part> parts;
 };
 } // namespace
@@ -115,9 +119,9 @@ FailureOr<SmallVector<Operand>> Offloader::operandsOf(UpdateOp update, dist::Buc
   SmallVector<Operand> operands;
   for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
     Type type = getElementTypeOrSelf(bufferOf(ref).getType());
-    MemoryKind memory = i == kUpdateGradient     ? (lags ? MemoryKind::Host : MemoryKind::Device)
-                        : i == kUpdatedParameter ? memoryOf(bucket.getTier())
-                                                 : memoryOf(bucket.getStateTier());
+    MemoryKind memory = i == kUpdatedParameter          ? memoryOf(bucket.getTier())
+                        : i == kUpdateGradient && !lags ? MemoryKind::Device
+                                                        : memoryOf(bucket.getStateTier());
     std::string name = "host." + names[i] + ".";
     llvm::raw_string_ostream(name) << type;
     operands.push_back({ref, memory, bytesOf(1, type), (*accesses)[i].reads, (*accesses)[i].writes, name});
@@ -149,12 +153,12 @@ LogicalResult Offloader::split(UpdateOp update) {
   FailureOr<SmallVector<Operand>> operands = operandsOf(update, bucket);
   if (failed(operands))
     return failure();
+  auto home = FlatSymbolRefAttr::get(
+      out.context, memoryOf(bucket.getStateTier()) == MemoryKind::Disk ? kDiskMemory : kHostMemory);
   for (const Operand &state : ArrayRef(*operands).drop_front(kFirstUpdateState))
-    bufferOf(state.home)
-        .setMemoryAttr(FlatSymbolRefAttr::get(out.context,
-                                              state.memory == MemoryKind::Disk ? kDiskMemory : kHostMemory));
+    bufferOf(state.home).setMemoryAttr(home);
   if (BufferOp pending = out.find(BufferRole::Pending, bucket.getSymName()))
-    pending.setMemoryAttr(FlatSymbolRefAttr::get(out.context, kHostMemory));
+    pending.setMemoryAttr(home);
   int64_t all = update.getElements();
   for (int64_t from = 0; from < all; from += most) {
     Part part{update, from, std::min(most, all - from), from + most >= all, isEarly(update), *operands, {}};
@@ -217,7 +221,35 @@ void Offloader::write(size_t number) {
   whole.erase();
 }
 
+void Offloader::keepOnDisk(CopyOp copy) {
+  RefAttr gradient = copy.getSource(), pending = copy.getTarget();
+  Type type = getElementTypeOrSelf(bufferOf(pending).getType());
+  ProgramBuilder::BufferTraits traits;
+  traits.memory = kHostMemory;
+  traits.slots = kStaged;
+  std::string name = "host.pending.";
+  llvm::raw_string_ostream(name) << type;
+  FlatSymbolRefAttr staging = out.buffer(name, MemRefType::get({most}, type), BufferKind::Buffers, traits);
+  int64_t part = bytesOf(most, type), bytes = copy.getBytes();
+  out.insertBefore(copy);
+  for (int64_t at = 0; at < bytes; at += part) {
+    RefAttr staged = out.ref(staging, kept++ % kStaged);
+    int64_t size = std::min(part, bytes - at);
+    auto from = [&](RefAttr ref) {
+      return RefAttr::get(out.context, ref.getBuffer(), ref.getSlot(), ref.getOffset() + at,
+                          ref.getPerRank());
+    };
+    out.emit<CopyOp>(from(gradient), staged, size, kDownloadStream);
+    out.emit<CopyOp>(staged, from(pending), size, kDiskStream);
+  }
+  copy.erase();
+}
+
 LogicalResult Offloader::move(ArrayRef<UpdateOp> updates) {
+  SmallVector<CopyOp> setAside;
+  for (auto copy : getSchedule(out.program).getBody().front().getOps<CopyOp>())
+    if (bufferOf(copy.getTarget()).getRole() == BufferRole::Pending)
+      setAside.push_back(copy);
   for (UpdateOp update : updates)
     most = std::max<int64_t>(most, update.getElements());
   if (usesDisk)
@@ -240,6 +272,9 @@ LogicalResult Offloader::move(ArrayRef<UpdateOp> updates) {
   }
   for (size_t number = 0; number < parts.size(); ++number)
     write(number);
+  for (CopyOp copy : setAside)
+    if (bufferOf(copy.getTarget()).getMemory() == kDiskMemory)
+      keepOnDisk(copy);
   return success();
 }
 

@@ -35,6 +35,8 @@ private:
   /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
   /// else is kept of it; to where the last copy before the update brought it from, if it `reads` that.
   bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads);
+  /// The last copy to `target` before `before`, null where there is none.
+  CopyOp lastCopyTo(RefAttr target, Operation *before);
   bool evaluates() { return kindOf(programs.front()) == ProgramKind::Evaluation; }
 
   ModuleOp module;
@@ -216,13 +218,19 @@ static bool comesBefore(Operation *a, Operation *b) {
   return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
 }
 
+CopyOp Completeness::lastCopyTo(RefAttr target, Operation *before) {
+  CopyOp last;
+  for (CopyOp copy : copies)
+    if (copy.getTarget() == target && comesBefore(copy, before))
+      last = copy;
+  return last;
+}
+
 bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads) {
   auto program = update->getParentOfType<ProgramOp>();
   int64_t bytes = bytesOf(update.getElements(), type), at = bytesOf(update.getFrom(), type);
-  RefAttr home;
-  for (CopyOp copy : copies)
-    if (copy.getTarget() == staged && comesBefore(copy, update))
-      home = copy.getSource();
+  CopyOp before = lastCopyTo(staged, update);
+  RefAttr home = before ? before.getSource() : RefAttr();
   return llvm::any_of(copies, [&](CopyOp copy) {
     RefAttr to = copy.getTarget();
     BufferOp target = analysis.buffer(program, to.getBuffer().getAttr());
@@ -236,25 +244,39 @@ LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
   auto program = update->getParentOfType<ProgramOp>();
   BufferOp pending = analysis.buffer(program, gradient.getBuffer().getAttr());
+  // Of what lies on disk a copy brings the part.
+  if (CopyOp copy = lastCopyTo(gradient, update); copy && pending && !pending.getPersistent()) {
+    gradient = copy.getSource();
+    pending = analysis.buffer(program, gradient.getBuffer().getAttr());
+  }
   if (!pending || pending.getRole() != BufferRole::Pending || pending.getOf() != update.getBucket())
     return update.emitOpError("uses gradient ") << gradient.getBuffer() << ", expected the pending one of @"
                                                 << update.getBucket() << " in a program that is delayed";
-  RefAttr source = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
-                                measured.getOffset(), update.getSliced() ? measured.getPerRank() : 0);
-  RefAttr target = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, 0);
-  int64_t from = update.getFrom(), at = bytesOf(from, getElementTypeOrSelf(pending.getType()));
+  Type type = getElementTypeOrSelf(pending.getType());
+  int64_t at = bytesOf(update.getFrom(), type), part = bytesOf(update.getElements(), type);
   if (gradient.getOffset() != at || gradient.getPerRank() != 0)
     return update.emitOpError("uses ")
            << describe(gradient) << " of the pending gradient, expected byte " << at;
+  auto source = [&](int64_t offset) {
+    return RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
+                        measured.getOffset() + offset, update.getSliced() ? measured.getPerRank() : 0);
+  };
+  RefAttr whole = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, 0);
   if (llvm::any_of(copies, [&](CopyOp copy) {
-        return copy.getSource() == source && copy.getTarget() == target &&
-               (int64_t)copy.getBytes() == bytesOf(pending.getType()) && comesBefore(update, copy) &&
-               comesBefore(norm, copy);
+        if (!comesBefore(update, copy) || !comesBefore(norm, copy))
+          return false;
+        if (copy.getTarget() == whole && copy.getSource() == source(0) &&
+            (int64_t)copy.getBytes() == bytesOf(pending.getType()))
+          return true;
+        CopyOp staged = lastCopyTo(copy.getSource(), copy);
+        return staged && copy.getTarget() == gradient && (int64_t)copy.getBytes() == part &&
+               staged.getSource() == source(at) && (int64_t)staged.getBytes() == part &&
+               comesBefore(norm, staged);
       }))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses the pending gradient of @")
                             << update.getBucket() << ", but no copy puts that of this step, "
-                            << describe(source) << ", in its place";
+                            << describe(source(0)) << ", in its place";
   diag.attachNote(norm.getLoc()) << "the norm is here";
   return diag;
 }

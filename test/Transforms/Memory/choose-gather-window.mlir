@@ -3,10 +3,16 @@
 // RUN: dsopt-opt %s %{pipeline} | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/device_memory = 0/device_memory = 10000000/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=AMPLE
 // RUN: sed 's/device_memory = 0/device_memory = 1/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=NONE
+// RUN: sed 's/device_memory = 0/device_memory = 110000/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=BETWEEN
+// RUN: sed 's/device_memory = 0/device_memory = 100000/; s/micro_batches = 4/micro_batches = 1/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=SINGLE
 // RUN: sed 's/device_memory = 0/gather_window = 3 : i64, device_memory = 0/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=GIVEN
 // NONE: gather_window = 1 : i64
+// NONE-NOT: max_reuse_distance
 // AMPLE: gather_window = 4 : i64
 // GIVEN: gather_window = 3 : i64
+// What the window leaves keeps what is needed again soon.
+// SINGLE: gather_window = 1 : i64, max_reuse_distance = 32768 : i64
+// BETWEEN: gather_window = 1 : i64, max_reuse_distance = 4096 : i64
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 4 : i64, reduction_shards = 2 : i64,
     accumulate = "sharded", optimizer = "sgd", device_memory = 0 : i64}} {

@@ -93,15 +93,22 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
 // WAITS: exec.wait %[[UPDATE]] on @download
 // WAITS: exec.copy @b0.grad.0+256*rank to @b0.pending
 
-// On disk lies the state; the gradient waits on the host.
+// On disk the gradient lies with the state: it is brought with it, and that of this step is set aside through the host.
+// DISK-LABEL: exec.program @position0 position
+// DISK: exec.buffer @b0.pending in @disk
+// DISK-NOT: host.pending
 // DISK-LABEL: exec.program @position0.delayed
-// DISK: exec.buffer @b0.pending in @host
+// DISK: exec.buffer @b0.pending in @disk
 // DISK: exec.buffer @b0.m in @disk
+// DISK: exec.buffer @host.pending.f32 in @host : memref<2048xf32> buffers slots 2
 // DISK: exec.schedule
+// DISK-NEXT: exec.copy @b0.pending to @host.grad.f32 bytes 256 on @disk
 // DISK-NEXT: exec.copy @b0.m to @host.m.f32 bytes 256 on @disk
 // DISK-NEXT: exec.copy @b0.param+256*rank to @b0.next bytes 256 on @download
-// DISK-NEXT: exec.update @momentum of @b0 [@b0.next, @b0.pending, @host.m.f32] elements 64 sliced on @host
+// DISK-NEXT: exec.update @momentum of @b0 [@b0.next, @host.grad.f32, @host.m.f32] elements 64 sliced on @host
 // DISK-NEXT: exec.copy @host.m.f32 to @b0.m bytes 256 on @disk
 // DISK-NEXT: exec.run @block0.F
 // DISK: exec.copy @b0.next to @b0.param+256*rank bytes 256 on @upload
-// DISK-NEXT: exec.copy @b0.grad.0+256*rank to @b0.pending bytes 256 on @download
+// DISK-NEXT: exec.copy @b0.grad.0+256*rank to @host.pending.f32 bytes 256 on @download
+// DISK-NEXT: exec.copy @host.pending.f32 to @b0.pending bytes 256 on @disk
+// DISK-NEXT: exec.gather

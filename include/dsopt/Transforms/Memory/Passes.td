@@ -92,7 +92,8 @@ def ChooseGatherWindow : Pass<"choose-gather-window", "::mlir::ModuleOp"> {
     (`device_memory`) it is the largest number of micro-batches with which the
     planned arena fits: bytes held are traded for bytes moved. It is found by
     bisection, by asking the planner (Planner.h). Without a budget, or if
-    nothing fits (then planning says so), it is 1. Where `max_reuse_distance` is given, that says what
+    nothing fits (then planning says so), it is 1. What memory it leaves goes to `max_reuse_distance`, the
+    largest that fits, unless the predicted step would be longer. Where that is given, it says what
     stays whole: the window is 1, and the distance is lowered until the arena fits.
 
     ```mlir

@@ -37,13 +37,13 @@ public:
 
   /// For each stage the lowest place found at which it takes at most `budget` bytes; that of the fewest bytes
   /// where there is none. Asks for few of all places: a higher one may take more, too, since what runs again
-  /// needs bytes while it does. Of a long step few micro-batches are asked about, and all of them at the end.
+  /// needs bytes while it does. Of a long step few places of few micro-batches are asked about, and all micro-batches at the end.
   Places fewest(mlir::ModuleOp module, int64_t budget) const;
 
 private:
   using Bytes = llvm::SmallVector<int64_t>;
   /// Searches where `bytesOf` says what each stage takes.
-  Places search(int64_t budget, llvm::function_ref<Bytes(const Places &)> bytesOf) const;
+  Places search(int64_t budget, bool halves, llvm::function_ref<Bytes(const Places &)> bytesOf) const;
   /// What each stage takes, by how it grows from few micro-batches to a few more; the most where no plan is.
   Bytes estimate(mlir::ModuleOp module, const Places &places, int64_t enough) const;
 

@@ -234,8 +234,8 @@ def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
     %3 = exec.copy @host.param.f32 to @b0.param bytes 256 on @upload
     ```
 
-    In a program that is `exec.delayed` such an update begins with the step: its gradient is there, on the
-    host. What it makes of parameters that blocks still read lies beside them until these are done.
+    In a program that is `exec.delayed` such an update begins with the step: its gradient is there, beside the
+    state. What it makes of parameters that blocks still read lies beside them until these are done.
 
     ```mlir
     %0 = exec.copy @b0.param to @b0.next bytes 256 on @download
@@ -254,6 +254,16 @@ def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
     %0 = exec.copy @b0.m to @host.m.f32 bytes 256 on @disk
     %1 = exec.update @adam of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 64 on @host
     %2 = exec.copy @host.m.f32 to @b0.m bytes 256 on @disk
+    ```
+
+    Gradients that wait lie there as well: they are brought like the state, and new ones are set aside in such
+    parts, of which two are on the host at once.
+
+    ```mlir
+    %9 = exec.copy @b0.grad.0 to @b0.pending bytes 256 on @download
+    // becomes
+    %9 = exec.copy @b0.grad.0 to @host.pending.f32 bytes 256 on @download
+    %10 = exec.copy @host.pending.f32 to @b0.pending bytes 256 on @disk
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
-#define DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#ifndef DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#define DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Actions.h"
@@ -60,4 +60,4 @@ struct FewMicroBatches {
 
 } // namespace dsopt
 
-#endif // DSOPT_LIB_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#endif // DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
