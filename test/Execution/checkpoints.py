@@ -217,8 +217,8 @@ def replaced():
             pass
         process.wait()
         seen.update(os.listdir(save))
-        check(os.path.exists(os.path.join(save, "step-00000005")) or os.path.exists(os.path.join(save, "step-00000008")),
-              f"left {os.listdir(save)}")
+        # On a machine with other work the kill comes later, and the run has gone on.
+        check(any(os.path.exists(os.path.join(save, f"step-0000000{step}")) for step in (5, 7, 8)), f"left {os.listdir(save)}")
         again, _ = result(*options, f"-save={save}", "-save-every=1", "-save-keep=2", "-resume=auto")
         check(again == expected, f"after a kill {again}, expected {expected}")
         check(sorted(os.listdir(save)) == ["step-00000007", "step-00000008"], f"left {os.listdir(save)}")

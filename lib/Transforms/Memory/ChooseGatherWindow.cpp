@@ -59,31 +59,28 @@ public:
     return shared(most);
   }
 
-  /// The largest reuse distance up to `given` that fits, to within the smallest bucket's elements (of a long
-  /// step a quarter of all); 0 if none does.
+  /// The largest reuse distance up to `given` that fits, to within the smallest bucket's elements; 0 if none
+  /// does.
   int64_t largestDistance(int64_t window, int64_t given) {
     if (fits({window, given}))
       return given;
     // Forward and backward of each micro-batch use each bucket a few times.
-    int64_t count = isLong ? steps.of(window).first : microBatches;
-    int64_t low = 0, high = std::min(given, 4 * all * count);
-    int64_t near = isLong ? std::max(least, all / 4) : least;
-    while (high - low > near) {
+    int64_t low = 0, high = std::min(given, 4 * all * microBatches);
+    while (high - low > least) {
       int64_t middle = low + (high - low) / 2;
       (fits({window, middle}) ? low : high) = middle;
     }
     return low;
   }
-  /// One for what memory the window leaves, -1 if that is too little or the step no shorter for it.
+  /// One for what memory the window leaves, -1 if that is too little or the step longer for it. A long step
+  /// is not asked about so many.
   int64_t worthwhileDistance(int64_t window) {
     // A window of all keeps all from forward to backward, unless it is one.
-    if ((window > 1 && window == microBatches) || !fits({window}))
+    if (isLong || (window > 1 && window == microBatches) || !fits({window}))
       return -1;
     Stay stay{window, largestDistance(window, 4 * all * microBatches)};
-    bool isWorth =
-        stay.distance > 0 &&
-        plan(steps.of(window).first, stay).moving <= plan(steps.of(window).first, {window}).moving &&
-        (!isLong || plan(microBatches, stay).bytes <= budget);
+    bool isWorth = stay.distance > 0 &&
+                   plan(steps.of(window).first, stay).moving <= plan(steps.of(window).first, {window}).moving;
     return isWorth ? stay.distance : -1;
   }
 
@@ -119,8 +116,8 @@ private:
       return false;
     if (bytes + growth(count, shorter) * (microBatches - count) <= budget / 100 * 98)
       return true;
-    // What only just fits is planned whole; of the many distances of a long step none needs to just fit.
-    return !(isLong && stay.distance >= 0) && plan(microBatches, stay).bytes <= budget;
+    // What only just fits is planned whole.
+    return plan(microBatches, stay).bytes <= budget;
   }
 
   Planner planner;

@@ -30,11 +30,11 @@ struct ChoosePrefetch : dsopt::impl::ChoosePrefetchBase<ChoosePrefetch> {
 
 private:
   /// The plan of a layout that fits and is shorter than the best so far; none where it does not.
-  bool improves(Planner &planner, const Planner::Layout &layout);
+  bool improves(Planner &planner, const Planner::Layout &layout, double gain = kLeastGain);
   void search(Planner &planner);
-  /// The same for a long step, which few micro-batches stand for.
+  /// One or two runs ahead of a long step, which few micro-batches stand for.
   void searchFew(Planner &planner, Planner::Layout few, int64_t microBatches);
-  /// Takes from the budget what further micro-batches need, where only few are asked about.
+  /// Takes from the budget what further micro-batches need beside those few that were just asked about.
   void leaveRoom(Planner &planner, Planner::Layout few, int64_t microBatches);
 
   int64_t budget = 0;
@@ -44,10 +44,10 @@ private:
 };
 } // namespace
 
-bool ChoosePrefetch::improves(Planner &planner, const Planner::Layout &layout) {
+bool ChoosePrefetch::improves(Planner &planner, const Planner::Layout &layout, double gain) {
   FailureOr<Planner::Plan> plan = planner.plan(layout);
   needed = 0;
-  if (failed(plan) || (shortest > 0 && plan->cost.moving >= shortest * (1 - kLeastGain)))
+  if (failed(plan) || (shortest > 0 && plan->cost.moving >= shortest * (1 - gain)))
     return false;
   needed = plan->bytes;
   if (needed > budget)
@@ -62,12 +62,11 @@ void ChoosePrefetch::leaveRoom(Planner &planner, Planner::Layout few, int64_t mi
   more.microBatches = std::min(few.microBatches + few.gatherWindow, microBatches);
   if (more.microBatches == few.microBatches)
     return;
-  FailureOr<Planner::Plan> one = planner.plan(few), other = planner.plan(more);
-  if (failed(one) || failed(other))
-    return;
-  int64_t growth = std::max<int64_t>(other->bytes - one->bytes, 0) / (more.microBatches - few.microBatches);
+  FailureOr<Planner::Plan> plan = planner.plan(more);
+  int64_t growth = failed(plan) ? 0 : std::max<int64_t>(plan->bytes - needed, 0);
   // Estimates, and so not to the last byte.
-  budget = budget / 100 * 98 - growth * (microBatches - few.microBatches);
+  budget =
+      budget / 100 * 98 - growth * (microBatches - few.microBatches) / (more.microBatches - few.microBatches);
 }
 
 void ChoosePrefetch::searchFew(Planner &planner, Planner::Layout few, int64_t microBatches) {
@@ -80,19 +79,13 @@ void ChoosePrefetch::searchFew(Planner &planner, Planner::Layout few, int64_t mi
     best.prefetch = needed > 0 && needed < one ? 0 : 1;
     return;
   }
-  double first = shortest;
   Planner::Layout one = few;
   few.prefetch = 2;
-  if (!improves(planner, few) || shortest > first * (1 - kWorthwhile)) {
-    best = one;
+  if (!improves(planner, few, kWorthwhile))
     return;
-  }
-  // Once more, with what all micro-batches need.
-  best = one;
-  shortest = first;
   leaveRoom(planner, few, microBatches);
-  for (; improves(planner, few); ++few.prefetch)
-    ;
+  if (needed > budget)
+    best = one;
 }
 
 void ChoosePrefetch::search(Planner &planner) {
