@@ -98,7 +98,7 @@ static const Derived kDerived[] = {
     {"train", kSwitchKind},    // no evaluation alone
     {"command", kTextKind},    // what was called
     {"run_defaults", kRunDefaultsKind},
-    {"tile_products", kCountKind}, // elements of what -tile-products leaves whole; 0: everything
+    {"tile_products", kCountKind},   // elements of what -tile-products leaves whole; 0: everything
     {"stage_starts", kExtentsKind},  // the first block of each pipeline stage
     {"prefetch_memory", kCountKind}, // bytes up to which gathers start early
 };

@@ -50,7 +50,7 @@ struct Parameter {
   std::vector<uint64_t> chunks; ///< XXH3-64 of each 1 MiB chunk of the parameter
   int64_t bucket = 0;           ///< index into Program::buckets
   int64_t bucket_offset = 0;    ///< first element in the bucket, a multiple of 64
-  std::vector<Part> parts;      ///< ascending, of one that lies in several places; then the two above say nothing
+  std::vector<Part> parts; ///< ascending, of one that lies in several places; then the two above say nothing
 };
 
 /// Elements [begin, end) of a bucket that share factors of learning rate and weight decay.

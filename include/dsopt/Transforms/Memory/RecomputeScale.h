@@ -37,7 +37,8 @@ public:
 
   /// For each stage the lowest place found at which it takes at most `budget` bytes; that of the fewest bytes
   /// where there is none. Asks for few of all places: a higher one may take more, too, since what runs again
-  /// needs bytes while it does. Of a long step few places of few micro-batches are asked about, and all micro-batches at the end.
+  /// needs bytes while it does. Of a long step few places of few micro-batches are asked about, and all
+  /// micro-batches at the end.
   Places fewest(mlir::ModuleOp module, int64_t budget) const;
 
 private:
