@@ -55,8 +55,13 @@ protected:
   template <class... Values>
   std::string fault(Program &program, const std::string &name, uint32_t threads, uint64_t seed,
                     Values... values) {
+    return faultOfBlocks(program, name, 1, threads, seed, values...);
+  }
+  template <class... Values>
+  std::string faultOfBlocks(Program &program, const std::string &name, uint32_t blocks, uint32_t threads,
+                            uint64_t seed, Values... values) {
     try {
-      launch(program, name, 1, threads, pack(values...), seed);
+      launch(program, name, blocks, threads, pack(values...), seed);
     } catch (const Fault &fault) {
       return fault.what();
     }
@@ -237,6 +242,13 @@ TEST_F(Machine, EveryMistakeIsFoundUnderEverySeed) {
     expect(fault(program, "unknown", 32, seed, upload(std::vector<int>{1})),
            {"does not have", "nanosleep.u32"});
     EXPECT_EQ(fault(program, "barrier_after_return", 64, seed, y, 64), "");
+    auto fresh = [&] { return upload(std::vector<int>(128)); };
+    expect(faultOfBlocks(program, "blocks_write_the_same", 2, 32, seed, fresh()),
+           {"a race: a write of", "of global memory that block", "writes with nothing between"});
+    expect(faultOfBlocks(program, "block_reads_another", 2, 32, seed, fresh()), {"a race", "that block"});
+    EXPECT_EQ(fault(program, "blocks_write_the_same", 32, seed, fresh()), "");
+    expect(fault(program, "memory_without_barrier", 64, seed, fresh()), {"a race", "that warp"});
+    EXPECT_EQ(fault(program, "memory_with_barrier", 64, seed, fresh()), "");
     expect(fault(program, "with_barriers", 2000, seed, x, y), {"2000 threads, expected at most 1024"});
   }
 }

@@ -35,6 +35,22 @@ KERNEL void past_shared(float *y, int at) {
   y[threadX()] = values[threadX()];
 }
 
+/// Every block writes the same places; or reads what its neighbour writes.
+KERNEL void blocks_write_the_same(int *y) { y[threadX()] = blockX(); }
+KERNEL void block_reads_another(int *y) {
+  y[blockX() * 32 + threadX()] = blockX();
+  y[64 + blockX() * 32 + threadX()] = y[(1 - blockX()) * 32 + threadX()];
+}
+/// Through global memory, with a barrier or without.
+template <bool waits> DEVICE void through_memory(int *y) {
+  y[threadX()] = threadX();
+  if (waits)
+    barrier();
+  y[64 + threadX()] = y[63 - threadX()];
+}
+KERNEL void memory_with_barrier(int *y) { through_memory<true>(y); }
+KERNEL void memory_without_barrier(int *y) { through_memory<false>(y); }
+
 KERNEL void barrier_of_some_lanes(float *y) {
   if (threadX() & 1)
     barrier();

@@ -6,9 +6,11 @@ namespace softdevice {
 
 static std::string kindOf(bool writes) { return writes ? "a write" : "a read"; }
 
-/// Notes what a launch touches, for the order between launches.
-static void note(Grid &grid, const Op &op, Allocation *allocation, uint64_t offset, uint32_t bytes,
+/// Notes what a launch touches, for the order between launches, and who does, for that between blocks and
+/// warps.
+static void note(Warp &warp, const Op &op, int lane, Allocation *allocation, uint64_t offset, uint32_t bytes,
                  bool reads, bool writes) {
+  Grid &grid = warp.block.grid;
   Touched *&cached = grid.cached[op.index];
   if (!cached || cached->allocation != allocation) {
     cached = &grid.touched[allocation];
@@ -26,6 +28,11 @@ static void note(Grid &grid, const Op &op, Allocation *allocation, uint64_t offs
     if (writes)
       cached->writes[chunk] = true;
   }
+  Accessor who{warp.block.number, warp.block.shared.now(), static_cast<uint32_t>(warp.number)};
+  if (std::string other = cached->owners.note(offset, bytes, who, reads, writes); !other.empty())
+    throw Fault("a race: " + kindOf(writes) + " of " + std::to_string(bytes) +
+                " bytes of global memory that " + other +
+                " with nothing between: " + describePlace(warp, op, lane));
 }
 
 static char *reachGlobal(Warp &warp, const Op &op, int lane, uint64_t address, uint32_t bytes, bool reads,
@@ -46,7 +53,7 @@ static char *reachGlobal(Warp &warp, const Op &op, int lane, uint64_t address, u
                   found->what + " of " + std::to_string(found->bytes) + ": " + describePlace(warp, op, lane));
   if (writes && !found->isHost)
     std::memset(&found->written[offset], 1, bytes);
-  note(grid, op, found, offset, bytes, reads, writes);
+  note(warp, op, lane, found, offset, bytes, reads, writes);
   return found->storage + offset;
 }
 

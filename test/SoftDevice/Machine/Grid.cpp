@@ -94,6 +94,7 @@ Block::Block(Grid &grid)
 
 void Block::run(uint32_t x, uint32_t y, uint32_t z) {
   position[0] = x, position[1] = y, position[2] = z;
+  number = 1 + x + grid.blocks[0] * (y + grid.blocks[1] * z);
   shared.clear();
   for (Warp &warp : warps) {
     warp.predicates.assign(grid.kernel.predicates, 0);

@@ -5,8 +5,7 @@
 namespace softdevice {
 
 Shared::Shared(int64_t bytes, const std::vector<int64_t> &gaps)
-    : gaps(gaps), storage(bytes), written(bytes), lastWrite(bytes / kGranule + 1),
-      lastRead(bytes / kGranule + 1) {}
+    : gaps(gaps), storage(bytes), written(bytes), lastWrite(bytes), lastRead(bytes) {}
 
 void Shared::clear() {
   std::memset(storage.data(), 0xA5, storage.size());
@@ -32,8 +31,8 @@ char *Shared::reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool 
                   " past the end of a variable");
   uint32_t mine = warp + 1, stamp = epoch << 8 | mine;
   auto now = [&](uint32_t last) { return last >> 8 == epoch; };
-  for (uint64_t granule = offset / kGranule; granule <= (offset + bytes - 1) / kGranule; ++granule) {
-    uint32_t &wrote = lastWrite[granule], &read = lastRead[granule];
+  for (uint64_t byte = offset; byte < offset + bytes; ++byte) {
+    uint32_t &wrote = lastWrite[byte], &read = lastRead[byte];
     if (now(wrote) && (wrote & 255) != mine)
       throw Fault("a race: " + std::string(writes ? "a write" : "a read") + " of " + range(offset, bytes) +
                   " that warp " + std::to_string((wrote & 255) - 1) + " writes with no barrier between");

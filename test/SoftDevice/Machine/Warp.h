@@ -5,6 +5,7 @@
 
 #include "Kernel.h"
 #include "Memory.h"
+#include "Owners.h"
 
 #include <climits>
 #include <cstring>
@@ -16,6 +17,7 @@ namespace softdevice {
 struct Touched {
   Allocation *allocation = nullptr;
   std::vector<bool> reads, writes;
+  Owners owners;
 };
 
 /// A launch: what all blocks have in common.
@@ -41,6 +43,7 @@ public:
   void clear();
   /// A new time in which accesses of different warps have no order.
   void pass() { ++epoch; }
+  uint32_t now() const { return epoch; }
   /// The bytes at `offset` for a warp; throws a Fault on races, on reads of what was not written and past the
   /// end.
   char *reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool writes);
@@ -49,12 +52,12 @@ public:
   int64_t size() const { return static_cast<int64_t>(storage.size()); }
 
 private:
-  static constexpr uint32_t kGranule = 2, kSeveral = 255;
+  static constexpr uint32_t kSeveral = 255;
   static constexpr uint8_t kGap = 2;
   const std::vector<int64_t> &gaps;
   std::vector<char> storage;
   std::vector<uint8_t> written;              ///< 0 or 1 for each byte, or kGap
-  std::vector<uint32_t> lastWrite, lastRead; ///< epoch << 8 | warp + 1, by granule
+  std::vector<uint32_t> lastWrite, lastRead; ///< epoch << 8 | warp + 1, by byte
   uint32_t epoch = 1;
 };
 
@@ -112,6 +115,7 @@ private:
 struct Block {
   Grid &grid;
   uint32_t position[3] = {};
+  uint32_t number = 0; ///< from 1 on
   Shared shared;
   std::vector<Warp> warps = {};
   explicit Block(Grid &grid);
