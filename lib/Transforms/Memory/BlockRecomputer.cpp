@@ -333,7 +333,7 @@ Value Rewriter::get(PhaseOf &phase, PhaseOf *earlier, Value value) {
     return remember(kept);
   }
   if (earlier && !isAlwaysThere(op, symbols))
-    if (Value made = earlier->values.lookupOrNull(value)) {
+    if (Value made = earlier->values.lookupOrNull(value); made && hasOwnBytes(made)) {
       auto returned = earlier->function.front().getTerminator()->getOperands();
       auto found = llvm::find(returned, made);
       return remember(take(phase, found == returned.end()
