@@ -49,6 +49,19 @@ typedef void (*dsopt_segment)(dsopt_rt *rt, void *const *buffers, char *temp, in
 /// `grain`. Returns when all of it is done.
 void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
 
+/// A kernel of a device, a constant of the program: where a segment of a program for the host names a
+/// function, that of a program for a device names one of these. The image's function `name` takes a range's
+/// begin and end and then `arguments` pointers. Blocks of `threads` threads do `per_block` elements of the
+/// range each, or go on by as many as the grid does at once; its bits do not depend on the grid.
+typedef struct dsopt_device_kernel {
+  const char *name;
+  int64_t arguments, threads, per_block;
+} dsopt_device_kernel;
+
+/// As dsopt_rt_launch, of a device's kernel: put behind what the segment has issued.
+void dsopt_rt_launch_device(dsopt_rt *rt, const dsopt_device_kernel *kernel, int64_t range,
+                            void *const *args);
+
 /// Element types of matrices and gradients; f64 of products alone.
 enum { DSOPT_F32 = 0, DSOPT_BF16 = 1, DSOPT_F64 = 2 };
 /// Leading dimensions of a batch at most.

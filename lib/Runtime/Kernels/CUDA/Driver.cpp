@@ -1,0 +1,131 @@
+//===- Driver.cpp - the CUDA driver, opened at run time --------------------===//
+
+#include "Kernels/CUDA/Driver.h"
+
+#include "dsopt/Runtime/Error.h"
+
+#include <dlfcn.h>
+
+namespace dsopt::runtime::cuda {
+
+static std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+static Driver open() {
+  static constexpr char kLibrary[] = "libcuda.so.1";
+  // Never closed: what it starts lives as long as the process.
+  void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw Error(StatusFailure, std::string("no CUDA driver: ") + dlerror() +
+                                   "; the program needs a machine with an NVIDIA GPU and driver " +
+                                   versionText(kOldestDriver) + " or newer");
+  Driver driver;
+  const char *missing = nullptr;
+#define DSOPT_FIND(name, parameters)                                                                         \
+  driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, #name));                              \
+  if (!driver.name && !missing)                                                                              \
+    missing = #name;
+  DSOPT_CUDA_DRIVER(DSOPT_FIND)
+#undef DSOPT_FIND
+  int version = 0;
+  if (driver.cuDriverGetVersion)
+    driver.cuDriverGetVersion(&version);
+  if (missing || version < kOldestDriver)
+    throw Error(StatusFailure, "the CUDA driver is version " + versionText(version) +
+                                   (missing ? std::string(" and has no ") + missing : "") + ", expected " +
+                                   versionText(kOldestDriver) + " or newer");
+  Result started = driver.cuInit(0);
+  int devices = 0;
+  if (started == kSuccess)
+    started = driver.cuDeviceGetCount(&devices);
+  if (started == kNoDevice || (started == kSuccess && devices == 0))
+    throw Error(StatusFailure, "the CUDA driver finds no device (CUDA_VISIBLE_DEVICES hides those that it "
+                               "does not name)");
+  driver.check(started, "cuInit");
+  return driver;
+}
+
+const Driver &Driver::get() {
+  static const Driver driver = open();
+  return driver;
+}
+
+std::string Driver::describe(Result result) const {
+  const char *name = nullptr, *text = nullptr;
+  cuGetErrorName(result, &name);
+  cuGetErrorString(result, &text);
+  if (!name)
+    return "error " + std::to_string(result);
+  return name + (text ? " (" + std::string(text) + ")" : "");
+}
+
+void Driver::fail(Result result, const char *call) const {
+  throw Error(StatusFailure, std::string(call) + ": " + describe(result));
+}
+
+bool Event::isReached() const {
+  Result result = Driver::get().cuEventQuery(handle);
+  if (result == kNotReady)
+    return false;
+  Driver::get().check(result, "cuEventQuery");
+  return true;
+}
+
+Device::Device(int ordinal) {
+  const Driver &driver = Driver::get();
+  DSOPT_CUDA(cuDeviceGet, &device, ordinal);
+  Context context;
+  DSOPT_CUDA(cuDevicePrimaryCtxRetain, &context, device);
+  DSOPT_CUDA(cuCtxSetCurrent, context);
+  char name[256] = {};
+  DSOPT_CUDA(cuDeviceGetName, name, sizeof(name), device);
+  text = name;
+  auto attribute = [&](DeviceAttribute which) {
+    int value = 0;
+    driver.check(driver.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+    return value;
+  };
+  arch = 10 * attribute(kComputeCapabilityMajor) + attribute(kComputeCapabilityMinor);
+  processors = attribute(kMultiprocessorCount);
+  size_t total = 0;
+  DSOPT_CUDA(cuDeviceTotalMem_v2, &total, device);
+  memory = static_cast<int64_t>(total);
+}
+
+Device::~Device() {
+  const Driver &driver = Driver::get();
+  for (Module module : modules)
+    driver.cuModuleUnload(module);
+  driver.cuDevicePrimaryCtxRelease_v2(device);
+}
+
+int64_t Device::freeBytes() const {
+  size_t left = 0, total = 0;
+  DSOPT_CUDA(cuMemGetInfo_v2, &left, &total);
+  return static_cast<int64_t>(left);
+}
+
+void Device::load(const void *image) {
+  Module module;
+  DSOPT_CUDA(cuModuleLoadData, &module, image);
+  modules.push_back(module);
+}
+
+Function Device::find(const std::string &kernel) {
+  auto found = known.find(kernel);
+  if (found != known.end())
+    return found->second;
+  const Driver &driver = Driver::get();
+  for (Module module : modules) {
+    Function function = nullptr;
+    Result result = driver.cuModuleGetFunction(&function, module, kernel.c_str());
+    if (result == kNotFound)
+      continue;
+    driver.check(result, "cuModuleGetFunction");
+    return known[kernel] = function;
+  }
+  throw Error(StatusInput, "no image of the device has the kernel '" + kernel + "'");
+}
+
+} // namespace dsopt::runtime::cuda
