@@ -40,6 +40,9 @@ struct Sharing {
 };
 Sharing sharingOf(const std::vector<CpuRecord> &records, int rank);
 
+/// How many lower ranks are on the machine of rank `rank`.
+int localRank(const std::vector<CpuRecord> &records, int rank);
+
 /// The CPUs of its own for rank `rank` if the ranks of its machine with `threads` threads each do not
 /// outnumber them: an equal part of those it shares, in order. Empty where they do or a quota says less.
 std::vector<int> cpusOfRank(const std::vector<CpuRecord> &records, int rank, int64_t threads);

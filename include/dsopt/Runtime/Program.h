@@ -264,12 +264,21 @@ struct Variant {
   std::vector<Position> positions, evaluation, delayed;
 };
 
+/// Kernels for a device, in the object's `dsopt_images`: PTX, ended by a zero, or machine code.
+struct Image {
+  std::string arch; ///< sm_90 ...
+  std::string kind; ///< ptx or cubin
+  int64_t offset = 0, bytes = 0;
+};
+
 struct Program {
   int64_t version = 0; ///< DSOPT_ABI_VERSION
   std::string dsopt;   ///< version of the compiler
   std::string command; ///< the compiler's command line
   std::string model, model_folder;
-  std::string arch;                  ///< resolved: znver4, x86-64-v3 ...
+  std::string target = "cpu";        ///< or cuda: where the first memory and its kernels are
+  std::vector<Image> images;         ///< of a program for a device
+  std::string arch;                  ///< of the host, resolved: znver4, x86-64-v3 ...
   std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
   int64_t dp = 1, pp = 1, zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank

@@ -96,6 +96,7 @@ struct RunOptions {
   bool shuffle = false;    ///< the source permutes each epoch; here for the checkpoint's record
   int64_t threads = 1;     ///< at most the program's
   std::vector<int> cpus;   ///< where they run: one each if there are as many, else any; empty: as inherited
+  int localRank = 0;       ///< among the ranks of its host: which of its devices is the rank's
   bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
   std::string nvmePath;    ///< folder of what programs keep on disk
   DiskOptions disk;        ///< how it is read and written there

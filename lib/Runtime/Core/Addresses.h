@@ -38,13 +38,13 @@ inline std::vector<Part> partsOf(const Parameter &parameter) {
 
 class Addresses {
 public:
-  /// `memories` are where the position's memories begin.
+  /// `memories` are where the position's memories begin. `inMemory`: constants, too, are there.
   Addresses(const Position &position, const RankInfo &info, const std::vector<char *> &memories,
-            const SymbolResolver &resolve)
+            const SymbolResolver &resolve, bool inMemory = false)
       : position(position), dpRank(info.dpRank) {
     for (const Buffer &buffer : position.buffers) {
       char *start = memories[buffer.memory] + buffer.offset;
-      if (!buffer.symbol.empty()) {
+      if (!buffer.symbol.empty() && !inMemory) {
         start = static_cast<char *>(resolve(buffer.symbol));
         if (!start)
           throw Error(StatusInput, "the program has no constant '" + buffer.symbol + "'");

@@ -38,21 +38,23 @@ static double Breakdown::*timerOf(Phase phase) {
   return &Breakdown::forward;
 }
 
-static dsopt_kernel flatKernel(const Action &action, const SymbolResolver &resolve) {
-  auto kernel = reinterpret_cast<dsopt_kernel>(resolve(action.symbol));
+static void *flatKernel(const Action &action, const SymbolResolver &resolve) {
+  void *kernel = resolve(action.symbol);
   if (!kernel)
     throw Error(StatusInput, "the program has no kernel '" + action.symbol + "'");
   return kernel;
 }
 
 Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
-                   const Addresses &addresses, DiskMemory *disk, const SymbolResolver &resolve,
-                   ThreadPool &pool, const RunOptions &options, InputSource &inputs)
+                   const Addresses &addresses, DiskMemory *disk, DeviceRank *device,
+                   const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options,
+                   InputSource &inputs)
     : program(program), info(info), list(list), position(positionsOf(program, list)[info.position]),
       evaluates(!program.trains || kindOfList(list) == ListKind::Evaluation), engine(engine),
-      addresses(addresses), disk(disk), pool(pool), options(options), inputs(inputs),
+      addresses(addresses), disk(disk), device(device), pool(pool), options(options), inputs(inputs),
       transfers(disk ? position.actions.size() : 0), clock(engine.stallClock()) {
   rt.pool = &pool;
+  rt.device = device ? &device->calls : nullptr;
   for (size_t before = 0; before < list; ++before)
     if (!positionsOf(program, before).empty())
       firstAction += positionsOf(program, before)[info.position].actions.size();
@@ -134,6 +136,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
   done.resize(actions.size());
   if (disk)
     prepareTrailing();
+  if (device)
+    prepareDevice();
   prepareQueues();
   if (engine.needsStaging())
     if (const Buffer *staging = addresses.find("staging"))
@@ -156,9 +160,12 @@ void Executor::prepareQueues() {
     bool flies = position.queues[i].kind == QueueKind::Communication;
     bool isDisk = position.queues[i].kind == QueueKind::Disk && disk;
     slots.push_back(flies ? slot++ : -1);
-    queues.push_back(flies    ? makeEngineQueue(*this, engine, slots.back())
-                     : isDisk ? makeDiskQueue(*this, *disk, transfers)
-                              : makeComputeQueue(*this));
+    bool isHost = position.queues[i].kind == QueueKind::Host || !device;
+    queues.push_back(flies && device ? makeStagedQueue(*this, *device, engine, slots.back(), staged)
+                     : flies         ? makeEngineQueue(*this, engine, slots.back())
+                     : isDisk        ? makeDiskQueue(*this, *disk, transfers)
+                     : isHost        ? makeComputeQueue(*this)
+                                     : makeDeviceQueue(*this, *device, *order, byHost));
     queues.back()->reserve(count[i]);
     polled.insert(flies || isDisk ? polled.begin() : polled.end(), queues.back().get());
   }
@@ -178,7 +185,7 @@ const Communicator &Executor::communicator(int64_t index) {
 void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
   const Action &action = *prepared.action;
   const Bucket &bucket = program.buckets[action.bucket];
-  dsopt_kernel kernel = flatKernel(action, resolve);
+  void *kernel = flatKernel(action, resolve);
   int64_t first = (action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0) + action.from;
   if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
     prepared.call = it->second;
@@ -210,18 +217,27 @@ float *Executor::scalarTable(double lrScale, double decayScale) {
   return values;
 }
 
+void Executor::fillInput(const Prepared &prepared, void *target) {
+  int64_t input = prepared.action->input;
+  if (input < 0) {
+    fillContext(prepared, static_cast<uint32_t *>(target));
+    return;
+  }
+  inputs.fill(step, prepared.microBatch, input, target);
+  if (program.inputs[input].label || program.inputs[input].bound)
+    checkIndices(prepared, target);
+}
+
 void Executor::run(const Prepared &prepared, int slot) {
+  if (isOnDevice(prepared)) {
+    runOnDevice(prepared);
+    return;
+  }
   const Action &action = *prepared.action;
   void **args = pointers.data() + prepared.args;
   switch (action.kind) {
   case ActionKind::Input:
-    if (action.input < 0) {
-      fillContext(prepared, static_cast<uint32_t *>(args[0]));
-      return;
-    }
-    inputs.fill(step, prepared.microBatch, action.input, args[0]);
-    if (program.inputs[action.input].label || program.inputs[action.input].bound)
-      checkIndices(prepared, args[0]);
+    fillInput(prepared, args[0]);
     return;
   case ActionKind::Run:
     if (rt.profile)
@@ -245,7 +261,7 @@ void Executor::run(const Prepared &prepared, int slot) {
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
       pool.split(launch.begin, launch.end, 4096, [&](int64_t begin, int64_t end, int) {
-        launch.kernel(begin, end, pointers.data() + launch.args);
+        reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }
     return;
@@ -320,8 +336,15 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
 }
 
 void Executor::writeTables(const Decision &decision) {
-  for (const ScalarTable &table : tables)
+  for (ScalarTable &table : tables) {
     writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
+    // Updates that started before a decision read what it says again.
+    if (device && !std::equal(table.uploaded.begin(), table.uploaded.end(), table.values,
+                              table.values + DSOPT_SCALARS)) {
+      device->upload(table.values, DSOPT_SCALARS * sizeof(float));
+      table.uploaded.assign(table.values, table.values + DSOPT_SCALARS);
+    }
+  }
 }
 
 /// What a report counts for an action that is no call.
@@ -454,7 +477,8 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
     --left;
   }
   run(prepared, slot);
-  times->*prepared.timer += since(begin);
+  if (!isOnDevice(prepared))
+    times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
   if (rt.profile && prepared.action->kind == ActionKind::Agree)
     measured(prepared, Clock::now() - begin);
@@ -462,6 +486,8 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
 
 void Executor::finish(int64_t index, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
+  if (isOnDevice(prepared))
+    times->*prepared.timer += since(begin);
   if (rt.profile && prepared.action->kind != ActionKind::Agree)
     measured(prepared, Clock::now() - begin);
   if (trace)
@@ -517,6 +543,8 @@ void Executor::drive(const size_t &count, Breakdown &breakdown) {
       clock.restart();
       continue;
     }
+    if (device && awaitDevice())
+      continue;
     int64_t waitsFor = -1;
     for (ActionQueue *queue : polled) {
       int64_t flying = queue->inFlight();

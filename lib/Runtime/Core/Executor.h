@@ -13,6 +13,7 @@
 #include "Core/Agreement.h"
 #include "Core/AsyncSave.h"
 #include "Core/Decide.h"
+#include "Core/DeviceQueue.h"
 #include "Core/Queue.h"
 #include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
@@ -25,10 +26,10 @@ namespace dsopt::runtime {
 class Executor : private QueueOwner {
 public:
   /// Runs this rank's actions of list `list` (positionsOf). `disk` is null where the program has no memory
-  /// there.
+  /// there, `device` where the program is for the host; else addresses are of its mirror.
   Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
-           const Addresses &addresses, DiskMemory *disk, const SymbolResolver &resolve, ThreadPool &pool,
-           const RunOptions &options, InputSource &inputs);
+           const Addresses &addresses, DiskMemory *disk, DeviceRank *device, const SymbolResolver &resolve,
+           ThreadPool &pool, const RunOptions &options, InputSource &inputs);
   ~Executor() override;
 
   /// Runs step `step`; fills loss, norm, rate, stop and breakdown of `result`. What it writes to disk last
@@ -80,7 +81,7 @@ private:
   };
   /// One group of an update: a kernel over [begin, end).
   struct Launch {
-    dsopt_kernel kernel;
+    void *kernel; ///< a dsopt_kernel, or a device's
     int64_t begin, end;
     size_t args;
   };
@@ -88,10 +89,13 @@ private:
     double lrScale;
     double decayScale;
     float *values;
+    std::vector<float> uploaded{}; ///< what a device has
   };
 
   const Communicator &communicator(int64_t index);
   void prepareQueues();
+  void prepareDevice();
+  Staged stage(const Prepared &prepared) const;
   void prepareTrailing();
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
@@ -101,6 +105,11 @@ private:
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
   void run(const Prepared &prepared, int slot);
+  void runOnDevice(const Prepared &prepared);
+  void runByHost(const Prepared &prepared);
+  /// Whether a device does it, not the host or its engine.
+  bool isOnDevice(const Prepared &prepared) const;
+  void fillInput(const Prepared &prepared, void *target);
   void measured(const Prepared &prepared, Clock::duration time);
   const std::vector<int64_t> &shapeOf(int64_t input) const {
     return list < kListKinds ? program.inputs[input].shape
@@ -117,6 +126,8 @@ private:
   void decide();
   void writeTables(const Decision &decision);
   [[noreturn]] void stuck() const;
+  /// Lets a device work on; false if none does.
+  bool awaitDevice();
   [[noreturn]] void stalled(int64_t index) const;
 
   const Program &program;
@@ -128,6 +139,7 @@ private:
   Engine &engine;
   const Addresses &addresses;
   DiskMemory *disk;
+  DeviceRank *device;
   ThreadPool &pool;
   dsopt_rt rt;
   const RunOptions &options;
@@ -136,9 +148,13 @@ private:
   std::map<int64_t, Communicator> communicators; ///< that this rank's actions use, by index in the program
   std::vector<Prepared> actions;
   std::vector<void *> pointers;
+  std::vector<void *> devicePointers; ///< the same, where a device does something
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
-  std::vector<DiskTransfer> transfers;              ///< by action, where there is a disk
+  std::vector<DiskTransfer> transfers; ///< by action, where there is a disk
+  std::vector<Staged> staged;          ///< by action, where there is a device
+  std::vector<char> byHost;            ///< by action: a device's, which the host begins
+  std::unique_ptr<DeviceOrder> order;
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first

@@ -11,9 +11,10 @@ int64_t ActionQueue::takeReady() {
   if (next == taken.size())
     return -1;
   const std::vector<int64_t> &waits = *taken[next].dependencies;
-  if (!std::all_of(waits.begin(), waits.end(), [&](int64_t wait) { return owner.isComplete(wait); }))
+  int64_t action = taken[next].action;
+  if (!std::all_of(waits.begin(), waits.end(), [&](int64_t wait) { return isMet(action, wait); }))
     return -1;
-  if (owner.isHeld(taken[next].action))
+  if (owner.isHeld(action))
     return -1;
   return taken[next++].action;
 }

@@ -40,7 +40,7 @@ public:
   virtual ~ActionQueue() = default;
 
   /// Room for so many actions, so that submitting them allocates nothing.
-  void reserve(size_t actions) { taken.reserve(actions); }
+  virtual void reserve(size_t actions) { taken.reserve(actions); }
   /// Takes an action behind those that it has; it starts once `dependencies`, which outlive it, are complete.
   void submit(int64_t action, const std::vector<int64_t> &dependencies) {
     if (next == taken.size()) {
@@ -53,6 +53,8 @@ public:
   virtual bool poll() = 0;
   /// An action that flies and whose completion rings the engine's waker, -1: none.
   virtual int64_t inFlight() const { return -1; }
+  /// Whether a device works for it, which rings nothing.
+  virtual bool isWorking() const { return false; }
   /// The action that starts next, -1: none.
   int64_t waiting() const { return next < taken.size() ? taken[next].action : -1; }
   /// Gives up what flies, so that its memory may go.
@@ -61,6 +63,10 @@ public:
 protected:
   /// Takes the next action out if it may start, else -1.
   int64_t takeReady();
+  /// Whether `action` may start as far as `dependency` goes.
+  virtual bool isMet(int64_t action, int64_t dependency) const { return owner.isComplete(dependency); }
+  /// What the action taken last depends on.
+  const std::vector<int64_t> &takenDependencies() const { return *taken[next - 1].dependencies; }
 
   QueueOwner &owner;
 

@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/Session.h"
 #include "Core/AsyncSave.h"
+#include "Core/DeviceRank.h"
 #include "Core/Executor.h"
 #include "Core/FirstTouch.h"
 #include "Core/InitialValues.h"
@@ -18,11 +19,11 @@ namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch),      reinterpret_cast<void *>(&dsopt_rt_gemm),
-    reinterpret_cast<void *>(&dsopt_rt_gemm_part),   reinterpret_cast<void *>(&dsopt_rt_linear_nll),
-    reinterpret_cast<void *>(&dsopt_rt_scatter_add), reinterpret_cast<void *>(&dsopt_rt_scatter),
-    reinterpret_cast<void *>(&dsopt_rt_accumulate),  reinterpret_cast<void *>(&dsopt_rt_ctc),
-    reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
+    reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_launch_device),
+    reinterpret_cast<void *>(&dsopt_rt_gemm),       reinterpret_cast<void *>(&dsopt_rt_gemm_part),
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
+    reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 
 /// Of threads that share their CPUs with nobody.
 constexpr int kSpins = 4000;
@@ -39,14 +40,19 @@ public:
       : program(program), info(rankInfo(program, engine.rank())), engine(engine), options(checked(given)),
         disk(openDisk()),
         pool(static_cast<int>(options.threads), options.spins ? kSpins : 0, prepareThread, options.cpus),
-        touched(arena, arenaOf(program.positions[info.position]), pool.threads(), options.cpus),
+        // A device's mirror is used here and there only.
+        touched(arena, isOnDevice() ? 0 : arenaOf(program.positions[info.position]), pool.threads(),
+                options.cpus),
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
-        resolve(resolve), sizes(prepareSizes(ListKind::Step, inputs)),
+        resolve(resolve), device(openDevice()), sizes(prepareSizes(ListKind::Step, inputs)),
         delayed(prepareSizes(ListKind::DelayedStep, inputs)), addresses(sizes.front()->addresses),
         inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
-    if (const Buffer *seed = addresses.find("seed"))
+    if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
+      if (device)
+        device->upload(addresses.at(*seed), sizeof(float));
+    }
     if (options.saveStaging > 0)
       saveAsync(savePlan());
     for (auto &size : delayed)
@@ -68,6 +74,23 @@ public:
   void settleDisk() {
     if (disk)
       disk->settle();
+  }
+  /// What was loaded is there, on disk and on the device.
+  void settleState() {
+    settleDisk();
+    if (device)
+      device->uploadState(program.positions[info.position]);
+  }
+  /// All that outlives steps is where addresses say, and nothing flies.
+  void fetchState() {
+    settleSteps();
+    if (device)
+      device->downloadState(program.positions[info.position]);
+  }
+  bool isOnDevice() const { return program.target != "cpu"; }
+  [[noreturn]] void refuse(const std::string &what) const {
+    throw Error(StatusInput, what + " is not available yet for programs of -target=" + program.target,
+                /*quiet=*/info.rank != 0);
   }
 
   std::unique_ptr<ParameterValues> openValues() {
@@ -97,7 +120,7 @@ public:
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
     if (options.logNorms) {
-      settleSteps();
+      fetchState();
       exchangeNorms();
     }
     if (steps == firstStep || steps == program.delayed_update || !program.variants.empty()) {
@@ -192,15 +215,16 @@ public:
   std::unique_ptr<DiskMemory> disk; ///< null where the program has none; its thread runs on any CPU
   ThreadPool pool;
   FirstTouch touched;           ///< the arena
-  std::vector<char *> memories; ///< where they begin
+  std::vector<char *> memories; ///< where they begin; the device's mirror
   SymbolResolver resolve;
+  std::unique_ptr<DeviceRank> device; ///< null where the program is for the host
   /// The program at one size of its dimension.
   struct Size {
     Size(SessionState &state, size_t list, InputSource &source)
         : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.memories,
-                    state.resolve),
-          executor(state.program, state.info, list, state.engine, addresses, state.disk.get(), state.resolve,
-                   state.pool, state.options, source) {}
+                    state.resolve, state.isOnDevice()),
+          executor(state.program, state.info, list, state.engine, addresses, state.disk.get(),
+                   state.device.get(), state.resolve, state.pool, state.options, source) {}
     Addresses addresses;
     Executor executor;
   };
@@ -229,6 +253,8 @@ private:
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
                   /*quiet=*/info.rank != 0);
+    if (isOnDevice() && given.saveStaging > 0)
+      refuse("-save-async");
     limitLibraries(program.features);
     return given;
   }
@@ -245,6 +271,15 @@ private:
       if (int64_t bytes = memoriesOf(program, MemoryKind::Disk)[info.rank])
         opened =
             std::make_unique<DiskMemory>(options.nvmePath, bytes, info.rank, options.disk, engine.waker());
+    });
+    return opened;
+  }
+  std::unique_ptr<DeviceRank> openDevice() {
+    if (!isOnDevice())
+      return nullptr;
+    std::unique_ptr<DeviceRank> opened;
+    together(engine, [&] {
+      opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
     });
     return opened;
   }
@@ -315,7 +350,7 @@ void Session::loadParameters() {
   together(state->engine, [&] {
     runtime::loadParameters(state->program, state->info, state->addresses, *state->openValues());
     state->touched.finish();
-    state->settleDisk();
+    state->settleState();
   });
 }
 
@@ -345,7 +380,7 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
 }
 
 void Session::save(const std::string &checkpoint, const Lineage &lineage) {
-  state->settleSteps();
+  state->fetchState();
   saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage));
   state->settleDisk();
 }
@@ -380,7 +415,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
     loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
               [this] { return state->openValues(); });
     state->touched.finish();
-    state->settleDisk();
+    state->settleState();
   });
   if (failure)
     return failure;
@@ -433,6 +468,8 @@ Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
 }
 int64_t Session::stepsDone() const { return state->steps; }
 void Session::measureCalls() {
+  if (state->isOnDevice())
+    state->refuse("-report=kernels");
   if (!state->profile)
     state->profile = std::make_unique<Profile>(state->program);
   state->profile->reset();
@@ -464,7 +501,7 @@ void Session::writeTrace(const std::string &path) {
 void Session::requestStop() { state->stop.store(true, std::memory_order_relaxed); }
 
 void Session::visitParameters(const std::function<void(const Parameter &, const char *value)> &visit) {
-  state->settleSteps();
+  state->fetchState();
   std::unique_ptr<ParameterValues> values = state->openValues();
   runtime::visitParameters(state->program, state->info, state->addresses, state->engine, *values, visit);
   state->settleDisk();

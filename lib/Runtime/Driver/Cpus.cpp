@@ -133,6 +133,12 @@ int64_t dsopt::runtime::cpuShare(const std::vector<CpuRecord> &records, int rank
   return std::max<int64_t>(share, 1);
 }
 
+int dsopt::runtime::localRank(const std::vector<CpuRecord> &records, int rank) {
+  return static_cast<int>(std::count_if(records.begin(), records.begin() + rank, [&](const CpuRecord &lower) {
+    return lower.machine == records[rank].machine;
+  }));
+}
+
 std::vector<int> dsopt::runtime::cpusOfRank(const std::vector<CpuRecord> &records, int rank,
                                             int64_t threads) {
   const CpuRecord &mine = records[rank];

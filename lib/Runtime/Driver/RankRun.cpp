@@ -62,6 +62,7 @@ void placeThreads(const Program &program, Engine &engine, int64_t given, RunOpti
   std::vector<CpuRecord> records = exchanged(engine, cpuRecord());
   options.threads =
       given ? given : std::min(cpuShare(records, engine.rank()), std::max<int64_t>(program.threads, 1));
+  options.localRank = localRank(records, engine.rank());
   options.cpus = cpusOfRank(records, engine.rank(), options.threads);
   Sharing sharing = sharingOf(records, engine.rank());
   options.spins = options.threads * sharing.ranks <= sharing.cpus;

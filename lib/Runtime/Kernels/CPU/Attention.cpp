@@ -32,6 +32,10 @@ void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
 extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
                                    const void *v, const void *mask, void *out, float *lse, void *workspace) {
   CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->attention(*d, q, k, v, mask, out, lse, workspace);
+    return;
+  }
   AttentionTensors tensors{q, k, v, mask, out, lse, nullptr, nullptr, nullptr, nullptr};
   auto *scratch = static_cast<float *>(workspace);
   int64_t size = dsopt_attention_scratch(d, 0), pairs = d->batch * d->heads;
@@ -53,6 +57,10 @@ extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, 
                                         const void *grad, void *q_grad, void *k_grad, void *v_grad,
                                         void *workspace) {
   CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->attentionGrad(*d, q, k, v, mask, out, lse, grad, q_grad, k_grad, v_grad, workspace);
+    return;
+  }
   AttentionTensors tensors{q,    k,      v,      mask,  const_cast<void *>(out), const_cast<float *>(lse),
                            grad, q_grad, k_grad, v_grad};
   int64_t size = dsopt_attention_scratch(d, 1), sum = dsopt_attention_sum(d);

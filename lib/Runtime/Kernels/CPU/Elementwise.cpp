@@ -90,6 +90,10 @@ using namespace dsopt::runtime;
 extern "C" void dsopt_rt_accumulate(dsopt_rt *rt, int64_t elements, const float *value, void *gradient,
                                     int64_t type, int64_t accumulate) {
   CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->accumulate(elements, value, gradient, type, accumulate);
+    return;
+  }
   // Below this many elements a thread is not worth waking.
   constexpr int64_t kGrain = 1 << 13;
   withElement(Element(type), [&](auto element) {

@@ -42,3 +42,9 @@ extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range
     cost.nanoseconds = std::chrono::duration<float, std::nano>(Clock::now() - start).count() / (end - begin);
   });
 }
+
+extern "C" void dsopt_rt_launch_device(dsopt_rt *rt, const dsopt_device_kernel *kernel, int64_t range,
+                                       void *const *args) {
+  dsopt::runtime::CallTimer timer(rt->profile);
+  rt->device->launch(*kernel, 0, range, args);
+}

@@ -218,6 +218,11 @@ extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, 
                                     void *bias_grad, void *workspace, int64_t accumulate_weight,
                                     int64_t accumulate_bias) {
   CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->linearNll(*loss, x, weight, bias, labels, grad, losses, x_grad, weight_grad, bias_grad,
+                          workspace, accumulate_weight, accumulate_bias);
+    return;
+  }
   auto compute = [&](auto element) {
     using Element = decltype(element);
     linearNll(*rt, *loss, static_cast<const Element *>(x), static_cast<const Element *>(weight),

@@ -5,6 +5,7 @@
 
 #include "Core/Profile.h"
 #include "Core/ThreadPool.h"
+#include "Kernels/DeviceCalls.h"
 #include "dsopt/Runtime/ABI.h"
 
 #include <string>
@@ -20,7 +21,8 @@ struct dsopt_launch_cost {
 struct dsopt_rt {
   static constexpr int kCosts = 512;
   dsopt::runtime::ThreadPool *pool = nullptr;
-  dsopt::runtime::Profile *profile = nullptr; ///< measures calls if somebody wants to know
+  dsopt::runtime::Profile *profile = nullptr;    ///< measures calls if somebody wants to know
+  dsopt::runtime::DeviceCalls *device = nullptr; ///< does what segments call, where buffers are a device's
   dsopt_launch_cost costs[kCosts];
 
   /// Space for a result tile in f32 for each thread, made before the first product whose results

@@ -80,6 +80,10 @@ void scatterOf(dsopt_rt *rt, const dsopt_scatter &s, const void *data, const voi
 extern "C" void dsopt_rt_scatter(dsopt_rt *rt, const dsopt_scatter *scatter, const void *data,
                                  const void *indices, const void *updates, void *result) {
   dsopt::runtime::CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->scatter(*scatter, data, indices, updates, result);
+    return;
+  }
   if (scatter->is_float)
     scatterOf<float>(rt, *scatter, data, indices, updates, result);
   else if (scatter->element_bytes == 1)

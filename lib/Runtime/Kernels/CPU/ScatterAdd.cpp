@@ -140,6 +140,10 @@ void scatter(dsopt_rt &rt, const dsopt_scatter_add &d, const Source *rows, const
 extern "C" void dsopt_rt_scatter_add(dsopt_rt *rt, const dsopt_scatter_add *d, const void *rows,
                                      const void *indices, void *result, void *workspace, int64_t accumulate) {
   CallTimer timer(rt->profile);
+  if (rt->device) {
+    rt->device->scatterAdd(*d, rows, indices, result, workspace, accumulate);
+    return;
+  }
   withElement(Element(d->type_rows), [&](auto element) {
     auto *source = static_cast<const decltype(element) *>(rows);
     auto *order = static_cast<uint64_t *>(workspace);

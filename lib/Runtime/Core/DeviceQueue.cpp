@@ -1,0 +1,142 @@
+//===- DeviceQueue.cpp - queues of a device's work ------------------------===//
+
+#include "Core/DeviceQueue.h"
+
+#include <utility>
+
+namespace dsopt::runtime {
+namespace {
+
+class DeviceQueue final : public ActionQueue {
+public:
+  DeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order, const std::vector<char> &byHost)
+      : ActionQueue(owner), device(device), order(order), byHost(byHost) {}
+
+  void reserve(size_t actions) override {
+    ActionQueue::reserve(actions);
+    flying.reserve(actions);
+  }
+  bool poll() override {
+    bool moved = false;
+    for (; first < flying.size() && order.takeDone(flying[first]); ++first, moved = true) {
+      owner.finish(flying[first], begin);
+      begin = QueueOwner::Clock::now();
+    }
+    if (first == flying.size()) {
+      flying.clear();
+      first = 0;
+      begin = QueueOwner::Clock::now();
+    }
+    // Work in pieces: peers wait for what is polled between them.
+    if (int64_t action = takeReady(); action >= 0) {
+      order.follow(stream, takenDependencies());
+      device.calls.setStream(stream);
+      owner.start(action, -1, QueueOwner::Clock::now());
+      order.issue(action, stream);
+      flying.push_back(action);
+      moved = true;
+    }
+    return moved;
+  }
+  bool isWorking() const override { return first < flying.size(); }
+  void abandon() override { cuda::Driver::get().cuStreamSynchronize(stream); }
+
+protected:
+  bool isMet(int64_t action, int64_t dependency) const override {
+    return owner.isComplete(dependency) || (!byHost[action] && order.isIssued(dependency));
+  }
+
+private:
+  DeviceRank &device;
+  DeviceOrder &order;
+  const std::vector<char> &byHost;
+  cuda::Stream stream;
+  std::vector<int64_t> flying; ///< from `first` on
+  size_t first = 0;
+  QueueOwner::Clock::time_point begin; ///< since then the first one has the stream
+};
+
+class StagedQueue final : public ActionQueue {
+public:
+  StagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
+              const std::vector<Staged> &staged)
+      : ActionQueue(owner), device(device), engine(engine), slot(slot), staged(staged) {}
+
+  bool poll() override {
+    bool moved = false;
+    while (true) {
+      QueueOwner::Clock::time_point now = QueueOwner::Clock::now();
+      switch (place) {
+      case Place::Idle:
+        flying = takeReady();
+        if (flying < 0)
+          return moved;
+        begin = now;
+        for (const Staged::Range &range : staged[flying].taken)
+          device.memory.download(range.begin, range.bytes, stream);
+        copied.record(stream);
+        place = Place::Taking;
+        break;
+      case Place::Taking:
+        if (!copied.isReached())
+          return moved;
+        owner.start(flying, slot, begin);
+        place = Place::Flying;
+        break;
+      case Place::Flying: {
+        bool complete = engine.poll(slot);
+        if (complete || engine.progressed(slot)) {
+          moved = true;
+          owner.communicated(now);
+        }
+        if (!complete)
+          return moved;
+        for (const Staged::Range &range : staged[flying].given)
+          device.memory.upload(range.begin, range.bytes, stream);
+        copied.record(stream);
+        place = Place::Giving;
+        break;
+      }
+      case Place::Giving:
+        if (!copied.isReached())
+          return moved;
+        place = Place::Idle;
+        owner.finish(std::exchange(flying, -1), begin);
+        break;
+      }
+      moved = true;
+    }
+  }
+  int64_t inFlight() const override { return place == Place::Flying ? flying : -1; }
+  bool isWorking() const override { return place == Place::Taking || place == Place::Giving; }
+  void abandon() override {
+    if (place == Place::Flying)
+      engine.abandon();
+    cuda::Driver::get().cuStreamSynchronize(stream);
+  }
+
+private:
+  enum class Place { Idle, Taking, Flying, Giving };
+  DeviceRank &device;
+  Engine &engine;
+  int slot;
+  const std::vector<Staged> &staged; ///< by action
+  cuda::Stream stream;
+  cuda::Event copied;
+  Place place = Place::Idle;
+  int64_t flying = -1;
+  QueueOwner::Clock::time_point begin;
+};
+
+} // namespace
+
+std::unique_ptr<ActionQueue> makeDeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
+                                             const std::vector<char> &byHost) {
+  return std::make_unique<DeviceQueue>(owner, device, order, byHost);
+}
+std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
+                                             const std::vector<Staged> &staged) {
+  return std::make_unique<StagedQueue>(owner, device, engine, slot, staged);
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,111 @@
+//===- DeviceRank.cpp - a rank's device -----------------------------------===//
+
+#include "Core/DeviceRank.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace dsopt::runtime {
+
+/// Ranks take their host's devices in turn.
+static int ordinalOf(int localRank) {
+  int count = 0;
+  DSOPT_CUDA(cuDeviceGetCount, &count);
+  return localRank % count;
+}
+
+/// Of sm_90 or sm_90a: 90, and whether it is for that architecture alone.
+static std::pair<int, bool> parseArchitecture(const std::string &name) {
+  char *end = nullptr;
+  long number = name.rfind("sm_", 0) == 0 ? std::strtol(name.c_str() + 3, &end, 10) : 0;
+  if (number <= 0 || (*end && std::strcmp(end, "a") != 0))
+    throw Error(StatusInput, "program table: unknown architecture '" + name + "' of a device");
+  return {static_cast<int>(number), *end == 'a'};
+}
+
+/// The image for a device: machine code of its architecture, else the newest PTX that it can compile; null:
+/// none.
+static const Image *chooseImage(const std::vector<Image> &images, int architecture) {
+  const Image *chosen = nullptr;
+  int best = -1;
+  for (const Image &image : images) {
+    auto [made, isOnly] = parseArchitecture(image.arch);
+    bool isCode = image.kind == "cubin";
+    // Machine code runs on later devices of its generation, too.
+    bool fits =
+        made == architecture ||
+        (!isOnly && (isCode ? made / 10 == architecture / 10 && made < architecture : made < architecture));
+    int worth = 2 * made + isCode;
+    if (fits && worth > best) {
+      chosen = &image;
+      best = worth;
+    }
+  }
+  return chosen;
+}
+
+DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
+                       const SymbolResolver &resolve, char *mirror)
+    : device(ordinalOf(localRank)),
+      memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
+      mirror(mirror) {
+  loadImages(program, resolve);
+  for (size_t list = 0; list < countLists(program); ++list)
+    if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty())
+      loadConstants(positions[info.position], resolve);
+}
+
+void DeviceRank::loadImages(const Program &program, const SymbolResolver &resolve) {
+  const Image *image = chooseImage(program.images, device.architecture());
+  if (!image) {
+    std::string names;
+    for (const Image &other : program.images)
+      if (names.find(other.arch) == std::string::npos)
+        names += (names.empty() ? "" : ", ") + other.arch;
+    std::string have = "sm_" + std::to_string(device.architecture());
+    throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " +
+                                 device.name() + " is " + have + ": compile it with -arch=" + have);
+  }
+  auto *images = static_cast<const char *>(resolve("dsopt_images"));
+  if (!images)
+    throw Error(StatusInput, "the program has no images for its device");
+  device.load(images + image->offset);
+}
+
+void DeviceRank::loadConstants(const Position &position, const SymbolResolver &resolve) {
+  for (const Buffer &buffer : position.buffers)
+    if (!buffer.symbol.empty()) {
+      const void *value = resolve(buffer.symbol);
+      if (!value)
+        throw Error(StatusInput, "the program has no constant '" + buffer.symbol + "'");
+      std::memcpy(mirror + buffer.offset, value, buffer.bytes);
+      upload(mirror + buffer.offset, buffer.bytes);
+    }
+}
+
+void DeviceRank::upload(const void *mirrored, int64_t bytes) {
+  memory.upload(mirrored, bytes, copies);
+  copies.synchronize();
+}
+void DeviceRank::download(void *mirrored, int64_t bytes) {
+  memory.download(mirrored, bytes, copies);
+  copies.synchronize();
+}
+
+template <typename Body> void DeviceRank::eachState(const Position &position, Body body) {
+  for (const Buffer &buffer : position.buffers)
+    if (buffer.persistent && buffer.symbol.empty() && buffer.bytes > 0 &&
+        position.memories[buffer.memory].kind == MemoryKind::Device)
+      body(mirror + buffer.offset, (buffer.slots - 1) * buffer.stride + buffer.bytes);
+  copies.synchronize();
+}
+
+void DeviceRank::uploadState(const Position &position) {
+  eachState(position, [&](char *begin, int64_t bytes) { memory.upload(begin, bytes, copies); });
+}
+void DeviceRank::downloadState(const Position &position) {
+  eachState(position, [&](char *begin, int64_t bytes) { memory.download(begin, bytes, copies); });
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,46 @@
+//===- DeviceRank.h - a rank's device ---------------------------*- C++ -*-===//
+//
+// What a rank of a program for a device has there: the device with the program's kernels,
+// the planned memory, and what goes between it and its mirror, the rank's arena.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H
+#define DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H
+
+#include "Kernels/CUDA/Calls.h"
+#include "Kernels/CUDA/Memory.h"
+#include "dsopt/Runtime/Session.h"
+
+namespace dsopt::runtime {
+
+class DeviceRank {
+public:
+  /// Opens the device that is this rank's among its host's, takes its memory and loads what the program has
+  /// for its architecture. `mirror` is as long as the memory of `info`'s position.
+  DeviceRank(const Program &program, const RankInfo &info, int localRank, const SymbolResolver &resolve,
+             char *mirror);
+
+  /// Bytes of the mirror to the device or back; returns when they are there.
+  void upload(const void *mirrored, int64_t bytes);
+  void download(void *mirrored, int64_t bytes);
+  /// All that outlives a step, of the list's buffers.
+  void uploadState(const Position &position);
+  void downloadState(const Position &position);
+
+  cuda::Device device;
+  cuda::Memory memory;
+  cuda::Calls calls;
+
+private:
+  template <typename Body> void eachState(const Position &position, Body body);
+  void loadImages(const Program &program, const SymbolResolver &resolve);
+  void loadConstants(const Position &position, const SymbolResolver &resolve);
+
+  char *mirror;
+  cuda::Stream copies;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H

@@ -1,0 +1,68 @@
+//===- Calls.cpp - segments' calls on a CUDA device -----------------------===//
+
+#include "Kernels/CUDA/Calls.h"
+
+#include "dsopt/Runtime/Error.h"
+
+#include <algorithm>
+
+namespace dsopt::runtime::cuda {
+
+/// Blocks of a launch for each multiprocessor, at most: enough to fill it with any kernel's, few enough that
+/// starting them costs nothing. Those of a smaller grid go on by its size.
+static constexpr int64_t kBlocksOfProcessor = 32;
+
+void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) {
+  if (begin >= end)
+    return;
+  Function &function = kernels[&kernel];
+  if (!function)
+    function = device.find(kernel.name);
+  parameters.clear();
+  parameters.push_back(&begin);
+  parameters.push_back(&end);
+  for (int64_t i = 0; i < kernel.arguments; ++i)
+    parameters.push_back(const_cast<void **>(args + i));
+  int64_t blocks = std::min((end - begin + kernel.per_block - 1) / kernel.per_block,
+                            kBlocksOfProcessor * device.multiprocessors());
+  DSOPT_CUDA(cuLaunchKernel, function, static_cast<unsigned>(blocks), 1, 1,
+             static_cast<unsigned>(kernel.threads), 1, 1, 0, stream, parameters.data(), nullptr);
+}
+
+[[noreturn]] static void missing(const char *routine) {
+  throw Error(StatusInput, std::string("the runtime has no ") + routine + " for a device");
+}
+
+void Calls::gemm(const dsopt_gemm &, const void *, const void *, void *, bool) { missing("gemm"); }
+void Calls::gemmPart(const dsopt_gemm_part &, const void *, const void *, const float *, void *, bool) {
+  missing("gemm_part");
+}
+void Calls::linearNll(const dsopt_linear_nll &, const void *, const void *, const void *, const void *,
+                      const float *, float *, void *, void *, void *, void *, bool, bool) {
+  missing("linear_nll");
+}
+void Calls::scatterAdd(const dsopt_scatter_add &, const void *, const void *, void *, void *, bool) {
+  missing("scatter_add");
+}
+void Calls::scatter(const dsopt_scatter &, const void *, const void *, const void *, void *) {
+  missing("scatter");
+}
+void Calls::ctc(const dsopt_ctc &, const float *, const int64_t *, const int64_t *, const int64_t *, void *,
+                float *) {
+  missing("ctc");
+}
+void Calls::ctcGrad(const dsopt_ctc &, const float *, const int64_t *, const int64_t *, const int64_t *,
+                    const float *, void *, float *) {
+  missing("ctc_grad");
+}
+void Calls::accumulate(int64_t, const float *, void *, int64_t, bool) { missing("accumulate"); }
+void Calls::attention(const dsopt_attention &, const void *, const void *, const void *, const void *, void *,
+                      float *, void *) {
+  missing("attention");
+}
+void Calls::attentionGrad(const dsopt_attention &, const void *, const void *, const void *, const void *,
+                          const void *, const float *, const void *, void *, void *, void *, void *) {
+  missing("attention_grad");
+}
+
+} // namespace dsopt::runtime::cuda

@@ -1,0 +1,43 @@
+//===- Memory.cpp - a device's memory and its mirror on the host ----------===//
+
+#include "Kernels/CUDA/Memory.h"
+
+#include "dsopt/Runtime/Error.h"
+
+#include <algorithm>
+
+namespace dsopt::runtime::cuda {
+
+static std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+
+Memory::Memory(const Device &device, char *mirror, int64_t bytes) : mirror(mirror), bytes(bytes) {
+  const Driver &driver = Driver::get();
+  Result result = driver.cuMemAlloc_v2(&address, std::max<int64_t>(bytes, 1));
+  if (result == kOutOfMemory)
+    throw Error(StatusFailure, "the program needs " + mebibytes(bytes) + " of " + device.name() +
+                                   "'s memory, which has " + mebibytes(device.freeBytes()) + " left of " +
+                                   mebibytes(device.bytes()) + ": compile it with -device-memory=" +
+                                   std::to_string(device.freeBytes() >> 20) + "M or less");
+  driver.check(result, "cuMemAlloc_v2");
+}
+
+Memory::~Memory() { Driver::get().cuMemFree_v2(address); }
+
+char *Memory::onDevice(const void *mirrored) const {
+  if (!mirrored)
+    return nullptr;
+  if (!contains(mirrored))
+    throw Error(StatusInput, "program table: a device's action uses what is not in the device's memory");
+  return reinterpret_cast<char *>(address) + (static_cast<const char *>(mirrored) - mirror);
+}
+
+void Memory::upload(const void *mirrored, int64_t count, StreamHandle stream) const {
+  if (count)
+    DSOPT_CUDA(cuMemcpyHtoDAsync_v2, addressOf(onDevice(mirrored)), mirrored, count, stream);
+}
+void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const {
+  if (count)
+    DSOPT_CUDA(cuMemcpyDtoHAsync_v2, mirrored, addressOf(onDevice(mirrored)), count, stream);
+}
+
+} // namespace dsopt::runtime::cuda
