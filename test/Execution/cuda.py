@@ -1,0 +1,94 @@
+"""Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
+checkpoints that go both ways between targets, and what is said where something is missing.
+
+usage: cuda.py DSOPT FOLDER reference MODEL | layouts | checkpoints | errors
+"""
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+from runs import MODELS, check, execute, model, relative, train
+
+dsopt, folder, what = sys.argv[1:4]
+CUDA = ["-target=cuda", "-arch=sm_80"]
+
+
+def device(**options):
+    """The environment in which a program finds the device in software."""
+    return {"LD_LIBRARY_PATH": folder, "SOFT_DEVICE": ",".join(f"{name}={value}" for name, value in options.items())}
+
+
+def reference(name):
+    """Within 1e-5 of PyTorch's losses in step 0, and of the host's program after some steps."""
+    recorded = np.load(os.path.join(MODELS, name, "reference.npz"))
+    more = {"bert-tiny": ["-padding-index=*word_embeddings.weight=0"]}.get(name, [])
+    options = ["-micro-batches=2", "-steps=4", "-lr=1e-3", "-weight-decay=0.01", "-log-norms", *more]
+    whole = ["-micro-batches=4", "-steps=2", "-lr=1e-3", "-weight-decay=0.01", "-log-norms", *more]
+    os.environ.update(device(seed=1))
+    run = train(dsopt, name, *CUDA, *whole)
+    error = relative(run.losses, recorded["adamw/loss"][:2])
+    check(error < 1e-5, f"{name} losses {run.losses}, expected {list(recorded['adamw/loss'][:2])}")
+    total = float(recorded["step0/grad_norm_total"])
+    for parameter, got in run.steps[0]["grad_norms"].items():
+        expected = float(recorded["step0/grad_norm/" + parameter])
+        check(abs(got - expected) <= max(1e-5 * expected, 1e-6 * total), f"{name} gradient norm of {parameter} is {got}, expected {expected}")
+    host, other = train(dsopt, name, *options), train(dsopt, name, *CUDA, *options)
+    check(relative(other.losses, host.losses) < 1e-5, f"{name} losses {other.losses}, on the host {host.losses}")
+    print(f"{name}: losses within {error:.1e} of PyTorch's, {len(run.steps[0]['grad_norms'])} gradient norms")
+
+
+def layouts():
+    """K = V = 4 and K = 8, V = 2 on the device: one hash and one text of losses, whatever order streams go in."""
+    name, seed = "gpt2-tiny", 0
+    base = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"]
+    grids = [(1, 1, 0, []), (2, 1, 0, []), (2, 1, 1, []), (2, 1, 2, []), (2, 1, 3, []), (4, 1, 3, []), (1, 2, 0, []), (2, 2, 3, []),
+             (1, 2, 0, ["-schedule=gpipe"]), (1, 1, 0, ["-recompute=full"]), (2, 2, 3, ["-recompute=full"]), (2, 1, 3, ["-gather-window=2"])]
+    first = None
+    for dp, pp, zero, more in grids:
+        seed += 1
+        os.environ.update(device(seed=seed))
+        layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={4 // dp}", "-reduction-shards=4", *more]
+        run = train(dsopt, name, *base, *layout)
+        first = first or run
+        check(run.hash == first.hash and run.loss_text == first.loss_text,
+              f"{' '.join(layout)} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
+    print(f"{len(grids)} layouts, one hash {first.hash[:16]}")
+
+
+def checkpoints():
+    """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through."""
+    path, data = model("gpt2-tiny")
+    os.environ.update(device(seed=3))
+    with tempfile.TemporaryDirectory() as place:
+        def run(*options):
+            execute([dsopt, path, "-run", f"-data={data}", "-quiet", "-micro-batches=1", f"-log={place}/log", *options])
+            return [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+
+        whole = run(*CUDA, "-steps=4")
+        run(*CUDA, "-steps=2", "-lr-decay-steps=4", f"-save={place}/c")
+        check(run(*CUDA, "-steps=4", f"-resume={place}/c") == whole, "a resumed run has other bits")
+        run("-steps=3", f"-resume={place}/c", f"-save={place}/h")
+        run(*CUDA, "-steps=4", f"-resume={place}/h")
+    print("checkpoints go both ways")
+
+
+def errors():
+    path, data = model("mlp")
+
+    def fails(status, text, environment, *options):
+        done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", "-quiet", *CUDA, *options], status, environment=environment)
+        check(text in done.stderr, f"expected '{text}', got: {done.stderr}")
+        check(done.stderr.count("error:") == 1, f"expected one message, got: {done.stderr}")
+
+    fails(2, "no CUDA driver", {"LD_LIBRARY_PATH": ""})
+    fails(2, "the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000))
+    fails(2, "finds no device", device(devices=0))
+    fails(1, "compiled for sm_80, but this machine's", device(arch=75))
+    fails(2, "'s memory, which has", device(memory=65536))
+    print("errors")
+
+
+reference(sys.argv[4]) if what == "reference" else {"layouts": layouts, "checkpoints": checkpoints, "errors": errors}[what]()
