@@ -179,6 +179,10 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
       .list("delayed", variant.delayed, readPosition);
 }
 
+void readImage(const Json &json, Image &image, const std::string &where) {
+  Reader(json, where)("arch", image.arch)("kind", image.kind)("offset", image.offset)("bytes", image.bytes);
+}
+
 void readCall(const Json &json, Call &call, const std::string &where) {
   Reader(json, where)("kind", call.kind)("what", call.what)("type", call.type)("bytes", call.bytes)(
       "flops", call.flops)("products", call.products)("place", call.place);
@@ -279,11 +283,13 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
     bad("version " + std::to_string(p.version) + ", this runtime expects " +
         std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew");
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
-      "arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
-      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)(
+      "target", p.target)("arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)(
+      "threads", p.threads)("K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)(
+      "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)("gradient_type",
+                                                                                    p.gradient_type)(
       "optimizer", p.optimizer)("clip", p.clip)("delayed_update", p.delayed_update)("init", p.init)(
       "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
+      .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
