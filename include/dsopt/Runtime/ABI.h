@@ -7,7 +7,9 @@
 //   dsopt_actions, dsopt_actions_bytes   what the positions do, where the table does not say it,
 //   dsopt_model, dsopt_model_bytes   the model's protobuf without its parameters,
 //   one function for each segment and each update kernel, named in the table,
-//   one symbol for each constant, named in the table.
+//   one symbol for each constant, named in the table,
+//   and if it is for a device: dsopt_images, dsopt_images_bytes   the device's code (Program::images), and
+//   one dsopt_device_kernel for each kernel; update kernels are no functions then.
 // It imports the dsopt_rt_* functions below. No C++ type crosses it.
 //
 // Threads: a segment is called by the thread that executes the schedule; kernels

@@ -86,7 +86,8 @@ struct Buffer {
   int64_t bytes = 0;  ///< of one slot, without padding
   int64_t slots = 1, stride = 0;
   bool persistent = false;
-  std::string symbol; ///< constants: where they lie in the object
+  std::string symbol; ///< constants: where they lie in the object. A device has a copy of them here, which is
+                      ///< made before step 0; on the host they have no other place.
 };
 
 /// An address: slot `slot` of a buffer plus `offset` plus `per_rank` times the
@@ -230,6 +231,14 @@ struct Call {
   std::string place{}; ///< a module of the model that it is part of, and how many more
 };
 
+/// A device's code for one architecture, in what the object exports as dsopt_images. PTX ends with a zero.
+struct Image {
+  std::string arch;              ///< sm_90a
+  std::string kind;              ///< ptx or cubin
+  int64_t offset = 0, bytes = 0; ///< from a multiple of kImageAlignment on
+};
+inline constexpr int64_t kImageAlignment = 64;
+
 /// Traffic of one rank in one step by logical class, in bytes sent.
 struct Traffic {
   int64_t all_gather = 0, reduce_scatter = 0, all_reduce = 0, send_recv = 0, all_to_all = 0, tied = 0;
@@ -264,22 +273,15 @@ struct Variant {
   std::vector<Position> positions, evaluation, delayed;
 };
 
-/// Kernels for a device, in the object's `dsopt_images`: PTX, ended by a zero, or machine code.
-struct Image {
-  std::string arch; ///< sm_90 ...
-  std::string kind; ///< ptx or cubin
-  int64_t offset = 0, bytes = 0;
-};
-
 struct Program {
   int64_t version = 0; ///< DSOPT_ABI_VERSION
   std::string dsopt;   ///< version of the compiler
   std::string command; ///< the compiler's command line
   std::string model, model_folder;
   std::string target = "cpu";        ///< or cuda: where the first memory and its kernels are
-  std::vector<Image> images;         ///< of a program for a device
-  std::string arch;                  ///< of the host, resolved: znver4, x86-64-v3 ...
+  std::string arch;                  ///< the host's, resolved: znver4, x86-64-v3 ...
   std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
+  std::vector<Image> images;         ///< of a device's kernels, by architecture; none for the host
   int64_t dp = 1, pp = 1, zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension

@@ -170,13 +170,32 @@ void checkRef(const Position &position, const Ref &ref, const std::string &where
   checkIndex(ref.slot, position.buffers[ref.buffer].slots, where + ": slot");
 }
 
+/// A program for a device has its code, one for the host has none.
+void checkImages(const Program &p) {
+  if (p.target != "cpu" && p.target != "cuda")
+    bad("target '" + p.target + "', expected cpu or cuda");
+  if (p.images.empty() != (p.target == "cpu"))
+    bad("target " + p.target + " with " + std::to_string(p.images.size()) + " images, expected " +
+        (p.target == "cpu" ? "none" : "one or more"));
+  for (const Image &image : p.images) {
+    std::string where = "image for '" + image.arch + "'";
+    if (image.kind != "ptx" && image.kind != "cubin")
+      bad(where + ": kind '" + image.kind + "', expected ptx or cubin");
+    int64_t end = 0;
+    if (image.offset < 0 || image.offset % kImageAlignment || image.bytes < 1 ||
+        __builtin_add_overflow(image.offset, image.bytes, &end))
+      bad(where + ": " + std::to_string(image.bytes) + " bytes at " + std::to_string(image.offset) +
+          ", expected 1 or more at a multiple of " + std::to_string(kImageAlignment));
+  }
+}
+
 /// All but what it does.
 void checkPosition(const Program &p, const Position &position) {
   checkMachine(position);
   for (const Buffer &buffer : position.buffers) {
     checkIndex(buffer.memory, position.memories.size(), "memory of buffer '" + buffer.name + "'");
     const Memory &memory = position.memories[buffer.memory];
-    if (!buffer.symbol.empty())
+    if (!buffer.symbol.empty() && p.target == "cpu")
       continue;
     int64_t end = 0;
     if (buffer.offset < 0 || buffer.slots < 1 || buffer.stride < 0 || buffer.bytes < 0 ||
@@ -302,6 +321,7 @@ void checkProgram(const Program &p) {
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
           " or more and a multiple of 64 dp");
+  checkImages(p);
   checkCommunicators(p);
   for (const auto &[segment, calls] : p.segment_calls)
     for (int64_t call : calls)

@@ -100,6 +100,42 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
 }
 
+TEST(Program, DevicesHaveImages) {
+  auto with = [&](const std::string &keys) {
+    return failure(kGood, "\"version\": 14", "\"version\": 14, " + keys);
+  };
+  auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
+  std::string text = kGood;
+  text.replace(text.find("\"dp\""), 0,
+               image(R"("arch": "sm_90a", "kind": "cubin", "offset": 64, "bytes": 10)") + ", ");
+  Program program = parseProgram(text.data(), text.size());
+  EXPECT_EQ(program.target, "cuda");
+  EXPECT_EQ(program.images[0].arch, "sm_90a");
+  EXPECT_EQ(program.images[0].kind, "cubin");
+  EXPECT_EQ(program.images[0].offset, 64);
+  EXPECT_EQ(program.images[0].bytes, 10);
+  EXPECT_EQ(with(R"("target": "cpu")"), "");
+  EXPECT_EQ(with(R"("target": "tpu")"), "program table: target 'tpu', expected cpu or cuda");
+  EXPECT_EQ(with(R"("target": "cuda")"), "program table: target cuda with 0 images, expected one or more");
+  EXPECT_EQ(with(R"("images": [{}])"), "program table: target cpu with 1 images, expected none");
+  EXPECT_EQ(with(image(R"("arch": "sm_80", "kind": "fatbin", "bytes": 1)")),
+            "program table: image for 'sm_80': kind 'fatbin', expected ptx or cubin");
+  EXPECT_EQ(with(image(R"("arch": "sm_80", "kind": "ptx", "offset": 32, "bytes": 1)")),
+            "program table: image for 'sm_80': 1 bytes at 32, expected 1 or more at a multiple of 64");
+}
+
+TEST(Program, ConstantsOfDevicesHaveAPlace) {
+  auto failureFor = [](const std::string &target) {
+    std::string text = kGood;
+    text.replace(text.find("\"dp\""), 0, target);
+    return failure(text.c_str(), "\"name\": \"w\", \"offset\": 512",
+                   "\"name\": \"w\", \"symbol\": \"k\", \"offset\": 576");
+  };
+  EXPECT_EQ(failureFor(""), "");
+  EXPECT_EQ(failureFor(R"("target": "cuda", "images": [{"kind": "ptx", "bytes": 1}], )"),
+            "program table: buffer 'w' does not lie in the device memory of 1024 bytes");
+}
+
 TEST(Program, SaysWhatIsWrongWithCommunicators) {
   EXPECT_EQ(failure(kGood, "[[0], [1]]", "[[0], [2]]"),
             "program table: communicator 'own': rank: index 2, expected less than 2");
