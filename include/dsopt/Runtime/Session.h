@@ -196,6 +196,8 @@ public:
   const RankInfo &rankInfo() const;
   /// What keeps the rank's disk from being read and written directly, many blocks at once; empty: nothing.
   std::string diskObstacle() const;
+  /// The rank's device and its architecture; empty: the host.
+  std::string device() const;
 
   /// Reads this rank's parameters (collective): from the model's files, whose size and hashes of the chunks
   /// it reads are checked, or from where -weights and -init say.

@@ -327,6 +327,10 @@ Session::Session(const Program &program, const SymbolResolver &resolve, Engine &
 Session::~Session() = default;
 
 const RankInfo &Session::rankInfo() const { return state->info; }
+std::string Session::device() const {
+  const DeviceRank *device = state->device.get();
+  return device ? device->device.name() + " (sm_" + std::to_string(device->device.architecture()) + ")" : "";
+}
 std::string Session::diskObstacle() const { return state->disk ? state->disk->obstacle() : ""; }
 
 /// What the run that wrote the checkpoint decided of the gradients that wait in it.

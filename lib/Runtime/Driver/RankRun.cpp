@@ -243,6 +243,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   if (first) {
     if (std::string obstacle = session.diskObstacle(); !obstacle.empty())
       run.notes.push_back({obstacle, true});
+    if (std::string device = session.device(); !device.empty())
+      progress.line("device: " + device);
     say(progress, run.notes);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);
