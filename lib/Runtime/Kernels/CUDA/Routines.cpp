@@ -1,0 +1,64 @@
+//===- Routines.cpp - elementwise routines and sums of squares -------------===//
+
+#include "Kernels/CUDA/Routines.h"
+#include "Kernels/CUDA/Grids.h"
+
+#include <string>
+
+namespace dsopt::runtime::cuda {
+
+#define DSOPT_IMAGE(name) extern const char image##name[];
+#include "Images.def"
+#undef DSOPT_IMAGE
+
+void loadRoutines(Device &device) {
+#define DSOPT_IMAGE(name) device.load(image##name);
+#include "Images.def"
+#undef DSOPT_IMAGE
+}
+
+/// Elements of a block, and of a block that folds.
+static constexpr int64_t kThreads = 256, kElements = 8 * kThreads;
+
+void accumulate(Device &device, StreamHandle stream, int64_t elements, const float *value, void *gradient,
+                int64_t type, bool accumulates) {
+  if (!accumulates && type == DSOPT_F32) {
+    if (elements)
+      DSOPT_CUDA(cuMemcpyDtoDAsync_v2, addressOf(gradient), addressOf(value), elements * 4, stream);
+    return;
+  }
+  const char *kernel = !accumulates         ? "dsopt_convert_bf16_f32"
+                       : type == DSOPT_BF16 ? "dsopt_add_bf16_f32"
+                                            : "dsopt_add_f32_f32";
+  launchBlocks(device, stream, kernel, blocksFor(elements, kElements), kThreads, gradient, value, elements);
+}
+
+void addInto(Device &device, StreamHandle stream, void *target, const void *source, int64_t elements,
+             int64_t type) {
+  launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_add_bf16_bf16" : "dsopt_add_f32_f32",
+               blocksFor(elements, kElements), kThreads, target, source, elements);
+}
+
+void fold(Device &device, StreamHandle stream, float *running, const void *statistics, int64_t bytes,
+          int64_t elements, const int64_t *places, int64_t count, double momentum) {
+  launchBlocks(device, stream, "dsopt_fold", blocksFor(elements, kThreads), kThreads, running, statistics,
+               bytes, elements, places, count, static_cast<float>(momentum),
+               static_cast<float>(1 - momentum));
+}
+
+void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
+                int64_t *record, int64_t *sums, int64_t sumCount) {
+  DSOPT_CUDA(cuMemsetD8Async, addressOf(record), 0, kSquareDigits * 8, stream);
+  // -1, which is above every parameter where numbers have no sign.
+  DSOPT_CUDA(cuMemsetD8Async, addressOf(record + kSquareDigits), 0xff, 8, stream);
+  if (!sums)
+    sumCount = 0;
+  if (sumCount)
+    DSOPT_CUDA(cuMemsetD8Async, addressOf(sums), 0, sumCount * kSquareDigits * 8, stream);
+  launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_square_sums_bf16" : "dsopt_square_sums_f32", count,
+               kThreads, pieces, record, sums);
+  launchBlocks(device, stream, "dsopt_normalize_sums", blocksFor(sumCount + 1, 32), 32, record, sums,
+               sumCount);
+}
+
+} // namespace dsopt::runtime::cuda

@@ -1,0 +1,42 @@
+//===- Routines.h - the runtime's routines on a CUDA device -----*- C++ -*-===//
+//
+// Each puts its work on the stream and returns: no allocation, no wait for the device.
+// ABI.h says what they compute, DeviceWorkspaces.h how much scratch they take. Pointers
+// are the device's. Their bits follow from shapes and types alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
+#define DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
+
+#include "Kernels/CUDA/Driver.h"
+#include "Kernels/CUDA/SquarePiece.h"
+#include "dsopt/Runtime/DeviceWorkspaces.h"
+
+#include <functional>
+
+namespace dsopt::runtime::cuda {
+
+/// Loads their kernels; once for each device, before any of them.
+void loadRoutines(Device &device);
+
+/// dsopt_rt_accumulate.
+void accumulate(Device &device, StreamHandle stream, int64_t elements, const float *value, void *gradient,
+                int64_t type, bool accumulates);
+/// target[i] += source[i], both of a type.
+void addInto(Device &device, StreamHandle stream, void *target, const void *source, int64_t elements,
+             int64_t type);
+/// Running values take a statistic (f32) of each micro-batch: that of `places[i]` lies `places[i] * bytes`
+/// behind `statistics`. In the order of `places`, which is the device's.
+void fold(Device &device, StreamHandle stream, float *running, const void *statistics, int64_t bytes,
+          int64_t elements, const int64_t *places, int64_t count, double momentum);
+
+/// Sums squares as SquareSums::compute does. `pieces` are the device's; `record` has 21 words: the digits of
+/// the sum, then the first parameter that is not finite, or -1. `sums`, which may be null, are the digits of
+/// `sumCount` parameters, made anew.
+void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
+                int64_t *record, int64_t *sums, int64_t sumCount);
+
+} // namespace dsopt::runtime::cuda
+
+#endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H

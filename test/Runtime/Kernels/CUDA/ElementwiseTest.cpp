@@ -1,0 +1,79 @@
+//===- ElementwiseTest.cpp - sums by element, to the host's bits -----------===//
+
+#include "OnDevice.h"
+
+#include <cfloat>
+#include <cmath>
+
+namespace dsopt::runtime::cuda {
+
+namespace {
+using Elementwise = OnDevice;
+
+/// Numbers of all sizes, to the ends of what there is; ties of bf16 among them.
+std::vector<float> odd(std::vector<float> values) {
+  const float some[] = {0.0f,     -0.0f,     FLT_MAX,       -FLT_MAX,   FLT_TRUE_MIN, -FLT_MIN,
+                        INFINITY, 0x1.01p0f, 0x1.03p0f,     0x1.018p0f, 0x1.fep127f,  0x1.ffp127f,
+                        1e-40f,   -3.0e-39f, 0x1.808p-120f, 0x1p-133f};
+  for (size_t i = 0; i < values.size(); i += 3)
+    values[i] = some[i / 3 % std::size(some)];
+  return values;
+}
+} // namespace
+
+TEST_F(Elementwise, AccumulateHasTheHostsBits) {
+  for (int64_t elements : {0, 1, 7, 8, 2047, 2048, 5003})
+    for (int64_t offset : {0, 1}) // of 16-byte accesses
+      for (int64_t accumulates : {0, 1}) {
+        std::vector<float> value = odd(numbers(elements + offset, 1)), wide = numbers(elements + offset, 2);
+        auto narrow = stored<uint16_t>(wide);
+        auto *valueThere = upload(value);
+        auto *wideThere = upload(wide);
+        auto *narrowThere = upload(narrow);
+        accumulate(device, stream, elements, valueThere + offset, wideThere + offset, DSOPT_F32, accumulates);
+        accumulate(device, stream, elements, valueThere + offset, narrowThere + offset, DSOPT_BF16,
+                   accumulates);
+        dsopt_rt_accumulate(&rt, elements, value.data() + offset, wide.data() + offset, DSOPT_F32,
+                            accumulates);
+        dsopt_rt_accumulate(&rt, elements, value.data() + offset, narrow.data() + offset, DSOPT_BF16,
+                            accumulates);
+        ASSERT_NO_FATAL_FAILURE(expectSame(download(wideThere, elements + offset), wide));
+        ASSERT_NO_FATAL_FAILURE(expectSame(download(narrowThere, elements + offset), narrow));
+      }
+}
+
+TEST_F(Elementwise, AddIntoHasTheHostsBits) {
+  for (int64_t elements : {1, 15, 4096, 4099}) {
+    std::vector<float> wide = odd(numbers(elements, 3)), more = numbers(elements, 4);
+    auto narrow = stored<uint16_t>(wide), few = stored<uint16_t>(more);
+    auto *wideThere = upload(wide), *moreThere = upload(more);
+    auto *narrowThere = upload(narrow), *fewThere = upload(few);
+    cuda::addInto(device, stream, wideThere, moreThere, elements, DSOPT_F32);
+    cuda::addInto(device, stream, narrowThere, fewThere, elements, DSOPT_BF16);
+    runtime::addInto(wide.data(), more.data(), elements);
+    runtime::addInto(narrow.data(), few.data(), elements);
+    ASSERT_NO_FATAL_FAILURE(expectSame(download(wideThere, elements), wide));
+    ASSERT_NO_FATAL_FAILURE(expectSame(download(narrowThere, elements), narrow));
+  }
+}
+
+TEST_F(Elementwise, FoldTakesMicroBatchesInOrder) {
+  constexpr int64_t kElements = 300, kPlace = 16, kBytes = 4 * kElements + 64, kBatches = 5;
+  std::vector<float> running = numbers(kElements, 1), statistics = numbers(kBatches * kBytes / 4, 2);
+  std::vector<int64_t> places = {3, 1, 0, 4, 2};
+  auto *runningThere = upload(running);
+  auto *statisticsThere = upload(statistics);
+  auto *placesThere = upload(places);
+  double momentum = 0.9;
+  fold(device, stream, runningThere, statisticsThere + kPlace / 4, kBytes, kElements, placesThere, kBatches,
+       momentum);
+  float keep = static_cast<float>(momentum), take = static_cast<float>(1 - momentum);
+  for (int64_t place : places)
+    for (int64_t i = 0; i < kElements; ++i) {
+      volatile float kept = keep * running[i], taken = take * statistics[(place * kBytes + kPlace) / 4 + i];
+      running[i] = kept + taken;
+    }
+  expectSame(download(runningThere, kElements), running);
+}
+
+} // namespace dsopt::runtime::cuda
