@@ -102,7 +102,8 @@ static std::vector<Configured> candidatesOf(const Product &product, const softPr
     made.push_back({kMagic, id, tile, 1, 0, 0, 0, 0, 0, 0, type, group, alignment, 0});
     return made.back();
   };
-  bool isLarge = product.m * product.n >= 64 * 64;
+  // The library's heuristics may look at anything that layouts say.
+  bool isLarge = product.m * product.n >= 64 * 64 && product.d->leading < product.m + 64;
   const char *shortens = std::getenv("NVIDIA_TF32_OVERRIDE");
   if (type == CUDA_R_32F && shortens && *shortens == '1')
     add(kShortened, 20, 8, 16);

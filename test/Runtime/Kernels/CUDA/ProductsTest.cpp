@@ -12,12 +12,16 @@ namespace {
 constexpr int64_t kTypes[][2] = {
     {DSOPT_F32, DSOPT_F32}, {DSOPT_BF16, DSOPT_BF16}, {DSOPT_BF16, DSOPT_F32}, {DSOPT_F64, DSOPT_F64}};
 
-/// Random values that bf16 holds too.
+/// Random values with all of their bits, between 2^-6 and 2: their sums are others in another order.
 Elements randomElements(int64_t type, int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   Elements made(type, count);
-  for (int64_t i = 0; i < count; ++i)
-    made.set(i, (static_cast<double>(random() % 255) - 127) / 64);
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t bits = random();
+    double value =
+        std::ldexp(1 + static_cast<double>(bits >> 12) * 0x1p-52, -static_cast<int>(bits >> 4 & 7));
+    made.set(i, bits & 1 ? -value : value);
+  }
   return made;
 }
 
@@ -55,7 +59,7 @@ Elements expected(const dsopt_gemm &p, const Elements &a, const Elements &b, con
 
 void expectNear(const Elements &found, const Elements &wanted, int64_t k, const std::string &what) {
   for (int64_t i = 0; i < static_cast<int64_t>(found.bytes.size()) / bytesOfElement(found.type); ++i) {
-    double relative = found.type == DSOPT_BF16 ? 1.0 / 128 : found.type == DSOPT_F64 ? 1e-13 : 1e-6;
+    double relative = found.type == DSOPT_BF16 ? 1.0 / 128 : found.type == DSOPT_F64 ? 1e-13 : 1e-5;
     ASSERT_NEAR(found.get(i), wanted.get(i), relative * (std::abs(wanted.get(i)) + std::sqrt(k)))
         << what << " at " << i;
   }
@@ -169,6 +173,26 @@ TEST_F(ProductsRun, SumsAreRoundedInPieces) {
   for (int64_t row = 0; row < p.m; ++row)
     ASSERT_EQ(std::memcmp(&pieces.bytes[row * p.ldc * 2], &whole.bytes[row * 8 * 2], 16), 0) << row;
   EXPECT_EQ(pieces.get(8), before.get(8));
+}
+
+TEST_F(ProductsRun, RightAtAnyPlace) {
+  // The places of a program's values are multiples of 64 bytes, those of its views of an element.
+  for (auto [typeAB, typeC] : kTypes)
+    for (int64_t shift : {1, 2, 3, 4, 8}) {
+      dsopt_gemm p = denseProduct(64, 72, 64, 0, 1, typeAB, typeC);
+      int64_t size = bytesOfElement(typeAB), resultSize = bytesOfElement(typeC);
+      Elements a = randomElements(typeAB, 64 * 64, 1), b = randomElements(typeAB, 64 * 72, 2),
+               before(typeC, 64 * 72), found = before;
+      Buffer all((a.bytes.size() + b.bytes.size() + before.bytes.size()) + 4096);
+      char *ofA = all.at(shift * size), *ofB = ofA + a.bytes.size() + 256 * size,
+           *ofC = all.at(a.bytes.size() + b.bytes.size() + 2048 + shift * resultSize);
+      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, addressOf(ofA), a.bytes.data(), a.bytes.size(), stream);
+      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, addressOf(ofB), b.bytes.data(), b.bytes.size(), stream);
+      products.multiply(stream, p, ofA, ofB, ofC, false, nullptr);
+      DSOPT_CUDA(cuMemcpyDtoHAsync_v2, found.bytes.data(), addressOf(ofC), found.bytes.size(), stream);
+      stream.synchronize();
+      expectNear(found, expected(p, a, b, before, false), p.k, describe(p, false));
+    }
 }
 
 /// A product in parts along dimension `cut` (0: m, 1: n, 2: k), each of DSOPT_GEMM_CHUNK.
