@@ -25,6 +25,8 @@ public:
   void addAgreement(const Action &action);
   bool complete() const { return agrees; }
 
+  /// What norms sum.
+  const SquareSums &sums() const { return gradients; }
   /// Sums norm number `norm` into its record.
   void computeNorm(size_t norm);
   /// Fills this rank's record, of `step` of action list `list`; `writing`: its part of a checkpoint is not

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Core/Executor.h"
-#include "Kernels/CPU/Elementwise.h"
+#include "Kernels/CUDA/Routines.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -26,10 +26,30 @@ void Executor::prepareDevice() {
           position.memories[position.buffers[ref.buffer].memory].kind != MemoryKind::Device)
         throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but has '" +
                                      position.buffers[ref.buffer].name + "' of another memory");
+    prepareTable(prepared);
   }
   // Copies have one in the host's own memory.
   for (void *pointer : pointers)
     devicePointers.push_back(device->memory.contains(pointer) ? device->memory.onDevice(pointer) : pointer);
+}
+
+/// The pieces whose squares a norm sums; the order in which statistics are folded.
+void Executor::prepareTable(Prepared &prepared) {
+  prepared.table = ownTables.size();
+  if (!isOnDevice(prepared))
+    return;
+  if (prepared.action->kind == ActionKind::Norm) {
+    std::vector<cuda::SquarePiece> pieces;
+    agreement->sums().eachPiece(prepared.norm, [&](const void *values, int64_t elements, int64_t parameter) {
+      pieces.push_back({device->memory.onDevice(values), elements, parameter, 0});
+    });
+    prepared.rows = pieces.size();
+    ownTables.emplace_back(pieces.data(), pieces.size() * sizeof(pieces.front()));
+  }
+  if (prepared.action->kind == ActionKind::Fold) {
+    prepared.rows = microBatches.size();
+    ownTables.emplace_back(microBatches.data(), microBatches.size() * sizeof(microBatches.front()));
+  }
 }
 
 bool Executor::isOnDevice(const Prepared &prepared) const {
@@ -107,46 +127,40 @@ void Executor::runOnDevice(const Prepared &prepared) {
                  stream);
     return;
   }
-  default:
-    runByHost(prepared);
+  case ActionKind::Add:
+    cuda::addInto(device->device, stream, args[0], args[1], action.elements,
+                  prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32);
     return;
+  case ActionKind::Norm:
+    if (options.logNorms)
+      sumByParameter(prepared);
+    else
+      cuda::squareSums(device->device, stream, ownTables[prepared.table].as<cuda::SquarePiece>(),
+                       prepared.rows, prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32,
+                       static_cast<int64_t *>(args[1]), nullptr, 0);
+    return;
+  case ActionKind::Fold:
+    if (applies)
+      for (size_t i = 0; i < action.folds.size(); ++i)
+        cuda::fold(device->device, stream, static_cast<float *>(args[1 + i]),
+                   static_cast<char *>(args[0]) + action.folds[i].place, action.bytes,
+                   action.folds[i].elements, ownTables[prepared.table].as<int64_t>(), prepared.rows,
+                   action.folds[i].momentum);
+    return;
+  default:
+    throw Error(StatusInput, "program table: '" + action.name + "' is no action of a device");
   }
 }
 
-/// In the mirror, while the device waits.
-void Executor::runByHost(const Prepared &prepared) {
-  const Action &action = *prepared.action;
+/// The norm and each parameter's own, by the host.
+void Executor::sumByParameter(const Prepared &prepared) {
   void **args = pointers.data() + prepared.args;
-  int64_t width = bytesOf(prepared.type);
-  auto take = [&](size_t argument, int64_t bytes) { device->download(args[argument], bytes); };
-  auto give = [&](size_t argument, int64_t bytes) { device->upload(args[argument], bytes); };
   DSOPT_CUDA(cuStreamSynchronize, device->calls.currentStream());
-  switch (action.kind) {
-  case ActionKind::Add:
-    take(0, action.elements * width);
-    take(1, action.elements * width);
-    withElement(prepared.type, [&](auto element) {
-      addInto(static_cast<decltype(element) *>(args[0]), static_cast<decltype(element) *>(args[1]),
-              action.elements);
-    });
-    give(0, action.elements * width);
-    return;
-  case ActionKind::Norm:
-    take(0, program.buckets[action.bucket].padded / program.dp * width);
-    agreement->computeNorm(prepared.norm);
-    give(1, kNormWords * static_cast<int64_t>(sizeof(int64_t)));
-    return;
-  case ActionKind::Fold:
-    take(0, program.K * action.bytes);
-    for (size_t i = 0; i < action.folds.size(); ++i)
-      take(1 + i, action.folds[i].elements * static_cast<int64_t>(sizeof(float)));
-    fold(action, args);
-    for (size_t i = 0; i < action.folds.size(); ++i)
-      give(1 + i, action.folds[i].elements * static_cast<int64_t>(sizeof(float)));
-    return;
-  default:
-    throw Error(StatusInput, "program table: an action '" + action.name + "' that a device does not do");
-  }
+  agreement->sums().eachPiece(prepared.norm, [&](const void *values, int64_t elements, int64_t) {
+    device->download(const_cast<void *>(values), elements * bytesOf(prepared.type));
+  });
+  agreement->computeNorm(prepared.norm);
+  device->upload(args[1], kNormWords * static_cast<int64_t>(sizeof(int64_t)));
 }
 
 bool Executor::awaitDevice() {

@@ -67,6 +67,7 @@ private:
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
+    size_t table = 0, rows = 0;             ///< Norm, Fold on a device: what they go through, in `ownTables`
     DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
     bool trails = false;                    ///< Copy: the step need not wait for it
     bool flies = false;                     ///< trails: now, since step `startedIn`
@@ -106,7 +107,8 @@ private:
   void communicated(Clock::time_point begin) override;
   void run(const Prepared &prepared, int slot);
   void runOnDevice(const Prepared &prepared);
-  void runByHost(const Prepared &prepared);
+  void sumByParameter(const Prepared &prepared);
+  void prepareTable(Prepared &prepared);
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -155,6 +157,7 @@ private:
   std::vector<Staged> staged;          ///< by action, where there is a device
   std::vector<char> byHost;            ///< by action: a device's, which the host begins
   std::unique_ptr<DeviceOrder> order;
+  std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first

@@ -22,6 +22,11 @@ public:
   size_t addRange(int64_t bucket, Element type, const void *values, int64_t first, int64_t count);
 
   size_t ranges() const { return ends.size(); }
+  /// Calls `body(values, elements, parameter)` for the pieces of a range.
+  template <typename Body> void eachPiece(size_t range, Body body) const {
+    for (size_t i = range ? ends[range - 1] : 0; i < ends[range]; ++i)
+      body(pieces[i].values, pieces[i].elements, pieces[i].parameter);
+  }
   /// Sums one range into `total`, and into its parameters' own sums, which start over.
   void compute(size_t range, ThreadPool &pool);
   /// The last range's sum, normalized.

@@ -2,6 +2,7 @@
 
 #include "Kernels/CUDA/Calls.h"
 
+#include "Kernels/CUDA/Routines.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
@@ -11,6 +12,8 @@ namespace dsopt::runtime::cuda {
 /// Blocks of a launch for each multiprocessor, at most: enough to fill it with any kernel's, few enough that
 /// starting them costs nothing. Those of a smaller grid go on by its size.
 static constexpr int64_t kBlocksOfProcessor = 32;
+
+Calls::Calls(Device &device) : device(device), products(device) { loadRoutines(device); }
 
 void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) {
   if (begin >= end)
@@ -33,9 +36,12 @@ void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end
   throw Error(StatusInput, std::string("the runtime has no ") + routine + " for a device");
 }
 
-void Calls::gemm(const dsopt_gemm &, const void *, const void *, void *, bool) { missing("gemm"); }
-void Calls::gemmPart(const dsopt_gemm_part &, const void *, const void *, const float *, void *, bool) {
-  missing("gemm_part");
+void Calls::gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) {
+  products.multiply(stream, product, a, b, c, accumulate, nullptr);
+}
+void Calls::gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
+                     bool accumulate) {
+  products.multiplyPart(stream, part, a, b, addend, c, accumulate, nullptr);
 }
 void Calls::linearNll(const dsopt_linear_nll &, const void *, const void *, const void *, const void *,
                       const float *, float *, void *, void *, void *, void *, bool, bool) {
@@ -55,7 +61,9 @@ void Calls::ctcGrad(const dsopt_ctc &, const float *, const int64_t *, const int
                     const float *, void *, float *) {
   missing("ctc_grad");
 }
-void Calls::accumulate(int64_t, const float *, void *, int64_t, bool) { missing("accumulate"); }
+void Calls::accumulate(int64_t elements, const float *value, void *gradient, int64_t type, bool accumulate) {
+  cuda::accumulate(device, stream, elements, value, gradient, type, accumulate);
+}
 void Calls::attention(const dsopt_attention &, const void *, const void *, const void *, const void *, void *,
                       float *, void *) {
   missing("attention");

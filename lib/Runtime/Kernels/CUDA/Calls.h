@@ -1,14 +1,14 @@
 //===- Calls.h - segments' calls on a CUDA device ---------------*- C++ -*-===//
 //
-// Puts what segments call on the stream that the executor has chosen. Owns nothing but
-// what it has looked up.
+// Puts what segments call on the stream that the executor has chosen. Owns what it has
+// looked up, and the library that multiplies.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 
-#include "Kernels/CUDA/Driver.h"
+#include "Kernels/CUDA/Products.h"
 #include "Kernels/DeviceCalls.h"
 
 #include <unordered_map>
@@ -17,7 +17,7 @@ namespace dsopt::runtime::cuda {
 
 class Calls final : public DeviceCalls {
 public:
-  explicit Calls(Device &device) : device(device) {}
+  explicit Calls(Device &device);
 
   /// What is called from now on goes there.
   void setStream(StreamHandle chosen) { stream = chosen; }
@@ -48,6 +48,7 @@ public:
 
 private:
   Device &device;
+  Products products;
   StreamHandle stream = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
   std::vector<void *> parameters; ///< of a launch
