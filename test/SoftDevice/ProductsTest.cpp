@@ -169,7 +169,7 @@ TEST_F(ProductCalls, AccessesAreChecked) {
   begin(1);
   // What is stored to needs no value, what is added to does.
   CUdeviceptr onD = room(256);
-  fine(multiply(ones(), ones(), 0, onD));
+  fine(multiply(ones(), ones(), onD, onD));
   EXPECT_EQ(download(onD, 64), std::vector<float>(64, 8));
   fine(multiply(ones(), ones(), room(256), room(256), 1));
   faults(product + ": a read of 256 bytes reads what nobody wrote");
