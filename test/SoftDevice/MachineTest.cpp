@@ -230,6 +230,12 @@ TEST_F(Machine, EveryMistakeIsFoundUnderEverySeed) {
     EXPECT_EQ(fault(program, "with_barriers", 64, seed, x, y), "");
     expect(fault(program, "without_barrier", 64, seed, x, y), {"shared memory", "PTX line"});
     expect(fault(program, "without_barrier_behind", 64, seed, x, y), {"a race", "with no barrier between"});
+    uint64_t places = upload(std::vector<int>(64, 7)), counts = room<int>(64);
+    EXPECT_EQ(fault(program, "shared_atomics", 64, seed, places, counts), "");
+    expect(fault(program, "shared_atomics_too_early", 64, seed, places, counts),
+           {"of shared memory", "atom.shared"});
+    expect(fault(program, "shared_atomics_read_too_early", 64, seed, places, counts),
+           {"a race", "of shared memory"});
     expect(fault(program, "unwritten_shared", 64, seed, y), {"shared memory that nobody wrote"});
     expect(fault(program, "past_shared", 64, seed, y, 1),
            {"of shared memory past the end of a variable", "thread (63,0,0)"});

@@ -21,6 +21,21 @@ KERNEL void with_barriers(const float *x, float *y) { neighbours<true, true>(x, 
 KERNEL void without_barrier(const float *x, float *y) { neighbours<false, true>(x, y); }
 KERNEL void without_barrier_behind(const float *x, float *y) { neighbours<true, false>(x, y); }
 
+/// Counts by atomics; `behind`: before they are read, `between`: after they are cleared, all warps meet.
+template <bool between, bool behind> DEVICE void count_shared(const int *x, int *y) {
+  SHARED static int counts[64];
+  counts[threadX()] = 0;
+  if (between)
+    barrier();
+  __scoped_atomic_fetch_add(&counts[x[threadX()]], 1, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP);
+  if (behind)
+    barrier();
+  y[threadX()] = counts[63 - threadX()];
+}
+KERNEL void shared_atomics(const int *x, int *y) { count_shared<true, true>(x, y); }
+KERNEL void shared_atomics_too_early(const int *x, int *y) { count_shared<false, true>(x, y); }
+KERNEL void shared_atomics_read_too_early(const int *x, int *y) { count_shared<true, false>(x, y); }
+
 KERNEL void unwritten_shared(float *y) {
   SHARED static float values[64];
   if (threadX() != 3)

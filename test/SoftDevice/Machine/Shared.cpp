@@ -31,16 +31,27 @@ char *Shared::reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool 
                   " past the end of a variable");
   uint32_t mine = warp + 1, stamp = epoch << 8 | mine;
   auto now = [&](uint32_t last) { return last >> 8 == epoch; };
+  // Only atomics read and write at once; among each other they need no barrier.
+  bool isAtomic = reads && writes;
   for (uint64_t byte = offset; byte < offset + bytes; ++byte) {
     uint32_t &wrote = lastWrite[byte], &read = lastRead[byte];
-    if (now(wrote) && (wrote & 255) != mine)
+    bool isWritten = now(wrote), wasAtomic = isWritten && (wrote & kAtomic);
+    if (uint32_t owner = wrote & ~kAtomic & 255; isWritten && owner != mine && !(isAtomic && wasAtomic))
       throw Fault("a race: " + std::string(writes ? "a write" : "a read") + " of " + range(offset, bytes) +
-                  " that warp " + std::to_string((wrote & 255) - 1) + " writes with no barrier between");
+                  (owner == kSeveralWrite ? std::string(" that several warps write")
+                                          : " that warp " + std::to_string(owner - 1) + " writes") +
+                  " with no barrier between");
     if (writes && now(read) && (read & 255) != mine)
       throw Fault("a race: a write of " + range(offset, bytes) +
                   ((read & 255) == kSeveral ? std::string(" that several warps read")
                                             : " that warp " + std::to_string((read & 255) - 1) + " reads") +
                   " with no barrier between");
+    if (isAtomic) {
+      // What the warp itself wrote as others do stays that.
+      if (!isWritten || wasAtomic)
+        wrote = wasAtomic && (wrote & 127) != mine ? epoch << 8 | kAtomic | kSeveralWrite : stamp | kAtomic;
+      continue;
+    }
     if (reads)
       read = now(read) && (read & 255) != mine ? epoch << 8 | kSeveral : stamp;
     if (writes)

@@ -53,6 +53,7 @@ public:
 
 private:
   static constexpr uint32_t kSeveral = 255;
+  static constexpr uint32_t kAtomic = 128, kSeveralWrite = 127; ///< of lastWrite
   static constexpr uint8_t kGap = 2;
   const std::vector<int64_t> &gaps;
   std::vector<char> storage;

@@ -1,7 +1,7 @@
 //===- CublasLtApi.h - the part of cuBLASLt's interface in use --*- C++ -*-===//
 //
 // Types, numbers and functions as cuBLASLt 12 and 13 have them. Nothing is linked and no
-// header of the toolkit is needed: CublasLt.h opens the library. The test ApiTest compares
+// header of the toolkit is needed: CublasLt.h opens the library. The test DriverApiTest compares
 // these with the toolkit's where that is installed.
 //
 //===----------------------------------------------------------------------===//

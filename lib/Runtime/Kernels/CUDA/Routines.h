@@ -37,6 +37,13 @@ void fold(Device &device, StreamHandle stream, float *running, const void *stati
 void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
                 int64_t *record, int64_t *sums, int64_t sumCount);
 
+/// dsopt_rt_scatter_add, with the host's bits.
+void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &scatter, const void *rows,
+                const void *indices, void *result, void *workspace, bool accumulates);
+/// dsopt_rt_scatter, with the host's bits; `result` may be `data`.
+void scatter(Device &device, StreamHandle stream, const dsopt_scatter &scatter, const void *data,
+             const void *indices, const void *updates, void *result);
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
