@@ -24,53 +24,47 @@ static std::pair<int, bool> parseArchitecture(const std::string &name) {
   return {static_cast<int>(number), *end == 'a'};
 }
 
-/// The image for a device: machine code of its architecture, else the newest PTX that it can compile; null:
-/// none.
-static const Image *chooseImage(const std::vector<Image> &images, int architecture) {
+/// The image for a device: machine code of its architecture, else the newest PTX that it can compile.
+static const Image &imageFor(const Program &program, const cuda::Device &device) {
   const Image *chosen = nullptr;
   int best = -1;
-  for (const Image &image : images) {
+  std::string names;
+  for (const Image &image : program.images) {
     auto [made, isOnly] = parseArchitecture(image.arch);
     bool isCode = image.kind == "cubin";
-    // Machine code runs on later devices of its generation, too.
-    bool fits =
-        made == architecture ||
-        (!isOnly && (isCode ? made / 10 == architecture / 10 && made < architecture : made < architecture));
+    // Machine code runs on later devices of its generation, too; PTX on all later ones.
+    bool isLater = device.architecture() > made && (!isCode || device.architecture() / 10 == made / 10);
     int worth = 2 * made + isCode;
-    if (fits && worth > best) {
+    if ((device.architecture() == made || (isLater && !isOnly)) && worth > best) {
       chosen = &image;
       best = worth;
     }
+    if (names.find(image.arch) == std::string::npos)
+      names += (names.empty() ? "" : ", ") + image.arch;
   }
-  return chosen;
+  if (chosen)
+    return *chosen;
+  std::string have = "sm_" + std::to_string(device.architecture());
+  throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " + device.name() +
+                               " is " + have + ": compile it with -arch=" + have);
 }
 
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
-    : device(ordinalOf(localRank)),
+    : device(ordinalOf(localRank)), image(imageFor(program, device)),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
       mirror(mirror) {
-  loadImages(program, resolve);
+  loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty())
       loadConstants(positions[info.position], resolve);
 }
 
-void DeviceRank::loadImages(const Program &program, const SymbolResolver &resolve) {
-  const Image *image = chooseImage(program.images, device.architecture());
-  if (!image) {
-    std::string names;
-    for (const Image &other : program.images)
-      if (names.find(other.arch) == std::string::npos)
-        names += (names.empty() ? "" : ", ") + other.arch;
-    std::string have = "sm_" + std::to_string(device.architecture());
-    throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " +
-                                 device.name() + " is " + have + ": compile it with -arch=" + have);
-  }
+void DeviceRank::loadImage(const SymbolResolver &resolve) {
   auto *images = static_cast<const char *>(resolve("dsopt_images"));
   if (!images)
     throw Error(StatusInput, "the program has no images for its device");
-  device.load(images + image->offset);
+  device.load(images + image.offset);
 }
 
 void DeviceRank::loadConstants(const Position &position, const SymbolResolver &resolve) {

@@ -29,12 +29,17 @@ public:
   void downloadState(const Position &position);
 
   cuda::Device device;
+
+private:
+  const Image &image; ///< checked before anything is taken
+
+public:
   cuda::Memory memory;
   cuda::Calls calls;
 
 private:
   template <typename Body> void eachState(const Position &position, Body body);
-  void loadImages(const Program &program, const SymbolResolver &resolve);
+  void loadImage(const SymbolResolver &resolve);
   void loadConstants(const Position &position, const SymbolResolver &resolve);
 
   char *mirror;

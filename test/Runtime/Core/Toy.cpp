@@ -123,6 +123,7 @@ struct Builder {
     buffer.bytes = bytes;
     buffer.slots = slots;
     buffer.stride = (bytes + 63) / 64 * 64;
+    buffer.persistent = name.size() > 6 && name.substr(name.size() - 6) == ".param";
     position.memories[0].bytes += buffer.stride * slots;
     position.buffers.push_back(buffer);
     return position.buffers.size() - 1;
