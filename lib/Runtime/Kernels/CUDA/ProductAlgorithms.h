@@ -10,7 +10,8 @@
 // types, and the alignment of its matrices' lines, of matrices that lie one line behind the
 // other. Where the matrices of a call really lie is not asked for. Only algorithms that add
 // a contraction up in one piece come into question (no split-K, no reduction), and that
-// need no workspace. So the bits are those of the library's version and the kind of GPU.
+// need no workspace. So the bits are those of the library's version and of the kind of GPU:
+// its architecture and its number of multiprocessors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,6 +50,8 @@ int64_t Products::workspaceBytes(const dsopt_gemm_part &part) {
 }
 
 /// What a place, the lines of a matrix and its batch are all multiples of, in bytes, up to kMostAlignment.
+/// Every plan puts values at multiples of kMostAlignment, so the place counts as a view's offset does: the
+/// same in every layout.
 static int64_t alignmentOf(const void *place, int64_t leading, const int64_t *batch, const int64_t *strides,
                            int64_t elementBytes) {
   uint64_t all = addressOf(place) | static_cast<uint64_t>(leading * elementBytes) | kMostAlignment;

@@ -7,6 +7,7 @@
 #include "dsopt/Runtime/Error.h"
 
 #include <cstring>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -63,6 +64,12 @@ public:
 private:
   Address address = 0;
 };
+
+/// A function that the software device's library has beside those of cuBLASLt; null on a GPU.
+inline void *findInSoftLibrary(const char *name) {
+  void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  return library ? dlsym(library, name) : nullptr;
+}
 
 struct ProductsTest : testing::Test {
   Device device{0};
