@@ -44,6 +44,15 @@ void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &sc
 void scatter(Device &device, StreamHandle stream, const dsopt_scatter &scatter, const void *data,
              const void *indices, const void *updates, void *result);
 
+/// Puts a product on the routine's stream: dsopt_rt_gemm.
+using Multiply =
+    std::function<void(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulates)>;
+/// dsopt_rt_linear_nll. The workspace begins at a multiple of 16 bytes.
+void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, const dsopt_linear_nll &loss,
+               const void *x, const void *weight, const void *bias, const void *labels, const float *grad,
+               float *losses, void *xGrad, void *weightGrad, void *biasGrad, void *workspace,
+               bool accumulateWeight, bool accumulateBias);
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
