@@ -53,6 +53,14 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
                float *losses, void *xGrad, void *weightGrad, void *biasGrad, void *workspace,
                bool accumulateWeight, bool accumulateBias);
 
+/// dsopt_rt_attention; takes no scratch.
+void attention(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q, const void *k,
+               const void *v, const void *mask, void *out, float *lse);
+/// dsopt_rt_attention_grad.
+void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q,
+                   const void *k, const void *v, const void *mask, const void *out, const float *lse,
+                   const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace);
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
