@@ -1,8 +1,8 @@
 //===- LinearNllTest.cpp - the tiled loss against plain sums ---------------===//
 
-#include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
+#include "LinearNllReference.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -26,66 +26,15 @@ TEST(LinearNll, ChunkFollowsFromTheShape) {
   EXPECT_EQ(dsopt_linear_nll_chunk(65536, 1000), 16384);
 }
 
-static float widen(float value) { return value; }
-static float widen(uint16_t value) { return bf16ToFloat(value); }
 template <typename T> static std::vector<T> stored(const std::vector<float> &values) {
   std::vector<T> result(values.size());
   convert(values.data(), result.data(), values.size());
   return result;
 }
 
-struct Shape {
-  int64_t rows, depth, classes;
-};
-
-/// What is computed, in double, from what the inputs are rounded to; and how large the terms of sums are.
-struct Reference {
-  std::vector<double> losses, dx, dw, db, sizeX, sizeW, sizeB;
-};
-
-template <typename T>
-static Reference compute(Shape s, bool transposed, const std::vector<T> &x, const std::vector<T> &w,
-                         const std::vector<T> *bias, const std::vector<int64_t> &labels,
-                         const std::vector<float> &grad) {
-  Reference r;
-  r.losses.resize(s.rows);
-  for (auto *values : {&r.dx, &r.sizeX})
-    values->resize(s.rows * s.depth);
-  for (auto *values : {&r.dw, &r.sizeW})
-    values->resize(s.classes * s.depth);
-  for (auto *values : {&r.db, &r.sizeB})
-    values->resize(s.classes);
-  auto place = [&](int64_t c, int64_t k) { return transposed ? c * s.depth + k : k * s.classes + c; };
-  for (int64_t i = 0; i < s.rows; ++i) {
-    if (labels[i] == -100)
-      continue;
-    std::vector<double> logits(s.classes);
-    double sum = 0;
-    for (int64_t c = 0; c < s.classes; ++c) {
-      logits[c] = bias ? widen((*bias)[c]) : 0;
-      for (int64_t k = 0; k < s.depth; ++k)
-        logits[c] += double(widen(x[i * s.depth + k])) * widen(w[place(c, k)]);
-      sum += std::exp(logits[c]);
-    }
-    r.losses[i] = std::log(sum) - logits[labels[i]];
-    for (int64_t c = 0; c < s.classes; ++c) {
-      double z = grad[i] * (std::exp(logits[c]) / sum - (c == labels[i]));
-      auto add = [](double &total, double &size, double term) {
-        total += term;
-        size += std::abs(term);
-      };
-      add(r.db[c], r.sizeB[c], z);
-      for (int64_t k = 0; k < s.depth; ++k) {
-        add(r.dx[i * s.depth + k], r.sizeX[i * s.depth + k], z * widen(w[place(c, k)]));
-        add(r.dw[place(c, k)], r.sizeW[place(c, k)], z * widen(x[i * s.depth + k]));
-      }
-    }
-  }
-  return r;
-}
-
 /// `T` is what inputs are stored as, `Sum` what the gradients of weight and bias are.
-template <typename T, typename Sum> static void rightAndSameBits(Shape s, bool transposed, bool hasBias) {
+template <typename T, typename Sum>
+static void rightAndSameBits(LinearNllShape s, bool transposed, bool hasBias) {
   constexpr int64_t type = sizeof(T) == 2 ? DSOPT_BF16 : DSOPT_F32,
                     typeSum = sizeof(Sum) == 2 ? DSOPT_BF16 : DSOPT_F32;
   dsopt_linear_nll d = {s.rows, s.depth, s.classes, transposed, -100, 8, type, typeSum, typeSum};
@@ -119,7 +68,7 @@ template <typename T, typename Sum> static void rightAndSameBits(Shape s, bool t
       ASSERT_TRUE(!hasBias || db == firstB);
       continue;
     }
-    Reference r = compute(s, transposed, x, w, hasBias ? &bias : nullptr, labels, grad);
+    LinearNllReference r = referenceOf(s, transposed, x, w, hasBias ? &bias : nullptr, labels, grad);
     // Each term of a sum has the rounded gradient of a logit in it; then the result is rounded.
     auto near = [](double got, double expected, double size, bool narrow, int64_t roundings) {
       double terms = sizeof(T) == 2 ? size / 256 : 0,
@@ -139,8 +88,8 @@ template <typename T, typename Sum> static void rightAndSameBits(Shape s, bool t
 }
 
 template <typename T, typename Sum> static void rightInAllShapes() {
-  for (Shape s :
-       {Shape{1, 1, 1}, Shape{15, 17, 15}, Shape{17, 3, 1023}, Shape{5, 64, 17}, Shape{260, 8, 66000}})
+  for (LinearNllShape s : {LinearNllShape{1, 1, 1}, LinearNllShape{15, 17, 15}, LinearNllShape{17, 3, 1023},
+                           LinearNllShape{5, 64, 17}, LinearNllShape{260, 8, 66000}})
     for (bool transposed : {false, true})
       for (bool hasBias : {false, true})
         if (s.rows != 260 || (transposed && hasBias))

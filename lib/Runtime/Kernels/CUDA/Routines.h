@@ -44,6 +44,23 @@ void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &sc
 void scatter(Device &device, StreamHandle stream, const dsopt_scatter &scatter, const void *data,
              const void *indices, const void *updates, void *result);
 
+/// Puts a product on the routine's stream: dsopt_rt_gemm.
+using Multiply =
+    std::function<void(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulates)>;
+/// dsopt_rt_linear_nll. The workspace begins at a multiple of 16 bytes.
+void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, const dsopt_linear_nll &loss,
+               const void *x, const void *weight, const void *bias, const void *labels, const float *grad,
+               float *losses, void *xGrad, void *weightGrad, void *biasGrad, void *workspace,
+               bool accumulateWeight, bool accumulateBias);
+
+/// dsopt_rt_attention; takes no scratch.
+void attention(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q, const void *k,
+               const void *v, const void *mask, void *out, float *lse);
+/// dsopt_rt_attention_grad.
+void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q,
+                   const void *k, const void *v, const void *mask, const void *out, const float *lse,
+                   const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace);
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H

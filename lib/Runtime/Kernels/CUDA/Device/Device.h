@@ -13,6 +13,7 @@
 
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads)))
 #define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
+#define DEVICE_MEMBER __attribute__((device)) __attribute__((always_inline))
 #define SHARED __attribute__((shared))
 
 typedef uint16_t bf16;

@@ -1,0 +1,79 @@
+//===- AttentionTest.cpp - attention on a device against its definition ----===//
+
+#include "../AttentionReference.h"
+#include "OnDevice.h"
+
+namespace dsopt::runtime::cuda {
+
+using namespace attention;
+
+namespace {
+class Attention : public OnDevice, public testing::WithParamInterface<Case>, public AttentionProblem {
+protected:
+  Attention() : AttentionProblem(GetParam()) {}
+
+  /// Runs both directions; what they wrote, one after the other.
+  std::vector<std::vector<uint8_t>> run() {
+    auto in = [&](const Tensor &tensor) {
+      return upload(tensor.bytes) + tensor.offset * attention::bytesOf(d.type);
+    };
+    // Not a number where nothing is written.
+    std::vector<uint8_t *> results;
+    auto to = [&](const Tensor &tensor) {
+      results.push_back(upload(std::vector<uint8_t>(tensor.bytes.size(), 0xff)));
+      return results.back() + tensor.offset * attention::bytesOf(d.type);
+    };
+    uint8_t *qThere = in(q), *kThere = in(k), *vThere = in(v), *gradThere = in(grad), *outThere = to(out);
+    void *maskThere = mask.empty() ? nullptr : upload(maskBytes);
+    auto *lseThere = room<float>(wantLse.size() * 4);
+    cuda::attention(device, stream, d, qThere, kThere, vThere, maskThere, outThere, lseThere);
+    uint8_t *qResult = to(qGrad), *kResult = to(kGrad), *vResult = to(vGrad);
+    attentionGrad(device, stream, d, qThere, kThere, vThere, maskThere, outThere, lseThere, gradThere,
+                  qResult, kResult, vResult, room(dsopt_device_attention_workspace(&d, 1)));
+    lse = download(lseThere, wantLse.size());
+    const Tensor *tensors[] = {&out, &qGrad, &kGrad, &vGrad};
+    std::vector<std::vector<uint8_t>> bytes;
+    for (size_t i = 0; i < results.size(); ++i)
+      bytes.push_back(download(results[i], tensors[i]->bytes.size()));
+    return bytes;
+  }
+};
+
+TEST_P(Attention, IsTheDefinition) {
+  auto results = run();
+  ASSERT_NO_FATAL_FAILURE(expectNear(out, results[0], wantOut, "result"));
+  ASSERT_NO_FATAL_FAILURE(expectLse());
+  ASSERT_NO_FATAL_FAILURE(expectNear(qGrad, results[1], wantQ, "gradient of q"));
+  ASSERT_NO_FATAL_FAILURE(expectNear(kGrad, results[2], wantK, "gradient of k"));
+  ASSERT_NO_FATAL_FAILURE(expectNear(vGrad, results[3], wantV, "gradient of v"));
+  // Blocks and warps go in another order.
+  EXPECT_EQ(run(), results);
+}
+
+std::vector<Case> allCases() {
+  std::vector<Case> cases;
+  for (int64_t type : {DSOPT_F32, DSOPT_BF16}) {
+    for (Case c :
+         {Case{1, 1, 1, 1, 1, 1}, Case{2, 2, 1, 17, 15, 15}, Case{1, 3, 17, 1, 64, 64},
+          Case{1, 2, 65, 67, 80, 64}, Case{1, 1, 70, 130, 64, 15}, Case{1, 1, 64, 64, 64, 64},
+          Case{1, 1, 66, 70, 256, 200}, Case{1, 1, 20, 33, 130, 256}, Case{1, 1, 5, 70, 8, 129},
+          // Causal: as many rows as columns, fewer, and more, of which the first read nothing.
+          Case{1, 1, 1, 1, 4, 4, 1}, Case{2, 1, 17, 17, 64, 64, 1}, Case{1, 2, 150, 150, 32, 32, 1},
+          Case{1, 1, 15, 140, 64, 80, 1}, Case{1, 1, 150, 70, 32, 32, 1},
+          // Masks that are whole in some dimensions.
+          Case{2, 3, 17, 15, 8, 8, 0, 0}, Case{2, 3, 17, 15, 8, 8, 0, 8}, Case{2, 3, 70, 65, 8, 8, 0, 4},
+          Case{1, 2, 70, 130, 8, 8, 0, 12}, Case{2, 3, 17, 15, 8, 8, 0, 1}, Case{2, 3, 17, 15, 8, 8, 0, 2},
+          Case{2, 3, 17, 77, 8, 8, 0, 15}, Case{2, 2, 77, 77, 16, 16, 1, 9},
+          Case{1, 2, 40, 140, 16, 16, 1, 13}, Case{2, 3, 80, 80, 64, 64, 1, -1, Layout::Packed},
+          Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed},
+          Case{2, 3, 65, 33, 16, 48, 0, 9, Layout::Heads}}) {
+      c.type = type;
+      cases.push_back(c);
+    }
+  }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(allCases()));
+} // namespace
+
+} // namespace dsopt::runtime::cuda
