@@ -36,22 +36,41 @@ void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end
   throw Error(StatusInput, std::string("the runtime has no ") + routine + " for a device");
 }
 
+/// For sums of this product that are rounded later.
+void *Calls::sums(int64_t bytes) {
+  if (bytes == 0)
+    return nullptr;
+  Scratch &scratch = scratches[stream];
+  if (scratch.bytes < bytes) {
+    scratch.memory = std::make_unique<Table>(nullptr, bytes);
+    scratch.bytes = bytes;
+  }
+  return const_cast<char *>(scratch.memory->as<char>());
+}
+
 void Calls::gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) {
-  products.multiply(stream, product, a, b, c, accumulate, nullptr);
+  products.multiply(stream, product, a, b, c, accumulate, sums(Products::workspaceBytes(product)));
 }
 void Calls::gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
                      bool accumulate) {
-  products.multiplyPart(stream, part, a, b, addend, c, accumulate, nullptr);
+  products.multiplyPart(stream, part, a, b, addend, c, accumulate, sums(Products::workspaceBytes(part)));
 }
-void Calls::linearNll(const dsopt_linear_nll &, const void *, const void *, const void *, const void *,
-                      const float *, float *, void *, void *, void *, void *, bool, bool) {
-  missing("linear_nll");
+void Calls::linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
+                      const void *labels, const float *grad, float *losses, void *xGrad, void *weightGrad,
+                      void *biasGrad, void *workspace, bool accumulateWeight, bool accumulateBias) {
+  auto multiply = [this](const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulates) {
+    gemm(product, a, b, c, accumulates);
+  };
+  cuda::linearNll(device, stream, multiply, loss, x, weight, bias, labels, grad, losses, xGrad, weightGrad,
+                  biasGrad, workspace, accumulateWeight, accumulateBias);
 }
-void Calls::scatterAdd(const dsopt_scatter_add &, const void *, const void *, void *, void *, bool) {
-  missing("scatter_add");
+void Calls::scatterAdd(const dsopt_scatter_add &scatter, const void *rows, const void *indices, void *result,
+                       void *workspace, bool accumulate) {
+  cuda::scatterAdd(device, stream, scatter, rows, indices, result, workspace, accumulate);
 }
-void Calls::scatter(const dsopt_scatter &, const void *, const void *, const void *, void *) {
-  missing("scatter");
+void Calls::scatter(const dsopt_scatter &scatter, const void *data, const void *indices, const void *updates,
+                    void *result) {
+  cuda::scatter(device, stream, scatter, data, indices, updates, result);
 }
 void Calls::ctc(const dsopt_ctc &, const float *, const int64_t *, const int64_t *, const int64_t *, void *,
                 float *) {
@@ -64,13 +83,14 @@ void Calls::ctcGrad(const dsopt_ctc &, const float *, const int64_t *, const int
 void Calls::accumulate(int64_t elements, const float *value, void *gradient, int64_t type, bool accumulate) {
   cuda::accumulate(device, stream, elements, value, gradient, type, accumulate);
 }
-void Calls::attention(const dsopt_attention &, const void *, const void *, const void *, const void *, void *,
-                      float *, void *) {
-  missing("attention");
+void Calls::attention(const dsopt_attention &d, const void *q, const void *k, const void *v, const void *mask,
+                      void *out, float *lse, void *) {
+  cuda::attention(device, stream, d, q, k, v, mask, out, lse);
 }
-void Calls::attentionGrad(const dsopt_attention &, const void *, const void *, const void *, const void *,
-                          const void *, const float *, const void *, void *, void *, void *, void *) {
-  missing("attention_grad");
+void Calls::attentionGrad(const dsopt_attention &d, const void *q, const void *k, const void *v,
+                          const void *mask, const void *out, const float *lse, const void *grad, void *qGrad,
+                          void *kGrad, void *vGrad, void *workspace) {
+  cuda::attentionGrad(device, stream, d, q, k, v, mask, out, lse, grad, qGrad, kGrad, vGrad, workspace);
 }
 
 } // namespace dsopt::runtime::cuda

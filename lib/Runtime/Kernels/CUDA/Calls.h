@@ -8,9 +8,11 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 
+#include "Kernels/CUDA/Memory.h"
 #include "Kernels/CUDA/Products.h"
 #include "Kernels/DeviceCalls.h"
 
+#include <memory>
 #include <unordered_map>
 
 namespace dsopt::runtime::cuda {
@@ -47,11 +49,18 @@ public:
                      void *vGrad, void *workspace) override;
 
 private:
+  struct Scratch {
+    std::unique_ptr<Table> memory;
+    int64_t bytes = 0;
+  };
+  void *sums(int64_t bytes);
+
   Device &device;
   Products products;
   StreamHandle stream = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
-  std::vector<void *> parameters; ///< of a launch
+  std::vector<void *> parameters;            ///< of a launch
+  std::map<StreamHandle, Scratch> scratches; ///< of products, made in the first step
 };
 
 } // namespace dsopt::runtime::cuda

@@ -42,7 +42,7 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
 
 Table::Table(const void *values, int64_t bytes) {
   DSOPT_CUDA(cuMemAlloc_v2, &address, std::max<int64_t>(bytes, 1));
-  if (bytes)
+  if (values && bytes)
     DSOPT_CUDA(cuMemcpyHtoDAsync_v2, address, values, bytes, nullptr);
   DSOPT_CUDA(cuStreamSynchronize, nullptr);
 }

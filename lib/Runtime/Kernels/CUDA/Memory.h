@@ -37,6 +37,7 @@ private:
 /// A table of the runtime's own on the device, beside what the program planned.
 class Table {
 public:
+  /// `values` may be null: then nothing is in it.
   Table(const void *values, int64_t bytes);
   ~Table();
   Table(Table &&other) : address(other.address) { other.address = 0; }
