@@ -27,6 +27,9 @@ void Executor::prepareDevice() {
         throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but has '" +
                                      position.buffers[ref.buffer].name + "' of another memory");
     prepareTable(prepared);
+    if (action.kind == ActionKind::Input)
+      device->memory.pin(addresses.at(action.refs.front()),
+                         position.buffers[action.refs.front().buffer].bytes);
   }
   // Copies have one in the host's own memory.
   for (void *pointer : pointers)

@@ -84,6 +84,8 @@ enum : int { kCaptureThreadLocal = 1 };
   F(cuMemAlloc_v2, (Address * address, size_t bytes))                                                        \
   F(cuMemFree_v2, (Address address))                                                                         \
   F(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags))                                          \
+  F(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags))                                     \
+  F(cuMemHostUnregister, (void *address))                                                                    \
   F(cuMemFreeHost, (void *address))                                                                          \
   F(cuMemcpyHtoDAsync_v2, (Address to, const void *from, size_t bytes, StreamHandle stream))                 \
   F(cuMemcpyDtoHAsync_v2, (void *to, Address from, size_t bytes, StreamHandle stream))                       \

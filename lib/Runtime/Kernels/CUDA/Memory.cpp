@@ -5,8 +5,11 @@
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dsopt::runtime::cuda {
+
+static constexpr int64_t kPage = 4096;
 
 static std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
@@ -21,7 +24,29 @@ Memory::Memory(const Device &device, char *mirror, int64_t bytes) : mirror(mirro
   driver.check(result, "cuMemAlloc_v2");
 }
 
-Memory::~Memory() { Driver::get().cuMemFree_v2(address); }
+Memory::~Memory() {
+  const Driver &driver = Driver::get();
+  for (auto [first, end] : pinned)
+    driver.cuMemHostUnregister(mirror + first * kPage);
+  driver.cuMemFree_v2(address);
+}
+
+void Memory::pin(char *mirrored, int64_t count) {
+  int64_t first = (mirrored - mirror) / kPage, end = (mirrored - mirror + count + kPage - 1) / kPage;
+  // What is pinned is so once.
+  for (int64_t at = first; at < end;) {
+    auto next = pinned.upper_bound(at);
+    if (next != pinned.begin() && std::prev(next)->second > at) {
+      at = std::prev(next)->second;
+      continue;
+    }
+    int64_t until = next == pinned.end() ? end : std::min(end, next->first);
+    if (Driver::get().cuMemHostRegister_v2(mirror + at * kPage, (until - at) * kPage, 0) != kSuccess)
+      return;
+    pinned[at] = until;
+    at = until;
+  }
+}
 
 char *Memory::onDevice(const void *mirrored) const {
   if (!mirrored)

@@ -24,6 +24,10 @@ public:
   /// Where the device has what the host has at `mirrored`; null stays null.
   char *onDevice(const void *mirrored) const;
 
+  /// Keeps these mirrored bytes where the device finds them, so that copies go beside the host's work. Where
+  /// the system refuses that they go through a buffer of the driver's.
+  void pin(char *mirrored, int64_t count);
+
   /// Puts a copy of mirrored bytes on a stream. Until it is done the host leaves them alone.
   void upload(const void *mirrored, int64_t count, StreamHandle stream) const;
   void download(void *mirrored, int64_t count, StreamHandle stream) const;
@@ -32,6 +36,7 @@ private:
   char *mirror;
   int64_t bytes;
   Address address = 0;
+  std::map<int64_t, int64_t> pinned; ///< pages of the mirror: first, end
 };
 
 /// A table of the runtime's own on the device, beside what the program planned.
