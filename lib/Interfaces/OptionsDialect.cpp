@@ -59,6 +59,7 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "reductions-in-flight",
                                                 "schedule",
                                                 "sub-group-size",
+                                                "target",
                                                 "threads",
                                                 "zero"};
 
@@ -172,7 +173,7 @@ static const AttributeKind kTargetKind = {"a #dsopt.target", isAttribute<TargetA
 
 /// What the target says, nobody else does; a CPU's kernels are called by segments of the module around them.
 static LogicalResult verifyTarget(ModuleOp module, TargetAttr target) {
-  for (StringRef option : {"arch", "threads"})
+  for (StringRef option : {"arch", "target", "threads"})
     if (getOption(module, option))
       return module.emitError("dsopt.options has ")
              << option << " beside " << kTargetAttr << ", which says it";

@@ -2,6 +2,7 @@
 
 #include "dsopt/Interfaces/Target.h"
 
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/OptionsDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -45,4 +46,23 @@ FailureOr<TargetAttr> dsopt::getTarget(ModuleOp module) {
     return target;
   return module.emitError("module ") << (module.getSymName() ? "@" + *module.getSymName() + " " : StringRef())
                                      << "has no " << kTargetAttr << ", expected what attach-target says";
+}
+
+bool dsopt::isForDevice(Operation *op) {
+  for (; op; op = op->getParentOp()) {
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module)
+      continue;
+    if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttr))
+      return target.getKind() != TargetKind::CPU;
+    if (getOption(module, "target"))
+      return getOption(module, "target", StringRef("cpu")) != "cpu";
+  }
+  return false;
+}
+
+std::string dsopt::deviceName(StringRef kernel) {
+  std::string made = kernel.str();
+  std::replace(made.begin(), made.end(), '.', '$');
+  return made;
 }

@@ -98,7 +98,17 @@ Stage findStage(ModuleOp module) {
   return module.getOps<dist::BucketOp>().empty() ? Stage::Graph : Stage::Dist;
 }
 
-std::vector<std::string> stagePasses(Stage from, Stage to, bool trains) {
+/// As kToLLVM, with a device's passes for kernels.
+static std::vector<const char *> toLLVMForDevice() {
+  std::vector<const char *> passes(kToLLVM, std::end(kToLLVM));
+  llvm::ArrayRef<const char *> own = kernelPasses();
+  auto begin = passes.begin() + (own.data() - kToLLVM);
+  auto at = passes.erase(begin, begin + own.size());
+  passes.insert(at, std::begin(kToNVVM), std::end(kToNVVM));
+  return passes;
+}
+
+std::vector<std::string> stagePasses(Stage from, Stage to, bool trains, bool onDevice) {
   std::vector<std::string> passes;
   auto append = [&](Stage end, llvm::ArrayRef<const char *> names) {
     if (from < end && end <= to)
@@ -109,7 +119,10 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains) {
     passes.push_back("verify-exec");
   append(Stage::Dist, kToDist);
   append(Stage::Exec, kToExec);
-  append(Stage::LLVM, kToLLVM);
+  if (onDevice)
+    append(Stage::LLVM, toLLVMForDevice());
+  else
+    append(Stage::LLVM, kToLLVM);
   if (!trains)
     llvm::erase_if(passes, [](const std::string &pass) { return llvm::is_contained(kForTraining, pass); });
   return passes;

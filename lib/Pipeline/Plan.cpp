@@ -19,7 +19,7 @@ using namespace dsopt::exec;
 
 namespace {
 constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations", "buffers",
-                                            "reduction",  "tied",      "padding",   "total"};
+                                            "reduction",  "tied",      "constants", "padding",     "total"};
 constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
 constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
                                              "all_to_all", "tied",           "padding"};
@@ -80,6 +80,13 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   exposed = (cost.moving - cost.length) / (kAssumedFlopsPerThread * threads) * 1e3;
 }
 
+/// Constants are in a device's memory alone.
+static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
+  for (StringRef name : kMemoryClasses)
+    if (int64_t bytes = entryOf(memory, kLiveAttr, name); bytes || name != "constants")
+      json.attribute(name, bytes);
+}
+
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {
   llvm::json::OStream json(out);
   json.object([&] {
@@ -118,10 +125,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
                   json.value(last);
                 });
             });
-            json.attributeObject("memory", [&] {
-              for (StringRef name : kMemoryClasses)
-                json.attribute(name, entryOf(memoryAt(program, 0), kLiveAttr, name));
-            });
+            json.attributeObject("memory", [&] { memoryClasses(json, memoryAt(program, 0)); });
             MemoryOp memory = memoryAt(program, 0);
             json.attribute("live_bytes", memory ? (int64_t)memory.getBound().value_or(0) : 0);
             json.attributeArray("memories", [&] {
@@ -131,8 +135,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
                   json.attribute("kind", stringifyMemoryKind(memory.getKind()));
                   json.attribute("bytes", (int64_t)memory.getBytes().value_or(0));
                   json.attribute("live_bytes", (int64_t)memory.getBound().value_or(0));
-                  for (StringRef name : kMemoryClasses)
-                    json.attribute(name, entryOf(memory, kLiveAttr, name));
+                  memoryClasses(json, memory);
                 });
             });
             json.attributeObject("copied", [&] {
@@ -178,6 +181,7 @@ constexpr Word kMemoryWords[] = {
     {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
     {"reduction", "sums of reduction shards that wait for their neighbours"},
     {"tied", "copies and gradients of weights that several stages use"},
+    {"constants", "the model's, copied to a device before the first step"},
     {"padding", "alignment, and gaps that no other buffer fits"}};
 constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"reduce_scatter", "gradients, to their slices' owners"},

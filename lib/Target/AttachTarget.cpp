@@ -20,27 +20,37 @@ struct AttachTarget : dsopt::impl::AttachTargetBase<AttachTarget> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
-    if (present && arch.empty() && threads == 0)
+    if (present && arch.empty() && threads == 0 && target.empty())
       return;
-    int64_t otherwise = present ? present.getThreads() : getOption(module, "threads", 1);
-    FailureOr<TargetAttr> target = resolveTarget(
-        module.getLoc(), arch.empty() ? getOption(module, "arch", StringRef("native")) : StringRef(arch),
-        threads ? int64_t(threads) : otherwise);
-    if (failed(target))
+    std::string kindName = !target.empty() ? target.getValue()
+                           : present       ? stringifyTargetKind(present.getKind()).str()
+                                           : getOption(module, "target", StringRef("cpu")).str();
+    std::optional<TargetKind> kind = symbolizeTargetKind(kindName);
+    if (!kind) {
+      module.emitError("unknown target '") << kindName << "', expected cpu or cuda";
       return signalPassFailure();
-    if (present && *target != present) {
+    }
+    int64_t otherwise = present ? present.getThreads() : getOption(module, "threads", 1);
+    FailureOr<TargetAttr> found =
+        resolveTarget(module.getLoc(), *kind,
+                      arch.empty() ? getOption(module, "arch", StringRef("native")) : StringRef(arch),
+                      threads ? int64_t(threads) : otherwise);
+    if (failed(found))
+      return signalPassFailure();
+    if (present && *found != present) {
       module.emitError("module is for ")
-          << present.getArch() << " and " << present.getThreads() << " threads, got " << target->getArch()
-          << " and " << target->getThreads() << ": a target is attached once";
+          << present.getArch() << " and " << present.getThreads() << " threads, got " << found->getArch()
+          << " and " << found->getThreads() << ": a target is attached once";
       return signalPassFailure();
     }
     if (auto present = module->getAttrOfType<DictionaryAttr>(kOptionsAttr)) {
       NamedAttrList options(present);
       options.erase("arch");
+      options.erase("target");
       options.erase("threads");
       module->setAttr(kOptionsAttr, options.getDictionary(&getContext()));
     }
-    module->setAttr(kTargetAttr, *target);
+    module->setAttr(kTargetAttr, *found);
   }
 };
 } // namespace

@@ -1,218 +1,17 @@
 //===- EmitObjects.cpp - the LLVM dialect to objects in memory ------------===//
-//
-// Functions are compiled in groups, each an LLVM module of its own: translated
-// one after the other, handed over as bitcode, optimized and turned into machine
-// code by any thread, or taken from the cache. Groups depend on the module alone.
-//
-//===----------------------------------------------------------------------===//
 
-#include "ObjectCache.h"
+#include "CompileGroups.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/SymbolTable.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Bitcode/BitcodeReader.h"
-#include "llvm/Bitcode/BitcodeWriter.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
-#include "llvm/Target/TargetOptions.h"
-#include <atomic>
-#include <mutex>
-#include <thread>
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "llvm/IR/Constants.h"
 
 using namespace mlir;
+using namespace dsopt;
 
 namespace {
-/// Functions that are compiled together.
-constexpr size_t kGroup = 4;
-
-using Bitcode = SmallVector<char, 0>;
-
-/// Adds data to a module that is to be compiled.
-using Data = function_ref<void(llvm::Module &)>;
-
-/// What is compiled together, and for what.
-struct Group {
-  dsopt::TargetAttr target;
-  Bitcode bitcode;
-};
-
-bool isLocal(Operation *op) {
-  auto local = [](LLVM::Linkage linkage) {
-    return linkage == LLVM::Linkage::Internal || linkage == LLVM::Linkage::Private;
-  };
-  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
-    return local(function.getLinkage());
-  return local(cast<LLVM::GlobalOp>(op).getLinkage());
-}
-
-/// Copies operations of the LLVM dialect to a module of their own: `roots` whole,
-/// with what is local to the object and used by them; other symbols declared.
-OwningOpRef<ModuleOp> extract(ModuleOp module, SymbolTable &symbols, ArrayRef<Operation *> roots) {
-  llvm::SetVector<Operation *> needed(roots.begin(), roots.end());
-  llvm::SmallPtrSet<Operation *, 8> whole(roots.begin(), roots.end());
-  for (size_t i = 0; i < needed.size(); ++i) {
-    Operation *op = needed[i];
-    if (!whole.contains(op))
-      continue;
-    for (Region &region : op->getRegions()) {
-      auto uses = SymbolTable::getSymbolUses(&region);
-      if (!uses)
-        continue;
-      for (SymbolTable::SymbolUse use : *uses) {
-        Operation *used = symbols.lookup(use.getSymbolRef().getRootReference());
-        if (!isa_and_nonnull<LLVM::LLVMFuncOp, LLVM::GlobalOp>(used))
-          continue;
-        if (isLocal(used))
-          whole.insert(used);
-        needed.insert(used);
-      }
-    }
-  }
-  OwningOpRef<ModuleOp> part = ModuleOp::create(module.getLoc());
-  auto builder = OpBuilder::atBlockBegin(part->getBody());
-  for (Operation *op : needed) {
-    if (whole.contains(op)) {
-      builder.clone(*op);
-      continue;
-    }
-    Operation *copy = builder.cloneWithoutRegions(*op);
-    if (auto global = dyn_cast<LLVM::GlobalOp>(copy))
-      global.removeValueAttr();
-  }
-  return part;
-}
-
-/// Translates to LLVM IR with everything set that optimization looks at.
-std::unique_ptr<llvm::Module> translate(ModuleOp part, dsopt::TargetAttr target, llvm::TargetMachine &machine,
-                                        llvm::LLVMContext &context) {
-  auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
-  if (!module) {
-    part.emitError("cannot be translated to LLVM IR");
-    return nullptr;
-  }
-  module->setTargetTriple(machine.getTargetTriple());
-  module->setDataLayout(machine.createDataLayout());
-  std::string features = dsopt::featureText(target);
-  for (llvm::Function &function : *module) {
-    if (function.isIntrinsic())
-      continue;
-    function.setDoesNotThrow();
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("target-cpu", target.getArch());
-    function.addFnAttr("target-features", features);
-    // Where there are 512, LLVM prefers 256.
-    if (target.getVectorBits() == 512)
-      function.addFnAttr("prefer-vector-width", "512");
-  }
-  return module;
-}
-
-/// Which processor or feature of the target LLVM does not know; it would leave them out. Empty if none.
-std::string findUnknown(const llvm::Target &found, const llvm::Triple &triple, dsopt::TargetAttr target) {
-  std::unique_ptr<llvm::MCSubtargetInfo> info(found.createMCSubtargetInfo(triple, "", ""));
-  if (!info->isCPUStringValid(target.getArch()))
-    return ("unknown processor '" + target.getArch() + "'").str();
-  llvm::StringSet<> known;
-  for (const llvm::SubtargetFeatureKV &feature : info->getAllProcessorFeatures())
-    known.insert(feature.Key);
-  for (StringRef feature : target.getFeatures().getAsValueRange<StringAttr>())
-    if (!known.contains(feature.drop_front()))
-      return ("unknown feature '" + feature.drop_front() + "'").str();
-  return "";
-}
-
-std::unique_ptr<llvm::TargetMachine> makeMachine(dsopt::TargetAttr target, unsigned optLevel,
-                                                 std::string &error) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-  });
-  llvm::Triple triple(target.getTriple());
-  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (found)
-    error = findUnknown(*found, triple, target);
-  if (!error.empty())
-    return nullptr;
-  auto level = llvm::CodeGenOpt::getLevel(optLevel).value_or(llvm::CodeGenOptLevel::Aggressive);
-  return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, target.getArch(), dsopt::featureText(target), llvm::TargetOptions(),
-                                 llvm::Reloc::PIC_, std::nullopt, level));
-}
-
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = optLevel > 1;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
-                                            llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
-  auto level = levels[std::min(optLevel, 3u)];
-  auto passes =
-      optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
-  passes.run(module, modules);
-}
-
-std::unique_ptr<llvm::MemoryBuffer> generate(llvm::Module &module, llvm::TargetMachine &machine) {
-  SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream os(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return nullptr;
-  passes.run(module);
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(bytes), "dsopt.o",
-                                                         /*RequiresNullTerminator=*/false);
-}
-
-/// Compiles one group in a context of its own. Returns null with `error` set.
-std::unique_ptr<llvm::MemoryBuffer> compile(const Bitcode &bitcode, llvm::TargetMachine &machine,
-                                            unsigned optLevel, std::string &error) {
-  llvm::LLVMContext context;
-  // What its passes warn of are loops of ours: nothing that a user could act upon.
-  auto keepErrors = [](const llvm::DiagnosticInfo *info, void *kept) {
-    if (info->getSeverity() != llvm::DS_Error)
-      return;
-    llvm::raw_string_ostream os(*static_cast<std::string *>(kept));
-    llvm::DiagnosticPrinterRawOStream printer(os);
-    info->print(printer);
-  };
-  context.setDiagnosticHandlerCallBack(keepErrors, &error);
-  auto module = llvm::parseBitcodeFile(
-      llvm::MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "dsopt"), context);
-  if (!module) {
-    error = llvm::toString(module.takeError());
-    return nullptr;
-  }
-  optimize(**module, machine, optLevel);
-  auto object = generate(**module, machine);
-  if (!object)
-    error = "the target writes no object files";
-  return error.empty() ? std::move(object) : nullptr;
-}
-
 /// `NAME` and `NAME_bytes`, the length, as read-only data.
 void addTable(llvm::Module &module, StringRef name, StringRef bytes) {
   auto add = [&](const llvm::Twine &symbol, llvm::Constant *value) {
@@ -225,31 +24,14 @@ void addTable(llvm::Module &module, StringRef name, StringRef bytes) {
   add(name + "_bytes", llvm::ConstantInt::get(llvm::Type::getInt64Ty(module.getContext()), bytes.size()));
 }
 
-/// The functions with a body and the globals that other objects can see.
-void collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions,
-                  SmallVectorImpl<Operation *> &globals) {
-  for (Operation &op : *module.getBody()) {
-    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-    if (function && !function.isExternal() && !isLocal(&op))
-      functions.push_back(&op);
-    if (isa<LLVM::GlobalOp>(op) && !isLocal(&op))
-      globals.push_back(&op);
-  }
-}
-
-/// The machine that a module is for; an error where there is none.
-std::unique_ptr<llvm::TargetMachine> makeMachine(ModuleOp module, dsopt::TargetAttr target,
-                                                 unsigned optLevel) {
-  std::string error;
-  auto machine = makeMachine(target, optLevel, error);
-  if (!machine)
-    module.emitError("cannot compile for ") << target.getTriple() << ": " << error;
-  return machine;
-}
-
-/// The modules that hold code: those of kernels, then that of segments.
+/// The modules that hold the host's code: those of kernels, unless they are a device's, then that of
+/// segments.
 SmallVector<ModuleOp> codeModules(ModuleOp module) {
-  auto modules = llvm::to_vector(module.getOps<ModuleOp>());
+  SmallVector<ModuleOp> modules;
+  for (auto nested : module.getOps<ModuleOp>())
+    if (auto target = nested->getAttrOfType<TargetAttr>(kTargetAttr);
+        !target || target.getKind() == TargetKind::CPU)
+      modules.push_back(nested);
   modules.push_back(module);
   return modules;
 }
@@ -269,10 +51,11 @@ void append(ModuleOp part, ModuleOp other) {
 void dsopt::registerTargetDialects(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
 }
 
 LogicalResult dsopt::emitLLVM(ModuleOp module, raw_ostream &os) {
-  FailureOr<TargetAttr> target = getTarget(module);
+  FailureOr<TargetAttr> target = getHostTarget(module);
   auto machine = succeeded(target) ? makeMachine(module, *target, 3) : nullptr;
   if (!machine)
     return failure();
@@ -292,96 +75,21 @@ LogicalResult dsopt::emitLLVM(ModuleOp module, raw_ostream &os) {
   return success();
 }
 
-/// The groups of a module's functions; before them its data, with the tables where this is the object's own
-/// module.
-static LogicalResult collectGroups(ModuleOp module, unsigned optLevel, Data addTables,
-                                   std::vector<Group> &groups) {
-  FailureOr<dsopt::TargetAttr> target = dsopt::getTarget(module);
-  auto machine = succeeded(target) ? makeMachine(module, *target, optLevel) : nullptr;
-  if (!machine)
-    return failure();
-  SmallVector<Operation *> functions, globals;
-  collectRoots(module, functions, globals);
-  SymbolTable symbols(module);
-  auto addGroup = [&](ArrayRef<Operation *> roots, Data addData) {
-    OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
-    llvm::LLVMContext context;
-    auto translated = translate(*part, *target, *machine, context);
-    if (!translated)
-      return failure();
-    if (addData)
-      addData(*translated);
-    llvm::raw_svector_ostream os(groups.emplace_back(Group{*target, {}}).bitcode);
-    llvm::WriteBitcodeToFile(*translated, os);
-    return success();
-  };
-  if ((addTables || !globals.empty()) && failed(addGroup(globals, addTables)))
-    return failure();
-  for (size_t from = 0; from < functions.size(); from += kGroup)
-    if (failed(addGroup(ArrayRef(functions).slice(from, std::min(kGroup, functions.size() - from)), {})))
-      return failure();
-  return success();
-}
-
 LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, const ProgramTable &program,
-                                 StringRef model, ObjectBuffers &objects) {
+                                 StringRef model, ObjectBuffers &objects, StringRef images) {
   std::vector<Group> groups;
   auto addTables = [&](llvm::Module &tables) {
     addTable(tables, "dsopt_program", program.text);
     addTable(tables, "dsopt_actions", program.actions);
     addTable(tables, "dsopt_model", model);
+    if (!images.empty())
+      addTable(tables, "dsopt_images", images);
   };
-  size_t withTables = 0; ///< the group that has them
   for (ModuleOp code : codeModules(module)) {
-    withTables = groups.size();
-    if (failed(collectGroups(code, options.optLevel, code == module ? Data(addTables) : nullptr, groups)))
+    FailureOr<TargetAttr> target = getHostTarget(code);
+    if (failed(target) || failed(collectGroups(code, *target, options.optLevel,
+                                               code == module ? AddData(addTables) : nullptr, groups)))
       return failure();
   }
-
-  // Any thread takes the next group.
-  ObjectBuffers compiled(groups.size());
-  ObjectCache cache(options.cache, options.cacheBytes);
-  auto fromCache = [&](size_t index, std::string &key) {
-    // The tables are other ones with every command line, and quickly written.
-    if (index == withTables || options.cache.empty())
-      return false;
-    key = ObjectCache::key(groups[index].bitcode, groups[index].target, options.optLevel);
-    compiled[index] = cache.find(key);
-    return compiled[index] != nullptr;
-  };
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::string error;
-  auto work = [&] {
-    std::string problem;
-    std::unique_ptr<llvm::TargetMachine> machine;
-    TargetAttr target; // of the machine
-    for (size_t index; problem.empty() && (index = next++) < groups.size();) {
-      std::string key;
-      if (fromCache(index, key))
-        continue;
-      if (target != groups[index].target) {
-        target = groups[index].target;
-        machine = makeMachine(target, options.optLevel, problem);
-      }
-      if (machine)
-        compiled[index] = compile(groups[index].bitcode, *machine, options.optLevel, problem);
-      if (compiled[index] && !key.empty())
-        cache.store(key, compiled[index]->getBuffer());
-    }
-    if (!problem.empty()) {
-      std::lock_guard<std::mutex> lock(mutex);
-      error = problem;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(options.threads, groups.size()); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
-  if (!error.empty())
-    return module.emitError("cannot be compiled: ") << error;
-  objects = std::move(compiled);
-  return success();
+  return compileGroups(module, groups, options, objects);
 }

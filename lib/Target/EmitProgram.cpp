@@ -257,7 +257,7 @@ void ProgramWriter::writeCalls() {
 // The program
 //===----------------------------------------------------------------------===//
 
-void ProgramWriter::writeNames(TargetAttr target) {
+void ProgramWriter::writeNames(TargetAttr host) {
   json->attribute("version", DSOPT_ABI_VERSION);
   json->attribute("dsopt", DSOPT_VERSION);
   string("command", getOption(module, "command", StringRef()));
@@ -269,9 +269,9 @@ void ProgramWriter::writeNames(TargetAttr target) {
     llvm::sys::fs::make_absolute(absolute);
     string("model_folder", absolute);
   }
-  string("arch", target.getArch());
+  string("arch", host.getArch());
   json->attributeArray("features", [&] {
-    for (const std::string &feature : statedFeatures(target))
+    for (const std::string &feature : statedFeatures(host))
       json->value(feature);
   });
   json->attributeObject("defaults", [&] {
@@ -279,6 +279,26 @@ void ProgramWriter::writeNames(TargetAttr target) {
       for (NamedAttribute entry : defaults)
         if (auto text = dyn_cast<StringAttr>(entry.getValue()))
           string(entry.getName().getValue(), text.getValue());
+  });
+}
+
+void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images) {
+  if (target.getKind() == TargetKind::CPU)
+    return;
+  string("target", stringifyTargetKind(target.getKind()));
+  json->attributeArray("images", [&] {
+    for (const DeviceImage &image : images)
+      json->object([&] {
+        string("arch", image.arch);
+        string("kind", image.kind);
+        json->attribute("offset", image.offset);
+        json->attribute("bytes", image.bytes);
+        if (image.kind != "cubin")
+          return;
+        json->attribute("registers", image.registers);
+        json->attribute("shared", image.shared);
+        json->attribute("spills", image.spills);
+      });
   });
 }
 
@@ -309,13 +329,14 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   json->attribute("bubble", cost.bubble);
 }
 
-LogicalResult ProgramWriter::write() {
-  FailureOr<TargetAttr> target = getTarget(module);
-  if (failed(target))
+LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
+  FailureOr<TargetAttr> target = getTarget(module), host = getHostTarget(module);
+  if (failed(target) || failed(host))
     return failure();
   LogicalResult result = success();
   json->object([&] {
-    writeNames(*target);
+    writeNames(*host);
+    writeImages(*target, images);
     writeLayout(*target);
     writeInputs();
     writeParameters();
@@ -359,10 +380,10 @@ LogicalResult ProgramWriter::write() {
   return result;
 }
 
-llvm::FailureOr<ProgramTable> dsopt::emitProgram(ModuleOp module) {
+llvm::FailureOr<ProgramTable> dsopt::emitProgram(ModuleOp module, ArrayRef<DeviceImage> images) {
   ProgramTable table;
   llvm::raw_string_ostream text(table.text), actions(table.actions);
-  if (failed(ProgramWriter(module, text, actions).write()))
+  if (failed(ProgramWriter(module, text, actions).write(images)))
     return failure();
   return table;
 }

@@ -21,11 +21,12 @@ namespace dsopt {
 class ProgramWriter {
 public:
   ProgramWriter(mlir::ModuleOp module, llvm::raw_ostream &text, llvm::raw_ostream &actions);
-  llvm::LogicalResult write();
+  llvm::LogicalResult write(llvm::ArrayRef<DeviceImage> images);
 
 private:
   // EmitProgram.cpp
-  void writeNames(TargetAttr target);
+  void writeNames(TargetAttr host);
+  void writeImages(TargetAttr target, llvm::ArrayRef<DeviceImage> images);
   void writeLayout(TargetAttr target);
   void writeInputs();
   void writeShapes(int64_t size);

@@ -52,7 +52,7 @@ std::string dsopt::featureText(TargetAttr target) {
 }
 
 bool dsopt::multipliesBF16(TargetAttr target) {
-  return llvm::is_contained(statedFeatures(target), "avx512bf16");
+  return target.getKind() == TargetKind::CUDA || llvm::is_contained(statedFeatures(target), "avx512bf16");
 }
 
 llvm::FailureOr<dsopt::TargetAttr> dsopt::resolveTarget(Location loc, StringRef arch, int64_t threads) {

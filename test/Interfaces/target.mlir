@@ -22,9 +22,9 @@ func.func private @f() attributes {dsopt.target = #dsopt.target<cpu, triple = "x
 
 // -----
 
-// expected-error@+2 {{expected one of [cpu] for what runs the code, got: cuda}}
+// expected-error@+2 {{expected one of [cpu, cuda] for what runs the code, got: tpu}}
 // expected-error@+1 {{failed to parse Dsopt_TargetAttr parameter 'kind'}}
-module attributes {dsopt.target = #dsopt.target<cuda, triple = "x", arch = "y", threads = 2, vector_bits = 128, features = []>} {}
+module attributes {dsopt.target = #dsopt.target<tpu, triple = "x", arch = "y", threads = 2, vector_bits = 128, features = []>} {}
 
 // -----
 

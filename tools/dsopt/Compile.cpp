@@ -198,7 +198,8 @@ Stage dsopt::takeOptions(ModuleOp module, const ParsedOptions &options, const La
 }
 
 std::vector<std::string> dsopt::passesTo(Stage goal, ModuleOp module, const ParsedOptions &options) {
-  std::vector<std::string> passes = stagePasses(findStage(module), goal, getOption(module, "train", 1) != 0);
+  std::vector<std::string> passes =
+      stagePasses(findStage(module), goal, getOption(module, "train", 1) != 0, isForDevice(module));
   if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
     throw Error(1, problem);
   return passes;

@@ -182,10 +182,13 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
                        (present ? "was built for " + builtFor : "does not say what it was built for") +
                        "; start from the model");
   };
+  if (options.has("target") && (!present || options.text("target") != stringifyTargetKind(present.getKind())))
+    refuse("target", present ? stringifyTargetKind(present.getKind()).str() : "");
   if (options.has("arch")) {
     Messages messages(*module.getContext());
     FailureOr<TargetAttr> given =
-        resolveTarget(module.getLoc(), options.text("arch"), present ? present.getThreads() : 1);
+        resolveTarget(module.getLoc(), present ? present.getKind() : TargetKind::CPU, options.text("arch"),
+                      present ? present.getThreads() : 1);
     if (failed(given))
       messages.fail("-arch=" + options.text("arch") + " is unknown");
     if (*given != present)
@@ -246,8 +249,12 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   bool hasTarget = module->hasAttr(kTargetAttr);
   if (hasTarget)
     checkTarget(module, options);
-  else
+  else {
     text("arch", "arch");
+    // A module that does not say it is for a CPU.
+    if (options.text("target") != "cpu")
+      setText("target", options.text("target"));
+  }
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
   text("offload-activations", "offload_activations");
@@ -303,7 +310,9 @@ void choosePrecision(ModuleOp module) {
   StringRef arch = getOption(module, "arch", StringRef("native"));
   auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
   FailureOr<TargetAttr> target =
-      present ? FailureOr<TargetAttr>(present) : resolveTarget(module.getLoc(), arch, /*threads=*/1);
+      present ? FailureOr<TargetAttr>(present)
+              : resolveTarget(module.getLoc(), isForDevice(module) ? TargetKind::CUDA : TargetKind::CPU, arch,
+                              /*threads=*/1);
   if (failed(target) || multipliesBF16(*target))
     return;
   llvm::errs() << "dsopt: warning: " << target->getArch()
@@ -366,7 +375,7 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
   checkTarget(module, options);
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
-    if (!row || row->use != OptionUse::Compile || name == "arch")
+    if (!row || row->use != OptionUse::Compile || name == "arch" || name == "target")
       continue;
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))

@@ -114,6 +114,18 @@ static void sayWritten(ModuleOp module, const std::string &path, const std::stri
     llvm::outs() << "without other options it runs with" << defaults << "\n";
 }
 
+/// A device's code; says so where nobody is there to make machine code of it.
+static FailureOr<DeviceImages> makeImages(ModuleOp module, const ObjectOptions &how, bool quiet) {
+  if (!isForDevice(module))
+    return DeviceImages();
+  std::string assembler = findAssembler(path::parent_path(runtimePath()));
+  if (assembler.empty() && !quiet)
+    llvm::errs()
+        << "dsopt: no ptxas is there: the program holds PTX alone, which the driver compiles when it "
+           "starts (./dev setup -cuda installs one)\n";
+  return emitImages(module, how, assembler);
+}
+
 LogicalResult Product::produce(const ParsedOptions &options) {
   ObjectOptions how;
   how.threads = std::max(1u, std::thread::hardware_concurrency());
@@ -125,9 +137,24 @@ LogicalResult Product::produce(const ParsedOptions &options) {
     return printed;
   }
 
-  FailureOr<ProgramTable> program = emitProgram(module);
+  if (emit == "ptx") {
+    FailureOr<std::vector<std::string>> texts = emitPTX(module, how);
+    if (failed(texts))
+      return failure();
+    writeText(output, [&](llvm::raw_ostream &out) {
+      for (const std::string &text : *texts)
+        out << text;
+      return true;
+    });
+    return success();
+  }
+
+  FailureOr<DeviceImages> images = makeImages(module, how, options.has("quiet"));
+  if (failed(images))
+    return failure();
+  FailureOr<ProgramTable> program = emitProgram(module, images->list);
   ObjectBuffers objects;
-  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects)))
+  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects, images->bytes)))
     return failure();
   auto linked = linkObjects(objects, /*relocatable=*/emit == "obj");
   if (!linked)

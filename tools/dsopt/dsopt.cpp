@@ -9,6 +9,7 @@
 #include "Compile.h"
 #include "CompileOptions.h"
 #include "DeepSpeedConfig.h"
+#include "DeviceOptions.h"
 #include "Effects.h"
 #include "ImportReport.h"
 #include "Messages.h"
@@ -236,6 +237,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     command += std::string(" ") + argv[i];
   int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, command);
+  checkDeviceOptions(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
   if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))

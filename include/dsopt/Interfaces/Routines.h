@@ -28,6 +28,7 @@ enum class Storage {
 /// What a routine's scratch depends on.
 struct RoutineTarget {
   int64_t threads = 1;
+  bool isDevice = false;
 };
 
 /// Where a routine's operands and results lie.

@@ -22,6 +22,12 @@ inline constexpr llvm::StringLiteral kTargetAttr = "dsopt.target";
 
 /// What the module is compiled for; one that does not say so is an error.
 llvm::FailureOr<TargetAttr> getTarget(mlir::ModuleOp module);
+
+/// Whether the module's code, or that around it, is for a device: what its target says, or its options before
+/// attach-target.
+bool isForDevice(mlir::Operation *op);
+/// A kernel's name in PTX, which has no dots in names.
+std::string deviceName(llvm::StringRef kernel);
 } // namespace dsopt
 
 #endif // DSOPT_INTERFACES_TARGET_H

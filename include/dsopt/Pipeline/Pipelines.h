@@ -34,7 +34,7 @@ Stage findStage(mlir::ModuleOp module);
 
 /// The passes that take a module from one stage to a later one, in order; without `trains` those for
 /// evaluation alone. What runs on nested operations stands between "builtin.module(" or "func.func(" and ")".
-std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true);
+std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true, bool onDevice = false);
 
 /// Those of kernels alone, from their functions to functions of the LLVM dialect: the pipeline lower-kernels.
 llvm::ArrayRef<const char *> kernelPasses();

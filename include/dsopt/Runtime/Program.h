@@ -236,6 +236,9 @@ struct Image {
   std::string arch;              ///< sm_90a
   std::string kind;              ///< ptx or cubin
   int64_t offset = 0, bytes = 0; ///< from a multiple of kImageAlignment on
+  /// What ptxas says of a cubin: registers of a thread and shared bytes of a block at most, and bytes that
+  /// threads of all kernels keep in memory for want of registers.
+  int64_t registers = 0, shared = 0, spills = 0;
 };
 inline constexpr int64_t kImageAlignment = 64;
 

@@ -8,8 +8,9 @@ include "mlir/Pass/PassBase.td"
 def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
   let summary = "say what the module is compiled for";
   let description = [{
-    Resolves the options `arch` and `threads` to `dsopt.target` (Interfaces/Target.td), which has
-    their place from here on: `native` is this machine's processor. It stands before stage 3, whose
+    Resolves the options `target`, `arch` and `threads` to `dsopt.target` (Interfaces/Target.td), which has
+    their place from here on: `native` is this machine's processor. For the target cuda, `arch` is one or
+    several of sm_80, sm_89, sm_90 (the default), sm_90a and sm_100a, separated by commas. It stands before stage 3, whose
     kernels are the first choice that depends on it. A module that has a target keeps it; options
     that contradict it are an error.
 
@@ -22,8 +23,10 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "cpu or cuda (default: the module's option, cpu)">,
     Option<"arch", "arch", "std::string", /*default=*/"",
-           "native, x86-64-v3 or a processor's name (default: the module's option, native)">,
+           "native, x86-64-v3, a processor's name or devices' architectures (default: the module's option, native)">,
     Option<"threads", "threads", "int64_t", /*default=*/"0",
            "threads that routines have scratch for (default: the module's option, 1)">];
   let dependentDialects = ["::dsopt::OptionsDialect"];

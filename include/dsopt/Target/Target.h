@@ -28,6 +28,19 @@ struct ObjectOptions {
 /// Resolves an architecture's name: native, x86-64-v3 or a processor's; an unknown one is an error at `loc`.
 llvm::FailureOr<TargetAttr> resolveTarget(mlir::Location loc, llvm::StringRef arch, int64_t threads);
 
+/// Resolves a comma-separated list of NVIDIA's architectures, each of sm_80, sm_89, sm_90, sm_90a and sm_100a
+/// (native: sm_90): the target's arch is the list in ascending order. Choices follow from the first alone.
+llvm::FailureOr<TargetAttr> resolveDevice(mlir::Location loc, llvm::StringRef arch, int64_t threads);
+/// By kind.
+llvm::FailureOr<TargetAttr> resolveTarget(mlir::Location loc, TargetKind kind, llvm::StringRef arch,
+                                          int64_t threads);
+
+/// A device's target for each of its architectures alone, as LLVM takes it.
+std::vector<TargetAttr> splitArchitectures(TargetAttr target);
+/// What the module's own functions are compiled for: its target, and a baseline of the host if that is a
+/// device.
+llvm::FailureOr<TargetAttr> getHostTarget(mlir::ModuleOp module);
+
 /// The features that code for the target needs, as __builtin_cpu_supports names them (Program::features).
 std::vector<std::string> statedFeatures(TargetAttr target);
 
@@ -43,10 +56,31 @@ struct ProgramTable {
   std::string actions; ///< of each position, one JSON array a line, which the text names by place
 };
 
+/// A device's code for one architecture, and where it lies among all.
+struct DeviceImage {
+  std::string arch, kind; ///< ptx or cubin
+  int64_t offset = 0, bytes = 0;
+  int64_t registers = 0, shared = 0; ///< of a cubin: the most of a thread, bytes of a block
+  int64_t spills = 0;                ///< bytes that threads keep in memory for want of registers
+};
+struct DeviceImages {
+  std::vector<DeviceImage> list; ///< by architecture
+  std::string bytes;             ///< each from a multiple of 64 on; PTX ends with a zero
+};
+
+/// PTX of all kernels for each architecture, of them in ascending order; the target has to be a device.
+llvm::FailureOr<std::vector<std::string>> emitPTX(mlir::ModuleOp module, const ObjectOptions &options);
+/// As emitPTX, and a cubin of each where `assembler` (NVIDIA's ptxas) is not empty; nothing for a CPU.
+llvm::FailureOr<DeviceImages> emitImages(mlir::ModuleOp module, const ObjectOptions &options,
+                                         llvm::StringRef assembler);
+/// The ptxas that DSOPT_PTXAS names (off: none), or that of PATH, of the CUDA toolkit or of the Python
+/// package nvidia-cuda-nvcc in the environment beside `folder`; empty if there is none.
+std::string findAssembler(llvm::StringRef folder);
+
 /// The module's programs as include/dsopt/Runtime/Program.h describes them. Reads exec.program, dist.bucket,
 /// graph.parameter, the options and the module's `dsopt.target` and `exec.inputs`; segments give their flops,
 /// lowered or not.
-llvm::FailureOr<ProgramTable> emitProgram(mlir::ModuleOp module);
+llvm::FailureOr<ProgramTable> emitProgram(mlir::ModuleOp module, llvm::ArrayRef<DeviceImage> images = {});
 
 /// Prints the functions and constants of the LLVM dialect as one LLVM module,
 /// before optimization.
@@ -55,10 +89,12 @@ llvm::LogicalResult emitLLVM(mlir::ModuleOp module, llvm::raw_ostream &os);
 using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
-/// at a time, and `program` and `model` as the object's tables. What is compiled
+/// at a time, and `program`, `model` and, if there are any, `images` as the object's tables; no kernels of a
+/// device. What is compiled
 /// together does not depend on the number of threads.
 llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options,
-                                const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects);
+                                const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects,
+                                llvm::StringRef images = "");
 
 /// Links objects to a shared object, or, with `relocatable`, to one object. dsopt_rt_* stay undefined.
 /// Nothing is written to disk, so that nothing stays there whenever this process ends. What fails is the

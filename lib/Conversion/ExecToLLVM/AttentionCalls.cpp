@@ -2,6 +2,7 @@
 
 #include "RuntimeCalls.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -54,7 +55,8 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
         failed(rowStrides(attention, attention.getKGrad(), d.k_grad)) ||
         failed(rowStrides(attention, attention.getVGrad(), d.v_grad)))
       return failure();
-  if (failed(verifyWorkspace(attention, attention.getWorkspace(), dsopt_attention_workspace(&d, isGradient))))
+  if (failed(verifyWorkspace(attention, attention.getWorkspace(),
+                             attentionWorkspace(d, isGradient, isForDevice(attention)))))
     return failure();
 
   static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");

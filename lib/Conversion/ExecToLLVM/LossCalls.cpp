@@ -2,6 +2,7 @@
 
 #include "RuntimeCalls.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -17,7 +18,8 @@ static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &
     if (other && getElementTypeOrSelf(other.getType()) != getElementTypeOrSelf(loss.getX().getType()))
       return loss.emitOpError("works on ")
              << loss.getX().getType() << " and " << other.getType() << ", expected one element type";
-  if (failed(verifyWorkspace(loss, loss.getWorkspace(), linearNllWorkspace(rows, classes))))
+  if (failed(
+          verifyWorkspace(loss, loss.getWorkspace(), linearNllWorkspace(rows, classes, isForDevice(loss)))))
     return failure();
   SmallVector<int64_t> gradientTypes;
   for (Value gradient : {loss.getWeightGrad(), loss.getBiasGrad()}) {
@@ -46,7 +48,7 @@ static CallDescription describeLinearNll(exec::LinearNllOp loss) {
   bool transposed = loss.getTransposeB();
   int64_t rows = x.getDimSize(0), depth = x.getDimSize(1), classes = weight.getDimSize(transposed ? 0 : 1);
   CallDescription call = {"linear_nll", shapeText({rows, depth, classes}), x.getElementType()};
-  int64_t chunk = dsopt_linear_nll_chunk(rows, classes), left = rows % chunk;
+  int64_t chunk = linearNllChunk(rows, classes, isForDevice(loss)), left = rows % chunk;
   for (auto [count, some] : {std::pair(rows / chunk, chunk), std::pair(int64_t(left ? 1 : 0), left)}) {
     if (!count)
       continue;
@@ -69,7 +71,7 @@ template <typename Op> static LogicalResult buildCtc(Op ctc, RuntimeCallBuilder 
   dsopt_ctc d{dim(ctc.getLogs(), 0),     dim(ctc.getLogs(), 1),  dim(ctc.getLogs(), 2),
               targets.getShape().back(), targets.getRank() == 1, int64_t(ctc.getBlank()),
               ctc.getZeroInfinity()};
-  if (failed(verifyWorkspace(ctc, ctc.getWorkspace(), dsopt_ctc_workspace(&d, isGradient))))
+  if (failed(verifyWorkspace(ctc, ctc.getWorkspace(), ctcWorkspace(d, isGradient, isForDevice(ctc)))))
     return failure();
   SmallVector<Value> arguments{builder.descriptor(
       "ctc", {d.frames, d.batch, d.classes, d.targets, d.concatenated, d.blank, d.zero_infinity})};

@@ -1,8 +1,9 @@
 //===- ScatterCalls.cpp - scatters as calls -------------------------------===//
 
 #include "RuntimeCalls.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Runtime/ABI.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -41,7 +42,7 @@ static LogicalResult buildScatterAdd(exec::ScatterAddOp scatter, RuntimeCallBuil
   if (elements(scatter.getRows()) != d.count * d.width)
     return scatter.emitOpError("has rows of ")
            << elements(scatter.getRows()) << " elements, expected " << d.count << " rows of " << d.width;
-  if (failed(verifyWorkspace(scatter, scatter.getWorkspace(), dsopt_scatter_add_workspace(&d))))
+  if (failed(verifyWorkspace(scatter, scatter.getWorkspace(), scatterAddWorkspace(d, isForDevice(scatter)))))
     return failure();
   Value descriptor = builder.descriptor(
       "scatter_add", {d.count, d.width, d.size, d.index_bytes, d.type_rows, d.type_result, d.sums});

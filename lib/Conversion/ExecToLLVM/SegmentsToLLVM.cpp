@@ -10,8 +10,10 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -84,11 +86,34 @@ private:
   DenseMap<Attribute, LLVM::LLVMFuncOp> kernels;
 };
 
+/// What launches on a device know of its kernels (dsopt_device_kernel), one global for each under its name.
+class DeviceKernels {
+public:
+  explicit DeviceKernels(SymbolTable &symbols) : symbols(symbols) {}
+
+  LogicalResult declare(ModuleOp kernels) {
+    for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+      if (auto perBlock = kernel->getAttrOfType<IntegerAttr>(exec::kPerBlockAttr))
+        if (failed(declare(kernel, perBlock.getInt())))
+          return failure();
+    return success();
+  }
+  LLVM::GlobalOp find(SymbolRefAttr kernel) const { return globals.lookup(kernel); }
+
+private:
+  LogicalResult declare(LLVM::LLVMFuncOp kernel, int64_t perBlock);
+  LLVM::GlobalOp nameOf(LLVM::LLVMFuncOp kernel);
+
+  SymbolTable &symbols;
+  DenseMap<Attribute, LLVM::GlobalOp> globals; ///< by the kernel's reference
+};
+
 /// Builds the LLVM function of one segment.
 class SegmentLowering : RuntimeCallBuilder {
 public:
-  SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors, Kernels &kernels)
-      : segment(segment), symbols(symbols), descriptors(descriptors), kernels(kernels),
+  SegmentLowering(func::FuncOp segment, SymbolTable &symbols, Descriptors &descriptors, Kernels &kernels,
+                  const DeviceKernels *device)
+      : segment(segment), symbols(symbols), descriptors(descriptors), kernels(kernels), device(device),
         builder(segment.getContext()), loc(segment.getLoc()),
         ptr(LLVM::LLVMPointerType::get(segment.getContext())), i64(builder.getI64Type()) {}
 
@@ -114,6 +139,7 @@ private:
   SymbolTable &symbols;
   Descriptors &descriptors;
   Kernels &kernels;
+  const DeviceKernels *device; ///< null: kernels are the host's
   OpBuilder builder;
   Location loc; ///< of what is lowered
   Type ptr, i64;
@@ -122,6 +148,52 @@ private:
   DenseMap<Value, Value> pointers;
 };
 } // namespace
+
+/// The kernel's name in PTX, ended by a zero.
+LLVM::GlobalOp DeviceKernels::nameOf(LLVM::LLVMFuncOp kernel) {
+  OpBuilder builder(kernel.getContext());
+  std::string text = deviceName(kernel.getName()) + '\0';
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+  auto global =
+      LLVM::GlobalOp::create(builder, kernel.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                             (kernel.getName() + ".name").str(), builder.getStringAttr(text));
+  symbols.insert(global, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
+  return global;
+}
+
+LogicalResult DeviceKernels::declare(LLVM::LLVMFuncOp kernel, int64_t perBlock) {
+  auto threads = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName());
+  if (!threads || threads.empty() || kernel.getNumArguments() < 2)
+    return kernel.emitError(
+               "is no kernel of a device: expected a range's begin and end as its first arguments "
+               "and ")
+           << NVVM::NVVMDialect::getReqntidAttrName();
+  graph::makeWay(symbols, kernel.getName());
+  if (symbols.lookup(kernel.getName()))
+    return kernel.emitError(
+        "has the name of a symbol in the module of the segments, expected one of its own");
+  Location loc = kernel.getLoc();
+  LLVM::GlobalOp name = nameOf(kernel);
+  OpBuilder builder(kernel.getContext());
+  Type ptr = LLVM::LLVMPointerType::get(kernel.getContext()), i64 = builder.getI64Type();
+  auto type = LLVM::LLVMStructType::getLiteral(kernel.getContext(), {ptr, i64, i64, i64});
+  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::External,
+                                       kernel.getName(), Attribute());
+  symbols.insert(global, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
+  builder.createBlock(&global.getInitializerRegion());
+  Value value = LLVM::UndefOp::create(builder, loc, type);
+  value = LLVM::InsertValueOp::create(builder, loc, value, LLVM::AddressOfOp::create(builder, loc, name),
+                                      ArrayRef<int64_t>(0));
+  int64_t fields[] = {int64_t(kernel.getNumArguments()) - 2, threads[0], perBlock};
+  for (auto [index, field] : llvm::enumerate(fields))
+    value =
+        LLVM::InsertValueOp::create(builder, loc, value, LLVM::ConstantOp::create(builder, loc, i64, field),
+                                    ArrayRef<int64_t>(int64_t(index) + 1));
+  LLVM::ReturnOp::create(builder, loc, value);
+  auto module = kernel->getParentOfType<ModuleOp>();
+  globals[SymbolRefAttr::get(module.getSymNameAttr(), FlatSymbolRefAttr::get(kernel.getNameAttr()))] = global;
+  return success();
+}
 
 void SegmentLowering::call(StringRef name, ArrayRef<Value> rest) {
   SmallVector<Value> arguments{function.getArgument(0)};
@@ -139,7 +211,11 @@ void SegmentLowering::call(StringRef name, ArrayRef<Value> rest) {
 }
 
 LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
-  FailureOr<LLVM::LLVMFuncOp> kernel = kernels.get(launch);
+  LLVM::GlobalOp onDevice = device ? device->find(launch.getKernel()) : LLVM::GlobalOp();
+  if (device && !onDevice)
+    return launch.emitOpError("launches ")
+           << launch.getKernel() << ", expected a kernel that is lowered for the device";
+  FailureOr<LLVM::LLVMFuncOp> kernel = device ? LLVM::LLVMFuncOp() : kernels.get(launch);
   if (failed(kernel))
     return failure();
   for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
@@ -149,6 +225,11 @@ LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
     Value slot =
         LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
     LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
+  }
+  if (device) {
+    call("dsopt_rt_launch_device",
+         {LLVM::AddressOfOp::create(builder, loc, onDevice), constant(launch.getRange()), launchArguments});
+    return success();
   }
   Value address = LLVM::AddressOfOp::create(builder, loc, *kernel);
   call("dsopt_rt_launch",
@@ -271,9 +352,15 @@ struct SegmentsToLLVM : dsopt::impl::SegmentsToLLVMBase<SegmentsToLLVM> {
     SymbolTable symbols(module);
     Descriptors descriptors(symbols);
     Kernels kernels(symbols);
+    DeviceKernels device(symbols);
+    bool onDevice = isForDevice(module);
+    if (onDevice)
+      for (auto nested : llvm::make_early_inc_range(module.getOps<ModuleOp>()))
+        if (failed(device.declare(nested)))
+          return signalPassFailure();
     for (auto segment : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (segment->hasAttr(exec::kSegmentAttr) &&
-          failed(SegmentLowering(segment, symbols, descriptors, kernels).run()))
+          failed(SegmentLowering(segment, symbols, descriptors, kernels, onDevice ? &device : nullptr).run()))
         return signalPassFailure();
     for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
       if (global.getConstant() && global.getInitialValue() && failed(lowerGlobal(global, symbols)))

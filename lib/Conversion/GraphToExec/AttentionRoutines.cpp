@@ -45,7 +45,7 @@ struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
     auto attention = cast<Op>(op);
     dsopt_attention sizes = attentionSizes(tensorType(attention.getQ()), tensorType(attention.getV()));
     sizes.threads = target.threads;
-    return dsopt_attention_workspace(&sizes, isa<graph::AttentionGradOp>(op));
+    return attentionWorkspace(sizes, isa<graph::AttentionGradOp>(op), target.isDevice);
   }
 };
 

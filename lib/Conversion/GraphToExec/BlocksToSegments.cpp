@@ -506,7 +506,8 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
   graph::FlopCounter counter(module);
   SymbolTableCollection tables;
   for (func::FuncOp block : blocks)
-    if (failed(SegmentBuilder(block, constants, tables, counter, {target->getThreads()}).run()))
+    if (failed(SegmentBuilder(block, constants, tables, counter, {target->getThreads(), isForDevice(module)})
+                   .run()))
       return failure();
   return success();
 }

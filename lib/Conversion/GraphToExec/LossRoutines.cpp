@@ -33,11 +33,11 @@ struct LinearNllGradRoutine
     return success();
   }
 
-  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type>) const {
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
     auto loss = cast<graph::LinearNllGradOp>(op);
     int64_t classes = tensorType(loss.getWeight()).getDimSize(loss.getTransposeB() ? 0 : 1);
     int64_t rows = tensorType(loss.getX()).getDimSize(0);
-    return linearNllWorkspace(rows, classes);
+    return linearNllWorkspace(rows, classes, target.isDevice);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
@@ -61,14 +61,14 @@ template <typename Model, typename Op> struct CtcRoutineBase : PlainRoutine<Mode
       return op->emitOpError("works on ") << type << ", expected f32";
     return success();
   }
-  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type>) const {
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
     auto ctc = cast<Op>(op);
     RankedTensorType logs = tensorType(ctc.getLogs());
     dsopt_ctc sizes{};
     sizes.frames = logs.getDimSize(0);
     sizes.batch = logs.getDimSize(1);
     sizes.targets = tensorType(ctc.getTargets()).getShape().back();
-    return dsopt_ctc_workspace(&sizes, isa<graph::CtcGradOp>(op));
+    return ctcWorkspace(sizes, isa<graph::CtcGradOp>(op), target.isDevice);
   }
 };
 

@@ -48,9 +48,9 @@ struct GatherGradRoutine : RoutineOpInterface::ExternalModel<GatherGradRoutine, 
     return verifyIndices(op, scatter.getIndices());
   }
 
-  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &, ArrayRef<Type> gradients) const {
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
     return scatterAddWorkspace(graph::numElements(cast<graph::GatherGradOp>(op).getIndices().getType()),
-                               gradients[0] && gradients[0].isBF16(), /*sums=*/false);
+                               gradients[0] && gradients[0].isBF16(), /*sums=*/false, target.isDevice);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,

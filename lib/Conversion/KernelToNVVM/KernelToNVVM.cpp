@@ -1,6 +1,9 @@
 //===- KernelToNVVM.cpp - kernels of threads to device functions ----------===//
 
+#include "ThreadLoops.h"
+
 #include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -36,22 +39,35 @@ unsigned addressSpace(gpu::AddressSpace space) {
   llvm_unreachable("not an address space");
 }
 
-/// PTX has no dots in names.
-std::string deviceName(StringRef name) {
-  std::string made = name.str();
-  std::replace(made.begin(), made.end(), '.', '$');
-  return made;
+/// What a launch has to know of a kernel.
+struct Kernel {
+  DenseI32ArrayAttr threads; ///< of a block
+  int64_t perBlock;          ///< elements of the range
+};
+
+/// Elements of the range that a block does at a time: a row, a warp's columns, one for each thread.
+int64_t elementsOfBlock(func::FuncOp function, DenseI32ArrayAttr threads) {
+  switch (*graph::getIteration(function)) {
+  case graph::Iteration::Rows:
+    return 1;
+  case graph::Iteration::Columns:
+    return kWarp;
+  case graph::Iteration::Flat:
+    return threads[0];
+  }
+  llvm_unreachable("not an iteration");
 }
 
 struct KernelToNVVM : impl::KernelToNVVMBase<KernelToNVVM> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
-    llvm::StringMap<Attribute> kernels; ///< threads of a block, by name
+    llvm::StringMap<Kernel> kernels; ///< by name
     StringRef threads = gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr();
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr(graph::kIterateAttr)) {
-        kernels[function.getName()] = function->getAttr(threads);
+        auto block = function->getAttrOfType<DenseI32ArrayAttr>(threads);
+        kernels[function.getName()] = {block, elementsOfBlock(function, block)};
         function.setPublic();
         for (StringRef name : {StringRef(graph::kIterateAttr), StringRef(graph::kRangeAttr),
                                StringRef(graph::kInPlaceAttr), threads})
@@ -80,9 +96,9 @@ struct KernelToNVVM : impl::KernelToNVVMBase<KernelToNVVM> {
         return signalPassFailure();
       }
       if (auto found = kernels.find(function.getName()); found != kernels.end()) {
-        function.setName(deviceName(function.getName()));
         function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), UnitAttr::get(context));
-        function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), found->second);
+        function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), found->second.threads);
+        function->setAttr(exec::kPerBlockAttr, Builder(context).getI64IntegerAttr(found->second.perBlock));
       }
     }
   }

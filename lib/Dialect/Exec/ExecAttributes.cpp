@@ -58,6 +58,7 @@ static const AttributeRow kAttributes[] = {
     {kTempAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Operation, kCountKind, kCalls, isCall},
+    {kPerBlockAttr, On::Function, kCountKind},
     {kCallsAttr, On::Function, kExtentsKind},
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},

@@ -119,10 +119,6 @@ void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
       });
 }
 
-void readImage(const Json &json, Image &image, const std::string &where) {
-  Reader(json, where)("arch", image.arch)("kind", image.kind)("offset", image.offset)("bytes", image.bytes);
-}
-
 void readGroups(const Json &json, RankGroups &groups, const std::string &where) {
   Reader(json, where)("name", groups.name)("groups", groups.groups);
 }
@@ -181,6 +177,11 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
       .list("positions", variant.positions, readPosition)
       .list("evaluation", variant.evaluation, readPosition)
       .list("delayed", variant.delayed, readPosition);
+}
+
+void readImage(const Json &json, Image &image, const std::string &where) {
+  Reader(json, where)("arch", image.arch)("kind", image.kind)("offset", image.offset)("bytes", image.bytes)(
+      "registers", image.registers)("shared", image.shared)("spills", image.spills);
 }
 
 void readCall(const Json &json, Call &call, const std::string &where) {

@@ -2,6 +2,8 @@
 
 #include "Lifetimes.h"
 
+#include "dsopt/Interfaces/Target.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -177,8 +179,10 @@ FailureOr<ProgramLife> ProgramLife::compute(ProgramOp program, AccessAnalysis &a
     }
   }
   SmallVector<MemoryOp> memories = getMemories(program);
+  bool onDevice = isForDevice(program);
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-    if (buffer.getKind() == BufferKind::Constants)
+    // The host's are in the program's image; a device has a copy in its memory.
+    if (buffer.getKind() == BufferKind::Constants && !onDevice)
       continue;
     BufferLife entry;
     entry.buffer = buffer;

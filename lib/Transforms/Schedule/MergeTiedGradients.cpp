@@ -10,6 +10,7 @@
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 namespace dsopt {
@@ -142,7 +143,7 @@ func::FuncOp TiedGradientMerger::addingSegment(func::FuncOp segment, unsigned ar
   if (scatter.getWorkspace())
     return copy;
   int64_t bytes = scatterAddWorkspace(cast<MemRefType>(scatter.getIndices().getType()).getNumElements(),
-                                      /*isNarrow=*/false, /*sums=*/true);
+                                      /*isNarrow=*/false, /*sums=*/true, isForDevice(scatter));
   auto temp = copy->getAttrOfType<IntegerAttr>(kTempAttr);
   int64_t offset = temp ? aligned(temp.getInt()) : 0;
   OpBuilder builder(scatter);

@@ -39,10 +39,10 @@ private:
 };
 } // namespace
 
-/// What lies in memories: constants are in the program's image.
+/// What lies in memories; constants only in a device's.
 static constexpr BufferKind kClasses[] = {
     BufferKind::Parameters, BufferKind::Gradients, BufferKind::Optimizer, BufferKind::Activations,
-    BufferKind::Buffers,    BufferKind::Reduction, BufferKind::Tied};
+    BufferKind::Buffers,    BufferKind::Reduction, BufferKind::Tied,      BufferKind::Constants};
 
 static int64_t payloadOf(BufferOp buffer) {
   auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
@@ -190,6 +190,8 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
   int64_t sum = 0;
   for (BufferKind kind : kClasses) {
     auto it = peak.classes.find(kind);
+    if (kind == BufferKind::Constants && it == peak.classes.end())
+      continue;
     int64_t &bytes = memory[stringifyBufferKind(kind)];
     bytes = it == peak.classes.end() ? 0 : it->second;
     sum += bytes;

@@ -2,6 +2,7 @@
 
 #include "ProgramBuilder.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -50,7 +51,8 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64
     program->setAttr(kVariantAttr, variant);
   Block *body = &program.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(body);
-  MemoryOp::create(builder, location, kDeviceMemory, MemoryKind::Device, IntegerAttr(), IntegerAttr());
+  MemoryOp::create(builder, location, kDeviceMemory, MemoryKind::Device, IntegerAttr(), IntegerAttr(),
+                   isForDevice(module) ? kDeviceAlignment : kAlignment);
   auto schedule = ScheduleOp::create(builder, location);
   actions.setInsertionPointToEnd(&schedule.getBody().emplaceBlock());
   buffers.setInsertionPoint(schedule);

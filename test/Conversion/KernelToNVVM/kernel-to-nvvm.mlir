@@ -1,9 +1,9 @@
 // RUN: dsopt-opt %s -pass-pipeline='builtin.module(func.func(convert-math-to-llvm),kernel-to-nvvm,reconcile-unrealized-casts)' | FileCheck %s
 
-// Bare pointers; what blocks share is in address space 3; no dots in names.
+// Bare pointers; what blocks share is in address space 3; a block does a row at a time.
 // CHECK: llvm.mlir.global private @sum.shared.f32() {addr_space = 3 : i32} : !llvm.array<2 x f32>
 memref.global "private" @sum.shared.f32 : memref<2xf32, #gpu.address_space<workgroup>> = uninitialized
-// CHECK: llvm.func @update$sum(%{{.*}}: i64, %{{.*}}: i64, %[[X:.*]]: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>}
+// CHECK: llvm.func @update.sum(%{{.*}}: i64, %{{.*}}: i64, %[[X:.*]]: !llvm.ptr {llvm.noalias}) attributes {exec.per_block = 1 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>}
 func.func private @update.sum(%lo: index, %hi: index, %x: memref<64xf32> {llvm.noalias})
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 1>, gpu.known_block_size = array<i32: 64, 1, 1>} {
   %c16 = arith.constant 16 : i32

@@ -29,6 +29,8 @@ inline constexpr llvm::StringLiteral kHostStream = "host", kDownloadStream = "do
 inline constexpr llvm::StringLiteral kDiskStream = "disk";
 /// The memory that programs are written for, and those that they may put things aside in.
 inline constexpr llvm::StringLiteral kDeviceMemory = "device", kHostMemory = "host", kDiskMemory = "disk";
+/// Buffers in the memory of a device that is not the host start at multiples of so many bytes.
+inline constexpr int64_t kDeviceAlignment = 256;
 /// Where there is a disk, its buffers and the host's start at multiples of this many bytes: a disk is read
 /// and written in whole blocks.
 inline constexpr int64_t kDiskAlignment = 4096;

@@ -35,6 +35,8 @@ inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
 /// segment: which of them it makes, in order (see describe-calls).
 inline constexpr llvm::StringLiteral kCallsAttr = "exec.calls";
 /// On the module: the index into them of each update kernel, by its name.
+/// Of a device's kernel, lowered: elements of its range that a block does at a time.
+inline constexpr llvm::StringLiteral kPerBlockAttr = "exec.per_block";
 inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 } // namespace dsopt::exec
 

@@ -39,6 +39,9 @@ def compile_kernels(opt, folder, name, text, device=None):
         inside &= not line.startswith("  }")
     lowered = run([opt, "-lower-kernels-to-nvvm" if device else "-lower-kernels"], "\n".join(["module {"] + kernels + ["}"]))
     ir = run(["mlir-translate", "--mlir-to-llvmir"], lowered)
+    if device:
+        # PTX has no dots in names.
+        ir = re.sub(r"(define [^@]*)@([\w.]+)\(", lambda m: f"{m.group(1)}@{m.group(2).replace('.', '$')}(", ir)
     library = f"{folder}/{name}" + (".ptx" if device else ".so")
     target = (["--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature",
                "-Xclang", "+ptx80", "-S"] if device else ["-march=native", "-shared", "-fPIC", "-lm"])

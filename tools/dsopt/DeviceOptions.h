@@ -1,0 +1,14 @@
+//===- DeviceOptions.h - what programs for devices cannot do --*- C++ -*-===//
+
+#ifndef DSOPT_TOOLS_DSOPT_DEVICEOPTIONS_H
+#define DSOPT_TOOLS_DSOPT_DEVICEOPTIONS_H
+
+#include "dsopt/Runtime/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace dsopt {
+/// Throws an Error of status 1 that names the first option that programs of the module's target do not have.
+void checkDeviceOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);
+} // namespace dsopt
+
+#endif // DSOPT_TOOLS_DSOPT_DEVICEOPTIONS_H
