@@ -56,8 +56,19 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
       mirror(mirror) {
   loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
-    if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty())
+    if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
+      clearPadding(positions[info.position]);
       loadConstants(positions[info.position], resolve);
+    }
+  copies.synchronize();
+}
+
+/// Updates and norms go through what lies between gradients, which nothing writes.
+void DeviceRank::clearPadding(const Position &position) {
+  for (const Buffer &buffer : position.buffers)
+    if (buffer.kind == "gradients" && position.memories[buffer.memory].kind == MemoryKind::Device)
+      DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror + buffer.offset)), 0,
+                 (buffer.slots - 1) * buffer.stride + buffer.bytes, copies);
 }
 
 void DeviceRank::loadImage(const SymbolResolver &resolve) {

@@ -40,6 +40,7 @@ public:
 private:
   template <typename Body> void eachState(const Position &position, Body body);
   void loadImage(const SymbolResolver &resolve);
+  void clearPadding(const Position &position);
   void loadConstants(const Position &position, const SymbolResolver &resolve);
 
   char *mirror;
