@@ -11,6 +11,7 @@
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include <algorithm>
 
 namespace dsopt {
 /// The sizes of attention over q and v of four dimensions; the rest is zero.
@@ -25,9 +26,9 @@ inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v) {
   return sizes;
 }
 
-/// Bytes of scratch, of a device's routine or of the host's.
+/// Bytes of scratch, of a device's routine or of the host's. The operations have some, however little.
 inline int64_t attentionWorkspace(const dsopt_attention &sizes, bool isGradient, bool onDevice) {
-  return onDevice ? dsopt_device_attention_workspace(&sizes, isGradient)
+  return onDevice ? std::max<int64_t>(dsopt_device_attention_workspace(&sizes, isGradient), 4)
                   : dsopt_attention_workspace(&sizes, isGradient);
 }
 

@@ -304,7 +304,8 @@ int64_t blockThreads(func::FuncOp function, graph::Iteration iteration, int64_t 
   int64_t longest = 1;
   for (auto op : function.getBody().getOps<linalg::GenericOp>()) {
     int64_t count = 1;
-    for (int64_t size : ArrayRef(op.getStaticLoopRanges()).drop_front(rowDims))
+    SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+    for (int64_t size : ArrayRef(ranges).drop_front(rowDims))
       count *= size;
     longest = std::max(longest, count);
   }

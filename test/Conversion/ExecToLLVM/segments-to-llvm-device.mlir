@@ -1,18 +1,23 @@
 // RUN: dsopt-opt %s -segments-to-llvm -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: dsopt-opt %s -segments-to-llvm -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=KERNEL
 
 #target = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_90", threads = 2, vector_bits = 128, features = []>
 module attributes {dsopt.target = #target} {
-  // A kernel's name in PTX; then the pointers that it takes, a block's threads and elements; of all kernels, for updates, too.
+  // A kernel's name in PTX; then the pointers that it takes, a block's threads and elements. Of all kernels, for updates, too.
+  // CHECK-DAG: llvm.func @dsopt_rt_launch_device(!llvm.ptr, !llvm.ptr, i64, !llvm.ptr)
   // CHECK-DAG: llvm.mlir.global internal constant @block0.k0.name("block0$k0\00")
   // CHECK-DAG: llvm.mlir.global internal constant @update.adam.name("update$adam\00")
-  // CHECK: llvm.mlir.global external constant @block0.k0() {{.*}}!llvm.struct<(ptr, i64, i64, i64)> {
-  // CHECK-DAG: llvm.mlir.constant(2 : i64)
-  // CHECK-DAG: llvm.mlir.constant(128 : i64)
-  // CHECK-DAG: llvm.mlir.constant(1 : i64)
-  // CHECK-DAG: llvm.mlir.addressof @block0.k0.name
-  // CHECK: llvm.return
   // CHECK-DAG: llvm.mlir.global external constant @update.adam()
-  // CHECK-DAG: llvm.func @dsopt_rt_launch_device(!llvm.ptr, !llvm.ptr, i64, !llvm.ptr)
+  // KERNEL: llvm.mlir.global external constant @block0.k0() {{.*}}!llvm.struct<(ptr, i64, i64, i64)> {
+  // KERNEL: %[[NAME:.*]] = llvm.mlir.addressof @block0.k0.name
+  // KERNEL: llvm.insertvalue %[[NAME]], %{{.*}}[0]
+  // KERNEL: %[[ARGUMENTS:.*]] = llvm.mlir.constant(2 : i64)
+  // KERNEL: llvm.insertvalue %[[ARGUMENTS]], %{{.*}}[1]
+  // KERNEL: %[[THREADS:.*]] = llvm.mlir.constant(128 : i64)
+  // KERNEL: llvm.insertvalue %[[THREADS]], %{{.*}}[2]
+  // KERNEL: %[[ELEMENTS:.*]] = llvm.mlir.constant(1 : i64)
+  // KERNEL: llvm.insertvalue %[[ELEMENTS]], %{{.*}}[3]
+  // KERNEL: llvm.return
   module @kernels attributes {dsopt.target = #target} {
     llvm.func @block0.k0(%lo: i64, %hi: i64, %x: !llvm.ptr, %y: !llvm.ptr) attributes {exec.per_block = 1 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} {
       llvm.return
@@ -22,10 +27,9 @@ module attributes {dsopt.target = #target} {
     }
   }
   // CHECK: llvm.func @block0.F
-  // CHECK-DAG: %[[KERNEL:.*]] = llvm.mlir.addressof @block0.k0 :
-  // CHECK-DAG: %[[RANGE:.*]] = llvm.mlir.constant(4 : i64)
-  // CHECK: llvm.call @dsopt_rt_launch_device(%arg0, %[[KERNEL]], %{{.*}}, %{{.*}})
-  // CHECK-NOT: dsopt_rt_launch(
+  // CHECK: %[[LAUNCHED:.*]] = llvm.mlir.addressof @block0.k0 :
+  // CHECK: %[[RANGE:.*]] = llvm.mlir.constant(4 : i64)
+  // CHECK: llvm.call @dsopt_rt_launch_device(%arg0, %[[LAUNCHED]], %[[RANGE]], %{{.*}})
   func.func private @block0.F(%x: memref<4xf32>) attributes {exec.segment} {
     exec.launch @kernels::@block0.k0 range 4 grain 1 (%x) -> (%x) : memref<4xf32> -> memref<4xf32>
     return
