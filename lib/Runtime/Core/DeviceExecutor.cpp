@@ -19,7 +19,6 @@ void Executor::prepareDevice() {
   for (Prepared &prepared : actions) {
     const Action &action = *prepared.action;
     staged.push_back(communicates(action.kind) ? stage(prepared) : Staged());
-    byHost.push_back(action.kind == ActionKind::Input);
     prepared.temp = device->memory.onDevice(prepared.temp);
     for (const Ref &ref : action.refs)
       if (isOnDevice(prepared) && action.kind != ActionKind::Copy &&
@@ -27,13 +26,29 @@ void Executor::prepareDevice() {
         throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but has '" +
                                      position.buffers[ref.buffer].name + "' of another memory");
     prepareTable(prepared);
-    if (action.kind == ActionKind::Input)
-      device->memory.pin(addresses.at(action.refs.front()),
-                         position.buffers[action.refs.front().buffer].bytes);
   }
+  prepareUploads();
   // Copies have one in the host's own memory.
   for (void *pointer : pointers)
     devicePointers.push_back(device->memory.contains(pointer) ? device->memory.onDevice(pointer) : pointer);
+}
+
+/// Streams keep the order on the device; in the mirror an input waits until what was there has left.
+void Executor::prepareUploads() {
+  uploads.resize(actions.size());
+  std::vector<std::pair<int64_t, Staged::Range>> before; ///< with the action's number
+  for (size_t index = 0; index < actions.size(); ++index) {
+    const Action &action = *actions[index].action;
+    if (action.kind != ActionKind::Input)
+      continue;
+    const Ref &ref = action.refs.front();
+    Staged::Range range = {addresses.at(ref), position.buffers[ref.buffer].bytes};
+    device->memory.pin(range.begin, range.bytes);
+    for (const auto &[other, its] : before)
+      if (its.begin < range.begin + range.bytes && range.begin < its.begin + its.bytes)
+        uploads[index].push_back(other);
+    before.emplace_back(static_cast<int64_t>(index), range);
+  }
 }
 
 /// The pieces whose squares a norm sums; the order in which statistics are folded.

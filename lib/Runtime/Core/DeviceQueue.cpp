@@ -2,6 +2,7 @@
 
 #include "Core/DeviceQueue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dsopt::runtime {
@@ -9,8 +10,9 @@ namespace {
 
 class DeviceQueue final : public ActionQueue {
 public:
-  DeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order, const std::vector<char> &byHost)
-      : ActionQueue(owner), device(device), order(order), byHost(byHost) {}
+  DeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
+              const std::vector<std::vector<int64_t>> &uploads)
+      : ActionQueue(owner), device(device), order(order), uploads(uploads) {}
 
   void reserve(size_t actions) override {
     ActionQueue::reserve(actions);
@@ -28,7 +30,7 @@ public:
       begin = QueueOwner::Clock::now();
     }
     // Work in pieces: peers wait for what is polled between them.
-    if (int64_t action = takeReady(); action >= 0) {
+    if (int64_t action = mayWrite(waiting()) ? takeReady() : -1; action >= 0) {
       order.follow(stream, takenDependencies());
       device.calls.setStream(stream);
       owner.start(action, -1, QueueOwner::Clock::now());
@@ -42,14 +44,20 @@ public:
   void abandon() override { cuda::Driver::get().cuStreamSynchronize(stream); }
 
 protected:
-  bool isMet(int64_t action, int64_t dependency) const override {
-    return owner.isComplete(dependency) || (!byHost[action] && order.isIssued(dependency));
+  bool isMet(int64_t dependency) const override {
+    return owner.isComplete(dependency) || order.isIssued(dependency);
   }
 
 private:
+  bool mayWrite(int64_t action) const {
+    return action < 0 || std::all_of(
+                             uploads[action].begin(), uploads[action].end(),
+                             [&](int64_t upload) { return owner.isComplete(upload); });
+  }
+
   DeviceRank &device;
   DeviceOrder &order;
-  const std::vector<char> &byHost;
+  const std::vector<std::vector<int64_t>> &uploads; ///< by action
   cuda::Stream stream;
   std::vector<int64_t> flying; ///< from `first` on
   size_t first = 0;
@@ -131,8 +139,8 @@ private:
 } // namespace
 
 std::unique_ptr<ActionQueue> makeDeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
-                                             const std::vector<char> &byHost) {
-  return std::make_unique<DeviceQueue>(owner, device, order, byHost);
+                                             const std::vector<std::vector<int64_t>> &uploads) {
+  return std::make_unique<DeviceQueue>(owner, device, order, uploads);
 }
 std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
                                              const std::vector<Staged> &staged) {

@@ -52,10 +52,10 @@ struct Staged {
   std::vector<Range> taken, given;
 };
 
-/// Actions that the device computes. Those of `byHost` are begun by the host, when all before them is
-/// complete.
+/// Actions that the device computes. One is begun when its `uploads` are complete: from there the host then
+/// writes.
 std::unique_ptr<ActionQueue> makeDeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
-                                             const std::vector<char> &byHost);
+                                             const std::vector<std::vector<int64_t>> &uploads);
 /// Actions that fly in a slot of the engine, one at a time, from and to the mirror.
 std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
                                              const std::vector<Staged> &staged);

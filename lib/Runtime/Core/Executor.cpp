@@ -165,7 +165,7 @@ void Executor::prepareQueues() {
                      : flies         ? makeEngineQueue(*this, engine, slots.back())
                      : isDisk        ? makeDiskQueue(*this, *disk, transfers)
                      : isHost        ? makeComputeQueue(*this)
-                                     : makeDeviceQueue(*this, *device, *order, byHost));
+                                     : makeDeviceQueue(*this, *device, *order, uploads));
     queues.back()->reserve(count[i]);
     polled.insert(flies || isDisk ? polled.begin() : polled.end(), queues.back().get());
   }

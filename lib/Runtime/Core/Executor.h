@@ -109,6 +109,7 @@ private:
   void runOnDevice(const Prepared &prepared);
   void sumByParameter(const Prepared &prepared);
   void prepareTable(Prepared &prepared);
+  void prepareUploads();
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -153,9 +154,9 @@ private:
   std::vector<void *> devicePointers; ///< the same, where a device does something
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
-  std::vector<DiskTransfer> transfers; ///< by action, where there is a disk
-  std::vector<Staged> staged;          ///< by action, where there is a device
-  std::vector<char> byHost;            ///< by action: a device's, which the host begins
+  std::vector<DiskTransfer> transfers;       ///< by action, where there is a disk
+  std::vector<Staged> staged;                ///< by action, where there is a device
+  std::vector<std::vector<int64_t>> uploads; ///< by action: those from where the host then writes
   std::unique_ptr<DeviceOrder> order;
   std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them

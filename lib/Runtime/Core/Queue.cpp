@@ -12,7 +12,7 @@ int64_t ActionQueue::takeReady() {
     return -1;
   const std::vector<int64_t> &waits = *taken[next].dependencies;
   int64_t action = taken[next].action;
-  if (!std::all_of(waits.begin(), waits.end(), [&](int64_t wait) { return isMet(action, wait); }))
+  if (!std::all_of(waits.begin(), waits.end(), [&](int64_t wait) { return isMet(wait); }))
     return -1;
   if (owner.isHeld(action))
     return -1;

@@ -63,8 +63,8 @@ public:
 protected:
   /// Takes the next action out if it may start, else -1.
   int64_t takeReady();
-  /// Whether `action` may start as far as `dependency` goes.
-  virtual bool isMet(int64_t action, int64_t dependency) const { return owner.isComplete(dependency); }
+  /// Whether the next action may start as far as `dependency` goes.
+  virtual bool isMet(int64_t dependency) const { return owner.isComplete(dependency); }
   /// What the action taken last depends on.
   const std::vector<int64_t> &takenDependencies() const { return *taken[next - 1].dependencies; }
 

@@ -151,6 +151,22 @@ TEST_F(DeviceExecutor, HasTheHostsBitsInEveryLayoutAndOrder) {
         }
 }
 
+/// Micro-batches whose input is at one place: the host waits until the device has the one before.
+TEST_F(DeviceExecutor, InputsTakeTurns) {
+  for (int number = 1; number <= 5; ++number) {
+    seed(number);
+    auto *other = sharedMemory<Outcome>(1);
+    ASSERT_TRUE(clean(train(true, 1, 1, 1, false, other, [](Program &program) {
+      Position &position = program.positions[0];
+      for (Action &action : position.actions.edit())
+        for (Ref &ref : action.refs)
+          if (position.buffers[ref.buffer].name == "input.x")
+            ref.slot = 0;
+    })));
+    EXPECT_TRUE(hasHostsBits(*other)) << "seed " << number;
+  }
+}
+
 /// Whether `from` comes before `to` by queues and what actions wait for, but for one wait of `to`.
 bool precedes(const std::vector<Action> &actions, int64_t from, int64_t to, size_t without) {
   std::vector<char> after(actions.size());
