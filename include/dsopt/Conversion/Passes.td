@@ -191,12 +191,13 @@ def KernelToNVVM : Pass<"kernel-to-nvvm", "::mlir::ModuleOp"> {
     Expects a module of kernels after kernel-to-threads, approximate-math{all}, convert-scf-to-cf and
     convert-math-to-llvm. Fails where a library's function is left. Each becomes a function of the
     LLVM and NVVM dialects that a host can launch (`nvvm.kernel`), of two 64-bit numbers and bare pointers,
-    with the threads of its blocks in `nvvm.reqntid`. What blocks share is in address space 3. Dots in a
-    kernel's name become dollars: PTX has none.
+    with the threads of its blocks in `nvvm.reqntid` and the elements of the range that a block does at a time
+    in `exec.per_block`: one row, 32 columns, one for each thread. What blocks share is in address space 3.
+    Names stay: in PTX, which has no dots in names, they have dollars (deviceName).
 
     ```mlir
     llvm.func @kernel0(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
-        attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>}
+        attributes {exec.per_block = 1 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>}
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
@@ -236,11 +237,18 @@ def SegmentsToLLVM : Pass<"segments-to-llvm", "::mlir::ModuleOp"> {
     and keeps the segment's attributes; each `memref.global` that is a constant
     becomes a global of the same name, aligned to 64 bytes. Programs stay.
 
+    Where the module is for a device, each of its kernels becomes a constant of the kernel's name, a
+    `dsopt_device_kernel`: the function's name in PTX, the pointers that it takes, a block's threads and
+    elements. Segments launch these, and programs name them for updates.
+
     ```mlir
     exec.gemm %a, %b -> %c : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
     // becomes, %rt being the segment's first argument
     llvm.mlir.global external constant @product.0(dense<[8, 2, 4, ...]> : tensor<26xi64>) // a dsopt_gemm
     llvm.call @dsopt_rt_gemm(%rt, %product, %pa, %pb, %pc, %zero)
+    exec.launch @kernels::@kernel0 range 8 grain 1 (%a) -> (%c) : ...
+    // becomes, on a device
+    llvm.call @dsopt_rt_launch_device(%rt, %kernel0, %eight, %arguments)
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

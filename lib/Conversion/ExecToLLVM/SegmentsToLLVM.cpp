@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceKernels.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -13,7 +14,6 @@
 #include "dsopt/Interfaces/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -86,28 +86,6 @@ private:
   DenseMap<Attribute, LLVM::LLVMFuncOp> kernels;
 };
 
-/// What launches on a device know of its kernels (dsopt_device_kernel), one global for each under its name.
-class DeviceKernels {
-public:
-  explicit DeviceKernels(SymbolTable &symbols) : symbols(symbols) {}
-
-  LogicalResult declare(ModuleOp kernels) {
-    for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
-      if (auto perBlock = kernel->getAttrOfType<IntegerAttr>(exec::kPerBlockAttr))
-        if (failed(declare(kernel, perBlock.getInt())))
-          return failure();
-    return success();
-  }
-  LLVM::GlobalOp find(SymbolRefAttr kernel) const { return globals.lookup(kernel); }
-
-private:
-  LogicalResult declare(LLVM::LLVMFuncOp kernel, int64_t perBlock);
-  LLVM::GlobalOp nameOf(LLVM::LLVMFuncOp kernel);
-
-  SymbolTable &symbols;
-  DenseMap<Attribute, LLVM::GlobalOp> globals; ///< by the kernel's reference
-};
-
 /// Builds the LLVM function of one segment.
 class SegmentLowering : RuntimeCallBuilder {
 public:
@@ -148,52 +126,6 @@ private:
   DenseMap<Value, Value> pointers;
 };
 } // namespace
-
-/// The kernel's name in PTX, ended by a zero.
-LLVM::GlobalOp DeviceKernels::nameOf(LLVM::LLVMFuncOp kernel) {
-  OpBuilder builder(kernel.getContext());
-  std::string text = deviceName(kernel.getName()) + '\0';
-  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
-  auto global =
-      LLVM::GlobalOp::create(builder, kernel.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                             (kernel.getName() + ".name").str(), builder.getStringAttr(text));
-  symbols.insert(global, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
-  return global;
-}
-
-LogicalResult DeviceKernels::declare(LLVM::LLVMFuncOp kernel, int64_t perBlock) {
-  auto threads = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName());
-  if (!threads || threads.empty() || kernel.getNumArguments() < 2)
-    return kernel.emitError(
-               "is no kernel of a device: expected a range's begin and end as its first arguments "
-               "and ")
-           << NVVM::NVVMDialect::getReqntidAttrName();
-  graph::makeWay(symbols, kernel.getName());
-  if (symbols.lookup(kernel.getName()))
-    return kernel.emitError(
-        "has the name of a symbol in the module of the segments, expected one of its own");
-  Location loc = kernel.getLoc();
-  LLVM::GlobalOp name = nameOf(kernel);
-  OpBuilder builder(kernel.getContext());
-  Type ptr = LLVM::LLVMPointerType::get(kernel.getContext()), i64 = builder.getI64Type();
-  auto type = LLVM::LLVMStructType::getLiteral(kernel.getContext(), {ptr, i64, i64, i64});
-  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::External,
-                                       kernel.getName(), Attribute());
-  symbols.insert(global, cast<ModuleOp>(symbols.getOp()).getBody()->begin());
-  builder.createBlock(&global.getInitializerRegion());
-  Value value = LLVM::UndefOp::create(builder, loc, type);
-  value = LLVM::InsertValueOp::create(builder, loc, value, LLVM::AddressOfOp::create(builder, loc, name),
-                                      ArrayRef<int64_t>(0));
-  int64_t fields[] = {int64_t(kernel.getNumArguments()) - 2, threads[0], perBlock};
-  for (auto [index, field] : llvm::enumerate(fields))
-    value =
-        LLVM::InsertValueOp::create(builder, loc, value, LLVM::ConstantOp::create(builder, loc, i64, field),
-                                    ArrayRef<int64_t>(int64_t(index) + 1));
-  LLVM::ReturnOp::create(builder, loc, value);
-  auto module = kernel->getParentOfType<ModuleOp>();
-  globals[SymbolRefAttr::get(module.getSymNameAttr(), FlatSymbolRefAttr::get(kernel.getNameAttr()))] = global;
-  return success();
-}
 
 void SegmentLowering::call(StringRef name, ArrayRef<Value> rest) {
   SmallVector<Value> arguments{function.getArgument(0)};

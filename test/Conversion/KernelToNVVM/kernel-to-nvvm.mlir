@@ -25,3 +25,15 @@ func.func private @update.sum(%lo: index, %hi: index, %x: memref<64xf32> {llvm.n
   memref.store %total, %x[%thread] : memref<64xf32>
   return
 }
+
+// Of columns a warp's, of elements one for each thread.
+// CHECK: llvm.func @sums({{.*}} attributes {exec.per_block = 32 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>}
+func.func private @sums(%lo: index, %hi: index, %x: memref<64xf32>)
+    attributes {graph.iterate = #graph.iteration<columns>, graph.range = array<i64: 64>, gpu.known_block_size = array<i32: 256, 1, 1>} {
+  return
+}
+// CHECK: llvm.func @elements({{.*}} attributes {exec.per_block = 128 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>}
+func.func private @elements(%lo: index, %hi: index, %x: memref<64xf32>)
+    attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>, gpu.known_block_size = array<i32: 128, 1, 1>} {
+  return
+}
