@@ -135,5 +135,4 @@ DOTS(bf16, bf16)
   }
 GRADIENTS(f32, float, 1)
 GRADIENTS(f32, float, 2)
-GRADIENTS(bf16, bf16, 1)
 GRADIENTS(bf16, bf16, 2)
