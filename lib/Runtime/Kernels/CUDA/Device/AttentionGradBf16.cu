@@ -10,7 +10,7 @@
 
 namespace {
 /// How many of the others come at a time, as shared memory allows.
-template <int size> constexpr int kOthers = size == 64 ? 64 : 16;
+template <int size> constexpr int kOthers = size == 64 ? 32 : 16;
 
 /// The tensors of what a block owns, or of the others: q and the result's gradient, or k and v.
 struct Sides {
@@ -69,10 +69,9 @@ DEVICE void gradients(const dsopt_attention &d, const bf16 *q, const bf16 *k, co
       for (int i = 0; i < 2 * kTiles; ++i) {
         int64_t row = ofColumns ? met + i / 2 * 8 + i % 2 : owned;
         float &weight = s[i / 2][2 * half + i % 2], &gradient = g[i / 2][2 * half + i % 2];
-        float all = row < d.rows ? lse[row] : -infinity();
-        // A row that reads nothing has no gradient, whatever its result is.
-        bool reads = weight != -infinity() && all != -infinity();
-        weight = reads ? exp2(weight - all * kLog2E) : 0.0f;
+        // A row that reads nothing has no gradient, though its result is no number.
+        bool reads = weight != -infinity();
+        weight = reads ? exp2(weight - lse[row] * kLog2E) : 0.0f;
         gradient = reads ? weight * (gradient - dot[row]) * factor : 0.0f;
       }
     }
