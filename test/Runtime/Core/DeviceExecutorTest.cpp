@@ -153,7 +153,7 @@ TEST_F(DeviceExecutor, HasTheHostsBitsInEveryLayoutAndOrder) {
 
 /// Micro-batches whose input is at one place: the host waits until the device has the one before.
 TEST_F(DeviceExecutor, InputsTakeTurns) {
-  for (int number = 1; number <= 5; ++number) {
+  for (int number = 1; number <= 20; ++number) {
     seed(number);
     auto *other = sharedMemory<Outcome>(1);
     ASSERT_TRUE(clean(train(true, 1, 1, 1, false, other, [](Program &program) {

@@ -27,6 +27,7 @@ struct Case {
   int mask = -1; ///< bits: the batch, head, row and column dimensions are whole; -1: no mask
   Layout layout = Layout::Separate;
   int64_t type = DSOPT_F32;
+  bool otherMask = false; ///< the mask is of the other type
 };
 
 /// A tensor of the case's type whose elements lie where the strides say.
@@ -88,6 +89,8 @@ struct AttentionProblem {
     d.depth = c.depth;
     d.width = c.width;
     d.type = d.mask_type = c.type;
+    if (c.otherMask)
+      d.mask_type = c.type == DSOPT_F32 ? DSOPT_BF16 : DSOPT_F32;
     d.causal = c.causal;
     d.scale = 0.7 / std::sqrt(static_cast<double>(c.depth));
     std::mt19937 random(5);
@@ -129,18 +132,20 @@ struct AttentionProblem {
           d.mask[i] = count;
           count *= extents[i];
         }
-      fill(mask, count);
+      mask.resize(count);
+      for (float &value : mask)
+        value = rounded(normal(random), d.mask_type);
       // Some columns are not read at all.
       if (c.mask & 8)
         for (int64_t i = 0; i < count; i += 3)
           mask[i] = -INFINITY;
-      maskBytes.resize(count * bytesOf(c.type));
+      maskBytes.resize(count * bytesOf(d.mask_type));
       for (int64_t i = 0; i < count; ++i) {
         uint32_t bits;
         std::memcpy(&bits, &mask[i], 4);
-        if (c.type == DSOPT_BF16)
+        if (d.mask_type == DSOPT_BF16)
           bits >>= 16;
-        std::memcpy(maskBytes.data() + i * bytesOf(c.type), &bits, bytesOf(c.type));
+        std::memcpy(maskBytes.data() + i * bytesOf(d.mask_type), &bits, bytesOf(d.mask_type));
       }
     }
     compute();

@@ -78,8 +78,10 @@ INSTANTIATE_TEST_SUITE_P(Masks, Attention,
                                          Case{2, 3, 70, 65, 8, 8, 0, 4}, Case{2, 3, 70, 130, 8, 8, 0, 12},
                                          Case{2, 3, 17, 15, 8, 8, 0, 1}, Case{2, 3, 17, 15, 8, 8, 0, 9},
                                          Case{2, 3, 17, 15, 8, 8, 0, 2}, Case{2, 3, 17, 77, 8, 8, 0, 15},
-                                         Case{2, 2, 77, 77, 16, 16, 1, 9},
-                                         Case{2, 2, 40, 140, 16, 16, 1, 13}));
+                                         Case{2, 2, 77, 77, 16, 16, 1, 9}, Case{2, 2, 40, 140, 16, 16, 1, 13},
+                                         Case{1, 2, 33, 70, 16, 16, 1, 15, Layout::Separate, DSOPT_F32, true},
+                                         Case{1, 2, 33, 70, 16, 16, 1, 15, Layout::Separate, DSOPT_BF16,
+                                              true}));
 INSTANTIATE_TEST_SUITE_P(Strided, Attention,
                          testing::Values(Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed},
                                          Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed},

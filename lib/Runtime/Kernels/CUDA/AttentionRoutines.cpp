@@ -7,36 +7,48 @@
 
 namespace dsopt::runtime::cuda {
 
-static constexpr int64_t kThreads = 256, kTile = 64;
+static constexpr int64_t kTile = 64;
 
-/// The name of a kernel whose blocks have one or two times 64 columns of a result that is so wide.
-static std::string named(const char *name, const dsopt_attention &d, int64_t width) {
-  return std::string(name) + (d.type == DSOPT_BF16 ? "_bf16" : "_f32") + (width > kTile ? "_2" : "_1");
-}
+namespace {
+/// The kernel for a result of `width`, and its grid over `size` rows or columns.
+struct Kernel {
+  std::string name;
+  int64_t blocks, threads;
+};
 
-/// Blocks for `size` rows or columns, and results that are so wide.
-static int64_t blocksOf(const dsopt_attention &d, int64_t size, int64_t width) {
-  return d.batch * d.heads * blocksFor(size, kTile) * blocksFor(width, width > kTile ? 2 * kTile : kTile);
+/// `suffix` tells directions apart. Heads of bf16 that are not too large go through matrix instructions, with
+/// all of a result's width in a block; others have one or two times 64 of it.
+Kernel kernelFor(const dsopt_attention &d, const char *suffix, int64_t size, int64_t width) {
+  int64_t blocks = d.batch * d.heads * blocksFor(size, kTile), head = std::max(d.depth, d.width);
+  bool isNarrow = d.type == DSOPT_BF16;
+  if (isNarrow && head <= 128)
+    return {"dsopt_attention_matrix" + std::string(suffix) + (head <= 64 ? "_64" : "_128"), blocks, 128};
+  int64_t chunks = isNarrow || width > kTile ? 2 : 1;
+  return {"dsopt_attention" + std::string(suffix) + (isNarrow ? "_bf16_" : "_f32_") + std::to_string(chunks),
+          blocks * blocksFor(width, chunks * kTile), 256};
 }
+} // namespace
 
 void attention(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q, const void *k,
                const void *v, const void *mask, void *out, float *lse) {
-  launchBlocks(device, stream, named("dsopt_attention", d, d.width), blocksOf(d, d.rows, d.width), kThreads,
-               d, q, k, v, mask, out, lse);
+  Kernel kernel = kernelFor(d, "", d.rows, d.width);
+  launchBlocks(device, stream, kernel.name, kernel.blocks, kernel.threads, d, q, k, v, mask, out, lse);
 }
 
 void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q,
                    const void *k, const void *v, const void *mask, const void *out, const float *lse,
                    const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace) {
+  constexpr int64_t kRowsOfDots = 8;
   auto *dots = static_cast<float *>(workspace);
   launchBlocks(device, stream,
                d.type == DSOPT_BF16 ? "dsopt_attention_dots_bf16" : "dsopt_attention_dots_f32",
-               blocksFor(d.batch * d.heads * d.rows, kThreads / 32), kThreads, d, out, grad, dots);
-  launchBlocks(device, stream, named("dsopt_attention_rows", d, d.depth), blocksOf(d, d.rows, d.depth),
-               kThreads, d, q, k, v, mask, lse, dots, grad, qGrad);
-  int64_t width = std::max(d.depth, d.width);
-  launchBlocks(device, stream, named("dsopt_attention_columns", d, width), blocksOf(d, d.columns, width),
-               kThreads, d, q, k, v, mask, lse, dots, grad, kGrad, vGrad);
+               blocksFor(d.batch * d.heads * d.rows, kRowsOfDots), 32 * kRowsOfDots, d, out, grad, dots);
+  Kernel rows = kernelFor(d, "_rows", d.rows, d.depth);
+  launchBlocks(device, stream, rows.name, rows.blocks, rows.threads, d, q, k, v, mask, lse, dots, grad,
+               qGrad);
+  Kernel columns = kernelFor(d, "_columns", d.columns, std::max(d.depth, d.width));
+  launchBlocks(device, stream, columns.name, columns.blocks, columns.threads, d, q, k, v, mask, lse, dots,
+               grad, kGrad, vGrad);
 }
 
 } // namespace dsopt::runtime::cuda

@@ -3,7 +3,6 @@
 #include "Kernels/CUDA/Calls.h"
 
 #include "Kernels/CUDA/Routines.h"
-#include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
 
@@ -30,10 +29,6 @@ void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end
                             kBlocksOfProcessor * device.multiprocessors());
   DSOPT_CUDA(cuLaunchKernel, function, static_cast<unsigned>(blocks), 1, 1,
              static_cast<unsigned>(kernel.threads), 1, 1, 0, stream, parameters.data(), nullptr);
-}
-
-[[noreturn]] static void missing(const char *routine) {
-  throw Error(StatusInput, std::string("the runtime has no ") + routine + " for a device");
 }
 
 /// For sums of this product that are rounded later.
@@ -72,13 +67,14 @@ void Calls::scatter(const dsopt_scatter &scatter, const void *data, const void *
                     void *result) {
   cuda::scatter(device, stream, scatter, data, indices, updates, result);
 }
-void Calls::ctc(const dsopt_ctc &, const float *, const int64_t *, const int64_t *, const int64_t *, void *,
-                float *) {
-  missing("ctc");
+void Calls::ctc(const dsopt_ctc &ctc, const float *logs, const int64_t *targets, const int64_t *inputLengths,
+                const int64_t *targetLengths, void *workspace, float *losses) {
+  cuda::ctc(device, stream, ctc, logs, targets, inputLengths, targetLengths, workspace, losses);
 }
-void Calls::ctcGrad(const dsopt_ctc &, const float *, const int64_t *, const int64_t *, const int64_t *,
-                    const float *, void *, float *) {
-  missing("ctc_grad");
+void Calls::ctcGrad(const dsopt_ctc &ctc, const float *logs, const int64_t *targets,
+                    const int64_t *inputLengths, const int64_t *targetLengths, const float *grad,
+                    void *workspace, float *gradient) {
+  cuda::ctcGrad(device, stream, ctc, logs, targets, inputLengths, targetLengths, grad, workspace, gradient);
 }
 void Calls::accumulate(int64_t elements, const float *value, void *gradient, int64_t type, bool accumulate) {
   cuda::accumulate(device, stream, elements, value, gradient, type, accumulate);

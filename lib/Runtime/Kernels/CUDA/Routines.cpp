@@ -1,4 +1,4 @@
-//===- Routines.cpp - elementwise routines and sums of squares -------------===//
+//===- Routines.cpp - elementwise routines, sums of squares, CTC -----------===//
 
 #include "Kernels/CUDA/Routines.h"
 #include "Kernels/CUDA/Grids.h"
@@ -59,6 +59,21 @@ void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, 
                kThreads, pieces, record, sums);
   launchBlocks(device, stream, "dsopt_normalize_sums", blocksFor(sumCount + 1, 32), 32, record, sums,
                sumCount);
+}
+
+static constexpr int64_t kCtcThreads = 128;
+
+void ctc(Device &device, StreamHandle stream, const dsopt_ctc &d, const float *logs, const int64_t *targets,
+         const int64_t *inputLengths, const int64_t *targetLengths, void *workspace, float *losses) {
+  launchBlocks(device, stream, "dsopt_ctc_losses", d.batch, kCtcThreads, d, logs, targets, inputLengths,
+               targetLengths, workspace, losses);
+}
+
+void ctcGrad(Device &device, StreamHandle stream, const dsopt_ctc &d, const float *logs,
+             const int64_t *targets, const int64_t *inputLengths, const int64_t *targetLengths,
+             const float *grad, void *workspace, float *gradient) {
+  launchBlocks(device, stream, "dsopt_ctc_gradient", d.batch, kCtcThreads, d, logs, targets, inputLengths,
+               targetLengths, grad, workspace, gradient);
 }
 
 } // namespace dsopt::runtime::cuda

@@ -61,6 +61,13 @@ void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d
                    const void *k, const void *v, const void *mask, const void *out, const float *lse,
                    const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace);
 
+/// dsopt_rt_ctc and dsopt_rt_ctc_grad.
+void ctc(Device &device, StreamHandle stream, const dsopt_ctc &ctc, const float *logs, const int64_t *targets,
+         const int64_t *inputLengths, const int64_t *targetLengths, void *workspace, float *losses);
+void ctcGrad(Device &device, StreamHandle stream, const dsopt_ctc &ctc, const float *logs,
+             const int64_t *targets, const int64_t *inputLengths, const int64_t *targetLengths,
+             const float *grad, void *workspace, float *gradient);
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H

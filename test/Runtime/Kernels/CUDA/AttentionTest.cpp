@@ -65,8 +65,9 @@ std::vector<Case> allCases() {
           Case{1, 2, 70, 130, 8, 8, 0, 12}, Case{2, 3, 17, 15, 8, 8, 0, 1}, Case{2, 3, 17, 15, 8, 8, 0, 2},
           Case{2, 3, 17, 77, 8, 8, 0, 15}, Case{2, 2, 77, 77, 16, 16, 1, 9},
           Case{1, 2, 40, 140, 16, 16, 1, 13}, Case{2, 3, 80, 80, 64, 64, 1, -1, Layout::Packed},
-          Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed},
-          Case{2, 3, 65, 33, 16, 48, 0, 9, Layout::Heads}}) {
+          Case{1, 2, 17, 17, 15, 15, 0, -1, Layout::Packed}, Case{2, 3, 65, 33, 16, 48, 0, 9, Layout::Heads},
+          Case{1, 2, 33, 70, 100, 16, 1, 15, Layout::Separate, DSOPT_F32, true},
+          Case{1, 2, 20, 18, 130, 16, 0, 3, Layout::Separate, DSOPT_F32, true}}) {
       c.type = type;
       cases.push_back(c);
     }

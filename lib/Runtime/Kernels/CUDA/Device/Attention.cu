@@ -81,5 +81,5 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
   }
 ATTENTION(f32, float, 1)
 ATTENTION(f32, float, 2)
-ATTENTION(bf16, bf16, 1)
+// Smaller heads of bf16 are AttentionBf16.cu's.
 ATTENTION(bf16, bf16, 2)

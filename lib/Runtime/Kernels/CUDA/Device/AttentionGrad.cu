@@ -34,12 +34,12 @@ DEVICE void weigh(const Scores &scores, Elements &s, Elements &g, const float *l
   for (int i = 0; i < kEach; ++i) {
     int64_t row = firstRow + tileRow() + i;
     bool isRow = row < scores.d.rows;
-    float all = isRow ? lse[row] : -infinity(), own = isRow ? dot[row] : 0.0f;
+    float all = isRow ? lse[row] : 0.0f, own = isRow ? dot[row] : 0.0f;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       float score = scores.at(s[i][j], row, firstColumn + tileColumn() + j);
-      // A row that reads nothing has no gradient, whatever its result is.
-      bool reads = score != -infinity() && all != -infinity();
+      // A row that reads nothing has no gradient, though its result is no number.
+      bool reads = score != -infinity();
       s[i][j] = reads ? exp2(score - all * kLog2E) : 0.0f;
       g[i][j] = reads ? s[i][j] * (g[i][j] - own) * scale : 0.0f;
     }
@@ -135,5 +135,4 @@ DOTS(bf16, bf16)
   }
 GRADIENTS(f32, float, 1)
 GRADIENTS(f32, float, 2)
-GRADIENTS(bf16, bf16, 1)
 GRADIENTS(bf16, bf16, 2)
