@@ -89,7 +89,7 @@ for name in names:
     dotted = re.sub(r"@kernel0\b", "@kernel.0", open(f"{folder}/{name}.mlir").read())
     open(f"{folder}/{name}.dots.mlir", "w").write(dotted)
     named = run(dsopt, f"{folder}/{name}.dots.mlir", "-emit=ptx").stdout.decode()
-    expect(f"{name}: a name with a dot", "kernel$0" in entries(named), True)
+    expect(f"{name}: a name with a dot", any(entry.startswith("kernel$0") for entry in entries(named)), True)
     check_object(name, options, ptxas=False)
     if os.access(found, os.X_OK):
         check_object(name, options, ptxas=True)
