@@ -85,6 +85,11 @@ for name in names:
     run(dsopt, *options, "-emit=exec", "-o", f"{folder}/{name}.mlir")
     if run(dsopt, f"{folder}/{name}.mlir", "-emit=ptx").stdout.decode() != text:
         sys.exit(f"FAILED: {name}: the PTX of what is read back differs")
+    # PTX has no dots in names.
+    dotted = re.sub(r"@kernel0\b", "@kernel.0", open(f"{folder}/{name}.mlir").read())
+    open(f"{folder}/{name}.dots.mlir", "w").write(dotted)
+    named = run(dsopt, f"{folder}/{name}.dots.mlir", "-emit=ptx").stdout.decode()
+    expect(f"{name}: a name with a dot", any(entry.startswith("kernel$0") for entry in entries(named)), True)
     check_object(name, options, ptxas=False)
     if os.access(found, os.X_OK):
         check_object(name, options, ptxas=True)
