@@ -80,9 +80,9 @@ protected:
   }
 };
 
-const std::vector<std::pair<Shape, int>> kShapes = {{{1, 1, 1}, 0},        {{15, 17, 5}, 0},
-                                                    {{1023, 1, 70001}, 1}, {{300, 200, 50}, 4},
-                                                    {{5000, 3, 256}, 3},   {{0, 5, 3}, 0}};
+const std::vector<std::pair<Shape, int>> kShapes = {
+    {{1, 1, 1}, 0},      {{15, 17, 5}, 0},    {{1023, 1, 70001}, 1}, {{300, 200, 50}, 4},
+    {{5000, 3, 256}, 3}, {{9000, 1, 300}, 1}, {{0, 5, 3}, 0}};
 } // namespace
 
 TEST_F(Scatter, AddHasTheHostsBits) {

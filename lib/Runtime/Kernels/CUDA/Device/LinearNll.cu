@@ -21,10 +21,7 @@ struct Sum {
 DEVICE float exponential(float x, float y) { return x == -infinity() ? 0.0f : exp2((x - y) * kLog2E); }
 DEVICE Sum merge(Sum a, Sum b) {
   float both = largest(a.largest, b.largest);
-  // Equal ones, which may be infinite, stay as they are.
-  float left = a.largest == both ? a.sum : a.sum * exponential(a.largest, both);
-  float right = b.largest == both ? b.sum : b.sum * exponential(b.largest, both);
-  return {both, left + right};
+  return {both, a.sum * exponential(a.largest, both) + b.sum * exponential(b.largest, both)};
 }
 DEVICE Sum mergeLanes(Sum own) {
   for (int lanes = 1; lanes < 32; lanes *= 2)
