@@ -63,10 +63,12 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
   copies.synchronize();
 }
 
-/// Updates and norms go through what lies between gradients, which nothing writes.
+/// Updates, norms and sums go through what lies between gradients, which nothing writes.
 void DeviceRank::clearPadding(const Position &position) {
+  constexpr const char *kKinds[] = {"gradients", "reduction", "tied", "buffers"};
   for (const Buffer &buffer : position.buffers)
-    if (buffer.kind == "gradients" && position.memories[buffer.memory].kind == MemoryKind::Device)
+    if (std::find(std::begin(kKinds), std::end(kKinds), buffer.kind) != std::end(kKinds) &&
+        position.memories[buffer.memory].kind == MemoryKind::Device)
       DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror + buffer.offset)), 0,
                  (buffer.slots - 1) * buffer.stride + buffer.bytes, copies);
 }
