@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL | layouts | checkpoints | errors
+usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | checkpoints | precision | errors
 """
 import json
 import os
@@ -75,6 +75,22 @@ def checkpoints():
     print("checkpoints go both ways")
 
 
+def precision():
+    """bf16 within 2e-2 of fp32, one hash and text of losses over layouts, with gradients of either type."""
+    for name in ("mlp", "gpt2-tiny", "bert-tiny"):
+        options = ["-micro-batches=2", "-steps=3", "-lr=1e-3"]
+        os.environ.update(device(seed=1))
+        full = train(dsopt, name, *options).losses
+        for gradients in ("fp32", "param"):
+            half = [*CUDA, *options[1:], "-precision=bf16", f"-gradient-type={gradients}", "-reduction-shards=2"]
+            one = train(dsopt, name, *half, "-micro-batches=2")
+            check(relative(one.losses, full) < 2e-2, f"{name}, gradients {gradients}: losses {one.losses}, in fp32 {full}")
+            os.environ.update(device(seed=2))
+            two = train(dsopt, name, *half, "-dp=2", "-zero=3", "-micro-batches=1")
+            check(two.hash == one.hash and two.loss_text == one.loss_text, f"{name}, gradients {gradients}: other bits under -dp=2 -zero=3")
+    print("bf16")
+
+
 def errors():
     path, data = model("mlp")
 
@@ -91,4 +107,8 @@ def errors():
     print("errors")
 
 
-reference(sys.argv[4]) if what == "reference" else {"layouts": layouts, "checkpoints": checkpoints, "errors": errors}[what]()
+if what == "reference":
+    for name in sys.argv[4:]:
+        reference(name)
+else:
+    {"layouts": layouts, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()
