@@ -6,7 +6,7 @@
 
 #include "Assemble.h"
 #include "CompileGroups.h"
-#include "dsopt/Runtime/Program.h"
+#include "dsopt/Runtime/ABI.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <thread>
@@ -83,7 +83,7 @@ FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &
       thread.join();
   }
   auto add = [&](DeviceImage image, StringRef bytes) {
-    images.bytes.resize(llvm::alignTo(images.bytes.size(), runtime::kImageAlignment));
+    images.bytes.resize(llvm::alignTo(images.bytes.size(), DSOPT_IMAGE_ALIGNMENT));
     image.offset = images.bytes.size();
     image.bytes = bytes.size();
     images.bytes += bytes;

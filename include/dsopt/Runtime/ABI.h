@@ -36,6 +36,9 @@ extern "C" {
 /// (-save-async), beside what the program's own memories take.
 #define DSOPT_SAVE_STAGING (INT64_C(32) << 20)
 
+/// Where the images of a device begin in dsopt_images: at multiples of it.
+#define DSOPT_IMAGE_ALIGNMENT INT64_C(64)
+
 /// The calling rank's runtime; opaque to generated code.
 typedef struct dsopt_rt dsopt_rt;
 

@@ -235,12 +235,11 @@ struct Call {
 struct Image {
   std::string arch;              ///< sm_90a
   std::string kind;              ///< ptx or cubin
-  int64_t offset = 0, bytes = 0; ///< from a multiple of kImageAlignment on
+  int64_t offset = 0, bytes = 0; ///< from a multiple of DSOPT_IMAGE_ALIGNMENT on
   /// What ptxas says of a cubin: registers of a thread and shared bytes of a block at most, and bytes that
   /// threads of all kernels keep in memory for want of registers.
   int64_t registers = 0, shared = 0, spills = 0;
 };
-inline constexpr int64_t kImageAlignment = 64;
 
 /// Traffic of one rank in one step by logical class, in bytes sent.
 struct Traffic {

@@ -3,6 +3,7 @@
 #include "CheckProgram.h"
 #include "Core/Addresses.h"
 
+#include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Session.h"
 
@@ -182,10 +183,10 @@ void checkImages(const Program &p) {
     if (image.kind != "ptx" && image.kind != "cubin")
       bad(where + ": kind '" + image.kind + "', expected ptx or cubin");
     int64_t end = 0;
-    if (image.offset < 0 || image.offset % kImageAlignment || image.bytes < 1 ||
+    if (image.offset < 0 || image.offset % DSOPT_IMAGE_ALIGNMENT || image.bytes < 1 ||
         __builtin_add_overflow(image.offset, image.bytes, &end))
       bad(where + ": " + std::to_string(image.bytes) + " bytes at " + std::to_string(image.offset) +
-          ", expected 1 or more at a multiple of " + std::to_string(kImageAlignment));
+          ", expected 1 or more at a multiple of " + std::to_string(DSOPT_IMAGE_ALIGNMENT));
   }
 }
 

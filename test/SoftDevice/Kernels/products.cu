@@ -18,7 +18,8 @@ DEVICE void loadMatrices(unsigned (&r)[4], const void *p) {
                : "memory");
 }
 DEVICE void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+               "{%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -49,7 +50,8 @@ template <bool waits> DEVICE void product(const bf16 *a, const bf16 *b, float *c
       unsigned ra[4], rb[4];
       loadMatrices(ra, &as[stage][(warp * 16 + lane % 16) * kPitch + step + lane / 16 * 8]);
       for (int pair = 0; pair < 4; ++pair) {
-        loadMatrices(rb, &bs[stage][(pair * 16 + lane % 8 + lane / 16 * 8) * kPitch + step + lane / 8 % 2 * 8]);
+        loadMatrices(rb,
+                     &bs[stage][(pair * 16 + lane % 8 + lane / 16 * 8) * kPitch + step + lane / 8 % 2 * 8]);
         multiply(sums[2 * pair], ra, rb[0], rb[1]);
         multiply(sums[2 * pair + 1], ra, rb[2], rb[3]);
       }
@@ -58,10 +60,13 @@ template <bool waits> DEVICE void product(const bf16 *a, const bf16 *b, float *c
   }
   for (int tile = 0; tile < 8; ++tile)
     for (int i = 0; i < 4; ++i)
-      c[(long)(row + warp * 16 + lane / 4 + i / 2 * 8) * n + column + tile * 8 + lane % 4 * 2 + i % 2] = sums[tile][i];
+      c[(long)(row + warp * 16 + lane / 4 + i / 2 * 8) * n + column + tile * 8 + lane % 4 * 2 + i % 2] =
+          sums[tile][i];
 }
 
-KERNEL void product_bf16(const bf16 *a, const bf16 *b, float *c, int n, int k) { product<true>(a, b, c, n, k); }
+KERNEL void product_bf16(const bf16 *a, const bf16 *b, float *c, int n, int k) {
+  product<true>(a, b, c, n, k);
+}
 KERNEL void product_without_wait(const bf16 *a, const bf16 *b, float *c, int n, int k) {
   product<false>(a, b, c, n, k);
 }
