@@ -85,9 +85,10 @@ CUstream State::stream(CUstream handle) {
   return handle;
 }
 
-void State::submit(CUstream handle, const std::string &what, Work work) {
+void State::submit(CUstream handle, const std::string &what, Work work, Ready isReady) {
   CUstream to = stream(handle);
   if (to->capture) {
+    require(!isReady, CUDA_ERROR_NOT_SUPPORTED, what + " cannot be recorded");
     int number = static_cast<int>(to->capture->members.size());
     to->capture->members.push_back({what, std::move(work), to->members});
     to->members = {number};
@@ -104,7 +105,7 @@ void State::submit(CUstream handle, const std::string &what, Work work) {
   } else if (to->isBlocking) {
     after.push_back(defaultStream.last);
   }
-  to->last = timeline->append(what, after, std::move(work));
+  to->last = timeline->append(what, after, std::move(work), std::move(isReady));
 }
 
 void State::refuseCapture() {

@@ -102,7 +102,7 @@ public:
   Memory &memoryOf(uint64_t address);
   CUstream stream(CUstream handle);
   /// Puts work into a stream, or into what it records.
-  void submit(CUstream stream, const std::string &what, Work work);
+  void submit(CUstream stream, const std::string &what, Work work, Ready isReady = {});
   /// Before a call that waits: throws where something is recorded.
   void refuseCapture();
 

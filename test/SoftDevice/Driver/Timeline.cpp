@@ -3,6 +3,7 @@
 #include "Timeline.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace softdevice {
 
@@ -11,11 +12,13 @@ bool Timeline::isAfter(const Node &later, const Node &earlier) const {
   return place >= 0 && place < static_cast<int64_t>(later.ancestors.size()) && later.ancestors[place];
 }
 
-NodeRef Timeline::append(const std::string &what, const std::vector<NodeRef> &after, Work work) {
+NodeRef Timeline::append(const std::string &what, const std::vector<NodeRef> &after, Work work,
+                         Ready isReady) {
   auto node = std::make_shared<Node>();
   node->number = next++;
   node->what = what;
   node->work = std::move(work);
+  node->isReady = std::move(isReady);
   node->first = first;
   node->ancestors.resize(node->number - first);
   auto include = [&](const Node &earlier) {
@@ -58,15 +61,28 @@ void Timeline::run(Node &node) {
   }
 }
 
-void Timeline::runOne() {
+bool Timeline::runOne() {
   std::vector<NodeRef> ready;
   for (const NodeRef &node : waiting)
     if (std::all_of(node->after.begin(), node->after.end(),
                     [](const NodeRef &earlier) { return earlier->isDone; }))
       ready.push_back(node);
-  NodeRef chosen = ready[random() % ready.size()];
-  waiting.erase(std::find(waiting.begin(), waiting.end(), chosen));
-  run(*chosen);
+  while (!ready.empty()) {
+    auto place = ready.begin() + static_cast<std::ptrdiff_t>(random() % ready.size());
+    NodeRef chosen = *place;
+    if (!chosen->isReady || chosen->isReady()) {
+      waiting.erase(std::find(waiting.begin(), waiting.end(), chosen));
+      run(*chosen);
+      return true;
+    }
+    ready.erase(place);
+  }
+  return false;
+}
+
+void Timeline::runOneOrPause() {
+  if (!runOne())
+    usleep(50);
 }
 
 /// What comes later is after it, without being told.
@@ -93,13 +109,13 @@ void Timeline::wait(const NodeRef &last) {
   if (!last)
     return;
   while (!last->isDone)
-    runOne();
+    runOneOrPause();
   learn(last);
 }
 
 void Timeline::waitForAll() {
   while (!waiting.empty())
-    runOne();
+    runOneOrPause();
   for (const NodeRef &node : std::vector<NodeRef>(nodes))
     if (!node->isKnown)
       learn(node);
@@ -109,8 +125,8 @@ bool Timeline::query(const NodeRef &node) {
   if (!node)
     return true;
   // Sometimes a device is fast, and sometimes not.
-  for (uint64_t count = draw(4); count && !waiting.empty(); --count)
-    runOne();
+  for (uint64_t count = draw(4); count && runOne();)
+    --count;
   if (node->isDone)
     learn(node);
   return node->isDone;

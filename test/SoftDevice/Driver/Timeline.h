@@ -4,7 +4,8 @@
 // its stream and after what its stream was told to wait for, nothing else. When the
 // host waits for something, nodes run in a random order that keeps to that. Two nodes
 // that touch the same bytes, one of them writing, and have no order between them are a
-// fault, whatever the order in which they happened to run.
+// fault, whatever the order in which they happened to run. A node that waits for something
+// outside of the device says so, and others run meanwhile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +22,14 @@ namespace softdevice {
 
 /// Does its work and says what it touched.
 using Work = std::function<Footprint(std::mt19937_64 &)>;
+/// Whether what work waits for outside of the device has come. Asked again and again.
+using Ready = std::function<bool()>;
 
 struct Node {
   int64_t number = 0;
   std::string what;
   Work work;
+  Ready isReady;                            ///< empty: once all before it is done
   std::vector<std::shared_ptr<Node>> after; ///< until it is done
   int64_t first = 0;                        ///< number of the first of `ancestors`
   std::vector<bool> ancestors;              ///< by number
@@ -40,7 +44,7 @@ public:
   explicit Timeline(uint64_t seed) : random(seed) {}
 
   /// A node after others; nulls are none. What the host knows to be done comes before it anyway.
-  NodeRef append(const std::string &what, const std::vector<NodeRef> &after, Work work);
+  NodeRef append(const std::string &what, const std::vector<NodeRef> &after, Work work, Ready isReady = {});
   /// Runs nodes until `last` is done, and perhaps others; null: nothing. From then on the host knows it.
   /// Throws a Fault.
   void wait(const NodeRef &last);
@@ -53,7 +57,9 @@ public:
   uint64_t draw(uint64_t below) { return random() % below; }
 
 private:
-  void runOne();
+  /// False if there is none that can run now.
+  bool runOne();
+  void runOneOrPause();
   void run(Node &node);
   void learn(const NodeRef &last);
   bool isAfter(const Node &later, const Node &earlier) const;
