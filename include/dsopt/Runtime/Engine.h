@@ -176,6 +176,8 @@ public:
   virtual Whereabouts whereabouts(int rank) const { return {}; }
 
   const SentBytes &sent() const { return sentBytes; }
+  /// Counts what goes to other ranks another way.
+  void countSent(TrafficClass kind, int64_t bytes) { count(kind, bytes); }
 
   /// Blocking forms, over all ranks. `complete` drives no other slot: a rank that also receives polls both.
   void complete(int slot);

@@ -28,6 +28,8 @@ void Executor::prepareDevice() {
     prepareTable(prepared);
   }
   prepareUploads();
+  for (size_t index = 0; device->nccl && index < actions.size(); ++index)
+    ncclActions.push_back(ncclAction(index));
   // Copies have one in the host's own memory.
   for (void *pointer : pointers)
     devicePointers.push_back(device->memory.contains(pointer) ? device->memory.onDevice(pointer) : pointer);
@@ -109,6 +111,35 @@ Staged Executor::stage(const Prepared &prepared) const {
   }
 }
 
+NcclAction Executor::ncclAction(size_t index) const {
+  const Prepared &prepared = actions[index];
+  const Action &action = *prepared.action;
+  NcclAction made;
+  made.group = communicates(action.kind) ? device->nccl->groupOf(list, index) : nullptr;
+  if (!made.group)
+    return made;
+  auto address = [&](size_t argument) { return device->memory.onDevice(pointers[prepared.args + argument]); };
+  made.kind = action.kind;
+  made.type = prepared.type;
+  made.bytes = action.kind == ActionKind::Reduce ? action.elements * bytesOf(prepared.type) : action.bytes;
+  made.accumulate = action.accumulate;
+  made.traffic = action.kind == ActionKind::Reduce     ? TrafficClass::ReduceScatter
+                 : action.kind == ActionKind::AllToAll ? TrafficClass::AllToAll
+                                                       : prepared.traffic;
+  if (action.kind != ActionKind::Recv)
+    made.source = address(0);
+  if (action.kind != ActionKind::Send)
+    made.target = address(action.kind == ActionKind::Recv ? 0 : 1);
+  made.sent = action.kind == ActionKind::Recv ? 0 : made.bytes * (made.group->size() - 1);
+  return made;
+}
+
+NcclPlace Executor::ncclPlace() const {
+  const Buffer *staging = addresses.find("staging");
+  return {*device->nccl, device->memory, staging ? device->memory.onDevice(addresses.at(*staging)) : nullptr,
+          staging ? staging->bytes : 0};
+}
+
 void Executor::runOnDevice(const Prepared &prepared) {
   const Action &action = *prepared.action;
   void *const *args = devicePointers.data() + prepared.args;
@@ -182,10 +213,22 @@ void Executor::sumByParameter(const Prepared &prepared) {
 }
 
 bool Executor::awaitDevice() {
-  if (std::none_of(polled.begin(), polled.end(), [](ActionQueue *queue) { return queue->isWorking(); }))
+  bool isWorking = false;
+  int64_t waitsFor = -1; ///< what peers have a part in
+  for (ActionQueue *queue : polled)
+    if (queue->isWorking()) {
+      isWorking = true;
+      waitsFor = std::max(waitsFor, queue->inFlight());
+    }
+  if (!isWorking)
     return false;
   // What it completes rings nothing.
+  std::optional<WaitsForPeers> waits;
+  if (waitsFor >= 0)
+    waits.emplace();
   std::this_thread::yield();
+  if (waitsFor >= 0 && clock.isOver(Clock::now(), [this] { return engine.peerBeats(); }))
+    stalled(waitsFor);
   return true;
 }
 

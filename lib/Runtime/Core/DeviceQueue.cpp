@@ -3,7 +3,6 @@
 #include "Core/DeviceQueue.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace dsopt::runtime {
 namespace {
@@ -68,72 +67,25 @@ class StagedQueue final : public ActionQueue {
 public:
   StagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
               const std::vector<Staged> &staged)
-      : ActionQueue(owner), device(device), engine(engine), slot(slot), staged(staged) {}
+      : ActionQueue(owner), flight(owner, device.memory, engine, slot, staged) {}
 
   bool poll() override {
     bool moved = false;
     while (true) {
-      QueueOwner::Clock::time_point now = QueueOwner::Clock::now();
-      switch (place) {
-      case Place::Idle:
-        flying = takeReady();
-        if (flying < 0)
-          return moved;
-        begin = now;
-        for (const Staged::Range &range : staged[flying].taken)
-          device.memory.download(range.begin, range.bytes, stream);
-        copied.record(stream);
-        place = Place::Taking;
-        break;
-      case Place::Taking:
-        if (!copied.isReached())
-          return moved;
-        owner.start(flying, slot, begin);
-        place = Place::Flying;
-        break;
-      case Place::Flying: {
-        bool complete = engine.poll(slot);
-        if (complete || engine.progressed(slot)) {
-          moved = true;
-          owner.communicated(now);
-        }
-        if (!complete)
-          return moved;
-        for (const Staged::Range &range : staged[flying].given)
-          device.memory.upload(range.begin, range.bytes, stream);
-        copied.record(stream);
-        place = Place::Giving;
-        break;
-      }
-      case Place::Giving:
-        if (!copied.isReached())
-          return moved;
-        place = Place::Idle;
-        owner.finish(std::exchange(flying, -1), begin);
-        break;
-      }
+      moved |= flight.poll();
+      int64_t action = flight.isIdle() ? takeReady() : -1;
+      if (action < 0)
+        return moved;
+      flight.begin(action);
       moved = true;
     }
   }
-  int64_t inFlight() const override { return place == Place::Flying ? flying : -1; }
-  bool isWorking() const override { return place == Place::Taking || place == Place::Giving; }
-  void abandon() override {
-    if (place == Place::Flying)
-      engine.abandon();
-    cuda::Driver::get().cuStreamSynchronize(stream);
-  }
+  int64_t inFlight() const override { return flight.inFlight(); }
+  bool isWorking() const override { return flight.isWorking(); }
+  void abandon() override { flight.abandon(); }
 
 private:
-  enum class Place { Idle, Taking, Flying, Giving };
-  DeviceRank &device;
-  Engine &engine;
-  int slot;
-  const std::vector<Staged> &staged; ///< by action
-  cuda::Stream stream;
-  cuda::Event copied;
-  Place place = Place::Idle;
-  int64_t flying = -1;
-  QueueOwner::Clock::time_point begin;
+  StagedFlight flight;
 };
 
 } // namespace

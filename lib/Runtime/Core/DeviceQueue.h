@@ -11,7 +11,7 @@
 #define DSOPT_LIB_RUNTIME_CORE_DEVICEQUEUE_H
 
 #include "Core/DeviceRank.h"
-#include "Core/Queue.h"
+#include "Core/StagedFlight.h"
 
 namespace dsopt::runtime {
 
@@ -41,15 +41,6 @@ public:
 private:
   std::vector<cuda::Event> events; ///< by action
   std::vector<char> issued;
-};
-
-/// A communication's bytes in the mirror: what it takes and what it gives.
-struct Staged {
-  struct Range {
-    char *begin;
-    int64_t bytes;
-  };
-  std::vector<Range> taken, given;
 };
 
 /// Actions that the device computes. One is begun when its `uploads` are complete: from there the host then

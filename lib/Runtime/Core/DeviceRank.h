@@ -8,6 +8,7 @@
 #ifndef DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H
 #define DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H
 
+#include "Core/NcclWorld.h"
 #include "Kernels/CUDA/Calls.h"
 #include "Kernels/CUDA/Memory.h"
 #include "dsopt/Runtime/Session.h"
@@ -36,6 +37,7 @@ private:
 public:
   cuda::Memory memory;
   cuda::Calls calls;
+  std::unique_ptr<NcclWorld> nccl; ///< null: ranks talk by way of their hosts
 
 private:
   template <typename Body> void eachState(const Position &position, Body body);

@@ -145,7 +145,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
 }
 
 Executor::~Executor() {
-  for (const std::unique_ptr<ActionQueue> &queue : queues)
+  // Communication first: the device's streams may wait for it.
+  for (ActionQueue *queue : polled)
     queue->abandon();
 }
 
@@ -161,11 +162,13 @@ void Executor::prepareQueues() {
     bool isDisk = position.queues[i].kind == QueueKind::Disk && disk;
     slots.push_back(flies ? slot++ : -1);
     bool isHost = position.queues[i].kind == QueueKind::Host || !device;
-    queues.push_back(flies && device ? makeStagedQueue(*this, *device, engine, slots.back(), staged)
-                     : flies         ? makeEngineQueue(*this, engine, slots.back())
-                     : isDisk        ? makeDiskQueue(*this, *disk, transfers)
-                     : isHost        ? makeComputeQueue(*this)
-                                     : makeDeviceQueue(*this, *device, *order, uploads));
+    queues.push_back(flies && device && device->nccl ? makeNcclQueue(*this, ncclPlace(), *order, engine,
+                                                                     slots.back(), ncclActions, staged)
+                     : flies && device ? makeStagedQueue(*this, *device, engine, slots.back(), staged)
+                     : flies           ? makeEngineQueue(*this, engine, slots.back())
+                     : isDisk          ? makeDiskQueue(*this, *disk, transfers)
+                     : isHost          ? makeComputeQueue(*this)
+                                       : makeDeviceQueue(*this, *device, *order, uploads));
     queues.back()->reserve(count[i]);
     polled.insert(flies || isDisk ? polled.begin() : polled.end(), queues.back().get());
   }
@@ -408,6 +411,19 @@ void Executor::stuck() const {
   throw Error(StatusFailure, text + "the program is wrong");
 }
 
+std::string Executor::whereIs(int64_t index) const {
+  std::string text = "in step " + std::to_string(step) + ", in '" +
+                     describeAction(program, info.rank, firstAction + index) + "'";
+  if (!ncclActions.empty() && ncclActions[index].group)
+    text += " on stream '" + position.queues[actions[index].action->queue].name + "'";
+  return text;
+}
+
+Error Executor::failed(int64_t index, const std::string &what) const {
+  return engine.noticed(
+      Error(StatusFailure, describeRank(program, info.rank) + " " + whereIs(index) + ": " + what));
+}
+
 void Executor::stalled(int64_t index) const {
   const Prepared &prepared = actions[index];
   if (prepared.transfer)
@@ -426,9 +442,7 @@ void Executor::stalled(int64_t index) const {
                  std::back_inserter(ranks), [&](int rank) { return rank != info.rank; });
   Error error(StatusFailure, describeRank(program, info.rank) + " has waited " +
                                  std::to_string(engine.stallSeconds()) + " s for " + describeRanks(ranks) +
-                                 " in step " + std::to_string(step) + ", in '" +
-                                 describeAction(program, info.rank, firstAction + index) +
-                                 "', and nothing moved (-stall-timeout)");
+                                 " " + whereIs(index) + ", and nothing moved (-stall-timeout)");
   error.rank = ranks.front();
   throw engine.noticed(error);
 }
@@ -476,7 +490,8 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
     ++trailing;
     --left;
   }
-  run(prepared, slot);
+  if (ncclActions.empty() || !ncclActions[index].group)
+    run(prepared, slot);
   if (!isOnDevice(prepared))
     times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.

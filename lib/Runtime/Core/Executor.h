@@ -14,6 +14,7 @@
 #include "Core/AsyncSave.h"
 #include "Core/Decide.h"
 #include "Core/DeviceQueue.h"
+#include "Core/NcclQueue.h"
 #include "Core/Queue.h"
 #include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
@@ -97,6 +98,8 @@ private:
   void prepareQueues();
   void prepareDevice();
   Staged stage(const Prepared &prepared) const;
+  NcclAction ncclAction(size_t index) const;
+  NcclPlace ncclPlace() const;
   void prepareTrailing();
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   float *scalarTable(double lrScale, double decayScale);
@@ -105,6 +108,7 @@ private:
   void start(int64_t index, int slot, Clock::time_point begin) override;
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
+  Error failed(int64_t index, const std::string &what) const override;
   void run(const Prepared &prepared, int slot);
   void runOnDevice(const Prepared &prepared);
   void sumByParameter(const Prepared &prepared);
@@ -128,6 +132,8 @@ private:
   void drive(const size_t &count, Breakdown &breakdown);
   void decide();
   void writeTables(const Decision &decision);
+  /// "in step 3, in 'gather b2'", on a device with the stream.
+  std::string whereIs(int64_t index) const;
   [[noreturn]] void stuck() const;
   /// Lets a device work on; false if none does.
   bool awaitDevice();
@@ -156,6 +162,7 @@ private:
   std::vector<ScalarTable> tables;
   std::vector<DiskTransfer> transfers;       ///< by action, where there is a disk
   std::vector<Staged> staged;                ///< by action, where there is a device
+  std::vector<NcclAction> ncclActions;       ///< by action, where NCCL joins the ranks' devices
   std::vector<std::vector<int64_t>> uploads; ///< by action: those from where the host then writes
   std::unique_ptr<DeviceOrder> order;
   std::vector<cuda::Table> ownTables;               ///< on the device

@@ -32,6 +32,8 @@ public:
   virtual void finish(int64_t action, Clock::time_point begin) = 0;
   /// The queue has moved bytes since `begin`.
   virtual void communicated(Clock::time_point begin) = 0;
+  /// What is to be thrown for a started action of which `what` is said.
+  virtual Error failed(int64_t action, const std::string &what) const = 0;
 };
 
 class ActionQueue {

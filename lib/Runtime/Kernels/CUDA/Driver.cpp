@@ -100,6 +100,12 @@ Device::~Device() {
   driver.cuDevicePrimaryCtxRelease_v2(device);
 }
 
+Uuid Device::uuid() const {
+  Uuid own;
+  DSOPT_CUDA(cuDeviceGetUuid_v2, &own, device);
+  return own;
+}
+
 int64_t Device::freeBytes() const {
   size_t left = 0, total = 0;
   DSOPT_CUDA(cuMemGetInfo_v2, &left, &total);

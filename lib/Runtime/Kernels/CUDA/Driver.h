@@ -93,6 +93,8 @@ public:
   int architecture() const { return arch; }
   const std::string &name() const { return text; }
   int multiprocessors() const { return processors; }
+  /// No other device of any machine has it.
+  Uuid uuid() const;
   int64_t bytes() const { return memory; }
   /// What is not taken by anybody.
   int64_t freeBytes() const;

@@ -35,6 +35,11 @@ enum : Result {
   kNotReady = 600,
 };
 
+/// CUuuid.
+struct Uuid {
+  char bytes[16];
+};
+
 /// CUdevice_attribute.
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
@@ -68,6 +73,7 @@ enum : int { kCaptureThreadLocal = 1 };
   F(cuDeviceGet, (DeviceNumber * device, int ordinal))                                                       \
   F(cuDeviceGetName, (char *name, int length, DeviceNumber device))                                          \
   F(cuDeviceGetAttribute, (int *value, int attribute, DeviceNumber device))                                  \
+  F(cuDeviceGetUuid_v2, (Uuid * uuid, DeviceNumber device))                                                  \
   F(cuDeviceTotalMem_v2, (size_t *bytes, DeviceNumber device))                                               \
   F(cuDevicePrimaryCtxRetain, (Context * context, DeviceNumber device))                                      \
   F(cuDevicePrimaryCtxRelease_v2, (DeviceNumber device))                                                     \
