@@ -97,6 +97,7 @@ struct RunOptions {
   int64_t threads = 1;     ///< at most the program's
   std::vector<int> cpus;   ///< where they run: one each if there are as many, else any; empty: as inherited
   int localRank = 0;       ///< among the ranks of its host: which of its devices is the rank's
+  std::string engine;      ///< of ranks with devices: nccl, host, or empty: NCCL where it can be
   bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
   std::string nvmePath;    ///< folder of what programs keep on disk
   DiskOptions disk;        ///< how it is read and written there
@@ -196,6 +197,10 @@ public:
   const RankInfo &rankInfo() const;
   /// What keeps the rank's disk from being read and written directly, many blocks at once; empty: nothing.
   std::string diskObstacle() const;
+  /// What carries bytes between ranks in a step: the engine, or NCCL.
+  std::string engineName() const;
+  /// Why that is not NCCL, though ranks have devices and nobody said so; empty: it is, or nobody asked.
+  std::string ncclObstacle() const;
   /// The rank's device and its architecture; empty: the host.
   std::string device() const;
 

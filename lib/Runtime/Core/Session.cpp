@@ -217,6 +217,7 @@ public:
   FirstTouch touched;           ///< the arena
   std::vector<char *> memories; ///< where they begin; the device's mirror
   SymbolResolver resolve;
+  std::string ncclObstacle;           ///< why ranks with devices talk by way of their hosts
   std::unique_ptr<DeviceRank> device; ///< null where the program is for the host
   /// The program at one size of its dimension.
   struct Size {
@@ -281,7 +282,19 @@ private:
     together(engine, [&] {
       opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
     });
+    if (engine.size() > 1 && options.engine != "host")
+      joinByNccl(*opened);
     return opened;
+  }
+  void joinByNccl(DeviceRank &opened) {
+    ncclObstacle = runtime::ncclObstacle(engine, opened.device);
+    if (!ncclObstacle.empty() && options.engine == "nccl")
+      throw Error(StatusFailure, "-engine=nccl: " + ncclObstacle, /*quiet=*/info.rank != 0);
+    if (!ncclObstacle.empty())
+      return;
+    std::optional<NcclPlan> plan;
+    together(engine, [&] { plan = planNccl(program, info.rank); });
+    opened.nccl = std::make_unique<NcclWorld>(engine, opened.device, std::move(*plan));
   }
   std::vector<std::unique_ptr<Size>> prepareSizes(ListKind kind, InputSource &source) {
     std::vector<std::unique_ptr<Size>> all;
@@ -331,6 +344,10 @@ std::string Session::device() const {
   const DeviceRank *device = state->device.get();
   return device ? device->device.name() + " (sm_" + std::to_string(device->device.architecture()) + ")" : "";
 }
+std::string Session::engineName() const {
+  return state->device && state->device->nccl ? "NCCL" : state->engine.name();
+}
+std::string Session::ncclObstacle() const { return state->ncclObstacle; }
 std::string Session::diskObstacle() const { return state->disk ? state->disk->obstacle() : ""; }
 
 /// What the run that wrote the checkpoint decided of the gradients that wait in it.

@@ -229,7 +229,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   RunFacts facts;
   facts.steps = settings.steps;
   facts.microBatches = run.data.microBatches();
-  facts.engine = engine.name();
+  facts.engine = session.engineName();
   facts.comparison = run.comparison.get();
   facts.arenaBytes = memoriesOf(program, MemoryKind::Device);
   facts.hostBytes = memoriesOf(program, MemoryKind::Host);
@@ -245,6 +245,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       run.notes.push_back({obstacle, true});
     if (std::string device = session.device(); !device.empty())
       progress.line("device: " + device);
+    if (std::string obstacle = session.ncclObstacle(); !obstacle.empty())
+      run.notes.push_back({"GPUs are joined by their hosts, not by NCCL: " + obstacle, false});
     say(progress, run.notes);
     progress.line(batchLine(program));
     log = std::make_unique<MetricsLog>(program, settings, facts);

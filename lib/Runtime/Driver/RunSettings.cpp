@@ -122,6 +122,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.gradClip = options.number("grad-clip");
   run.seed = options.integer("seed");
   run.nvmePath = options.text("nvme-path");
+  run.engine = options.text("engine");
   run.disk = diskOptions(options.text("aio"));
   run.warmupSteps = options.integer("warmup-steps");
   run.decaySteps = options.integer("lr-decay-steps");
