@@ -224,8 +224,10 @@ bool Executor::awaitDevice() {
     return false;
   // What it completes rings nothing.
   std::optional<WaitsForPeers> waits;
-  if (waitsFor >= 0)
+  if (waitsFor >= 0) {
+    engine.publish(step, firstAction + waitsFor);
     waits.emplace();
+  }
   std::this_thread::yield();
   if (waitsFor >= 0 && clock.isOver(Clock::now(), [this] { return engine.peerBeats(); }))
     stalled(waitsFor);
