@@ -41,19 +41,32 @@ template <int first, int count, typename T> DEVICE T tree(const Parts<T> &parts,
                tree<first + leftOf(count), count - leftOf(count)>(parts, i));
 }
 
-/// A binary counter of partial sums: level l has the sum of 2^l parts.
+/// A binary counter of partial sums: level l has the sum of 2^l parts. Levels have fixed places, in
+/// registers.
 template <typename T> DEVICE T counted(const Parts<T> &parts, int count, int64_t i) {
-  T levels[kLevels];
+  T levels[kLevels] = {};
   for (int member = 0; member < count; ++member) {
     T value = part(parts, member, i);
-    int level = 0;
-    for (int full = member; full & 1; full >>= 1)
-      value = sum(levels[level++], value);
-    levels[level] = value;
+    bool carries = true;
+#pragma unroll
+    for (int level = 0; level < kLevels; ++level) {
+      bool isFull = member >> level & 1;
+      if (carries && isFull)
+        value = sum(levels[level], value);
+      else if (carries)
+        levels[level] = value;
+      carries = carries && isFull;
+    }
   }
-  T value = levels[__builtin_ctz(count)];
-  for (int left = count & (count - 1); left; left &= left - 1)
-    value = sum(levels[__builtin_ctz(left)], value);
+  T value = {};
+  bool hasSome = false;
+#pragma unroll
+  for (int level = 0; level < kLevels; ++level) {
+    if ((count >> level & 1) == 0)
+      continue;
+    value = hasSome ? sum(levels[level], value) : levels[level];
+    hasSome = true;
+  }
   return value;
 }
 
