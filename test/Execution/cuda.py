@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | checkpoints | precision | errors
+usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | precision | errors
 """
 import json
 import os
@@ -58,6 +58,45 @@ def layouts():
     print(f"{len(grids)} layouts, one hash {first.hash[:16]}")
 
 
+def nccl():
+    """Ranks with a device each are joined by NCCL: one hash with one rank's, whatever order streams go in, and one message where one fails."""
+    name, seed = "gpt2-tiny", 0
+    base = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1", "-reduction-shards=4"]
+    os.environ.update(device(seed=1))
+    first = train(dsopt, name, *base, "-micro-batches=4")
+    grids = [(2, 1, 0, []), (2, 1, 1, []), (4, 1, 2, []), (2, 1, 3, []), (4, 1, 3, []), (1, 2, 0, []), (2, 2, 3, []), (1, 4, 1, []),
+             (1, 2, 0, ["-schedule=gpipe"]), (2, 2, 3, ["-recompute=full"]), (2, 1, 3, ["-gather-window=2"])]
+    for dp, pp, zero, more in grids:
+        seed += 1
+        os.environ.update(device(devices=4, seed=seed))
+        layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={4 // dp}", *more]
+        run = train(dsopt, name, *base, *layout)
+        check(run.head["engine"] == "NCCL", f"{' '.join(layout)}: joined by {run.head['engine']}")
+        check(run.hash == first.hash and run.loss_text == first.loss_text,
+              f"{' '.join(layout)} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
+        sent = train(dsopt, name, *base, *layout, "-engine=host")
+        check(sent.head["engine"] != "NCCL" and sent.hash == first.hash, f"{' '.join(layout)} -engine=host: {sent.head['engine']} {sent.hash}")
+        check([step["sent_bytes"] for step in sent.steps] == [step["sent_bytes"] for step in run.steps], f"{' '.join(layout)}: other bytes were counted than by hosts")
+
+    path, data = model("mlp")
+
+    def ends(status, text, environment, *options):
+        command = [dsopt, path, "-run", f"-data={data}", "-steps=3", *CUDA, "-dp=2", "-micro-batches=1", *options]
+        done = execute(command, status, timeout=60, environment={**device(devices=2, seed=1), **environment})
+        check(text in (done.stderr if status else done.stdout), f"expected '{text}', got: {done.stdout}{done.stderr}")
+        check(done.stderr.count("error:") == bool(status), f"expected one message, got: {done.stderr}")
+
+    one = {"SOFT_DEVICE": "devices=1"}
+    ends(0, "GPUs are joined by their hosts, not by NCCL: ranks 0 and 1 share a GPU", one)
+    ends(0, "not by NCCL: libnccl.so.2 is version 2.17.0, expected 2.18.0 or newer", {"SOFT_NCCL": "version=21700"})
+    ends(2, "-engine=nccl: ranks 0 and 1 share a GPU", one, "-engine=nccl")
+    ends(2, "-engine=nccl: libnccl.so.2 is version 2.17.0", {"SOFT_NCCL": "version=21700"}, "-engine=nccl")
+    ends(2, "rank 1 was killed by signal 9 (Killed) in step 1", {"DSOPT_FAULT": "action,rank=1,step=1,nth=5:kill"})
+    ends(2, "rank 0 waits for rank 1 (in step 1, in 'reduce ", {"DSOPT_FAULT": "step,rank=1,step=1:stop=0"}, "-stall-timeout=2")
+    ends(0, "step 2/3", {"DSOPT_FAULT": "step,rank=1,step=1:delay=1000"})
+    print(f"{len(grids)} layouts, one hash {first.hash[:16]}")
+
+
 def checkpoints():
     """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through."""
     path, data = model("gpt2-tiny")
@@ -111,4 +150,4 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()

@@ -222,12 +222,11 @@ bool Executor::awaitDevice() {
     }
   if (!isWorking)
     return false;
-  // What it completes rings nothing.
-  std::optional<WaitsForPeers> waits;
-  if (waitsFor >= 0) {
+  if (waitsFor >= 0 && !deviceWaits) {
     engine.publish(step, firstAction + waitsFor);
-    waits.emplace();
+    deviceWaits.emplace();
   }
+  // What it completes rings nothing.
   std::this_thread::yield();
   if (waitsFor >= 0 && clock.isOver(Clock::now(), [this] { return engine.peerBeats(); }))
     stalled(waitsFor);

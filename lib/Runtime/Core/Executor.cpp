@@ -556,6 +556,7 @@ void Executor::drive(const size_t &count, Breakdown &breakdown) {
       progress = save->take(actions[held].regions);
     if (progress || count == 0) {
       clock.restart();
+      deviceWaits.reset();
       continue;
     }
     if (device && awaitDevice())

@@ -170,6 +170,7 @@ private:
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first
   StallClock clock;                                 ///< of waiting for peers
+  std::optional<WaitsForPeers> deviceWaits;         ///< for what peers have a part in, until it gets on
   std::unique_ptr<Agreement> agreement;
   /// Where each micro-batch of the step, by index, is among the ranks' in their run orders.
   std::vector<int64_t> microBatches;

@@ -1,6 +1,7 @@
 //===- StageWriter.cpp - a micro-batch's function as one stage's schedule -===//
 
 #include "StageWriter.h"
+#include "dsopt/Interfaces/Target.h"
 
 #include <numeric>
 
@@ -9,8 +10,9 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 /// Transfers between ranks that cannot read each other's memory go through
-/// pieces of this many bytes.
-static constexpr int64_t kStagingBytes = 256 * 1024;
+/// pieces of this many bytes; larger ones between devices, where each costs a
+/// start of several kernels.
+static constexpr int64_t kStagingBytes = 256 * 1024, kDeviceStagingBytes = 4 << 20;
 /// Lists of buffers are kept for runs whose buffers come again after this many micro-batches.
 static constexpr int64_t kLongestPeriod = 64;
 
@@ -25,6 +27,7 @@ static SmallVector<int64_t> boundsOf(ArrayRef<Chunk> chunks) {
 StageWriter::StageWriter(ModuleOp module, const MicroBatch &graph, int64_t ranks, int64_t microBatches,
                          int64_t stage)
     : graph(graph), ranks(ranks), microBatches(microBatches), stage(stage),
+      stagingBytes(isForDevice(module) ? kDeviceStagingBytes : kStagingBytes),
       out(module, stage, boundsOf(graph.chunksAt(stage)), graph.evaluates, graph.variant), buckets(out),
       values(graph.values.size()), runs(graph.runs.size()), gathersOf(graph.runs.size()),
       usersOf(graph.gathers.size(), 0), gathers(graph.gathers.size()) {
@@ -59,7 +62,7 @@ void StageWriter::declareState() {
         buckets.gradient(bucket, use);
   }
   if (ranks > 1)
-    out.buffer("staging", MemRefType::get({std::min(largest, kStagingBytes) * ranks}, builder.getI8Type()),
+    out.buffer("staging", MemRefType::get({std::min(largest, stagingBytes) * ranks}, builder.getI8Type()),
                BufferKind::Buffers, {1, true, -1, {}, BufferRole::Staging});
 }
 

@@ -41,6 +41,7 @@ private:
 
   const MicroBatch &graph;
   int64_t ranks, microBatches, stage;
+  int64_t stagingBytes; ///< of each rank, at most
   ProgramBuilder out;
   BucketBuffers buckets;
   llvm::SmallVector<int64_t> slots; ///< of values
