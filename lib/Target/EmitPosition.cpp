@@ -202,6 +202,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         refs({reduce.getWhole(), reduce.getTarget()});
         json->attribute("elements", int64_t(reduce.getElements()));
         string("type", typeName(reduce.getType()));
+        if (reduce.getFast())
+          json->attribute("fast", true);
         if (reduce.getAccumulate())
           json->attribute("accumulate", true);
         json->attribute("bucket", bucket);

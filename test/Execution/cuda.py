@@ -78,6 +78,18 @@ def nccl():
         check(sent.head["engine"] != "NCCL" and sent.hash == first.hash, f"{' '.join(layout)} -engine=host: {sent.head['engine']} {sent.hash}")
         check([step["sent_bytes"] for step in sent.steps] == [step["sent_bytes"] for step in run.steps], f"{' '.join(layout)}: other bytes were counted than by hosts")
 
+    # In NCCL's own order the bits are those of as many ranks, and near the others'.
+    for dp, zero, more in ((4, 2, ["-accumulate=sharded"]), (4, 3, ["-pp=1"])):
+        layout = [f"-dp={dp}", f"-zero={zero}", "-micro-batches=2", "-reduction=fast", *more]
+        runs = []
+        for seed in (1, 2):
+            os.environ.update(device(devices=4, seed=seed))
+            runs.append(train(dsopt, name, *base, *layout))
+        exact = train(dsopt, name, *base, *layout, "-reduction=canonical")
+        apart = max(abs(a / b - 1) for a, b in zip(runs[0].losses, exact.losses))
+        check(runs[0].hash == runs[1].hash != exact.hash and apart < 1e-5, f"{layout}: losses are {apart} apart; {runs[0].hash} {runs[1].hash} {exact.hash}")
+        check(runs[0].steps[-1]["sent_bytes"] == exact.steps[-1]["sent_bytes"], f"{layout}: sends other bytes")
+
     path, data = model("mlp")
 
     def ends(status, text, environment, *options):

@@ -6,6 +6,7 @@
 
 #include "Nccl/Api.h"
 
+#include <bit>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -128,6 +129,21 @@ TEST(Nccl, Gathers) {
         return false;
     }
     return ncclCommFinalize(rank.comm) == ncclSuccess && ncclCommDestroy(rank.comm) == ncclSuccess;
+  });
+}
+
+/// In the order of a ring, rounded each time: 2^24 + 1 + 1 is 2^24, 1 + 1 + 2^24 is 2^24 + 2.
+TEST(Nccl, AddsAlongARing) {
+  run(3, [](Rank &rank) {
+    rank.settled();
+    auto bits = [](float value) { return std::bit_cast<int>(value); };
+    float mine = rank.rank == 0 ? 16777216.0f : 1.0f;
+    CUdeviceptr from = rank.upload({bits(mine), bits(mine), bits(mine)}), to = rank.room(1);
+    Rank::begun(ncclReduceScatter(pointer(from), pointer(to), 1, Floats, 0, rank.comm, rank.stream));
+    // Rank 0's slice begins at rank 1 and ends with its own.
+    float sums[] = {16777218.0f, 16777216.0f, 16777216.0f};
+    return rank.settled() == ncclSuccess && rank.await(rank.stream) == ncclSuccess &&
+           rank.download(to, 1) == std::vector<int>{bits(sums[rank.rank])};
   });
 }
 

@@ -237,6 +237,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("schedule", "schedule");
   text("optimizer", "optimizer");
   text("gradient-type", "gradient_type");
+  if (options.has("reduction"))
+    setText("reduction", options.text("reduction"));
   auto modelType = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
   if (modelType && modelType.getValue().isBF16() && !options.has("precision"))
     setText("precision", "bf16");

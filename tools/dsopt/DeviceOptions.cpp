@@ -26,6 +26,10 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (!isForDevice(module)) {
     if (options.text("emit") == "ptx")
       throw Error(1, "-emit=ptx prints the kernels of a device: give -target=cuda");
+    if (options.text("reduction") == "fast")
+      throw Error(1,
+                  "-reduction=fast leaves the order of sums to NCCL: give -target=cuda; between processors "
+                  "the canonical order is as fast");
     return;
   }
   for (const Refused &refused : kRefused) {

@@ -176,6 +176,7 @@ struct Action {
   std::string symbol;      ///< Run: the segment; Update, Map: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
+  bool fast = false;       ///< Reduce: in the engine's own order
   int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Copy;
                      ///< Fold: of one micro-batch
   std::vector<Folded> folds;

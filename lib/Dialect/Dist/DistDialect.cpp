@@ -94,6 +94,9 @@ LogicalResult ReleaseOp::verify() {
 LogicalResult ReduceOp::verify() {
   if (getGradients().empty())
     return emitOpError("names no gradients, expected those of the block");
+  if (getOrder() == ReductionOrder::Fast && getMethod() != ReductionMethod::ReduceScatter)
+    return emitOpError("asks for the order fast by ")
+           << stringifyReductionMethod(getMethod()) << ", where owners add along the canonical tree";
   return success();
 }
 

@@ -18,7 +18,8 @@ bool dsopt::exec::isComposite(Operation *op) {
   if (auto gather = dyn_cast<GatherOp>(op))
     return gather.getWire().has_value();
   auto reduce = dyn_cast<ReduceOp>(op);
-  return reduce && (reduce.getWire() || reduce.getMethod() != ReductionMethod::ReduceScatter);
+  return reduce && (reduce.getWire() || reduce.getMethod() != ReductionMethod::ReduceScatter ||
+                    (reduce.getFast() && reduce.getAccumulate()));
 }
 
 FlatSymbolRefAttr dsopt::exec::getStream(Operation *op) {

@@ -225,6 +225,9 @@ LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traff
 LogicalResult ReduceOp::verify() {
   if (auto wire = getWire(); wire && !(getType().isF32() && wire->isBF16()))
     return emitOpError("of ") << getType() << " travels as " << *wire << ", expected f32 as bf16";
+  if (getFast() && getMethod() != ReductionMethod::ReduceScatter)
+    return emitOpError("is fast by ")
+           << stringifyReductionMethod(getMethod()) << ", where owners add along the canonical tree";
   return success();
 }
 

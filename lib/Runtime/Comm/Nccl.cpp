@@ -83,6 +83,12 @@ void Communicator::gather(const void *slice, void *target, int64_t bytes, Stream
   DSOPT_NCCL(ncclAllGather, slice, target, static_cast<size_t>(bytes), kUint8, handle, stream);
 }
 
+void Communicator::reduce(const void *whole, void *slice, int64_t elements, Element type,
+                          StreamHandle stream) {
+  DSOPT_NCCL(ncclReduceScatter, whole, slice, static_cast<size_t>(elements),
+             type == Element::BF16 ? kBfloat16 : kFloat32, kSum, handle, stream);
+}
+
 void Communicator::exchange(const std::vector<Transfer> &transfers, StreamHandle stream) {
   DSOPT_NCCL(ncclGroupStart);
   for (const Transfer &one : transfers)

@@ -63,6 +63,8 @@ public:
   void close();
 
   void gather(const void *slice, void *target, int64_t bytes, StreamHandle stream);
+  /// Adds in NCCL's own order; `elements` of each slice.
+  void reduce(const void *whole, void *slice, int64_t elements, Element type, StreamHandle stream);
   void exchange(const std::vector<Transfer> &transfers, StreamHandle stream);
 
   const std::vector<int> &ranks() const { return members; }

@@ -21,8 +21,10 @@ using Handle = struct CommunicatorHandle *;
 using StreamHandle = cuda::StreamHandle;
 
 enum : Result { kSuccess = 0, kInProgress = 7 };
-/// ncclDataType_t: all that goes is bytes.
-enum DataType : int { kUint8 = 1 };
+/// ncclDataType_t: what is not added goes as bytes.
+enum DataType : int { kUint8 = 1, kFloat32 = 7, kBfloat16 = 9 };
+/// ncclRedOp_t
+enum Reduction : int { kSum = 0 };
 
 struct UniqueId {
   char bytes[128];
@@ -50,6 +52,9 @@ struct Config {
   F(ncclCommAbort, Result, (Handle communicator))                                                            \
   F(ncclAllGather, Result,                                                                                   \
     (const void *from, void *to, size_t count, DataType type, Handle communicator, StreamHandle stream))     \
+  F(ncclReduceScatter, Result,                                                                               \
+    (const void *from, void *to, size_t count, DataType type, Reduction reduction, Handle communicator,      \
+     StreamHandle stream))                                                                                   \
   F(ncclSend, Result,                                                                                        \
     (const void *from, size_t count, DataType type, int peer, Handle communicator, StreamHandle stream))     \
   F(ncclRecv, Result,                                                                                        \

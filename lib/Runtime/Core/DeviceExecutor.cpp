@@ -123,6 +123,7 @@ NcclAction Executor::ncclAction(size_t index) const {
   made.type = prepared.type;
   made.bytes = action.kind == ActionKind::Reduce ? action.elements * bytesOf(prepared.type) : action.bytes;
   made.accumulate = action.accumulate;
+  made.fast = action.fast;
   made.traffic = action.kind == ActionKind::Reduce     ? TrafficClass::ReduceScatter
                  : action.kind == ActionKind::AllToAll ? TrafficClass::AllToAll
                                                        : prepared.traffic;

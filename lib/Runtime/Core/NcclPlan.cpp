@@ -114,7 +114,7 @@ private:
 
   static bool isSame(const Action &one, const Action &other) {
     return one.kind == other.kind && one.bytes == other.bytes && one.elements == other.elements &&
-           one.type == other.type;
+           one.type == other.type && one.fast == other.fast;
   }
 
   /// Sends and receives by who sends, who receives and the communicator.

@@ -118,7 +118,7 @@ private:
   /// What was issued last is on the stream.
   void goOn() {
     const NcclAction &one = actions[issuing];
-    if (one.kind == ActionKind::Reduce) {
+    if (one.kind == ActionKind::Reduce && !one.fast) {
       addPiece(one);
       offset += piece(one);
       if (offset < one.bytes) {
@@ -161,6 +161,10 @@ private:
         }
       break;
     case ActionKind::Reduce:
+      if (one.fast) {
+        group.reduce(one.source, one.target, one.bytes / bytesOf(one.type), one.type, stream);
+        return;
+      }
       for (int peer = 0; peer < group.size(); ++peer)
         if (peer != self) {
           transfers.push_back({peer, one.source + peer * one.bytes + offset, nullptr, piece(one)});

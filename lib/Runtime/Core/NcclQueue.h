@@ -25,6 +25,7 @@ struct NcclAction {
   char *target = nullptr;
   int64_t bytes = 0;       ///< of a member's part, or of the value
   bool accumulate = false; ///< Reduce
+  bool fast = false;       ///< Reduce: NCCL adds
   TrafficClass traffic = TrafficClass::AllGather;
   int64_t sent = 0; ///< to other ranks
 };

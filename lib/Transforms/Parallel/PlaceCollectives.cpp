@@ -1,6 +1,7 @@
 //===- PlaceCollectives.cpp - gathers, releases and reductions of blocks --===//
 
 #include "dsopt/Dialect/Graph/Blocks.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 
 namespace dsopt {
@@ -95,6 +96,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
       use.gradients.insert(gradients.begin(), gradients.end());
     }
   }
+  auto order = *dist::symbolizeReductionOrder(getOption(getOperation(), "reduction", StringRef("canonical")));
   DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
   for (auto &[key, use] : uses) {
     dist::BucketOp bucket = key.first;
@@ -103,7 +105,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
     end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
                                  builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
-                                 bucket.getGradientType());
+                                 bucket.getGradientType(), ReductionMethod::ReduceScatter, order);
   }
 }
 

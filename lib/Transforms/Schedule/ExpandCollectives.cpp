@@ -176,7 +176,9 @@ LogicalResult Expander::start(ReduceOp reduce) {
   } else {
     reduce.setMethod(ReductionMethod::ReduceScatter);
     reduce.removeWireAttr();
-    if (wire == type)
+    // The engine can only store what it adds in its own order.
+    bool behind = reduce.getFast() && reduce.getAccumulate();
+    if (wire == type && !behind)
       return success();
     sum.source = declare(whole, ".sum", slice, wire);
     reduce.setWholeAttr(sent);

@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -300,9 +301,8 @@ LogicalResult Reader::placeReductions() {
              << reduce.getBucket() << " comes before a run that adds to the gradient";
     if (!reduced.insert(key).second)
       return reduce.emitOpError("of @") << reduce.getBucket() << " comes a second time";
-    if (reduce.getOrder() != dist::ReductionOrder::Canonical)
-      return reduce.emitOpError("asks for the order ")
-             << stringifyReductionOrder(reduce.getOrder()) << ", which no engine has, expected canonical";
+    if (reduce.getOrder() == dist::ReductionOrder::Fast && !isForDevice(module))
+      return reduce.emitOpError("asks for the order fast, which only NCCL has, expected canonical");
     int64_t run = runs - 1;
     while (result.runs[run].stage != result.runs[adds->second].stage)
       --run;

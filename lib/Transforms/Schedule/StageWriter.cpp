@@ -198,10 +198,10 @@ void StageWriter::writeReductions(const Step &step) {
       continue;
     dist::ReduceOp reduce = op;
     TypeAttr wire = reduce.getType() == bucket.gradientType() ? TypeAttr() : reduce.getTypeAttr();
-    written.push_back(out.emit<ReduceOp>(out.ref(buckets.passingGradient(bucket, use, 0)),
-                                         buckets.gradientSlice(bucket, use), bucket.slice,
-                                         bucket.gradientType(), wire, reduce.getMethod(), accumulate,
-                                         out.nextOrder(), bucket.group(), kCommStream));
+    written.push_back(out.emit<ReduceOp>(
+        out.ref(buckets.passingGradient(bucket, use, 0)), buckets.gradientSlice(bucket, use), bucket.slice,
+        bucket.gradientType(), wire, reduce.getMethod(), reduce.getOrder() == dist::ReductionOrder::Fast,
+        accumulate, out.nextOrder(), bucket.group(), kCommStream));
   }
 }
 

@@ -113,6 +113,15 @@ func.func @f(%x: tensor<64xf32>) {
 
 // -----
 
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
+func.func @f(%x: tensor<64xf32>) {
+  // expected-error@+1 {{asks for the order fast by all_to_all, where owners add along the canonical tree}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32 by all_to_all order fast
+  return
+}
+
+// -----
+
 // expected-note@+1 {{the bucket is here}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
 func.func @f(%x: tensor<64xf32>) {

@@ -171,6 +171,16 @@ exec.program @p position 0 blocks [0, 1] {
 
 // -----
 
+exec.stream @comm communication
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.reduce' op is fast by all_to_all, where owners add along the canonical tree}}
+    %0 = exec.reduce @x to @y elements 64 : f32 by all_to_all fast order 0 over @c on @comm
+  }
+}
+
+// -----
+
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.all_to_all' op is from @x to itself, expected another buffer}}

@@ -14,6 +14,7 @@ extern "C" {
 
 typedef int ncclResult_t;
 typedef int ncclDataType_t;
+typedef int ncclRedOp_t;
 typedef struct ncclComm *ncclComm_t;
 typedef struct {
   char internal[128];
@@ -47,6 +48,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            CUstream stream);
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t reduction, ncclComm_t comm, CUstream stream);
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       CUstream stream);
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

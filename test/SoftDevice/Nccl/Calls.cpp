@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 using namespace softdevice;
 
@@ -64,7 +65,7 @@ ncclResult_t endGroup() {
 
 /// Adds to the group's operation of the communicator, outside of groups one of its own.
 ncclResult_t add(ncclComm_t comm, CUstream stream, const std::string &what, const std::vector<Part> &sends,
-                 const std::vector<Part> &receives) {
+                 const std::vector<Part> &receives, std::optional<Sum> sum = {}) {
   return guarded([&] {
     Communicator &communicator = of(comm);
     need(!communicator.isFinalized, what + " on a communicator that is finalized");
@@ -84,6 +85,10 @@ ncclResult_t add(ncclComm_t comm, CUstream stream, const std::string &what, cons
     }
     operation->what += (operation->what.empty() ? "" : ", ") + what;
     operation->sends.insert(operation->sends.end(), sends.begin(), sends.end());
+    if (sum) {
+      sum->firstPart = operation->receives.size();
+      operation->sums.push_back(*sum);
+    }
     operation->receives.insert(operation->receives.end(), receives.begin(), receives.end());
     return endGroup();
   });
@@ -169,6 +174,29 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     return ncclSuccess;
   });
   return checked ? checked : add(comm, stream, "ncclAllGather of " + std::to_string(count), sends, receives);
+}
+
+/// Along a ring: each slice begins behind its owner, who adds last.
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t reduction, ncclComm_t comm, CUstream stream) {
+  std::vector<Part> sends, receives;
+  int size = 0;
+  ncclResult_t checked = guarded([&] {
+    need(type == 7 || type == 9,
+         "the software device adds float32 and bfloat16 only, not type " + std::to_string(type));
+    need(reduction == 0, "the software device has sums only, not reduction " + std::to_string(reduction));
+    size = of(comm).size;
+    size_t bytes = count * bytesOf(type);
+    for (int peer = 0; peer < size; ++peer)
+      sends.push_back({peer, Header::Sum, asAddress(from) + peer * bytes, count, type});
+    for (int step = 1; step <= size; ++step)
+      receives.push_back({(of(comm).rank + step) % size, Header::Sum, 0, count, type});
+    return ncclSuccess;
+  });
+  if (checked)
+    return checked;
+  Sum sum{asAddress(to), count, type, 0, static_cast<size_t>(size)};
+  return add(comm, stream, "ncclReduceScatter of " + std::to_string(count), sends, receives, sum);
 }
 
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

@@ -2,6 +2,7 @@
 
 #include "Communicator.h"
 
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -14,12 +15,29 @@ std::string &lastNcclError() {
 
 static const char *const kTypes[] = {"int8",   "uint8",   "int32",   "uint32",  "int64",
                                      "uint64", "float16", "float32", "float64", "bfloat16"};
+static constexpr ncclDataType_t kBfloat16 = 9;
 static constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
 size_t bytesOf(ncclDataType_t type) {
   if (type < 0 || type > 9)
     throw NcclError{ncclInvalidArgument, "type " + std::to_string(type) + " is unknown"};
   return kBytes[type];
+}
+
+/// Rounded to the type each time.
+static void addTo(std::string &value, const std::string &other, ncclDataType_t type) {
+  for (size_t at = 0; at < value.size(); at += kBytes[type]) {
+    auto read = [&](const std::string &from) {
+      uint32_t bits = 0;
+      std::memcpy(type == kBfloat16 ? reinterpret_cast<char *>(&bits) + 2 : reinterpret_cast<char *>(&bits),
+                  from.data() + at, kBytes[type]);
+      return std::bit_cast<float>(bits);
+    };
+    auto bits = std::bit_cast<uint32_t>(read(value) + read(other));
+    if (type == kBfloat16)
+      bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    std::memcpy(value.data() + at, &bits, kBytes[type]);
+  }
 }
 
 static std::string nameOf(const ncclUniqueId &id) { return {id.internal, strnlen(id.internal, 32)}; }
@@ -36,8 +54,10 @@ void Communicator::fail(ncclResult_t result, const std::string &text) {
 }
 
 std::string Communicator::describe(const Header &header) const {
-  return std::string(header.kind == Header::Gather ? "a part of ncclAllGather" : "ncclSend") + " of " +
-         std::to_string(header.count) + " " + kTypes[header.type];
+  return std::string(header.kind == Header::Gather ? "a part of ncclAllGather"
+                     : header.kind == Header::Sum  ? "a part of ncclReduceScatter"
+                                                   : "ncclSend") +
+         " of " + std::to_string(header.count) + " " + kTypes[header.type];
 }
 
 void Communicator::join() {
@@ -179,11 +199,21 @@ Footprint Communicator::finish(Operation &operation) {
   for (size_t i = 0; i < operation.receives.size(); ++i) {
     const Part &part = operation.receives[i];
     const std::string &value = operation.arrived[i];
-    if (value.empty())
+    if (value.empty() || part.kind == Header::Sum)
       continue;
     char *to = state.memoryOf(part.address).reach(part.address, value.size(), false, true, operation.what);
     std::memcpy(to, value.data(), value.size());
     touched.add(part.address, value.size(), true);
+  }
+  for (const Sum &sum : operation.sums) {
+    std::string value = operation.arrived[sum.firstPart];
+    for (size_t part = 1; part < sum.parts; ++part)
+      addTo(value, operation.arrived[sum.firstPart + part], sum.type);
+    if (value.empty())
+      continue;
+    std::memcpy(state.memoryOf(sum.address).reach(sum.address, value.size(), false, true, operation.what),
+                value.data(), value.size());
+    touched.add(sum.address, value.size(), true);
   }
   operation.arrived.clear();
   return touched;

@@ -33,10 +33,19 @@ struct Part {
   ncclDataType_t type;
 };
 
+/// Received parts that are added, each to those before it.
+struct Sum {
+  uint64_t address;
+  size_t count;
+  ncclDataType_t type;
+  size_t firstPart, parts; ///< of the receives
+};
+
 struct Operation {
   std::string what;
   CUstream stream;
-  std::vector<Part> sends, receives;
+  std::vector<Part> sends, receives; ///< what is added comes to no address
+  std::vector<Sum> sums;
   std::shared_ptr<Operation> before; ///< of the communicator, until that is done
   std::vector<std::string> arrived;  ///< of the receives
   std::vector<std::string> kept;     ///< for this rank itself

@@ -16,7 +16,7 @@
 namespace softdevice {
 
 struct Header {
-  enum Kind : uint32_t { Hello, Gather, Value, Taken };
+  enum Kind : uint32_t { Hello, Gather, Sum, Value, Taken };
   uint32_t kind = Hello;
   uint32_t type = 0;
   uint64_t count = 0; ///< elements; Hello: the sender's rank

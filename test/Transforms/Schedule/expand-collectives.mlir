@@ -1,5 +1,6 @@
 // RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/as bf16/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=NARROW
 // RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/by all_to_all/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=PARTS
+// RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW/fast/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=FAST
 // RUN: sed -e 's/ACCUMULATE//;s/HOW/as bf16 by all_to_all/' %s | dsopt-opt -expand-collectives | FileCheck %s --check-prefix=BOTH
 // RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW//' %s | dsopt-opt -expand-collectives > %t.as-it-is
 // RUN: sed -e 's/ACCUMULATE/accumulate/;s/HOW//' %s | dsopt-opt | diff %t.as-it-is -
@@ -49,6 +50,13 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
 // NARROW: func.func private @wire.accumulate.bf16(%[[T:.*]]: tensor<64xf32>, %[[S:.*]]: tensor<64xbf16>) -> tensor<64xf32> attributes {graph.in_place = array<i64: 0>
 // NARROW-NEXT: %[[WIDE:.*]] = graph.cast %[[S]] : (tensor<64xbf16>) -> tensor<64xf32>
 // NARROW-NEXT: graph.add %[[T]], %[[WIDE]]
+
+// The engine stores what it adds in its own order.
+// FAST: exec.buffer @g.sum : memref<64xf32> buffers slots 1 stride 256
+// FAST-NOT: exec.map
+// FAST: exec.reduce @g to @g.sum elements 64 : f32 fast order 1 over @dp on @comm
+// FAST: exec.add @s, @g.sum elements 64 : f32 on @compute
+// FAST-NEXT: exec.norm
 
 // PARTS: exec.buffer @g.parts : memref<192xf32> buffers slots 1 stride 768
 // PARTS-NOT: exec.map

@@ -213,7 +213,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func @micro_batch(%x: tensor<64xf32> {graph.name = "x"}) {
     graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
-    // expected-error @below {{asks for the order fast, which no engine has, expected canonical}}
+    // expected-error @below {{asks for the order fast, which only NCCL has, expected canonical}}
     dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32 order fast
     return
   }

@@ -250,21 +250,23 @@ def Exec_ReleaseOp : Exec_Op<"release", [HasParent<"ScheduleOp">]> {
   let hasVerifier = 1;
 }
 def Exec_ReduceOp : Exec_Collective<"reduce"> {
-  let summary = "reduce-scatter along the canonical tree";
+  let summary = "reduce-scatter along the canonical tree, or as the engine likes";
   let description = [{
     `whole` holds `elements` values for each member, of which this rank's are
     stored to (or, with `accumulate`, added to) `target`. What travels is of
-    their own `type`, in the engine's reduction. With another type on the `wire`,
-    or another `method`, it is no action yet: `expand-collectives` writes those
-    that it is made of.
+    their own `type`, in the engine's reduction; `fast` leaves the order of its
+    additions to the engine. With another type on the `wire`, another `method`,
+    or both `fast` and `accumulate`, it is no action yet: `expand-collectives`
+    writes those that it is made of.
   }];
   let arguments = (ins Exec_RefAttr:$whole, Exec_RefAttr:$target, I64Attr:$elements, TypeAttr:$type,
                        OptionalAttr<TypeAttr>:$wire,
                        DefaultValuedAttr<Dsopt_ReductionMethod, "::dsopt::ReductionMethod::ReduceScatter">:$method,
-                       UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+                       UnitAttr:$fast, UnitAttr:$accumulate, I64Attr:$order, FlatSymbolRefAttr:$communicator,
+                       FlatSymbolRefAttr:$stream);
   let assemblyFormat = [{
     custom<Ref>($whole) `to` custom<Ref>($target) `elements` $elements `:` $type (`as` $wire^)? (`by` $method^)?
-    (`accumulate` $accumulate^)? `order` $order `over` $communicator `on` $stream attr-dict
+    (`fast` $fast^)? (`accumulate` $accumulate^)? `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
