@@ -28,6 +28,7 @@ void Executor::prepareDevice() {
     prepareTable(prepared);
   }
   prepareUploads();
+  prepareGraphs();
   for (size_t index = 0; device->nccl && index < actions.size(); ++index)
     ncclActions.push_back(ncclAction(index));
   // Copies have one in the host's own memory.
@@ -51,6 +52,53 @@ void Executor::prepareUploads() {
         uploads[index].push_back(other);
     before.emplace_back(static_cast<int64_t>(index), range);
   }
+}
+
+void Executor::prepareGraphs() {
+  if (options.cudaGraph == "off")
+    return;
+  std::vector<GraphPart> parts;
+  std::vector<double Breakdown::*> phases;
+  for (const Prepared &prepared : actions) {
+    const Action &action = *prepared.action;
+    bool isCopy = action.kind == ActionKind::Copy, isNorm = action.kind == ActionKind::Norm;
+    GraphPart part;
+    // Copies from or to the host's own memory, which need not be pinned, and sums that the host adds are
+    // issued as they come.
+    part.isRecordable = isOnDevice(prepared) && action.kind != ActionKind::Input &&
+                        !(isNorm && options.logNorms) &&
+                        !(isCopy && !(device->memory.contains(pointers[prepared.args]) &&
+                                      device->memory.contains(pointers[prepared.args + 1])));
+    part.isMuch = action.kind == ActionKind::Run || isNorm;
+    // Times of phases are measured between graphs.
+    if (options.breakdown) {
+      auto known = std::find(phases.begin(), phases.end(), prepared.timer);
+      part.phase = static_cast<int>(known - phases.begin());
+      if (known == phases.end())
+        phases.push_back(prepared.timer);
+    }
+    parts.push_back(part);
+  }
+  graphPlan = planGraphs(position.actions, parts);
+  followsDecision.resize(actions.size());
+  for (size_t index = 0; index < actions.size(); ++index)
+    for (int64_t at = static_cast<int64_t>(index), left = graphPlan.lengths[index]; left > 0; ++at)
+      if (actions[at].action->queue == actions[index].action->queue) {
+        followsDecision[index] |= actions[at].action->kind == ActionKind::Fold;
+        --left;
+      }
+}
+
+GraphCounts Executor::graphs() const {
+  return {graphPlan.graphs, graphPlan.actions,
+          std::count_if(actions.begin(), actions.end(),
+                        [this](const Prepared &prepared) { return isOnDevice(prepared); })};
+}
+
+int64_t Executor::together(int64_t index) const {
+  if (!replays || graphPlan.lengths.empty() || (followsDecision[index] && !applies))
+    return 0;
+  return graphPlan.lengths[index];
 }
 
 /// The pieces whose squares a norm sums; the order in which statistics are folded.

@@ -478,12 +478,16 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
   return agreement->losses();
 }
 
-void Executor::start(int64_t index, int slot, Clock::time_point begin) {
-  const Prepared &prepared = actions[index];
+void Executor::announce(int64_t index) {
   engine.publish(step, firstAction + index);
   beat();
   if (fault::active.load(std::memory_order_relaxed))
     fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
+}
+
+void Executor::start(int64_t index, int slot, Clock::time_point begin) {
+  const Prepared &prepared = actions[index];
+  announce(index);
   if (prepared.trails) {
     actions[index].flies = true;
     actions[index].startedIn = step;
@@ -533,6 +537,8 @@ void Executor::measured(const Prepared &prepared, Clock::duration time) {
 void Executor::runActions(Breakdown &breakdown) {
   times = &breakdown;
   left = actions.size();
+  // First what libraries and routines prepare when they are called; what is measured goes by itself.
+  replays = runs++ > 0 && !rt.profile && !trace;
   std::fill(done.begin(), done.end(), 0);
   for (size_t index = 0; index < actions.size(); ++index)
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);

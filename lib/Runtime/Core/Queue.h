@@ -65,6 +65,10 @@ public:
 protected:
   /// Takes the next action out if it may start, else -1.
   int64_t takeReady();
+  /// The action `ahead` places behind the one that starts next; there is one.
+  int64_t waiting(size_t ahead) const { return taken[next + ahead].action; }
+  /// Takes the next action out, which there is.
+  int64_t takeNext() { return taken[next++].action; }
   /// Whether the next action may start as far as `dependency` goes.
   virtual bool isMet(int64_t dependency) const { return owner.isComplete(dependency); }
   /// What the action taken last depends on.

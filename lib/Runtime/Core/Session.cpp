@@ -344,6 +344,11 @@ std::string Session::device() const {
   const DeviceRank *device = state->device.get();
   return device ? device->device.name() + " (sm_" + std::to_string(device->device.architecture()) + ")" : "";
 }
+std::optional<GraphCounts> Session::graphs() const {
+  if (!state->device)
+    return std::nullopt;
+  return state->sizes.front()->executor.graphs();
+}
 std::string Session::engineName() const {
   return state->device && state->device->nccl ? "NCCL" : state->engine.name();
 }
