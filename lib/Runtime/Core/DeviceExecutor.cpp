@@ -7,6 +7,7 @@
 
 #include "Core/Executor.h"
 #include "Kernels/CUDA/Routines.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace dsopt::runtime {
 
 void Executor::prepareDevice() {
   order = std::make_unique<DeviceOrder>(actions.size());
+  order->join(device->copyStream(), /*computes=*/false);
   for (Prepared &prepared : actions) {
     const Action &action = *prepared.action;
     staged.push_back(communicates(action.kind) ? stage(prepared) : Staged());
@@ -61,15 +63,9 @@ void Executor::prepareGraphs() {
   std::vector<double Breakdown::*> phases;
   for (const Prepared &prepared : actions) {
     const Action &action = *prepared.action;
-    bool isCopy = action.kind == ActionKind::Copy, isNorm = action.kind == ActionKind::Norm;
     GraphPart part;
-    // Copies from or to the host's own memory, which need not be pinned, and sums that the host adds are
-    // issued as they come.
-    part.isRecordable = isOnDevice(prepared) && action.kind != ActionKind::Input &&
-                        !(isNorm && options.logNorms) &&
-                        !(isCopy && !(device->memory.contains(pointers[prepared.args]) &&
-                                      device->memory.contains(pointers[prepared.args + 1])));
-    part.isMuch = action.kind == ActionKind::Run || isNorm;
+    part.isRecordable = isOnDevice(prepared) && isDevicesAlone(prepared);
+    part.isMuch = action.kind == ActionKind::Run || action.kind == ActionKind::Norm;
     // Times of phases are measured between graphs.
     if (options.breakdown) {
       auto known = std::find(phases.begin(), phases.end(), prepared.timer);
@@ -87,6 +83,69 @@ void Executor::prepareGraphs() {
         followsDecision[index] |= actions[at].action->kind == ActionKind::Fold;
         --left;
       }
+}
+
+/// Inputs are the host's, and sums that it adds; its own memory need not be pinned, so that it waits for
+/// copies from there and to there.
+bool Executor::isDevicesAlone(const Prepared &prepared) const {
+  switch (prepared.action->kind) {
+  case ActionKind::Input:
+    return false;
+  case ActionKind::Norm:
+    return !options.logNorms;
+  case ActionKind::Copy:
+    return device->memory.contains(pointers[prepared.args]) &&
+           device->memory.contains(pointers[prepared.args + 1]);
+  default:
+    return true;
+  }
+}
+
+/// Once the step is decided on, what is left of it may be the device's alone, which then does it beside what
+/// the host does next.
+void Executor::leaveRest() {
+  size_t leavable = 0;
+  for (ActionQueue *queue : polled)
+    leavable += queue->leavable();
+  if (leavable == left)
+    for (ActionQueue *queue : polled)
+      queue->leave();
+}
+
+void Executor::uploadTables() {
+  constexpr size_t kBytes = DSOPT_SCALARS * sizeof(float);
+  if (!tableCopies)
+    tableCopies = std::make_unique<cuda::Pinned>(2 * tables.size() * kBytes);
+  bool any = false;
+  float *copy = tableCopies->as<float>() + tableTurn * tables.size() * DSOPT_SCALARS;
+  for (ScalarTable &table : tables) {
+    // Updates that started before a decision read what it says again.
+    if (!std::equal(table.uploaded.begin(), table.uploaded.end(), table.values,
+                    table.values + DSOPT_SCALARS)) {
+      std::copy_n(table.values, DSOPT_SCALARS, copy);
+      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, cuda::addressOf(device->memory.onDevice(table.values)), copy, kBytes,
+                 device->copyStream());
+      table.uploaded.assign(table.values, table.values + DSOPT_SCALARS);
+      any = true;
+    }
+    copy += DSOPT_SCALARS;
+  }
+  if (!any)
+    return;
+  tableTurn = 1 - tableTurn;
+  order->putFirst(device->copyStream());
+}
+
+void Executor::takeOver() {
+  for (ScalarTable &table : tables)
+    table.uploaded.clear();
+}
+
+void Executor::announce(int64_t index) {
+  engine.publish(step, firstAction + index);
+  beat();
+  if (fault::active.load(std::memory_order_relaxed))
+    fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
 }
 
 GraphCounts Executor::graphs() const {

@@ -12,7 +12,9 @@ class DeviceQueue final : public ActionQueue {
 public:
   DeviceQueue(DeviceOwner &owner, DeviceRank &device, DeviceOrder &order,
               const std::vector<std::vector<int64_t>> &uploads)
-      : ActionQueue(owner), owner(owner), device(device), order(order), uploads(uploads) {}
+      : ActionQueue(owner), owner(owner), device(device), order(order), uploads(uploads) {
+    order.join(stream, /*computes=*/true);
+  }
 
   void reserve(size_t actions) override {
     ActionQueue::reserve(actions);
@@ -49,6 +51,22 @@ public:
     return moved;
   }
   bool isWorking() const override { return first < flying.size(); }
+  size_t leavable() const override {
+    bool all = std::all_of(flying.begin() + static_cast<std::ptrdiff_t>(first), flying.end(),
+                           [this](int64_t action) { return owner.isDevicesAlone(action); });
+    return all ? flying.size() - first : 0;
+  }
+  void leave() override {
+    if (first == flying.size())
+      return;
+    for (; first < flying.size(); ++first) {
+      order.forget(flying[first]);
+      owner.finish(flying[first], begin);
+    }
+    flying.clear();
+    first = 0;
+    order.leave(stream);
+  }
   void abandon() override { cuda::Driver::get().cuStreamSynchronize(stream); }
 
 protected:
@@ -95,9 +113,11 @@ private:
 
 class StagedQueue final : public ActionQueue {
 public:
-  StagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
+  StagedQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order, Engine &engine, int slot,
               const std::vector<Staged> &staged)
-      : ActionQueue(owner), flight(owner, device.memory, engine, slot, staged) {}
+      : ActionQueue(owner), flight(owner, device.memory, engine, slot, staged) {
+    order.join(flight.copyStream(), /*computes=*/false);
+  }
 
   bool poll() override {
     bool moved = false;
@@ -124,9 +144,9 @@ std::unique_ptr<ActionQueue> makeDeviceQueue(DeviceOwner &owner, DeviceRank &dev
                                              const std::vector<std::vector<int64_t>> &uploads) {
   return std::make_unique<DeviceQueue>(owner, device, order, uploads);
 }
-std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
-                                             const std::vector<Staged> &staged) {
-  return std::make_unique<StagedQueue>(owner, device, engine, slot, staged);
+std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
+                                             Engine &engine, int slot, const std::vector<Staged> &staged) {
+  return std::make_unique<StagedQueue>(owner, device, order, engine, slot, staged);
 }
 
 } // namespace dsopt::runtime

@@ -40,6 +40,25 @@ public:
     place.stream = nullptr;
     return true;
   }
+  /// One of the streams that work of the executor is put on; `computes`: such that reads scalars.
+  void join(cuda::StreamHandle stream, bool computes) { streams.push_back({stream, computes}); }
+  /// It is known no more that the action was issued.
+  void forget(int64_t action) { places[action].stream = nullptr; }
+  /// All that is put on other streams from now on comes behind what this one has.
+  void leave(cuda::StreamHandle stream) { putFirst(stream, false); }
+  /// The same of what computes.
+  void putFirst(cuda::StreamHandle stream, bool ofThoseThatCompute = true) {
+    cuda::Event &event = ends[stream];
+    event.record(stream);
+    for (auto [other, computes] : streams)
+      if (other != stream && (computes || !ofThoseThatCompute))
+        DSOPT_CUDA(cuStreamWaitEvent, other, event, 0);
+  }
+  /// Returns when that is done.
+  void settle() {
+    for (auto &[stream, event] : ends)
+      DSOPT_CUDA(cuEventSynchronize, event);
+  }
   /// What is put on the stream from now on comes behind those that are issued of `actions`.
   void follow(cuda::StreamHandle stream, const std::vector<int64_t> &actions) const {
     for (int64_t action : actions)
@@ -55,6 +74,8 @@ private:
   std::vector<cuda::Event> events; ///< by action
   std::vector<char> isReached;     ///< by event, as found last
   std::vector<Place> places;       ///< by action
+  std::vector<std::pair<cuda::StreamHandle, bool>> streams;
+  std::map<cuda::StreamHandle, cuda::Event> ends; ///< of what was left
 };
 
 /// What queues of a device ask of the executor besides.
@@ -66,6 +87,8 @@ public:
   virtual void announce(int64_t action) = 0;
   /// Puts the action's work on the stream that is chosen.
   virtual void issue(int64_t action) = 0;
+  /// Whether the host has no part in the action once it is issued.
+  virtual bool isDevicesAlone(int64_t action) const = 0;
 };
 
 /// Actions that the device computes. One is begun when its `uploads` are complete: from there the host then
@@ -73,8 +96,8 @@ public:
 std::unique_ptr<ActionQueue> makeDeviceQueue(DeviceOwner &owner, DeviceRank &device, DeviceOrder &order,
                                              const std::vector<std::vector<int64_t>> &uploads);
 /// Actions that fly in a slot of the engine, one at a time, from and to the mirror.
-std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, Engine &engine, int slot,
-                                             const std::vector<Staged> &staged);
+std::unique_ptr<ActionQueue> makeStagedQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
+                                             Engine &engine, int slot, const std::vector<Staged> &staged);
 
 } // namespace dsopt::runtime
 

@@ -51,6 +51,8 @@ public:
   void delay(std::optional<Decision> &newPending) { pending = &newPending; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
+  /// Another executor has run since.
+  void takeOver();
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
   /// Notes when actions run, from now on; null: no more.
@@ -112,6 +114,8 @@ private:
   void announce(int64_t index) override;
   int64_t together(int64_t index) const override;
   void issue(int64_t index) override { runOnDevice(actions[index]); }
+  bool isDevicesAlone(int64_t index) const override { return isDevicesAlone(actions[index]); }
+  bool isDevicesAlone(const Prepared &prepared) const;
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
   Error failed(int64_t index, const std::string &what) const override;
@@ -121,6 +125,8 @@ private:
   void prepareTable(Prepared &prepared);
   void prepareUploads();
   void prepareGraphs();
+  void leaveRest();
+  void uploadTables();
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -172,9 +178,12 @@ private:
   std::vector<NcclAction> ncclActions;       ///< by action, where NCCL joins the ranks' devices
   std::vector<std::vector<int64_t>> uploads; ///< by action: those from where the host then writes
   std::unique_ptr<DeviceOrder> order;
-  GraphPlan graphPlan;                ///< empty where there are none
-  std::vector<char> followsDecision;  ///< by action: a graph that begins there does only what applies
-  std::vector<cuda::Table> ownTables; ///< on the device
+  GraphPlan graphPlan;               ///< empty where there are none
+  std::vector<char> followsDecision; ///< by action: a graph that begins there does only what applies
+  /// What goes up of `tables`, by turns: what went two times ago is there when an agreement is.
+  std::unique_ptr<cuda::Pinned> tableCopies;
+  size_t tableTurn = 0;
+  std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first
@@ -187,6 +196,7 @@ private:
   // Of the step in progress.
   std::vector<char> done;
   bool replays = false; ///< graphs of the device
+  bool leaves = false;  ///< what only the device has still to do
   size_t left = 0;      ///< actions that are not complete, or not begun where they trail
   size_t trailing = 0;  ///< actions that fly on, of this step and the one before
   Breakdown *times = nullptr;

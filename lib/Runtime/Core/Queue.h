@@ -59,6 +59,10 @@ public:
   virtual bool isWorking() const { return false; }
   /// The action that starts next, -1: none.
   int64_t waiting() const { return next < taken.size() ? taken[next].action : -1; }
+  /// How many actions only a device has still to do, if the next step may begin beside them.
+  virtual size_t leavable() const { return 0; }
+  /// Counts those as complete: what comes later on the device is behind them.
+  virtual void leave() {}
   /// Gives up what flies, so that its memory may go.
   virtual void abandon() {}
 

@@ -113,8 +113,10 @@ public:
     bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
     Executor &executor = (lags ? delayed : sizes)[result.variant + 1]->executor;
     // Other actions may touch the same bytes.
-    if (&executor != last && last)
+    if (&executor != last && last) {
       last->settle();
+      executor.takeOver();
+    }
     last = &executor;
     executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)

@@ -199,6 +199,8 @@ CUresult cuCtxSynchronize() {
 
 int64_t softDeviceIssues() { return State::get().issues; }
 
+int64_t softDevicePending() { return static_cast<int64_t>(State::get().timeline->pending()); }
+
 const char *softDeviceFault() { return State::get().fault.c_str(); }
 
 void softDeviceOpenHandles(int *allocations, int *streams, int *events, int *modules, int *graphs) {
