@@ -529,11 +529,12 @@ void Executor::runActions(Breakdown &breakdown) {
   left = actions.size();
   // First what libraries and routines prepare when they are called; what is measured goes by itself.
   leaves = false;
-  replays = runs++ > 0 && !rt.profile && !trace;
+  replays = hasRun && !rt.profile && !trace;
   std::fill(done.begin(), done.end(), 0);
   for (size_t index = 0; index < actions.size(); ++index)
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
   drive(left, breakdown);
+  hasRun |= applies;
   engine.publish(step, -1);
 }
 

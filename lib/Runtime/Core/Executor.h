@@ -202,7 +202,7 @@ private:
   Breakdown *times = nullptr;
   bool applies = true; ///< as the agreement decided
   int64_t step = 0;
-  int64_t runs = 0; ///< of its actions, before this one
+  bool hasRun = false; ///< all of its actions, once
   int64_t *appliedSteps = nullptr;
   std::optional<Decision> *pending = nullptr; ///< of updates that lag
   const std::atomic<bool> *stopRequest = nullptr;
