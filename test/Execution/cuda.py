@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | precision | errors
+usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | graphs | checkpoints | precision | errors
 """
 import json
 import os
@@ -109,6 +109,55 @@ def nccl():
     print(f"{len(grids)} layouts, one hash {first.hash[:16]}")
 
 
+def graphs():
+    """Replayed steps have the bits of single calls, in any order of streams, and end as those do; how many calls they save."""
+    tiny = [*CUDA, "-steps=3", "-grad-clip=1", "-lr=3e-3", "-threads=1", "-reduction-shards=2"]
+    for name, layouts in {"gpt2-tiny": [(1, 1, 0, 1), (2, 1, 3, 1), (2, 1, 3, 2), (1, 2, 0, 1)], "resnet-tiny": [(1, 1, 0, 1)]}.items():
+        os.environ.update(device(seed=1))
+        one = train(dsopt, name, *tiny, "-micro-batches=2", "-cuda-graph=off")
+        check(one.head["cuda_graphs"] == 0, f"{name}: {one.head['cuda_graphs']} graphs under -cuda-graph=off")
+        for seed, (dp, pp, zero, devices) in enumerate(layouts, 2):
+            os.environ.update(device(seed=seed, devices=devices))
+            layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={2 // dp}"]
+            run = train(dsopt, name, *tiny, *layout)
+            check(run.head["cuda_graphs"] > 1, f"{name} {' '.join(layout)}: {run.head['cuda_graphs']} graphs")
+            check(run.hash == one.hash and run.loss_text == one.loss_text,
+                  f"{name} {' '.join(layout)} seed {seed} with graphs: {run.loss_text} {run.hash}, without {one.loss_text} {one.hash}")
+
+    path, data = model("mlp")
+    command = [dsopt, path, "-run", f"-data={data}", *CUDA, "-micro-batches=2", "-grad-clip=1", "-threads=1"]
+
+    def calls(graph, *options):
+        """Calls that put something into streams, of one later step."""
+        counts = []
+        for steps in (3, 4):
+            done = execute([*command, f"-cuda-graph={graph}", f"-steps={steps}", *options], environment=device(seed=1, issues=1))
+            counts.append(int(done.stderr.split("software device: ")[1].split()[0]))
+        return counts[1] - counts[0]
+
+    without, replayed = calls("off"), calls("auto")
+    check(replayed <= 0.5 * without, f"mlp: {replayed} calls a step with graphs, {without} without")
+
+    def says(status, text, *options, **environment):
+        done = execute([*command, *options], status, timeout=60, environment={**device(seed=1), **environment})
+        check(text in done.stdout + done.stderr, f"expected '{text}', got: {done.stdout}{done.stderr}")
+        check(done.stderr.count("error:") == (status == 2), f"expected {int(status == 2)} messages, got: {done.stderr}")
+        return done.stdout
+
+    says(0, "no CUDA graphs: -cuda-graph=off", "-steps=1", "-cuda-graph=off")
+    says(0, "CUDA graphs: ", "-steps=3", "-breakdown")
+    with tempfile.TemporaryDirectory() as place:
+        says(0, ", but not in the steps that -trace shows", "-steps=22", f"-trace={place}/trace.json")
+        events = [event for event in json.load(open(f"{place}/trace.json"))["traceEvents"] if event.get("ph") == "X"]
+        forward = [event for event in events if event["name"].endswith(" F")]
+        check(len(forward) % 40 == 0 and forward, f"{len(forward)} forwards in a trace of 20 steps with 2 micro-batches")
+    two = ["-dp=2", "-micro-batches=1", "-steps=5"]
+    says(2, "rank 1 was killed by signal 9 (Killed) in step 3", *two, DSOPT_FAULT="action,rank=1,step=3,nth=4:kill")
+    says(2, "rank 0 waits for rank 1 (in step 3, in '", *two, "-stall-timeout=2", DSOPT_FAULT="step,rank=1,step=3:stop=0")
+    says(3, "", *two, DSOPT_FAULT="action,rank=0,step=3,nth=4:signal=INT")
+    print(f"5 layouts; mlp takes {replayed} calls a step with graphs, {without} without")
+
+
 def checkpoints():
     """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through."""
     path, data = model("gpt2-tiny")
@@ -162,4 +211,4 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()

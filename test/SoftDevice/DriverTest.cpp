@@ -215,6 +215,56 @@ TEST_F(Driver, ARecordedGraphIsTheWorkItRecorded) {
   }
 }
 
+TEST_F(Driver, AGraphIsOneCall) {
+  CUstream one = stream();
+  CUdeviceptr x = upload(std::vector<float>(64, 1)), y = upload(std::vector<float>(64));
+  CUgraph graph;
+  CUgraphExec executable;
+  int64_t before = softDeviceIssues();
+  ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  for (int i = 0; i < 5; ++i)
+    ok(launch(x, y, 1, 64, one));
+  ok(cuStreamEndCapture(one, &graph));
+  ok(cuGraphInstantiateWithFlags(&executable, graph, 0));
+  EXPECT_EQ(softDeviceIssues(), before);
+  ok(cuGraphLaunch(executable, one));
+  EXPECT_EQ(softDeviceIssues(), before + 1);
+  for (int i = 0; i < 5; ++i)
+    ok(launch(x, y, 1, 64, one));
+  EXPECT_EQ(softDeviceIssues(), before + 6);
+  ok(cuStreamSynchronize(one));
+  EXPECT_EQ(download(y, 64), std::vector<float>(64, 10));
+}
+
+TEST_F(Driver, AnUploadBesideAReplayThatReadsIsFound) {
+  for (bool waits : {true, false})
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+      begin(seed);
+      CUstream compute = stream(), copies = stream();
+      CUevent done = event(), there = event();
+      std::vector<float> values(64, 1);
+      CUdeviceptr x = upload(values), y = upload(std::vector<float>(64));
+      CUgraph graph;
+      CUgraphExec executable;
+      ok(cuStreamBeginCapture_v2(compute, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+      ok(launch(x, y, 1, 64, compute));
+      ok(launch(x, y, 1, 64, compute));
+      ok(cuStreamEndCapture(compute, &graph));
+      ok(cuGraphInstantiateWithFlags(&executable, graph, 0));
+      for (int step = 0; step < 2; ++step) {
+        if (step > 0 && waits)
+          ok(cuStreamWaitEvent(copies, done, 0));
+        ok(cuMemcpyHtoDAsync_v2(x, values.data(), 256, copies));
+        ok(cuEventRecord(there, copies));
+        ok(cuStreamWaitEvent(compute, there, 0));
+        ok(cuGraphLaunch(executable, compute));
+        ok(cuEventRecord(done, compute));
+      }
+      EXPECT_EQ(cuCtxSynchronize() == CUDA_SUCCESS, waits) << seed;
+      EXPECT_EQ(says("no order between kernel axpy and a copy to the device"), !waits) << softDeviceFault();
+    }
+}
+
 TEST_F(Driver, RecordingsThatAreNoGraphs) {
   CUstream one = stream(), other = stream();
   CUevent fork = event();
@@ -229,6 +279,10 @@ TEST_F(Driver, RecordingsThatAreNoGraphs) {
   ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   ok(launch(x, y, 1, 64, one));
   EXPECT_EQ(cuStreamSynchronize(one), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUdeviceptr more;
+  EXPECT_EQ(cuMemAlloc_v2(&more, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_EQ(cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ok(launch(x, y, 1, 64, one));
   ok(cuStreamSynchronize(one));

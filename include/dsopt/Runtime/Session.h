@@ -98,12 +98,19 @@ struct RunOptions {
   std::vector<int> cpus;   ///< where they run: one each if there are as many, else any; empty: as inherited
   int localRank = 0;       ///< among the ranks of its host: which of its devices is the rank's
   std::string engine;      ///< of ranks with devices: nccl, host, or empty: NCCL where it can be
+  std::string cudaGraph;   ///< off: a device's work is put on streams anew in each step
+  bool breakdown = false;  ///< times of phases are asked for
   bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
   std::string nvmePath;    ///< folder of what programs keep on disk
   DiskOptions disk;        ///< how it is read and written there
   bool logNorms = false;   ///< fill gradNorms and paramNorms
   bool logLosses = false;  ///< fill losses
   int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
+};
+
+/// CUDA graphs of a step, and how many of a device's actions they do.
+struct GraphCounts {
+  int64_t graphs = 0, actions = 0, all = 0;
 };
 
 /// Where micro-batches come from.
@@ -201,6 +208,8 @@ public:
   std::string engineName() const;
   /// Why that is not NCCL, though ranks have devices and nobody said so; empty: it is, or nobody asked.
   std::string ncclObstacle() const;
+  /// What the rank's device replays of a step; none for the host.
+  std::optional<GraphCounts> graphs() const;
   /// The rank's device and its architecture; empty: the host.
   std::string device() const;
 

@@ -7,6 +7,7 @@
 
 #include "Core/Executor.h"
 #include "Kernels/CUDA/Routines.h"
+#include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace dsopt::runtime {
 
 void Executor::prepareDevice() {
   order = std::make_unique<DeviceOrder>(actions.size());
+  order->join(device->copyStream(), /*computes=*/false);
   for (Prepared &prepared : actions) {
     const Action &action = *prepared.action;
     staged.push_back(communicates(action.kind) ? stage(prepared) : Staged());
@@ -28,6 +30,7 @@ void Executor::prepareDevice() {
     prepareTable(prepared);
   }
   prepareUploads();
+  prepareGraphs();
   for (size_t index = 0; device->nccl && index < actions.size(); ++index)
     ncclActions.push_back(ncclAction(index));
   // Copies have one in the host's own memory.
@@ -51,6 +54,110 @@ void Executor::prepareUploads() {
         uploads[index].push_back(other);
     before.emplace_back(static_cast<int64_t>(index), range);
   }
+}
+
+void Executor::prepareGraphs() {
+  if (options.cudaGraph == "off")
+    return;
+  std::vector<GraphPart> parts;
+  std::vector<double Breakdown::*> phases;
+  for (const Prepared &prepared : actions) {
+    const Action &action = *prepared.action;
+    GraphPart part;
+    part.isRecordable = isOnDevice(prepared) && isDevicesAlone(prepared);
+    part.isMuch = action.kind == ActionKind::Run || action.kind == ActionKind::Norm;
+    // Times of phases are measured between graphs.
+    if (options.breakdown) {
+      auto known = std::find(phases.begin(), phases.end(), prepared.timer);
+      part.phase = static_cast<int>(known - phases.begin());
+      if (known == phases.end())
+        phases.push_back(prepared.timer);
+    }
+    parts.push_back(part);
+  }
+  graphPlan = planGraphs(position.actions, parts);
+  followsDecision.resize(actions.size());
+  for (size_t index = 0; index < actions.size(); ++index)
+    for (int64_t at = static_cast<int64_t>(index), left = graphPlan.lengths[index]; left > 0; ++at)
+      if (actions[at].action->queue == actions[index].action->queue) {
+        followsDecision[index] |= actions[at].action->kind == ActionKind::Fold;
+        --left;
+      }
+}
+
+/// Inputs are the host's, and sums that it adds; its own memory need not be pinned, so that it waits for
+/// copies from there and to there.
+bool Executor::isDevicesAlone(const Prepared &prepared) const {
+  switch (prepared.action->kind) {
+  case ActionKind::Input:
+    return false;
+  case ActionKind::Norm:
+    return !options.logNorms;
+  case ActionKind::Copy:
+    return device->memory.contains(pointers[prepared.args]) &&
+           device->memory.contains(pointers[prepared.args + 1]);
+  default:
+    return true;
+  }
+}
+
+/// Once the step is decided on, what is left of it may be the device's alone, which then does it beside what
+/// the host does next.
+void Executor::leaveRest() {
+  size_t leavable = 0;
+  for (ActionQueue *queue : polled)
+    leavable += queue->leavable();
+  if (leavable == left)
+    for (ActionQueue *queue : polled)
+      queue->leave();
+}
+
+void Executor::uploadTables() {
+  constexpr size_t kBytes = DSOPT_SCALARS * sizeof(float);
+  if (!tableCopies)
+    tableCopies = std::make_unique<cuda::Pinned>(2 * tables.size() * kBytes);
+  bool any = false;
+  float *copy = tableCopies->as<float>() + tableTurn * tables.size() * DSOPT_SCALARS;
+  for (ScalarTable &table : tables) {
+    // Updates that started before a decision read what it says again.
+    if (!std::equal(table.uploaded.begin(), table.uploaded.end(), table.values,
+                    table.values + DSOPT_SCALARS)) {
+      std::copy_n(table.values, DSOPT_SCALARS, copy);
+      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, cuda::addressOf(device->memory.onDevice(table.values)), copy, kBytes,
+                 device->copyStream());
+      table.uploaded.assign(table.values, table.values + DSOPT_SCALARS);
+      any = true;
+    }
+    copy += DSOPT_SCALARS;
+  }
+  if (!any)
+    return;
+  tableTurn = 1 - tableTurn;
+  order->putFirst(device->copyStream());
+}
+
+void Executor::takeOver() {
+  for (ScalarTable &table : tables)
+    table.uploaded.clear();
+}
+
+void Executor::announce(int64_t index) {
+  engine.publish(step, firstAction + index);
+  beat();
+  if (fault::active.load(std::memory_order_relaxed))
+    fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
+}
+
+GraphCounts Executor::graphs() const {
+  return {graphPlan.graphs, graphPlan.actions,
+          std::count_if(actions.begin(), actions.end(),
+                        [this](const Prepared &prepared) { return isOnDevice(prepared); })};
+}
+
+int64_t Executor::together(int64_t index) const {
+  if (!replays || graphPlan.lengths.empty() || (followsDecision[index] && !applies))
+    return 0;
+  return graphPlan.lengths[index];
 }
 
 /// The pieces whose squares a norm sums; the order in which statistics are folded.

@@ -25,6 +25,8 @@ public:
   /// Bytes of the mirror to the device or back; returns when they are there.
   void upload(const void *mirrored, int64_t bytes);
   void download(void *mirrored, int64_t bytes);
+  /// What these go by.
+  cuda::StreamHandle copyStream() const { return copies; }
   /// All that outlives a step, of the list's buffers.
   void uploadState(const Position &position);
   void downloadState(const Position &position);

@@ -164,7 +164,7 @@ void Executor::prepareQueues() {
     bool isHost = position.queues[i].kind == QueueKind::Host || !device;
     queues.push_back(flies && device && device->nccl ? makeNcclQueue(*this, ncclPlace(), *order, engine,
                                                                      slots.back(), ncclActions, staged)
-                     : flies && device ? makeStagedQueue(*this, *device, engine, slots.back(), staged)
+                     : flies && device ? makeStagedQueue(*this, *device, *order, engine, slots.back(), staged)
                      : flies           ? makeEngineQueue(*this, engine, slots.back())
                      : isDisk          ? makeDiskQueue(*this, *disk, transfers)
                      : isHost          ? makeComputeQueue(*this)
@@ -339,15 +339,10 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
 }
 
 void Executor::writeTables(const Decision &decision) {
-  for (ScalarTable &table : tables) {
+  for (ScalarTable &table : tables)
     writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
-    // Updates that started before a decision read what it says again.
-    if (device && !std::equal(table.uploaded.begin(), table.uploaded.end(), table.values,
-                              table.values + DSOPT_SCALARS)) {
-      device->upload(table.values, DSOPT_SCALARS * sizeof(float));
-      table.uploaded.assign(table.values, table.values + DSOPT_SCALARS);
-    }
-  }
+  if (device)
+    uploadTables();
 }
 
 /// What a report counts for an action that is no call.
@@ -396,6 +391,8 @@ void Executor::decide() {
   else
     writeTables(decision);
   ++*appliedSteps;
+  // Times are measured where everything is waited for.
+  leaves = device && !rt.profile && !trace && !options.breakdown;
 }
 
 void Executor::stuck() const {
@@ -480,10 +477,7 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
 
 void Executor::start(int64_t index, int slot, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
-  engine.publish(step, firstAction + index);
-  beat();
-  if (fault::active.load(std::memory_order_relaxed))
-    fault::point("action", describeAction(program, info.rank, firstAction + index).c_str());
+  announce(index);
   if (prepared.trails) {
     actions[index].flies = true;
     actions[index].startedIn = step;
@@ -533,16 +527,22 @@ void Executor::measured(const Prepared &prepared, Clock::duration time) {
 void Executor::runActions(Breakdown &breakdown) {
   times = &breakdown;
   left = actions.size();
+  // First what libraries and routines prepare when they are called; what is measured goes by itself.
+  leaves = false;
+  replays = hasRun && !rt.profile && !trace;
   std::fill(done.begin(), done.end(), 0);
   for (size_t index = 0; index < actions.size(); ++index)
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
   drive(left, breakdown);
+  hasRun |= applies;
   engine.publish(step, -1);
 }
 
 void Executor::settle() {
   Breakdown waited;
   drive(trailing, waited);
+  if (device)
+    order->settle();
 }
 
 void Executor::drive(const size_t &count, Breakdown &breakdown) {
@@ -552,6 +552,8 @@ void Executor::drive(const size_t &count, Breakdown &breakdown) {
     held = -1;
     for (ActionQueue *queue : polled)
       progress |= queue->poll();
+    if (leaves && &count == &left)
+      leaveRest();
     if (!progress && held >= 0)
       progress = save->take(actions[held].regions);
     if (progress || count == 0) {

@@ -13,6 +13,7 @@
 #include "Core/Agreement.h"
 #include "Core/AsyncSave.h"
 #include "Core/Decide.h"
+#include "Core/DeviceGraphs.h"
 #include "Core/DeviceQueue.h"
 #include "Core/NcclQueue.h"
 #include "Core/Queue.h"
@@ -24,7 +25,7 @@
 
 namespace dsopt::runtime {
 
-class Executor : private QueueOwner {
+class Executor : private DeviceOwner {
 public:
   /// Runs this rank's actions of list `list` (positionsOf). `disk` is null where the program has no memory
   /// there, `device` where the program is for the host; else addresses are of its mirror.
@@ -50,10 +51,14 @@ public:
   void delay(std::optional<Decision> &newPending) { pending = &newPending; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
+  /// Another executor has run since.
+  void takeOver();
   /// Measures calls from now on.
   void measure(Profile &profile) { rt.profile = &profile; }
   /// Notes when actions run, from now on; null: no more.
   void record(Trace *newTrace) { trace = newTrace; }
+  /// What graphs of the device do from its second step on.
+  GraphCounts graphs() const;
 
 private:
   /// An action with everything looked up.
@@ -106,6 +111,11 @@ private:
   bool isComplete(int64_t action) const override { return done[action]; }
   bool isHeld(int64_t action) override;
   void start(int64_t index, int slot, Clock::time_point begin) override;
+  void announce(int64_t index) override;
+  int64_t together(int64_t index) const override;
+  void issue(int64_t index) override { runOnDevice(actions[index]); }
+  bool isDevicesAlone(int64_t index) const override { return isDevicesAlone(actions[index]); }
+  bool isDevicesAlone(const Prepared &prepared) const;
   void finish(int64_t index, Clock::time_point begin) override;
   void communicated(Clock::time_point begin) override;
   Error failed(int64_t index, const std::string &what) const override;
@@ -114,6 +124,9 @@ private:
   void sumByParameter(const Prepared &prepared);
   void prepareTable(Prepared &prepared);
   void prepareUploads();
+  void prepareGraphs();
+  void leaveRest();
+  void uploadTables();
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -165,6 +178,11 @@ private:
   std::vector<NcclAction> ncclActions;       ///< by action, where NCCL joins the ranks' devices
   std::vector<std::vector<int64_t>> uploads; ///< by action: those from where the host then writes
   std::unique_ptr<DeviceOrder> order;
+  GraphPlan graphPlan;               ///< empty where there are none
+  std::vector<char> followsDecision; ///< by action: a graph that begins there does only what applies
+  /// What goes up of `tables`, by turns: what went two times ago is there when an agreement is.
+  std::unique_ptr<cuda::Pinned> tableCopies;
+  size_t tableTurn = 0;
   std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
@@ -177,11 +195,14 @@ private:
 
   // Of the step in progress.
   std::vector<char> done;
-  size_t left = 0;     ///< actions that are not complete, or not begun where they trail
-  size_t trailing = 0; ///< actions that fly on, of this step and the one before
+  bool replays = false; ///< graphs of the device
+  bool leaves = false;  ///< what only the device has still to do
+  size_t left = 0;      ///< actions that are not complete, or not begun where they trail
+  size_t trailing = 0;  ///< actions that fly on, of this step and the one before
   Breakdown *times = nullptr;
   bool applies = true; ///< as the agreement decided
   int64_t step = 0;
+  bool hasRun = false; ///< all of its actions, once
   int64_t *appliedSteps = nullptr;
   std::optional<Decision> *pending = nullptr; ///< of updates that lag
   const std::atomic<bool> *stopRequest = nullptr;

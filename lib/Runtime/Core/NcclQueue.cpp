@@ -19,7 +19,10 @@ public:
   NcclQueue(QueueOwner &owner, const NcclPlace &place, DeviceOrder &order, Engine &engine, int slot,
             const std::vector<NcclAction> &actions, const std::vector<Staged> &staged)
       : ActionQueue(owner), place(place), order(order), engine(engine), slot(slot), actions(actions),
-        host(owner, place.memory, engine, slot, staged) {}
+        host(owner, place.memory, engine, slot, staged) {
+    order.join(stream, /*computes=*/false);
+    order.join(host.copyStream(), /*computes=*/false);
+  }
 
   void reserve(size_t count) override {
     ActionQueue::reserve(count);

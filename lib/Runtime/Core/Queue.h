@@ -59,12 +59,20 @@ public:
   virtual bool isWorking() const { return false; }
   /// The action that starts next, -1: none.
   int64_t waiting() const { return next < taken.size() ? taken[next].action : -1; }
+  /// How many actions only a device has still to do, if the next step may begin beside them.
+  virtual size_t leavable() const { return 0; }
+  /// Counts those as complete: what comes later on the device is behind them.
+  virtual void leave() {}
   /// Gives up what flies, so that its memory may go.
   virtual void abandon() {}
 
 protected:
   /// Takes the next action out if it may start, else -1.
   int64_t takeReady();
+  /// The action `ahead` places behind the one that starts next; there is one.
+  int64_t waiting(size_t ahead) const { return taken[next + ahead].action; }
+  /// Takes the next action out, which there is.
+  int64_t takeNext() { return taken[next++].action; }
   /// Whether the next action may start as far as `dependency` goes.
   virtual bool isMet(int64_t dependency) const { return owner.isComplete(dependency); }
   /// What the action taken last depends on.

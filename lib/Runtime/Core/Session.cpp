@@ -113,8 +113,10 @@ public:
     bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
     Executor &executor = (lags ? delayed : sizes)[result.variant + 1]->executor;
     // Other actions may touch the same bytes.
-    if (&executor != last && last)
+    if (&executor != last && last) {
       last->settle();
+      executor.takeOver();
+    }
     last = &executor;
     executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
@@ -343,6 +345,11 @@ const RankInfo &Session::rankInfo() const { return state->info; }
 std::string Session::device() const {
   const DeviceRank *device = state->device.get();
   return device ? device->device.name() + " (sm_" + std::to_string(device->device.architecture()) + ")" : "";
+}
+std::optional<GraphCounts> Session::graphs() const {
+  if (!state->device)
+    return std::nullopt;
+  return state->sizes.front()->executor.graphs();
 }
 std::string Session::engineName() const {
   return state->device && state->device->nccl ? "NCCL" : state->engine.name();

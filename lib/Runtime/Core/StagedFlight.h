@@ -38,6 +38,7 @@ public:
   int64_t inFlight() const { return place == Place::Flying ? flying : -1; }
   bool isWorking() const { return place == Place::Taking || place == Place::Giving; }
   void abandon();
+  cuda::StreamHandle copyStream() const { return stream; }
 
 private:
   enum class Place { Idle, Taking, Flying, Giving };

@@ -128,7 +128,7 @@ void MetricsLog::run() {
         field("micro_batch_size", program.micro_batch_size) + text("accumulate", program.accumulate) +
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
         text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
-        field("threads", run.threads) +
+        (facts.graphs ? field("cuda_graphs", *facts.graphs) : "") + field("threads", run.threads) +
         (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") +
         (facts.microBatches ? field("micro_batches", facts.microBatches) : "") + field("seed", run.seed) +
         field("kernel_table", kKernelTable) + ",\"plan\":" + planned +

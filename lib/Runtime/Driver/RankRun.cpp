@@ -230,6 +230,9 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.steps = settings.steps;
   facts.microBatches = run.data.microBatches();
   facts.engine = session.engineName();
+  std::optional<GraphCounts> graphs = session.graphs();
+  if (graphs)
+    facts.graphs = graphs->graphs;
   facts.comparison = run.comparison.get();
   facts.arenaBytes = memoriesOf(program, MemoryKind::Device);
   facts.hostBytes = memoriesOf(program, MemoryKind::Host);
@@ -245,6 +248,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       run.notes.push_back({obstacle, true});
     if (std::string device = session.device(); !device.empty())
       progress.line("device: " + device);
+    if (graphs)
+      progress.line(graphLine(*graphs, settings));
     if (std::string obstacle = session.ncclObstacle(); !obstacle.empty())
       run.notes.push_back({"GPUs are joined by their hosts, not by NCCL: " + obstacle, false});
     say(progress, run.notes);

@@ -123,6 +123,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.seed = options.integer("seed");
   run.nvmePath = options.text("nvme-path");
   run.engine = options.text("engine");
+  run.cudaGraph = options.text("cuda-graph");
   run.disk = diskOptions(options.text("aio"));
   run.warmupSteps = options.integer("warmup-steps");
   run.decaySteps = options.integer("lr-decay-steps");
@@ -194,7 +195,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   if (settings.evaluates && !settings.trace.empty())
     throw Error(StatusInput, "option -trace records training; with -eval there is none");
   settings.compare = options.text("compare");
-  settings.breakdown = options.has("breakdown");
+  settings.breakdown = run.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";
   if (options.text("report") == "import")
     throw Error(StatusInput, "-report=import is dsopt's: a trained program has no model to import");
@@ -215,6 +216,16 @@ std::string dsopt::runtime::batchLine(const Program &program) {
     return "global batch " + std::to_string(program.K) + " micro-batches = " + parts;
   return "global batch " + std::to_string(program.K * program.micro_batch_size) + " = " + parts + " x " +
          std::to_string(program.micro_batch_size);
+}
+
+std::string dsopt::runtime::graphLine(const GraphCounts &counts, const RunSettings &settings) {
+  if (settings.options.cudaGraph == "off")
+    return "no CUDA graphs: -cuda-graph=off";
+  if (counts.graphs == 0)
+    return "no CUDA graphs: between any few actions of the device the host or another rank has a part";
+  return "CUDA graphs: " + std::to_string(counts.graphs) + " a step, for " + std::to_string(counts.actions) +
+         " of the device's " + std::to_string(counts.all) + " actions" +
+         (settings.trace.empty() ? "" : ", but not in the steps that -trace shows");
 }
 
 std::string dsopt::runtime::programHelp(const Program &program, const std::string &name) {

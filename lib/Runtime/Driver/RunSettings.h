@@ -51,6 +51,10 @@ std::string dsoptCommand(const Program &program, const std::vector<std::string> 
 /// "global batch 32 = 4 dp x 2 micro-batches x 4".
 std::string batchLine(const Program &program);
 
+/// What a device replays of a step, or why it does not: "CUDA graphs: 5 a step, for 63 of the device's 70
+/// actions".
+std::string graphLine(const GraphCounts &counts, const RunSettings &settings);
+
 /// `./train --help`: run options with the values compiled in, then what else is.
 std::string programHelp(const Program &program, const std::string &name);
 

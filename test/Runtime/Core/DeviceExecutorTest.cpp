@@ -8,8 +8,11 @@
 #include "Toy.h"
 #include "dsopt/Runtime/ABI.h"
 
+#include "Kernels/CUDA/Memory.h"
+
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -19,17 +22,21 @@ using namespace dsopt::runtime::test;
 
 namespace {
 
-constexpr int64_t kSteps = 3;
+/// The first one goes by single calls, the second one is recorded, the others are replayed.
+constexpr int64_t kSteps = 4;
 constexpr dsopt_device_kernel kMultiply = {"multiply", 3, 32, 32}, kScale = {"scale", 3, 32, 32},
                               kDot = {"dot", 3, 32, 32}, kUpdate = {"update", 3, 32, 32};
 
 std::string images;
+bool allocates = false; ///< a segment does, as none may
 
 void call(dsopt_rt *rt, const dsopt_device_kernel &kernel, int64_t range, void *a, void *b, void *c) {
   void *args[] = {a, b, c};
   dsopt_rt_launch_device(rt, &kernel, range, args);
 }
 void forward0(dsopt_rt *rt, void *const *b, char *, int64_t) {
+  if (allocates)
+    cuda::Table(nullptr, 64);
   call(rt, kMultiply, kToyElements, b[0], b[2], b[1]);
 }
 void forward1(dsopt_rt *rt, void *const *b, char *, int64_t) { call(rt, kDot, 1, b[0], b[3], b[2]); }
@@ -63,12 +70,16 @@ void *deviceSymbol(const std::string &name) {
 
 struct Outcome {
   float losses[kSteps], norms[kSteps], paramNorms[kSteps][2], weights[2][kToyElements];
+  int64_t issues[kSteps];  ///< calls that have put something into streams
+  int64_t pending[kSteps]; ///< what the device has still to do when the step ends
+  GraphCounts graphs;
 };
 
-/// Trains the toy; wait statuses by rank. `edit` may change the program.
+/// Trains the toy; wait statuses by rank. `edit` may change the program, `begin` what it is before a step.
 template <typename Edit>
 std::vector<int> train(bool onDevice, int64_t dp, int64_t pp, int64_t zero, bool logNorms, Outcome *outcome,
-                       Edit edit) {
+                       Edit edit, const std::string &cudaGraph = "auto",
+                       const std::function<void(Program &, int64_t)> &begin = {}, bool breakdown = false) {
   Folder folder;
   Program program = toyProgram(dp, pp, zero, folder.path);
   if (onDevice) {
@@ -85,15 +96,27 @@ std::vector<int> train(bool onDevice, int64_t dp, int64_t pp, int64_t zero, bool
   options.lr = 0.5;
   options.gradClip = 3;
   options.logNorms = logNorms;
+  options.cudaGraph = cudaGraph;
+  options.breakdown = breakdown;
   return runRanks(*group, [&](Engine &engine, char *arena) {
     ToyInputs inputs;
     options.localRank = engine.rank();
     Session session(program, onDevice ? deviceSymbol : toySymbol, engine, arena, options, inputs);
     session.loadParameters();
+    void *driver = onDevice ? dlopen("libcuda.so.1", RTLD_NOW) : nullptr;
+    auto count = [&](const char *what) {
+      return driver ? reinterpret_cast<int64_t (*)()>(dlsym(driver, what))() : 0;
+    };
     for (int64_t step = 0; step < kSteps; ++step) {
+      if (begin)
+        begin(program, step);
+      int64_t before = count("softDeviceIssues");
       const StepResult &result = session.step();
       if (engine.rank() != 0)
         continue;
+      outcome->issues[step] = count("softDeviceIssues") - before;
+      outcome->pending[step] = count("softDevicePending");
+      outcome->graphs = session.graphs().value_or(GraphCounts());
       outcome->losses[step] = result.loss;
       outcome->norms[step] = result.gradNorm;
       for (int i = 0; logNorms && i < 2; ++i)
@@ -149,6 +172,108 @@ TEST_F(DeviceExecutor, HasTheHostsBitsInEveryLayoutAndOrder) {
           if (logNorms)
             EXPECT_EQ(std::memcmp(other->paramNorms, host->paramNorms, sizeof(host->paramNorms)), 0);
         }
+}
+
+/// Of 4 micro-batches with 2 inputs each, of which the second one lies between the forwards: two graphs each,
+/// the last one with sums and norms. Two updates are too few for one.
+TEST_F(DeviceExecutor, GraphsAreTheSameByFewerCalls) {
+  auto *single = sharedMemory<Outcome>(1), *graphs = sharedMemory<Outcome>(1);
+  for (int number = 1; number <= 5; ++number) {
+    seed(number);
+    ASSERT_TRUE(clean(train(true, 1, 1, 1, false, single, [](Program &) {}, "off")));
+    ASSERT_TRUE(clean(train(true, 1, 1, 1, false, graphs, [](Program &) {})));
+    EXPECT_TRUE(hasHostsBits(*single) && hasHostsBits(*graphs)) << "seed " << number;
+  }
+  EXPECT_EQ(single->graphs.graphs, 0);
+  EXPECT_EQ(graphs->graphs.graphs, 8);
+  EXPECT_EQ(graphs->graphs.actions, graphs->graphs.all - 10);
+  EXPECT_EQ(graphs->issues[0], single->issues[0]);
+  for (int64_t step = 1; step < kSteps; ++step) {
+    // 4 x (1 + 1 + 1 + 2 + 2) of segments, 2 sums and 2 norms of 4, with 24 events behind: 8 graphs and
+    // events.
+    EXPECT_EQ(single->issues[step] - graphs->issues[step], 28 + 2 + 8 + 24 - 16) << "step " << step;
+  }
+}
+
+/// The host waits for the agreement; updates go beside what it does next, unless their time is asked for.
+TEST_F(DeviceExecutor, StepsEndBeforeTheirUpdates) {
+  int early = 0;
+  for (bool breakdown : {false, true})
+    for (int number = 1; number <= 5; ++number) {
+      seed(number);
+      auto *other = sharedMemory<Outcome>(1);
+      ASSERT_TRUE(clean(train(true, 1, 1, 1, false, other, [](Program &) {}, "auto", {}, breakdown)));
+      EXPECT_TRUE(hasHostsBits(*other)) << "seed " << number;
+      for (int64_t pending : other->pending) {
+        EXPECT_TRUE(!breakdown || pending == 0);
+        early += pending > 0;
+      }
+    }
+  EXPECT_GE(early, 10);
+}
+
+TEST_F(DeviceExecutor, WhatCannotBeRecordedIsSaid) {
+  allocates = true;
+  testing::internal::CaptureStderr();
+  auto *other = sharedMemory<Outcome>(1);
+  EXPECT_TRUE(clean(train(true, 1, 1, 1, false, other, [](Program &) {}, "off")));
+  EXPECT_FALSE(clean(train(true, 1, 1, 1, false, other, [](Program &) {})));
+  allocates = false;
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("while work was recorded as a CUDA graph (-cuda-graph=off does without)"),
+            std::string::npos)
+      << text;
+}
+
+/// Inputs by a queue of their own into two places in turn: the third one waits until what reads the first one
+/// is done, which is in a graph.
+TEST_F(DeviceExecutor, AnInputBesideAReplayThatReadsIsFound) {
+  auto places = [](Program &program) {
+    Position &position = program.positions[0];
+    position.queues.push_back({"inputs", QueueKind::Copy});
+    std::vector<Action> &actions = position.actions.edit();
+    int64_t input = -1, readers[] = {-1, -1};
+    for (size_t at = 0; at < actions.size(); ++at) {
+      Action &action = actions[at];
+      bool takes = false;
+      for (Ref &ref : action.refs)
+        if (position.buffers[ref.buffer].name == "input.x") {
+          ref.slot %= 2;
+          takes = true;
+        }
+      if (!takes)
+        continue;
+      if (action.kind == ActionKind::Input) {
+        action.queue = static_cast<int64_t>(position.queues.size()) - 1;
+        input = static_cast<int64_t>(at);
+        if (int64_t reader = readers[action.refs.front().slot]; reader >= 0)
+          action.waits.push_back(reader);
+      } else {
+        action.waits.push_back(input);
+        readers[action.refs.front().slot] = static_cast<int64_t>(at);
+      }
+    }
+  };
+  auto forget = [](Program &program, int64_t step) {
+    if (step == 2)
+      for (const Action &action : program.positions[0].actions)
+        if (action.kind == ActionKind::Input)
+          const_cast<Action &>(action).waits.clear();
+  };
+  int found = 0;
+  for (int number = 1; number <= 6; ++number) {
+    seed(number);
+    auto *other = sharedMemory<Outcome>(1);
+    ASSERT_TRUE(clean(train(true, 1, 1, 1, false, other, places))) << "seed " << number;
+    EXPECT_TRUE(hasHostsBits(*other)) << "seed " << number;
+    testing::internal::CaptureStderr();
+    bool runs = clean(train(true, 1, 1, 1, false, other, places, "auto", forget));
+    std::string text = testing::internal::GetCapturedStderr();
+    bool isSaid = text.find("which touch the same bytes") != std::string::npos;
+    EXPECT_EQ(isSaid, !runs) << text;
+    found += isSaid;
+  }
+  EXPECT_GE(found, 3);
 }
 
 /// Micro-batches whose input is at one place: the host waits until the device has the one before.

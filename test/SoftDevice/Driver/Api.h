@@ -150,6 +150,10 @@ CUresult cuGraphDestroy(CUgraph graph);
 /// Of the software device alone: what its last fault says, and how many handles of each kind are open.
 const char *softDeviceFault();
 void softDeviceOpenHandles(int *allocations, int *streams, int *events, int *modules, int *graphs);
+/// How many calls have put work, a mark or a wait into a stream; a graph is one.
+int64_t softDeviceIssues();
+/// How many nodes in streams have not run yet.
+int64_t softDevicePending();
 /// Begins anew with another seed, as if the process had just started.
 void softDeviceRestart(uint64_t seed);
 }

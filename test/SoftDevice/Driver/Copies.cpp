@@ -69,6 +69,7 @@ CUresult cuMemGetInfo_v2(size_t *left, size_t *total) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   return call([&](State &state) {
+    state.refuseCapture();
     require(bytes > 0, CUDA_ERROR_INVALID_VALUE, "an allocation of 0 bytes");
     *address = state.memory().allocate(bytes, "an allocation");
     require(*address != 0, CUDA_ERROR_OUT_OF_MEMORY, "");

@@ -173,7 +173,13 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
-  return call([](State &) {}, false);
+  return call(
+      [](State &state) {
+        if (state.saysIssues)
+          std::fprintf(stderr, "software device: %lld calls put something into streams\n",
+                       static_cast<long long>(state.issues));
+      },
+      false);
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
@@ -190,6 +196,10 @@ CUresult cuCtxSynchronize() {
     state.timeline->waitForAll();
   });
 }
+
+int64_t softDeviceIssues() { return State::get().issues; }
+
+int64_t softDevicePending() { return static_cast<int64_t>(State::get().timeline->pending()); }
 
 const char *softDeviceFault() { return State::get().fault.c_str(); }
 

@@ -34,10 +34,13 @@ void State::configure() {
       version = static_cast<int>(value);
     else if (name == "seed")
       seed = value;
+    else if (name == "issues")
+      saysIssues = value;
     else
-      std::fprintf(stderr,
-                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver or seed\n",
-                   item.c_str());
+      std::fprintf(
+          stderr,
+          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, seed or issues\n",
+          item.c_str());
   }
   restart(seed);
 }
@@ -51,6 +54,7 @@ void State::restart(uint64_t seed) {
     contexts.push_back({device});
   }
   isInitialized = false;
+  issues = 0;
   sticky = CUDA_SUCCESS;
   fault.clear();
   defaultStream = CUstream_st{};
@@ -94,6 +98,7 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
     to->members = {number};
     return;
   }
+  ++issues;
   std::vector<NodeRef> after = std::move(to->waits);
   to->waits.clear();
   after.push_back(to->last);

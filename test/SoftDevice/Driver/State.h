@@ -1,7 +1,8 @@
 //===- State.h - what the driver's calls work on ----------------*- C++ -*-===//
 //
 // SOFT_DEVICE describes the devices: "devices=1,arch=90,memory=1073741824,seed=1,driver=13000"; each may be
-// left out. One lock: calls of several threads follow each other.
+// left out. With "issues=1" a process says how many calls have put something into its streams. One lock:
+// calls of several threads follow each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,6 +83,8 @@ public:
   int devices = 1, arch = 90, version = 13000;
   uint64_t memoryBytes = 1ull << 30;
   bool isInitialized = false;
+  int64_t issues = 0; ///< calls that have put work, a mark or a wait into a stream; a graph is one
+  bool saysIssues = false;
   CUresult sticky = CUDA_SUCCESS; ///< after a fault nothing works any more
   std::string fault;
   std::vector<std::unique_ptr<Memory>> memories; ///< by device

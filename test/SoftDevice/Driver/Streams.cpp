@@ -56,6 +56,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   return call([&](State &state) {
     CUstream stream = state.stream(handle);
     eventOf(state, event);
+    state.issues += !stream->capture;
     if (event->capture) {
       require(!stream->capture || stream->capture == event->capture, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
               "an event of another recording");
@@ -191,6 +192,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
     }
     stream->waits.insert(stream->waits.end(), nodes.begin(), nodes.end());
     state.submit(handle, "the end of a graph", mark());
+    --state.issues; // of its two marks
   });
 }
 

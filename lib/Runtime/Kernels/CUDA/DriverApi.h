@@ -105,7 +105,13 @@ enum : int { kCaptureThreadLocal = 1 };
   F(cuEventDestroy_v2, (EventHandle event))                                                                  \
   F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                 \
   F(cuEventQuery, (EventHandle event))                                                                       \
-  F(cuEventSynchronize, (EventHandle event))
+  F(cuEventSynchronize, (EventHandle event))                                                                 \
+  F(cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                                                \
+  F(cuStreamEndCapture, (StreamHandle stream, Graph * graph))                                                \
+  F(cuGraphInstantiateWithFlags, (GraphExec * made, Graph graph, unsigned long long flags))                  \
+  F(cuGraphLaunch, (GraphExec graph, StreamHandle stream))                                                   \
+  F(cuGraphExecDestroy, (GraphExec graph))                                                                   \
+  F(cuGraphDestroy, (Graph graph))
 
 } // namespace dsopt::runtime::cuda
 

@@ -76,4 +76,7 @@ Table::~Table() {
     Driver::get().cuMemFree_v2(address);
 }
 
+Pinned::Pinned(int64_t bytes) { DSOPT_CUDA(cuMemHostAlloc, &memory, std::max<int64_t>(bytes, 1), 0); }
+Pinned::~Pinned() { Driver::get().cuMemFreeHost(memory); }
+
 } // namespace dsopt::runtime::cuda

@@ -53,6 +53,18 @@ private:
   Address address = 0;
 };
 
+/// Memory of the host from which the device copies beside what the host does.
+class Pinned {
+public:
+  explicit Pinned(int64_t bytes);
+  ~Pinned();
+  Pinned(const Pinned &) = delete;
+  template <typename T> T *as() const { return static_cast<T *>(memory); }
+
+private:
+  void *memory = nullptr;
+};
+
 } // namespace dsopt::runtime::cuda
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_MEMORY_H
