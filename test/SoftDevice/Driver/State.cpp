@@ -54,6 +54,7 @@ void State::restart(uint64_t seed) {
   sticky = CUDA_SUCCESS;
   fault.clear();
   defaultStream = CUstream_st{};
+  lastStream = 0;
   streams.clear(), events.clear(), modules.clear(), graphs.clear(), executables.clear(), hostMemory.clear();
   currentContext() = nullptr;
 }
@@ -90,7 +91,7 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
   if (to->capture) {
     require(!isReady, CUDA_ERROR_NOT_SUPPORTED, what + " cannot be recorded");
     int number = static_cast<int>(to->capture->members.size());
-    to->capture->members.push_back({what, std::move(work), to->members});
+    to->capture->members.push_back({what, std::move(work), to->members, to->number});
     to->members = {number};
     return;
   }
@@ -105,7 +106,7 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
   } else if (to->isBlocking) {
     after.push_back(defaultStream.last);
   }
-  to->last = timeline->append(what, after, std::move(work), std::move(isReady));
+  to->last = timeline->append(what, after, to->number, std::move(work), std::move(isReady));
 }
 
 void State::refuseCapture() {

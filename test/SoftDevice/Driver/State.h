@@ -37,6 +37,7 @@ struct Graph {
     std::string what;
     Work work;
     std::vector<int> after;
+    int stream;
   };
   std::vector<Member> members;
   bool isBroken = false; ///< by a call that cannot be recorded
@@ -56,6 +57,7 @@ struct CUevent_st {
 };
 struct CUstream_st {
   CUctx_st *context;
+  int number = 0;         ///< the default stream's is 0
   bool isBlocking = true; ///< in order with the default stream
   softdevice::NodeRef last;
   std::vector<softdevice::NodeRef> waits;     ///< of the next node, too
@@ -88,6 +90,7 @@ public:
   std::vector<CUctx_st> contexts;
   std::unique_ptr<Timeline> timeline;
   CUstream_st defaultStream{};
+  int lastStream = 0; ///< its number
   std::set<CUstream> streams;
   std::set<CUevent> events;
   std::set<CUmodule> modules;
