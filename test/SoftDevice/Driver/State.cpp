@@ -34,9 +34,12 @@ void State::configure() {
       version = static_cast<int>(value);
     else if (name == "seed")
       seed = value;
+    else if (name == "fault" && planted.parse(item.substr(6)))
+      continue;
     else
       std::fprintf(stderr,
-                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver or seed\n",
+                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, seed or "
+                   "fault=KIND@DEVICE:NTH\n",
                    item.c_str());
   }
   restart(seed);
@@ -51,6 +54,7 @@ void State::restart(uint64_t seed) {
     contexts.push_back({device});
   }
   isInitialized = false;
+  contextUsers = 0;
   sticky = CUDA_SUCCESS;
   fault.clear();
   defaultStream = CUstream_st{};
@@ -109,6 +113,12 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
   to->last = timeline->append(what, after, to->number, std::move(work), std::move(isReady));
 }
 
+void State::submitWork(CUstream handle, const std::string &what, Work work, Ready isReady) {
+  int device = stream(handle)->context->device;
+  planted.ask(device);
+  submit(handle, what, planted.wrap(device, std::move(work)), std::move(isReady));
+}
+
 void State::refuseCapture() {
   for (CUstream one : streams)
     if (one->capture) {
@@ -140,6 +150,11 @@ CUresult call(const std::function<void(State &)> &work, bool needsContext) {
     state.fault = error.what();
     std::fprintf(stderr, "software device: %s\n", error.what());
     return CUDA_ERROR_INVALID_PTX;
+  } catch (const DeviceFailure &failure) {
+    state.fault = failure.text;
+    if (failure.status != CUDA_ERROR_OUT_OF_MEMORY)
+      state.sticky = failure.status;
+    return failure.status;
   } catch (const Fault &fault) {
     state.fault = fault.what();
     std::fprintf(stderr, "software device: %s\n", fault.what());

@@ -1,7 +1,7 @@
 //===- State.h - what the driver's calls work on ----------------*- C++ -*-===//
 //
 // SOFT_DEVICE describes the devices: "devices=1,arch=90,memory=1073741824,seed=1,driver=13000"; each may be
-// left out. One lock: calls of several threads follow each other.
+// left out. A fault may be planted (Planted.h). One lock: calls of several threads follow each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 
 #include "Api.h"
 #include "Machine/Program.h"
+#include "Planted.h"
 #include "Timeline.h"
 
 #include <mutex>
@@ -84,10 +85,12 @@ public:
   int devices = 1, arch = 90, version = 13000;
   uint64_t memoryBytes = 1ull << 30;
   bool isInitialized = false;
+  int contextUsers = 0;           ///< who has not given back a context yet
   CUresult sticky = CUDA_SUCCESS; ///< after a fault nothing works any more
   std::string fault;
   std::vector<std::unique_ptr<Memory>> memories; ///< by device
   std::vector<CUctx_st> contexts;
+  Planted planted;
   std::unique_ptr<Timeline> timeline;
   CUstream_st defaultStream{};
   int lastStream = 0; ///< its number
@@ -106,6 +109,10 @@ public:
   CUstream stream(CUstream handle);
   /// Puts work into a stream, or into what it records.
   void submit(CUstream stream, const std::string &what, Work work, Ready isReady = {});
+  /// The same, of what a fault may be planted in.
+  void submitWork(CUstream stream, const std::string &what, Work work, Ready isReady = {});
+  /// Ends the process where something is open.
+  void checkHandles();
   /// Before a call that waits: throws where something is recorded.
   void refuseCapture();
 
