@@ -25,6 +25,9 @@ public:
   /// Bytes of the mirror to the device or back; returns when they are there.
   void upload(const void *mirrored, int64_t bytes);
   void download(void *mirrored, int64_t bytes);
+  /// What is to be thrown where a call of the driver fails while something is done.
+  Error failed(const std::string &where, const cuda::Failure &failure) const;
+
   /// All that outlives a step, of the list's buffers.
   void uploadState(const Position &position);
   void downloadState(const Position &position);
@@ -45,6 +48,7 @@ private:
   void clearPadding(const Position &position);
   void loadConstants(const Position &position, const SymbolResolver &resolve);
 
+  std::string rank; ///< for messages
   char *mirror;
   cuda::Stream copies;
 };
