@@ -37,7 +37,7 @@ PROGRAMS = {
             ("gpt2-tiny", "gpt2-tiny", 4, 2, ["-dp=2", "-pp=2", "-zero=3", "-micro-batches=2", "-recompute=full", "-gather-window=2"])],
 }
 #: What the device in software says of a program that lacks an order.
-FOUND = [("no order", r"no order between"), ("unwritten", r"nobody wrote|nothing was written"), ("bits", "")]
+FOUND = [("no order", r"no order between"), ("a read of what nobody wrote", r"nobody wrote|nothing was written")]
 
 
 @dataclasses.dataclass
@@ -125,7 +125,7 @@ class Program:
             for what, pattern in FOUND:
                 if re.search(pattern, said):
                     return what, order
-            return f"{said.strip().splitlines()[-1]}", order
+            return f"'{said.strip().splitlines()[-1]}'", order
         return "", orders
 
 
