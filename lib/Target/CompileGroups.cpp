@@ -173,6 +173,19 @@ OwningOpRef<ModuleOp> dsopt::extract(ModuleOp module, SymbolTable &symbols, Arra
   return part;
 }
 
+/// What calls the runtime, which an error of the runtime may leave; nothing else throws.
+static llvm::SmallPtrSet<const llvm::Function *, 8> findThrowing(const llvm::Module &module) {
+  llvm::SmallPtrSet<const llvm::Function *, 8> throwing;
+  for (const llvm::Function &function : module)
+    if (function.isDeclaration() && function.getName().starts_with("dsopt_rt_")) {
+      throwing.insert(&function);
+      for (const llvm::User *user : function.users())
+        if (auto *call = dyn_cast<llvm::CallBase>(user))
+          throwing.insert(call->getFunction());
+    }
+  return throwing;
+}
+
 std::unique_ptr<llvm::Module> dsopt::translate(ModuleOp part, TargetAttr target, llvm::TargetMachine &machine,
                                                llvm::LLVMContext &context) {
   auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
@@ -183,10 +196,14 @@ std::unique_ptr<llvm::Module> dsopt::translate(ModuleOp part, TargetAttr target,
   module->setTargetTriple(machine.getTargetTriple());
   module->setDataLayout(machine.createDataLayout());
   std::string features = featureText(target);
+  auto throwing = findThrowing(*module);
   for (llvm::Function &function : *module) {
     if (function.isIntrinsic())
       continue;
-    function.setDoesNotThrow();
+    if (!throwing.contains(&function))
+      function.setDoesNotThrow();
+    else if (!function.isDeclaration())
+      function.setUWTableKind(llvm::UWTableKind::Default);
     if (machine.getTargetTriple().isNVPTX() && !function.hasLocalLinkage())
       function.setName(deviceName(function.getName()));
     if (function.isDeclaration())

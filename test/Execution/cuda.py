@@ -199,11 +199,13 @@ def errors():
         check(text in done.stderr, f"expected '{text}', got: {done.stderr}")
         check(done.stderr.count("error:") == 1, f"expected one message, got: {done.stderr}")
 
-    fails(2, "no CUDA driver", {"LD_LIBRARY_PATH": ""})
-    fails(2, "the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000))
-    fails(2, "finds no device", device(devices=0))
-    fails(1, "compiled for sm_80, but this machine's", device(arch=75))
-    fails(2, "'s memory, which has", device(memory=65536))
+    for ranks in ([], ["-dp=2", "-micro-batches=1"]):
+        fails(2, "no CUDA driver", {"LD_LIBRARY_PATH": ""}, *ranks)
+        fails(2, "the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000), *ranks)
+        fails(2, "finds no device", device(devices=0), *ranks)
+        fails(1, "compiled for sm_80, but this machine's", device(arch=75, devices=2), *ranks)
+        fails(2, "'s memory, which has", device(memory=65536, devices=2), *ranks)
+    fails(1, "unknown -arch=sm_70, expected sm_80, sm_89, sm_90, sm_90a, sm_100a", {}, "-arch=sm_70")
     print("errors")
 
 

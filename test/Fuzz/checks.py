@@ -121,6 +121,13 @@ def draw_properties(case: Case, count: int) -> list[Property]:
     return found
 
 
+def on_device(properties: list[Property]) -> list[Property]:
+    """The same where nothing can lie elsewhere."""
+    nothing = {"activations": "none", "optimizer": "none", "params": "none"}
+    return [dataclasses.replace(chosen, layout=dataclasses.replace(chosen.layout, **nothing), other=dataclasses.replace(chosen.other, **nothing))
+            for chosen in properties]
+
+
 def initializers(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
     """A graph's own, and those of graphs inside of it."""
     inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]

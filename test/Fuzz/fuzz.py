@@ -1,9 +1,10 @@
 """Random training graphs against float64, in random layouts, stages and programs.
 
-usage: fuzz.py DSOPT FOLDER [-seed=N] [-cases=N] [-checks=N]
+usage: fuzz.py DSOPT FOLDER [-seed=N] [-cases=N] [-checks=N] [-target=cpu|cuda]
 
 Case N is made of seed N alone: `-seed=17 -cases=1` repeats it. What fails is made smaller and written to FOLDER/SEED:
 model.onnx, data.npz, `command`, and `what` with a line that says what is wrong. Ends with status 1 if something failed.
+With -target=cuda programs are for the device in software, whose streams go in an order of the case's own.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import warnings
 
 import numpy as np
 
-from checks import Checker, Property, draw_properties
+from checks import Checker, Property, draw_properties, on_device
 from generate import Case, generate
 from minimize import Minimizer, signature
 from tool import Failure, Refused, Tool, shown
@@ -28,11 +29,16 @@ SECONDS, EACH = 240, 2
 
 
 class Worker:
-    def __init__(self, dsopt: str, folder: str, checks: int):
-        self.dsopt, self.folder, self.checks = dsopt, folder, checks
+    def __init__(self, dsopt: str, folder: str, checks: int, target: str):
+        self.dsopt, self.folder, self.checks, self.target = dsopt, folder, checks, target
+
+    def tool(self, folder: str, seed: int, seconds: float = 120) -> Tool:
+        # A device for each rank, or one for all.
+        device = f"seed={seed},devices={1 + 7 * (seed % 2)}" if self.target == "cuda" else ""
+        return Tool(self.dsopt, folder, seconds, device)
 
     def attempt(self, case: Case, properties: list[Property], numbers: bool = True, seconds: float = 30) -> Failure | None:
-        checker = Checker(Tool(self.dsopt, self.scratch, seconds), case)
+        checker = Checker(self.tool(self.scratch, case.seed, seconds), case)
         try:
             checker.check(properties, numbers)
         except Failure as failure:
@@ -51,6 +57,8 @@ class Worker:
         self.notes: collections.Counter = collections.Counter()
         case = generate(seed)
         properties = draw_properties(case, self.checks)
+        if self.target == "cuda":
+            properties = on_device(properties)
         failure = self.attempt(case, properties, seconds=120)
         shutil.rmtree(self.scratch, ignore_errors=True)
         return seed, failure, (case, properties) if failure else None, self.notes
@@ -62,7 +70,7 @@ class Worker:
         case, properties = minimizer.run(trial)
         shutil.rmtree(self.scratch, ignore_errors=True)
         folder = os.path.join(self.folder, str(seed))
-        checker = Checker(Tool(self.dsopt, folder), case)
+        checker = Checker(self.tool(folder, seed), case)
         checker.write(case)
         try:
             checker.check(properties)
@@ -111,7 +119,7 @@ def fuzz(worker: Worker, first: int, cases: int) -> int:
                 if seen[mark] <= EACH:
                     smaller = worker.minimize(seed, failure, trial)
                     print(f"  made smaller: {smaller.kind}: {smaller.what}\n  in {os.path.join(worker.folder, str(seed))}", flush=True)
-                print(f"  repeat with: ./dev fuzz -seed={seed} -cases=1", flush=True)
+                print(f"  repeat with: ./dev fuzz -seed={seed} -cases=1 -target={worker.target}", flush=True)
             if sys.stderr.isatty() or done % 50 == 0 or done == cases:
                 progress(done, cases, began, failures, "" if sys.stderr.isatty() and done < cases else "\n")
     for note, count in sorted(notes.items()):
@@ -121,19 +129,21 @@ def fuzz(worker: Worker, first: int, cases: int) -> int:
 
 
 def main() -> None:
-    words, values = [], {"seed": 1, "cases": 100, "checks": 2}
+    words, values, target = [], {"seed": 1, "cases": 100, "checks": 2}, "cpu"
     for word in sys.argv[1:]:
         name, _, value = word.lstrip("-").partition("=")
         if word.startswith("-") and name in values and value.isdigit():
             values[name] = int(value)
+        elif word in ("-target=cpu", "-target=cuda"):
+            target = value
         elif word.startswith("-"):
-            sys.exit(f"unknown option {word}; expected -seed=N, -cases=N or -checks=N")
+            sys.exit(f"unknown option {word}; expected -seed=N, -cases=N, -checks=N or -target=cpu|cuda")
         else:
             words.append(word)
     if len(words) != 2:
         sys.exit(__doc__)
     os.makedirs(words[1], exist_ok=True)
-    worker = Worker(os.path.abspath(words[0]), os.path.abspath(words[1]), values["checks"])
+    worker = Worker(os.path.abspath(words[0]), os.path.abspath(words[1]), values["checks"], target)
     sys.exit(1 if fuzz(worker, values["seed"], values["cases"]) else 0)
 
 

@@ -69,10 +69,14 @@ def field(line: str, key: str) -> str:
 
 
 class Tool:
-    def __init__(self, dsopt: str, folder: str, seconds: float = 120):
-        self.dsopt, self.folder, self.seconds = dsopt, folder, seconds
+    def __init__(self, dsopt: str, folder: str, seconds: float = 120, device: str = ""):
+        """`device`: what SOFT_DEVICE says of the device in software that programs are for; without it for the host."""
+        self.dsopt, self.folder, self.seconds, self.device = dsopt, folder, seconds, device
         os.makedirs(folder, exist_ok=True)
         self.environment = dict(os.environ, DSOPT_CACHE=os.path.join(folder, "cache"))
+        if device:
+            build = os.path.dirname(os.path.dirname(dsopt))
+            self.environment.update(LD_LIBRARY_PATH=os.path.join(build, "test", "SoftDevice"), SOFT_DEVICE=device)
         self.processes = 0
 
     def path(self, name: str) -> str:
@@ -81,6 +85,9 @@ class Tool:
     def execute(self, command: list[str]) -> str:
         """Standard output of a command that ended well; Refused or Failure otherwise."""
         self.processes += 1
+        # A module says itself what it is for.
+        if self.device and command[0] == self.dsopt and command[1] != "stage.mlir":
+            command = [*command, "-target=cuda", "-arch=sm_80"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                                    env=self.environment, cwd=self.folder, start_new_session=True)
         try:

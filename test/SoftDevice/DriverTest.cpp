@@ -355,3 +355,40 @@ TEST_F(Driver, OpenHandlesAreCounted) {
   ok(cuModuleUnload(module));
   EXPECT_EQ(open(), (std::vector<int>{0, 0, 0, 0, 0}));
 }
+
+TEST_F(Driver, WhatIsOpenAsTheContextIsGivenBackEndsTheProcess) {
+  ok(cuModuleUnload(module));
+  EXPECT_DEATH(
+      {
+        stream();
+        event();
+        cuDevicePrimaryCtxRelease_v2(0);
+      },
+      "leaked handles: 1 streams, 1 events are still open");
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_F(Driver, SomeStreamsFallBehindAllOthers) {
+  bool isFirst = false, isLast = false;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    begin(seed);
+    std::string order;
+    auto note = [&](CUstream to, const char *what) {
+      static std::string *noted;
+      noted = &order;
+      ok(cuLaunchHostFunc(
+          to, [](void *name) { *noted += static_cast<const char *>(name); }, const_cast<char *>(what)));
+    };
+    CUstream one = stream(), other = stream();
+    note(one, "a");
+    for (int i = 0; i < 30; ++i)
+      note(other, "b");
+    ok(cuStreamSynchronize(other));
+    isFirst |= order.find('a') == 0;
+    isLast |= order.find('a') == std::string::npos;
+    ok(cuStreamSynchronize(one));
+  }
+  EXPECT_TRUE(isFirst);
+  EXPECT_TRUE(isLast);
+}

@@ -320,6 +320,19 @@ void Executor::sumByParameter(const Prepared &prepared) {
   device->upload(args[1], kNormWords * static_cast<int64_t>(sizeof(int64_t)));
 }
 
+/// A call also says what went wrong in work that was issued before.
+Error Executor::deviceFailed(const cuda::Failure &failure) const {
+  int64_t first = 0, end = static_cast<int64_t>(actions.size());
+  while (first < end && (done[first] || !order->isIssued(first)))
+    ++first;
+  std::string where = "in step " + std::to_string(step);
+  if (starting >= 0)
+    where = whereIs(starting) + " or before it";
+  else if (first < end)
+    where = whereIs(first) + " or behind it";
+  return engine.noticed(device->failed(where, failure));
+}
+
 bool Executor::awaitDevice() {
   bool isWorking = false;
   int64_t waitsFor = -1; ///< what peers have a part in

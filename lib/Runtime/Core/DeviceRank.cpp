@@ -53,7 +53,7 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), image(imageFor(program, device)),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
-      mirror(mirror) {
+      rank(describeRank(program, info.rank)), mirror(mirror) {
   loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
@@ -89,6 +89,10 @@ void DeviceRank::loadConstants(const Position &position, const SymbolResolver &r
       std::memcpy(mirror + buffer.offset, value, buffer.bytes);
       upload(mirror + buffer.offset, buffer.bytes);
     }
+}
+
+Error DeviceRank::failed(const std::string &where, const cuda::Failure &failure) const {
+  return Error(StatusFailure, rank + " on " + device.describe() + " " + where + ": " + failure.what());
 }
 
 void DeviceRank::upload(const void *mirrored, int64_t bytes) {

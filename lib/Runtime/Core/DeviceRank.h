@@ -27,6 +27,9 @@ public:
   void download(void *mirrored, int64_t bytes);
   /// What these go by.
   cuda::StreamHandle copyStream() const { return copies; }
+  /// What is to be thrown where a call of the driver fails while something is done.
+  Error failed(const std::string &where, const cuda::Failure &failure) const;
+
   /// All that outlives a step, of the list's buffers.
   void uploadState(const Position &position);
   void downloadState(const Position &position);
@@ -47,6 +50,7 @@ private:
   void clearPadding(const Position &position);
   void loadConstants(const Position &position, const SymbolResolver &resolve);
 
+  std::string rank; ///< for messages
   char *mirror;
   cuda::Stream copies;
 };

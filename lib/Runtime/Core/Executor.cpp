@@ -455,7 +455,11 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   early.appliedSteps = applied;
   early.lr = result->lr;
   early.apply = !pending;
-  writeTables(pending && *pending ? **pending : early);
+  try {
+    writeTables(pending && *pending ? **pending : early);
+  } catch (const cuda::Failure &failure) {
+    throw deviceFailed(failure);
+  }
   result->breakdown = {};
   Clock::time_point begin = Clock::now();
   runActions(result->breakdown);
@@ -484,8 +488,10 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
     ++trailing;
     --left;
   }
+  starting = index;
   if (ncclActions.empty() || !ncclActions[index].group)
     run(prepared, slot);
+  starting = -1;
   if (!isOnDevice(prepared))
     times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
@@ -546,6 +552,14 @@ void Executor::settle() {
 }
 
 void Executor::drive(const size_t &count, Breakdown &breakdown) {
+  try {
+    driveQueues(count, breakdown);
+  } catch (const cuda::Failure &failure) {
+    throw deviceFailed(failure);
+  }
+}
+
+void Executor::driveQueues(const size_t &count, Breakdown &breakdown) {
   while (count > 0) {
     uint32_t seen = engine.waker().count();
     bool progress = false;

@@ -122,6 +122,8 @@ private:
   void run(const Prepared &prepared, int slot);
   void runOnDevice(const Prepared &prepared);
   void sumByParameter(const Prepared &prepared);
+  /// What a call of the driver that fails says, with where.
+  Error deviceFailed(const cuda::Failure &failure) const;
   void prepareTable(Prepared &prepared);
   void prepareUploads();
   void prepareGraphs();
@@ -143,6 +145,7 @@ private:
   void runActions(Breakdown &breakdown);
   /// Polls the queues while there are any.
   void drive(const size_t &count, Breakdown &breakdown);
+  void driveQueues(const size_t &count, Breakdown &breakdown);
   void decide();
   void writeTables(const Decision &decision);
   /// "in step 3, in 'gather b2'", on a device with the stream.
@@ -157,6 +160,7 @@ private:
   size_t list;
   const Position &position;
   bool evaluates;
+  int64_t starting = -1;   ///< the action that is begun
   int64_t firstAction = 0; ///< where its actions begin among those that describeAction counts
   Engine &engine;
   const Addresses &addresses;

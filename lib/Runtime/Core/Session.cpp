@@ -79,13 +79,21 @@ public:
   void settleState() {
     settleDisk();
     if (device)
-      device->uploadState(program.positions[info.position]);
+      onDevice("as its parameters went there",
+               [&] { device->uploadState(program.positions[info.position]); });
   }
   /// All that outlives steps is where addresses say, and nothing flies.
   void fetchState() {
     settleSteps();
     if (device)
-      device->downloadState(program.positions[info.position]);
+      onDevice("as its state was fetched", [&] { device->downloadState(program.positions[info.position]); });
+  }
+  template <typename Body> void onDevice(const std::string &where, Body body) const {
+    try {
+      body();
+    } catch (const cuda::Failure &failure) {
+      throw device->failed(where, failure);
+    }
   }
   bool isOnDevice() const { return program.target != "cpu"; }
   [[noreturn]] void refuse(const std::string &what) const {
@@ -282,7 +290,12 @@ private:
       return nullptr;
     std::unique_ptr<DeviceRank> opened;
     together(engine, [&] {
-      opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
+      try {
+        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
+      } catch (const cuda::Failure &failure) {
+        throw Error(StatusFailure,
+                    describeRank(program, info.rank) + " as its GPU was opened: " + failure.what());
+      }
     });
     if (engine.size() > 1 && options.engine != "host")
       joinByNccl(*opened);

@@ -38,6 +38,7 @@ enum : CUresult {
   CUDA_ERROR_INVALID_IMAGE = 200,
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+  CUDA_ERROR_ECC_UNCORRECTABLE = 214,
   CUDA_ERROR_INVALID_PTX = 218,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_ILLEGAL_STATE = 401,
@@ -49,6 +50,7 @@ enum : CUresult {
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
   CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+  CUDA_ERROR_UNKNOWN = 999,
 };
 
 enum : int {
@@ -147,7 +149,8 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream);
 CUresult cuGraphExecDestroy(CUgraphExec graph);
 CUresult cuGraphDestroy(CUgraph graph);
 
-/// Of the software device alone: what its last fault says, and how many handles of each kind are open.
+/// Of the software device alone: what its last fault says, and how many handles of each kind are open. All of
+/// them have to be closed when the last context is given back: else that ends the process.
 const char *softDeviceFault();
 void softDeviceOpenHandles(int *allocations, int *streams, int *events, int *modules, int *graphs);
 /// How many calls have put work, a mark or a wait into a stream; a graph is one.

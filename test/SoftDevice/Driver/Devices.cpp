@@ -43,6 +43,7 @@ static constexpr NamedError kErrors[] = {
     {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
      "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
     {CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE",
@@ -58,6 +59,7 @@ static constexpr NamedError kErrors[] = {
      "operation failed due to a previous error during capture"},
     {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
      "capturing stream has unjoined work"},
+    {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
 static const NamedError *findError(CUresult error) {
@@ -168,6 +170,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
         require(state.isInitialized, CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called");
         require(device >= 0 && device < state.devices, CUDA_ERROR_INVALID_DEVICE, "");
         *context = &state.contexts[device];
+        ++state.contextUsers;
       },
       false);
 }
@@ -178,6 +181,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
         if (state.saysIssues)
           std::fprintf(stderr, "software device: %lld calls put something into streams\n",
                        static_cast<long long>(state.issues));
+        require(state.contextUsers > 0, CUDA_ERROR_INVALID_CONTEXT, "nobody has the context");
+        if (--state.contextUsers == 0)
+          state.checkHandles();
       },
       false);
 }
@@ -202,19 +208,6 @@ int64_t softDeviceIssues() { return State::get().issues; }
 int64_t softDevicePending() { return static_cast<int64_t>(State::get().timeline->pending()); }
 
 const char *softDeviceFault() { return State::get().fault.c_str(); }
-
-void softDeviceOpenHandles(int *allocations, int *streams, int *events, int *modules, int *graphs) {
-  State &state = State::get();
-  std::lock_guard<std::recursive_mutex> lock(state.mutex);
-  *allocations = 0;
-  for (const auto &memory : state.memories)
-    for (const auto &[address, allocation] : memory->list())
-      *allocations += allocation.what == "an allocation" || allocation.isHost;
-  *streams = static_cast<int>(state.streams.size());
-  *events = static_cast<int>(state.events.size());
-  *modules = static_cast<int>(state.modules.size());
-  *graphs = static_cast<int>(state.graphs.size() + state.executables.size());
-}
 
 void softDeviceRestart(uint64_t seed) {
   State &state = State::get();

@@ -54,7 +54,7 @@ CUresult submitLibraryWork(CUstream stream, const std::string &what, const std::
     std::vector<Memory *> memories;
     for (const Region &region : regions)
       memories.push_back(&state.memoryOf(region.address));
-    state.submit(stream, what, [=](std::mt19937_64 &) {
+    state.submitWork(stream, what, [=](std::mt19937_64 &) {
       Footprint touched;
       std::vector<char *> places(regions.size());
       std::vector<Line> lines = linesOf(regions);

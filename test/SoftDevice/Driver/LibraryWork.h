@@ -32,6 +32,10 @@ __attribute__((visibility("default"))) CUresult submitLibraryWork(CUstream strea
                                                                   const std::vector<Region> &regions,
                                                                   LibraryWork work);
 
+/// How many handles of a library are open: none, when the last context is given back.
+__attribute__((visibility("default"))) void watchHandles(const std::string &what,
+                                                         std::function<size_t()> count);
+
 } // namespace softdevice
 
 #endif // DSOPT_TEST_SOFTDEVICE_DRIVER_LIBRARYWORK_H

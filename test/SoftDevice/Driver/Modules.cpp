@@ -140,14 +140,14 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gridX, unsigned gridY, unsig
     } catch (const Fault &fault) {
       throw CallError{CUDA_ERROR_INVALID_VALUE, fault.what()};
     }
-    state.submit(stream, "kernel " + kernel.name,
-                 [=, &memory, program = function->program, &kernel](std::mt19937_64 &random) {
-                   Grid grid{
-                       kernel,      memory, bytes.data(), {gridX, gridY, gridZ}, {blockX, blockY, blockZ},
-                       sharedBytes, random};
-                   runGrid(grid);
-                   return grid.footprint();
-                 });
+    state.submitWork(stream, "kernel " + kernel.name,
+                     [=, &memory, program = function->program, &kernel](std::mt19937_64 &random) {
+                       Grid grid{
+                           kernel,      memory, bytes.data(), {gridX, gridY, gridZ}, {blockX, blockY, blockZ},
+                           sharedBytes, random};
+                       runGrid(grid);
+                       return grid.footprint();
+                     });
   });
 }
 

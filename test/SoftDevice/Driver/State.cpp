@@ -36,11 +36,13 @@ void State::configure() {
       seed = value;
     else if (name == "issues")
       saysIssues = value;
+    else if (name == "fault" && planted.parse(item.substr(6)))
+      continue;
     else
-      std::fprintf(
-          stderr,
-          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, seed or issues\n",
-          item.c_str());
+      std::fprintf(stderr,
+                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, seed, issues "
+                   "or fault=KIND@DEVICE:NTH\n",
+                   item.c_str());
   }
   restart(seed);
 }
@@ -55,9 +57,11 @@ void State::restart(uint64_t seed) {
   }
   isInitialized = false;
   issues = 0;
+  contextUsers = 0;
   sticky = CUDA_SUCCESS;
   fault.clear();
   defaultStream = CUstream_st{};
+  lastStream = 0;
   streams.clear(), events.clear(), modules.clear(), graphs.clear(), executables.clear(), hostMemory.clear();
   currentContext() = nullptr;
 }
@@ -94,7 +98,7 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
   if (to->capture) {
     require(!isReady, CUDA_ERROR_NOT_SUPPORTED, what + " cannot be recorded");
     int number = static_cast<int>(to->capture->members.size());
-    to->capture->members.push_back({what, std::move(work), to->members});
+    to->capture->members.push_back({what, std::move(work), to->members, to->number});
     to->members = {number};
     return;
   }
@@ -110,7 +114,13 @@ void State::submit(CUstream handle, const std::string &what, Work work, Ready is
   } else if (to->isBlocking) {
     after.push_back(defaultStream.last);
   }
-  to->last = timeline->append(what, after, std::move(work), std::move(isReady));
+  to->last = timeline->append(what, after, to->number, std::move(work), std::move(isReady));
+}
+
+void State::submitWork(CUstream handle, const std::string &what, Work work, Ready isReady) {
+  int device = stream(handle)->context->device;
+  planted.ask(device);
+  submit(handle, what, planted.wrap(device, std::move(work)), std::move(isReady));
 }
 
 void State::refuseCapture() {
@@ -144,6 +154,11 @@ CUresult call(const std::function<void(State &)> &work, bool needsContext) {
     state.fault = error.what();
     std::fprintf(stderr, "software device: %s\n", error.what());
     return CUDA_ERROR_INVALID_PTX;
+  } catch (const DeviceFailure &failure) {
+    state.fault = failure.text;
+    if (failure.status != CUDA_ERROR_OUT_OF_MEMORY)
+      state.sticky = failure.status;
+    return failure.status;
   } catch (const Fault &fault) {
     state.fault = fault.what();
     std::fprintf(stderr, "software device: %s\n", fault.what());

@@ -1,8 +1,8 @@
 //===- State.h - what the driver's calls work on ----------------*- C++ -*-===//
 //
 // SOFT_DEVICE describes the devices: "devices=1,arch=90,memory=1073741824,seed=1,driver=13000"; each may be
-// left out. With "issues=1" a process says how many calls have put something into its streams. One lock:
-// calls of several threads follow each other.
+// left out. With "issues=1" a process says how many calls have put something into its streams. A fault may
+// be planted (Planted.h). One lock: calls of several threads follow each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 
 #include "Api.h"
 #include "Machine/Program.h"
+#include "Planted.h"
 #include "Timeline.h"
 
 #include <mutex>
@@ -38,6 +39,7 @@ struct Graph {
     std::string what;
     Work work;
     std::vector<int> after;
+    int stream;
   };
   std::vector<Member> members;
   bool isBroken = false; ///< by a call that cannot be recorded
@@ -57,6 +59,7 @@ struct CUevent_st {
 };
 struct CUstream_st {
   CUctx_st *context;
+  int number = 0;         ///< the default stream's is 0
   bool isBlocking = true; ///< in order with the default stream
   softdevice::NodeRef last;
   std::vector<softdevice::NodeRef> waits;     ///< of the next node, too
@@ -85,12 +88,15 @@ public:
   bool isInitialized = false;
   int64_t issues = 0; ///< calls that have put work, a mark or a wait into a stream; a graph is one
   bool saysIssues = false;
+  int contextUsers = 0;           ///< who has not given back a context yet
   CUresult sticky = CUDA_SUCCESS; ///< after a fault nothing works any more
   std::string fault;
   std::vector<std::unique_ptr<Memory>> memories; ///< by device
   std::vector<CUctx_st> contexts;
+  Planted planted;
   std::unique_ptr<Timeline> timeline;
   CUstream_st defaultStream{};
+  int lastStream = 0; ///< its number
   std::set<CUstream> streams;
   std::set<CUevent> events;
   std::set<CUmodule> modules;
@@ -106,6 +112,10 @@ public:
   CUstream stream(CUstream handle);
   /// Puts work into a stream, or into what it records.
   void submit(CUstream stream, const std::string &what, Work work, Ready isReady = {});
+  /// The same, of what a fault may be planted in.
+  void submitWork(CUstream stream, const std::string &what, Work work, Ready isReady = {});
+  /// Ends the process where something is open.
+  void checkHandles();
   /// Before a call that waits: throws where something is recorded.
   void refuseCapture();
 

@@ -21,6 +21,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     require((flags & ~CU_STREAM_NON_BLOCKING) == 0, CUDA_ERROR_INVALID_VALUE, "unknown flags of a stream");
     *stream = new CUstream_st{};
     (*stream)->context = state.context();
+    (*stream)->number = ++state.lastStream;
     (*stream)->isBlocking = !(flags & CU_STREAM_NON_BLOCKING);
     state.streams.insert(*stream);
   });
@@ -188,7 +189,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
       std::vector<NodeRef> after{begin};
       for (int earlier : member.after)
         after.push_back(nodes[earlier]);
-      nodes.push_back(state.timeline->append(member.what, after, member.work));
+      nodes.push_back(state.timeline->append(member.what, after, member.stream, member.work));
     }
     stream->waits.insert(stream->waits.end(), nodes.begin(), nodes.end());
     state.submit(handle, "the end of a graph", mark());

@@ -3,6 +3,7 @@
 #include "Timeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unistd.h>
 
 namespace softdevice {
@@ -12,10 +13,11 @@ bool Timeline::isAfter(const Node &later, const Node &earlier) const {
   return place >= 0 && place < static_cast<int64_t>(later.ancestors.size()) && later.ancestors[place];
 }
 
-NodeRef Timeline::append(const std::string &what, const std::vector<NodeRef> &after, Work work,
+NodeRef Timeline::append(const std::string &what, const std::vector<NodeRef> &after, int stream, Work work,
                          Ready isReady) {
   auto node = std::make_shared<Node>();
   node->number = next++;
+  node->stream = stream;
   node->what = what;
   node->work = std::move(work);
   node->isReady = std::move(isReady);
@@ -61,27 +63,38 @@ void Timeline::run(Node &node) {
   }
 }
 
-bool Timeline::runOne() {
+bool Timeline::isInTheMood(const Node &node) {
+  static constexpr uint64_t kPaces[] = {1, 1, 8, 64};
+  auto [place, isNew] = paces.try_emplace(node.stream);
+  if (isNew)
+    place->second = kPaces[draw(std::size(kPaces))];
+  return place->second == 1 || draw(place->second) == 0;
+}
+
+Timeline::Ran Timeline::runOne() {
   std::vector<NodeRef> ready;
   for (const NodeRef &node : waiting)
     if (std::all_of(node->after.begin(), node->after.end(),
                     [](const NodeRef &earlier) { return earlier->isDone; }))
       ready.push_back(node);
+  Ran ran = Ran::None;
   while (!ready.empty()) {
     auto place = ready.begin() + static_cast<std::ptrdiff_t>(random() % ready.size());
     NodeRef chosen = *place;
-    if (!chosen->isReady || chosen->isReady()) {
+    if (!isInTheMood(*chosen)) {
+      ran = Ran::NoneYet;
+    } else if (!chosen->isReady || chosen->isReady()) {
       waiting.erase(std::find(waiting.begin(), waiting.end(), chosen));
       run(*chosen);
-      return true;
+      return Ran::One;
     }
     ready.erase(place);
   }
-  return false;
+  return ran;
 }
 
 void Timeline::runOneOrPause() {
-  if (!runOne())
+  if (runOne() == Ran::None)
     usleep(50);
 }
 
@@ -125,7 +138,7 @@ bool Timeline::query(const NodeRef &node) {
   if (!node)
     return true;
   // Sometimes a device is fast, and sometimes not.
-  for (uint64_t count = draw(4); count && runOne();)
+  for (uint64_t count = draw(4); count && runOne() == Ran::One;)
     --count;
   if (node->isDone)
     learn(node);

@@ -4,8 +4,9 @@
 // its stream and after what its stream was told to wait for, nothing else. When the
 // host waits for something, nodes run in a random order that keeps to that. Two nodes
 // that touch the same bytes, one of them writing, and have no order between them are a
-// fault, whatever the order in which they happened to run. A node that waits for something
-// outside of the device says so, and others run meanwhile.
+// fault, whatever the order in which they happened to run. Some streams are slow, for as
+// long as the timeline lives: what they have falls behind all that does not wait for it. A
+// node that waits for something outside of the device says so, and others run meanwhile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "Machine/Memory.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -27,6 +29,7 @@ using Ready = std::function<bool()>;
 
 struct Node {
   int64_t number = 0;
+  int stream = 0;
   std::string what;
   Work work;
   Ready isReady;                            ///< empty: once all before it is done
@@ -43,8 +46,10 @@ class Timeline {
 public:
   explicit Timeline(uint64_t seed) : random(seed) {}
 
-  /// A node after others; nulls are none. What the host knows to be done comes before it anyway.
-  NodeRef append(const std::string &what, const std::vector<NodeRef> &after, Work work, Ready isReady = {});
+  /// A node of a stream, by its number, after others; nulls are none. What the host knows to be done comes
+  /// before it anyway.
+  NodeRef append(const std::string &what, const std::vector<NodeRef> &after, int stream, Work work,
+                 Ready isReady = {});
   /// Runs nodes until `last` is done, and perhaps others; null: nothing. From then on the host knows it.
   /// Throws a Fault.
   void wait(const NodeRef &last);
@@ -57,17 +62,20 @@ public:
   uint64_t draw(uint64_t below) { return random() % below; }
 
 private:
-  /// False if there is none that can run now.
-  bool runOne();
+  enum class Ran { One, NoneYet, None };
+  /// NoneYet: the slow ones that could do not want to.
+  Ran runOne();
+  bool isInTheMood(const Node &node);
   void runOneOrPause();
   void run(Node &node);
   void learn(const NodeRef &last);
   bool isAfter(const Node &later, const Node &earlier) const;
 
   std::mt19937_64 random;
-  std::vector<NodeRef> nodes;   ///< all that something may still be compared with
-  std::vector<NodeRef> waiting; ///< not done
-  int64_t first = 0, next = 0;  ///< numbers
+  std::map<int, uint64_t> paces; ///< by stream: a node runs one time in so many
+  std::vector<NodeRef> nodes;    ///< all that something may still be compared with
+  std::vector<NodeRef> waiting;  ///< not done
+  int64_t first = 0, next = 0;   ///< numbers
 };
 
 } // namespace softdevice

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Communicator.h"
+#include "Driver/LibraryWork.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@ struct Group {
   std::vector<std::pair<std::shared_ptr<Communicator>, std::shared_ptr<Operation>>> operations;
 };
 thread_local Group group;
+size_t communicators = 0; ///< open
 
 /// Under the driver's lock, with what goes wrong as the result.
 ncclResult_t guarded(const std::function<ncclResult_t()> &work) {
@@ -121,6 +123,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     need(rank >= 0 && rank < size, "rank " + std::to_string(rank) + " of " + std::to_string(size));
     CUuuid device;
     cuDeviceGetUuid_v2(&device, currentContext()->device);
+    watchHandles("communicators", [] { return communicators; });
+    ++communicators;
     *comm = new ncclComm{std::make_shared<Communicator>(id, rank, size, device)};
     (*comm)->communicator->isBlocking = config->blocking != 0;
     need(config->blocking == 0, "the software device has communicators that do not block only");
@@ -140,6 +144,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
   comm->communicator->abort();
+  --communicators;
   delete comm;
   return ncclSuccess;
 }
@@ -154,6 +159,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return guarded([&] {
     need(of(comm).isFinalized, "a communicator is destroyed that was not finalized");
+    --communicators;
     delete comm;
     return ncclSuccess;
   });

@@ -1,6 +1,7 @@
 //===- Objects.cpp - the library, its objects and their attributes --------===//
 
 #include "Objects.h"
+#include "Driver/LibraryWork.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +11,13 @@ namespace softdevice {
 
 Objects &Objects::get() {
   // Never freed: threads and handlers at the end of a process may still call.
-  static Objects *objects = new Objects();
+  static Objects *objects = [] {
+    auto *all = new Objects();
+    watchHandles("objects of cuBLASLt", [all] {
+      return all->handles.size() + all->operations.size() + all->layouts.size() + all->preferences.size();
+    });
+    return all;
+  }();
   return *objects;
 }
 

@@ -65,7 +65,7 @@ std::string CublasLt::describe(LtStatus status) const {
 }
 
 void CublasLt::fail(LtStatus status, const char *call) const {
-  throw Error(StatusFailure, std::string(call) + ": " + describe(status));
+  throw Failure(std::string(call) + ": " + describe(status));
 }
 
 Operation::Operation(LtCompute compute, LtType scale, bool transposeA, bool transposeB) {

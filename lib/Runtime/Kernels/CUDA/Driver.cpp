@@ -2,8 +2,6 @@
 
 #include "Kernels/CUDA/Driver.h"
 
-#include "dsopt/Runtime/Error.h"
-
 #include <dlfcn.h>
 
 namespace dsopt::runtime::cuda {
@@ -61,7 +59,7 @@ std::string Driver::describe(Result result) const {
 }
 
 void Driver::fail(Result result, const char *call) const {
-  throw Error(StatusFailure, std::string(call) + ": " + describe(result));
+  throw Failure(std::string(call) + ": " + describe(result));
 }
 
 bool Event::isReached() const {

@@ -10,6 +10,7 @@
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_DRIVER_H
 
 #include "Kernels/CUDA/DriverApi.h"
+#include "dsopt/Runtime/Error.h"
 
 #include <cstdint>
 #include <map>
@@ -20,6 +21,11 @@ namespace dsopt::runtime::cuda {
 
 /// The oldest driver that programs run on, as cuDriverGetVersion counts: 12.0.
 inline constexpr int kOldestDriver = 12000;
+
+/// Of status 2: what a call says, of itself or of work that was issued before.
+struct Failure : Error {
+  explicit Failure(const std::string &message) : Error(StatusFailure, message) {}
+};
 
 struct Driver {
 #define DSOPT_MEMBER(name, parameters) Result(*name) parameters = nullptr;
@@ -92,6 +98,8 @@ public:
   /// Of an architecture as sm_90 names it: 90.
   int architecture() const { return arch; }
   const std::string &name() const { return text; }
+  /// "GPU 1 (NVIDIA H100)", for messages.
+  std::string describe() const { return "GPU " + std::to_string(device) + " (" + text + ")"; }
   int multiprocessors() const { return processors; }
   /// No other device of any machine has it.
   Uuid uuid() const;

@@ -238,8 +238,8 @@ void Products::run(StreamHandle stream, const ProductShape &shape, const Product
                                            objects.second, beta, addend, objects.result, c, objects.result,
                                            &algorithm.configured, nullptr, 0, stream);
   if (status != kLtSuccess)
-    throw Error(StatusFailure, "the product " + shape.text() + " with " + algorithm.text + " of " +
-                                   this->library() + ": " + library.describe(status));
+    throw Failure("the product " + shape.text() + " with " + algorithm.text + " of " + this->library() +
+                  ": " + library.describe(status));
 }
 
 } // namespace dsopt::runtime::cuda
