@@ -53,7 +53,8 @@ def run_peer(command, env=None):
     if done.status or not rows:
         return None, done.why()
     row = json.loads(rows[-1])
-    return {"losses": row["losses"], "step_s": middle(row["times"]), "first_loss_s": done.first_s, "peak_mb": done.peak_mb}, ""
+    device = {"device_mb": row["device_mb"]} if "device_mb" in row else {}
+    return {"losses": row["losses"], "step_s": middle(row["times"]), "first_loss_s": done.first_s, "peak_mb": done.peak_mb, **device}, ""
 
 
 class Program:

@@ -1,20 +1,23 @@
 """The benchmark's GPT in PyTorch and DeepSpeed: exports it as ONNX, or trains it and prints a row.
 
-usage: torch_gpt.py export|eager|compile|budget|zero0|...|zero3 [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
-budget is compile with half of the activations' memory, the rest computed again in backward. The zero modes run under torchrun, one process a rank.
+usage: torch_gpt.py export|eager|compile|budget|fsdp2|zero0|...|zero3 [--device cpu|cuda] [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
+budget is compile with half of the activations' memory, the rest computed again in backward. The zero modes and fsdp2 run under torchrun, one process a rank.
 """
 import os
 
 import gpt
 
-args = gpt.arguments("export", "eager", "compile", "budget", "zero0", "zero1", "zero2", "zero3")
-os.environ.setdefault("DS_ACCELERATOR", "cpu")
+args = gpt.arguments("export", "eager", "compile", "budget", "fsdp2", "zero0", "zero1", "zero2", "zero3")
+os.environ.setdefault("DS_ACCELERATOR", args.device)
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-torch.set_num_threads(args.threads)
+if args.device == "cpu":
+    torch.set_num_threads(args.threads)
+else:
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
 
 
 class Layer(nn.Module):
@@ -39,7 +42,8 @@ class GPT(nn.Module):
         self.wpe = nn.Embedding(args.tokens, args.width)
         self.layers = nn.ModuleList(Layer(args.width) for _ in range(args.layers))
         self.norm = nn.LayerNorm(args.width)
-        self.load_state_dict({name: torch.from_numpy(value) for name, value in gpt.weights(args).items()})
+        values = gpt.load_weights(args.weights) if args.weights else gpt.weights(args)
+        self.load_state_dict({name: torch.from_numpy(value) for name, value in values.items()})
 
     def forward(self, input_ids, labels):
         x = self.wte(input_ids) + self.wpe.weight
@@ -58,29 +62,73 @@ def export():
                       optimize=False, opset_version=18, input_names=["input_ids", "labels"], output_names=["loss"], verbose=False)
 
 
+def here(array):
+    return torch.from_numpy(array).to(args.device, non_blocking=True)
+
+
+def report(row):
+    """With the most memory of a GPU that PyTorch has had from the driver."""
+    if args.device == "cuda":
+        row["device_mb"] = torch.cuda.max_memory_reserved() / 2**20
+    gpt.report(row)
+
+
 def train_alone():
-    model = GPT()
+    model = GPT().to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True, **gpt.ADAMW)
     if args.mode == "budget":
         torch._functorch.config.activation_memory_budget = 0.5
     forward = torch.compile(model) if args.mode in ("compile", "budget") else model
 
     def step(ids, labels):
-        with torch.autocast("cpu", torch.bfloat16, enabled=args.precision == "bf16"):
-            loss = forward(torch.from_numpy(ids), torch.from_numpy(labels))
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = forward(here(ids), here(labels))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    gpt.report(gpt.train(args, step))
+    report(gpt.train(args, step))
+
+
+def train_sharded():
+    """FSDP2: parameters in slices, gathered a layer at a time."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    dist.init_process_group("nccl" if args.device == "cuda" else "gloo")
+    model = GPT().to(args.device)
+    narrow = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if args.precision == "bf16" else MixedPrecisionPolicy()
+    for layer in model.layers:
+        fully_shard(layer, mp_policy=narrow)
+    fully_shard(model, mp_policy=narrow)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True, **gpt.ADAMW)
+
+    def step(ids, labels):
+        loss = model(here(ids), here(labels))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    finish_ranks(dist, gpt.train(args, step, dist.get_rank(), dist.get_world_size()))
+
+
+def finish_ranks(dist, row):
+    """The first rank says what all have: the mean of their losses."""
+    rows = [None] * dist.get_world_size()
+    dist.all_gather_object(rows, row)
+    if dist.get_rank() == 0:
+        losses = [sum(values) / len(rows) for values in zip(*(row["losses"] for row in rows))]
+        report({**rows[0], "losses": losses})
+    dist.destroy_process_group()
 
 
 def train_ranks():
     import deepspeed
     import torch.distributed as dist
 
-    deepspeed.init_distributed(dist_backend="gloo")
+    deepspeed.init_distributed(dist_backend="gloo" if args.device == "cpu" else "nccl")
     rank, world = dist.get_rank(), dist.get_world_size()
     model = GPT()
     zero = {"stage": int(args.mode[-1])}
@@ -94,22 +142,19 @@ def train_ranks():
     engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
 
     def step(ids, labels):
-        loss = engine(torch.from_numpy(ids), torch.from_numpy(labels))
+        loss = engine(here(ids), here(labels))
         engine.backward(loss)
         engine.step()
         dist.barrier()
         return loss.item()
 
-    rows = [None] * world
-    dist.all_gather_object(rows, gpt.train(args, step, rank, world))
-    if rank == 0:
-        losses = [sum(values) / world for values in zip(*(row["losses"] for row in rows))]
-        gpt.report({**rows[0], "losses": losses})
-    dist.destroy_process_group()
+    finish_ranks(dist, gpt.train(args, step, rank, world))
 
 
 if args.mode == "export":
     export()
+elif args.mode == "fsdp2":
+    train_sharded()
 elif args.mode.startswith("zero"):
     train_ranks()
 else:

@@ -33,6 +33,7 @@ struct Plan {
   int64_t dp, M, V, threads, parameters = 0;
   int64_t tiles = 0, largestTile = 0; ///< of weights that are cut; elements
   int64_t staging = 0;                ///< of -save-async, bytes of each rank
+  std::optional<DeviceLimits> device; ///< none for a CPU
   std::string zero, accumulate, schedule;
   double bubble = 0, flops = 0, milliseconds = 0, exposed = 0;
 };
@@ -73,11 +74,12 @@ Plan::Plan(ModuleOp module, TargetAttr target)
       given && given.contains("save-async"))
     staging = DSOPT_SAVE_STAGING;
 
+  device = deviceOf(target);
   StepCost cost = estimateStep(module);
   flops = cost.flops * dp;
   bubble = cost.bubble;
-  milliseconds = cost.length / (kAssumedFlopsPerThread * threads) * 1e3;
-  exposed = (cost.moving - cost.length) / (kAssumedFlopsPerThread * threads) * 1e3;
+  milliseconds = cost.length * 1e3;
+  exposed = (cost.moving - cost.length) * 1e3;
 }
 
 /// Constants are in a device's memory alone.
@@ -153,7 +155,10 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);
     json.attribute("predicted_exposed_ms", plan.exposed);
-    json.attribute("assumed_gflops_per_thread", kAssumedFlopsPerThread / 1e9);
+    if (plan.device)
+      json.attribute("assumed_device", plan.device->name);
+    else
+      json.attribute("assumed_gflops_per_thread", kAssumedFlopsPerThread / 1e9);
   });
   out << "\n";
 }
@@ -300,15 +305,26 @@ private:
           humanBytes(plan.staging));
     out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n",
                          most * 100, humanBytes(live));
-    out << llvm::formatv(
-        "bubble      {0:F3} of the stages' time is spent waiting for each other\n"
-        "flops       {1:e2} a step\npredicted   {2:F1} ms a step at {3:F0} GFLOP/s a thread\n",
-        plan.bubble, plan.flops, plan.milliseconds, kAssumedFlopsPerThread / 1e9);
-    if (plan.exposed > 0)
+    out << llvm::formatv("bubble      {0:F3} of the stages' time is spent waiting for each other\n"
+                         "flops       {1:e2} a step\npredicted   {2:F1} ms a step {3}\n",
+                         plan.bubble, plan.flops, plan.milliseconds, assumption());
+    if (plan.exposed > 0 && plan.device)
+      out << llvm::formatv(
+          "exposed     {0:F1} ms more for what is sent at {1:F0} GB/s and copied to the host "
+          "at {2:F0}\n",
+          plan.exposed, plan.device->links / 1e9, plan.device->host / 1e9);
+    else if (plan.exposed > 0)
       out << llvm::formatv(
           "exposed     {0:F1} ms more for what is sent and copied at {1:F0} GB/s beside nothing\n",
           plan.exposed, kAssumedBytesPerSecond / 1e9);
     out << "\n";
+  }
+
+  std::string assumption() const {
+    if (!plan.device)
+      return llvm::formatv("at {0:F0} GFLOP/s a thread", kAssumedFlopsPerThread / 1e9);
+    return llvm::formatv("on {0}: each kernel at {1:F0} % of its limit and {2:F0} us to start",
+                         plan.device->name, kReachedOfLimit * 100, kLaunchSeconds * 1e6);
   }
 
   void printWords() {

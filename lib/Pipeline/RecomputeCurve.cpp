@@ -60,7 +60,6 @@ static FailureOr<std::vector<Point>> findPoints(ModuleOp module, const Recompute
 }
 
 LogicalResult dsopt::printRecomputeCurve(ModuleOp module, llvm::raw_ostream &out) {
-  auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
   FailureOr<RecomputeScale> scale = RecomputeScale::create(module);
   if (failed(scale))
     return failure();
@@ -70,7 +69,6 @@ LogicalResult dsopt::printRecomputeCurve(ModuleOp module, llvm::raw_ostream &out
   FailureOr<std::vector<Point>> points = findPoints(module, *scale);
   if (failed(points))
     return none();
-  double rate = kAssumedFlopsPerThread * target.getThreads() / 1e3; ///< a millisecond
   double most = 0;
   out << "recomputed   -device-memory   predicted ms a step\n";
   for (const Point &point : *points) {
@@ -82,7 +80,7 @@ LogicalResult dsopt::printRecomputeCurve(ModuleOp module, llvm::raw_ostream &out
     std::string more =
         point.step == 0 ? "" : llvm::formatv("+{0:F1} %", (plan->cost.moving / most - 1) * 100).str();
     out << llvm::formatv("{0,8} % {1,17} {2,12:F1}  {3}\n", point.step * 100 / RecomputeScale::kSteps,
-                         point.bytes, plan->cost.moving / rate, more);
+                         point.bytes, plan->cost.moving * 1e3, more);
   }
   out << "\nrecomputed      of what can be: -recompute=none is 0 %, auto takes the first that fits\n"
          "-device-memory  bytes of the largest rank: a budget at which that is chosen\n"

@@ -62,6 +62,7 @@ static int64_t numberBefore(StringRef line, StringRef unit) {
 }
 
 static void readFigures(StringRef said, Assembled &made) {
+  made.said = said;
   for (StringRef line : llvm::split(said, '\n')) {
     made.registers = std::max(made.registers, numberBefore(line, " registers"));
     made.shared = std::max(made.shared, numberBefore(line, " bytes smem"));

@@ -10,8 +10,12 @@ namespace dsopt {
 struct Assembled {
   std::string error; ///< empty: none
   std::string cubin;
+  std::string said;                              ///< its report (-v)
   int64_t registers = 0, shared = 0, spills = 0; ///< as DeviceImage says them
 };
+
+/// The figures of each kernel in a report of ptxas.
+KernelFigures readKernelFigures(llvm::StringRef said);
 
 /// Runs `assembler`, or takes the result from the cache.
 Assembled assemble(llvm::StringRef assembler, llvm::StringRef ptx, TargetAttr target,

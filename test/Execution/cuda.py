@@ -1,7 +1,9 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | graphs | checkpoints | precision | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | precision | errors
+FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
+and how many), without what only the former can do.
 """
 import json
 import os
@@ -13,11 +15,14 @@ import numpy as np
 from runs import MODELS, check, execute, model, relative, train
 
 dsopt, folder, what = sys.argv[1:4]
-CUDA = ["-target=cuda", "-arch=sm_80"]
+is_real = folder == "gpu"
+CUDA = ["-target=cuda", "-arch=" + (os.environ["DSOPT_GPU_ARCH"] if is_real else "sm_80")]
 
 
 def device(**options):
-    """The environment in which a program finds the device in software."""
+    """The environment in which a program finds the device in software, or none of its own."""
+    if is_real:
+        return {}
     return {"LD_LIBRARY_PATH": folder, "SOFT_DEVICE": ",".join(f"{name}={value}" for name, value in options.items())}
 
 
@@ -66,6 +71,8 @@ def nccl():
     first = train(dsopt, name, *base, "-micro-batches=4")
     grids = [(2, 1, 0, []), (2, 1, 1, []), (4, 1, 2, []), (2, 1, 3, []), (4, 1, 3, []), (1, 2, 0, []), (2, 2, 3, []), (1, 4, 1, []),
              (1, 2, 0, ["-schedule=gpipe"]), (2, 2, 3, ["-recompute=full"]), (2, 1, 3, ["-gather-window=2"])]
+    if is_real:
+        grids = [grid for grid in grids if grid[0] * grid[1] <= int(os.environ["DSOPT_GPUS"])]
     for dp, pp, zero, more in grids:
         seed += 1
         os.environ.update(device(devices=4, seed=seed))
@@ -90,6 +97,8 @@ def nccl():
         check(runs[0].hash == runs[1].hash != exact.hash and apart < 1e-5, f"{layout}: losses are {apart} apart; {runs[0].hash} {runs[1].hash} {exact.hash}")
         check(runs[0].steps[-1]["sent_bytes"] == exact.steps[-1]["sent_bytes"], f"{layout}: sends other bytes")
 
+    if is_real:
+        return print(f"{len(grids)} layouts, one hash {first.hash[:16]}; the rest is for the device in software")
     path, data = model("mlp")
 
     def ends(status, text, environment, *options):
@@ -192,6 +201,8 @@ def precision():
 
 
 def errors():
+    if is_real:
+        return print("is for the device in software")
     path, data = model("mlp")
 
     def fails(status, text, environment, *options):

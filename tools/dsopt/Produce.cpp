@@ -28,6 +28,26 @@ namespace path = llvm::sys::path;
 
 namespace dsopt {
 
+/// Where ./dev setup -cuda puts CUDA's libraries, which programs open: behind what the user names.
+static void offerLibraries(llvm::StringRef folder) {
+  const char *given = std::getenv("LD_LIBRARY_PATH");
+  std::string paths = given ? given : "";
+  std::error_code error;
+  auto add = [&](const std::string &library) {
+    if (fs::is_directory(library))
+      paths += (paths.empty() ? "" : ":") + library;
+  };
+  for (fs::directory_iterator python(folder + "/../venv/lib", error), end; !error && python != end;
+       python.increment(error)) {
+    std::error_code none;
+    for (fs::directory_iterator package(python->path() + "/site-packages/nvidia", none);
+         !none && package != end; package.increment(none))
+      add(package->path() + "/lib");
+  }
+  if (!paths.empty())
+    setenv("LD_LIBRARY_PATH", paths.c_str(), /*replace=*/1);
+}
+
 /// dsopt-run lies beside dsopt.
 static std::string runtimePath() {
   static int anchor;
@@ -66,6 +86,7 @@ void becomeRuntime(int file, const ParsedOptions &options) {
   for (std::string &word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  offerLibraries(path::parent_path(arguments[0]));
   execv(arguments[0], arguments.data());
   throw Error(2, "cannot start " + words[0] + ": " + std::strerror(errno));
 }
@@ -114,11 +135,20 @@ static void sayWritten(ModuleOp module, const std::string &path, const std::stri
     llvm::outs() << "without other options it runs with" << defaults << "\n";
 }
 
+ObjectOptions objectOptions() {
+  ObjectOptions how;
+  how.threads = std::max(1u, std::thread::hardware_concurrency());
+  how.cache = cacheFolder();
+  return how;
+}
+
+std::string assemblerBesideTools() { return findAssembler(path::parent_path(runtimePath())); }
+
 /// A device's code; says so where nobody is there to make machine code of it.
 static FailureOr<DeviceImages> makeImages(ModuleOp module, const ObjectOptions &how, bool quiet) {
   if (!isForDevice(module))
     return DeviceImages();
-  std::string assembler = findAssembler(path::parent_path(runtimePath()));
+  std::string assembler = assemblerBesideTools();
   if (assembler.empty() && !quiet)
     llvm::errs()
         << "dsopt: no ptxas is there: the program holds PTX alone, which the driver compiles when it "
@@ -127,9 +157,7 @@ static FailureOr<DeviceImages> makeImages(ModuleOp module, const ObjectOptions &
 }
 
 LogicalResult Product::produce(const ParsedOptions &options) {
-  ObjectOptions how;
-  how.threads = std::max(1u, std::thread::hardware_concurrency());
-  how.cache = cacheFolder();
+  ObjectOptions how = objectOptions();
   std::string emit = options.text("emit"), output = outputFile(path, options);
   if (emit == "llvm") {
     LogicalResult printed = success();

@@ -11,6 +11,7 @@
 
 #include "CompileOptions.h"
 #include "dsopt/Runtime/Handover.h"
+#include "dsopt/Target/Target.h"
 
 namespace dsopt {
 
@@ -25,6 +26,11 @@ struct Product {
   /// a diagnostic; throws runtime::Error for files and processes.
   llvm::LogicalResult produce(const runtime::ParsedOptions &options);
 };
+
+/// How this machine compiles, with the user's cache.
+ObjectOptions objectOptions();
+/// NVIDIA's ptxas, as findAssembler finds it; empty if there is none.
+std::string assemblerBesideTools();
 
 /// The file that the options ask for; empty: a run, or text on standard output.
 std::string outputFile(const std::string &path, const runtime::ParsedOptions &options);

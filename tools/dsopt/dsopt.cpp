@@ -113,6 +113,7 @@ static Stage goalStage(const ParsedOptions &options) {
   std::string emit = options.text("emit");
   return emit == "graph"                         ? Stage::Graph
          : emit == "dist"                        ? Stage::Dist
+         : options.text("plan") == "kernels"     ? Stage::LLVM
          : emit == "exec" || options.has("plan") ? Stage::Exec
                                                  : Stage::LLVM;
 }
@@ -284,6 +285,14 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   runPasses(*module, std::move(passes), goal, options, messages);
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();
+  if (goal == Stage::LLVM && options.text("plan") == "kernels") {
+    writeText(options.text("o"), [&](llvm::raw_ostream &out) {
+      if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), out)))
+        messages.fail("planning failed");
+      return true;
+    });
+    return 0;
+  }
   if (goal == Stage::LLVM) {
     Product product{compiled, protobuf, path, handover};
     if (failed(product.produce(options)))

@@ -7,6 +7,7 @@
 #ifndef DSOPT_PIPELINE_PLAN_H
 #define DSOPT_PIPELINE_PLAN_H
 
+#include "dsopt/Target/Target.h"
 #include "dsopt/Transforms/Schedule/StepCost.h"
 
 namespace dsopt {
@@ -17,6 +18,11 @@ llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, boo
 /// Prints what a step would take with more and more computed again in backward (`-recompute`), for a module
 /// in dist form with a target. Emits an error where a layout has no plan.
 llvm::LogicalResult printRecomputeCurve(mlir::ModuleOp module, llvm::raw_ostream &out);
+
+/// Prints what each call of a step takes at the limits of GPUs, for a module in the LLVM dialect whose target
+/// is a device. `assembler` (ptxas; empty: none) says how many registers kernels have.
+llvm::LogicalResult printKernels(mlir::ModuleOp module, const ObjectOptions &options,
+                                 llvm::StringRef assembler, llvm::raw_ostream &out);
 
 } // namespace dsopt
 

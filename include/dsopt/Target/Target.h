@@ -68,11 +68,21 @@ struct DeviceImages {
   std::string bytes;             ///< each from a multiple of 64 on; PTX ends with a zero
 };
 
+/// What ptxas says of a kernel: registers of a thread, bytes of shared memory of a block, bytes spilled.
+struct KernelFigure {
+  int64_t registers = 0, shared = 0, spills = 0;
+};
+/// By the kernels' names in PTX.
+using KernelFigures = llvm::StringMap<KernelFigure>;
+
 /// PTX of all kernels for each architecture, of them in ascending order; the target has to be a device.
 llvm::FailureOr<std::vector<std::string>> emitPTX(mlir::ModuleOp module, const ObjectOptions &options);
 /// As emitPTX, and a cubin of each where `assembler` (NVIDIA's ptxas) is not empty; nothing for a CPU.
 llvm::FailureOr<DeviceImages> emitImages(mlir::ModuleOp module, const ObjectOptions &options,
                                          llvm::StringRef assembler);
+/// What `assembler` says of each architecture's kernels, in ascending order; the target has to be a device.
+llvm::FailureOr<std::vector<KernelFigures>>
+assembleKernels(mlir::ModuleOp module, const ObjectOptions &options, llvm::StringRef assembler);
 /// The ptxas that DSOPT_PTXAS names (off: none), or that of PATH, of the CUDA toolkit or of the Python
 /// package nvidia-cuda-nvcc in the environment beside `folder`; empty if there is none.
 std::string findAssembler(llvm::StringRef folder);

@@ -64,31 +64,14 @@ static std::string listOperations(func::FuncOp kernel) {
   return text;
 }
 
-/// Bytes of an argument that the kernel reads: of what it only gathers from, as much as it takes.
-static int64_t bytesRead(BlockArgument argument) {
-  int64_t gathered = 0;
-  for (OpOperand &use : argument.getUses()) {
-    auto gather = dyn_cast<graph::GatherOp>(use.getOwner());
-    if (!gather || use.getOperandNumber() != 0)
-      return graph::numBytes(argument.getType());
-    gathered += graph::numBytes(gather.getType());
-  }
-  return std::min(gathered, graph::numBytes(argument.getType()));
-}
-
 /// A kernel that costs so many flops.
 static Call describeKernel(func::FuncOp kernel, int64_t flops) {
-  Type written = kernel.getResultTypes().empty() ? kernel.getArgumentTypes()[0] : kernel.getResultTypes()[0];
-  Call call({"kernel", "", getElementTypeOrSelf(written)}, flops);
+  Call call({"kernel", "", graph::writtenType(kernel), graph::bytesMoved(kernel)}, flops);
   auto range = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
   graph::Iteration iteration = *graph::getIteration(kernel);
   call.what = (kernel.getName() + " " + stringifyIteration(iteration)).str() +
               (range && iteration != graph::Iteration::Flat ? " " + shapeText(range.asArrayRef()) : "") +
               ": " + listOperations(kernel);
-  for (BlockArgument argument : kernel.getArguments())
-    call.bytes += bytesRead(argument);
-  for (Type type : kernel.getResultTypes())
-    call.bytes += graph::numBytes(type);
   return call;
 }
 

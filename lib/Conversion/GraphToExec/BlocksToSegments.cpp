@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceTimes.h"
 #include "PackTemporaries.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Actions.h"
@@ -78,13 +79,13 @@ public:
       : function(function), constants(constants), tables(tables), builder(function.getContext()),
         target(target), counter(counter) {}
 
-  LogicalResult run() {
+  FailureOr<func::FuncOp> run() {
     if (!function.getBody().hasOneBlock())
       return function.emitError("has ") << function.getBody().getBlocks().size() << " blocks, expected one";
     if (failed(counter.count(function)) || failed(collectArguments()) || failed(placeValues()))
       return failure();
     build();
-    return success();
+    return segment;
   }
 
 private:
@@ -505,10 +506,15 @@ LogicalResult dsopt::blocksToSegments(ModuleOp module) {
   Constants constants(module);
   graph::FlopCounter counter(module);
   SymbolTableCollection tables;
-  for (func::FuncOp block : blocks)
-    if (failed(SegmentBuilder(block, constants, tables, counter, {target->getThreads(), isForDevice(module)})
-                   .run()))
+  std::optional<DeviceLimits> device = deviceOf(*target);
+  for (func::FuncOp block : blocks) {
+    FailureOr<func::FuncOp> segment =
+        SegmentBuilder(block, constants, tables, counter, {target->getThreads(), isForDevice(module)}).run();
+    if (failed(segment))
       return failure();
+    if (device)
+      noteTime(*segment, *device, tables);
+  }
   return success();
 }
 

@@ -57,6 +57,7 @@ static const AttributeRow kAttributes[] = {
     {kSegmentAttr, On::Function, kUnitKind},
     {kTempAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Function, kCountKind},
+    {kPicosecondsAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Operation, kCountKind, kCalls, isCall},
     {kPerBlockAttr, On::Function, kCountKind},
     {kCallsAttr, On::Function, kExtentsKind},

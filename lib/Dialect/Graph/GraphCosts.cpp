@@ -105,6 +105,32 @@ FailureOr<int64_t> FlopCounter::count(func::FuncOp function) {
   return functions[function] = flops;
 }
 
+/// Of an argument that the kernel reads.
+static int64_t bytesRead(BlockArgument argument) {
+  int64_t gathered = 0;
+  for (OpOperand &use : argument.getUses()) {
+    auto gather = dyn_cast<GatherOp>(use.getOwner());
+    if (!gather || use.getOperandNumber() != 0)
+      return numBytes(argument.getType());
+    gathered += numBytes(gather.getType());
+  }
+  return std::min(gathered, numBytes(argument.getType()));
+}
+
+int64_t dsopt::graph::bytesMoved(func::FuncOp kernel) {
+  int64_t bytes = 0;
+  for (BlockArgument argument : kernel.getArguments())
+    bytes += bytesRead(argument);
+  for (Type type : kernel.getResultTypes())
+    bytes += numBytes(type);
+  return bytes;
+}
+
+Type dsopt::graph::writtenType(func::FuncOp kernel) {
+  return getElementTypeOrSelf(kernel.getResultTypes().empty() ? kernel.getArgumentTypes()[0]
+                                                              : kernel.getResultTypes()[0]);
+}
+
 void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);

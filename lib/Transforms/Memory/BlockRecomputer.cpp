@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace dsopt;
 
-/// Flops that a machine does while it moves a byte: those of CPUs and GPUs of the last ten years lie around
-/// it.
+/// Flops of kernels that a machine does while it moves a byte: those of CPUs and GPUs of the last ten years
+/// lie around it.
 static constexpr int64_t kFlopsOfByte = 16;
 /// Parts of a byte that the network counts in, so that a small cost decides between equal bytes.
 static constexpr double kUnits = 256;
@@ -65,7 +65,13 @@ FailureOr<int64_t> BlockRecomputer::costOf(Operation *op) {
     bytes += graph::numBytes(value.getType());
   for (Value value : op->getResults())
     bytes += graph::numBytes(value.getType());
-  return *flops + kFlopsOfByte * bytes;
+  double share = 1; // of the time that a CPU's flops have beside a byte
+  if (device) {
+    Value made = op->getNumResults() ? op->getResult(0) : op->getOperand(0);
+    share = kFlopsOfByte * device->memory /
+            device->flopsPerSecond(getElementTypeOrSelf(made.getType()), !isa<graph::KernelOp>(op));
+  }
+  return int64_t(*flops * share) + kFlopsOfByte * bytes;
 }
 
 static bool isOf(Operation *user, const BlockRuns &block) {

@@ -12,6 +12,7 @@
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/DeviceLimits.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -29,7 +30,8 @@ llvm::SmallVector<BlockRuns> collectRuns(mlir::func::FuncOp function, mlir::Symb
 /// Keeps the module's symbols and costs, which all its blocks share.
 class BlockRecomputer {
 public:
-  explicit BlockRecomputer(mlir::ModuleOp module) : symbols(module), counter(module) {}
+  explicit BlockRecomputer(mlir::ModuleOp module)
+      : symbols(module), counter(module), device(deviceOf(module->getAttrOfType<TargetAttr>(kTargetAttr))) {}
 
   /// What a choice is: operations of forward, by their place in it, that run again.
   struct Choice {
@@ -43,12 +45,13 @@ public:
   /// Lets backward make what the choice says, and keeps what it needs for that.
   mlir::LogicalResult apply(BlockRuns &block, const Choice &choice);
 
-  /// Flops, and bytes moved as the flops that are done in their time.
+  /// Flops, and bytes moved as the flops that are done in their time; on a device each by its limit.
   mlir::FailureOr<int64_t> costOf(mlir::Operation *op);
 
 private:
   mlir::SymbolTable symbols;
   graph::FlopCounter counter;
+  std::optional<DeviceLimits> device; ///< none for a CPU
 };
 
 } // namespace dsopt

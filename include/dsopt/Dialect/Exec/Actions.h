@@ -62,6 +62,8 @@ inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 inline constexpr llvm::StringLiteral kBuiltWithAttr = "exec.built_with";
 /// On a segment: floating-point operations of one run; on a call of it: its part of them (i64).
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
+/// On a segment for a device: what one run is predicted to take (i64).
+inline constexpr llvm::StringLiteral kPicosecondsAttr = "exec.picoseconds";
 /// On a segment's argument: the parameter, gradient state or constant it is.
 inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";
 inline constexpr llvm::StringLiteral kGradientAttr = "exec.gradient";

@@ -29,6 +29,11 @@ private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::func::FuncOp, int64_t> functions;
 };
+
+/// Bytes that a kernel reads and writes: of what it only gathers from, as much as it takes.
+int64_t bytesMoved(mlir::func::FuncOp kernel);
+/// The element type of what a kernel writes.
+mlir::Type writtenType(mlir::func::FuncOp kernel);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_COSTS_H

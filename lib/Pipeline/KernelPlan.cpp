@@ -1,0 +1,294 @@
+//===- KernelPlan.cpp - kernels against a GPU's limits --------------------===//
+//
+// One row for each call that a step of rank 0 makes, as -report=kernels has after a run, but by calculation:
+// bytes and flops from the calls' descriptions, registers and shared memory from ptxas, and the time that
+// a GPU's limits give. What ranks exchange is not in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Pipeline/Plan.h"
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Target/Target.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+/// Rows of less than this share of the step on the first GPU are one line.
+static constexpr double kLeastShare = 0.0005;
+
+namespace {
+/// What a step does of one kind of call.
+struct Row {
+  DictionaryAttr call;
+  double calls = 0, bytes = 0, flops = 0;
+
+  StringRef kind() const { return call.getAs<StringAttr>("kind").getValue(); }
+  StringRef what() const { return call.getAs<StringAttr>("what").getValue(); }
+  Type type() const { return call.getAs<TypeAttr>("type").getValue(); }
+  bool isKernel() const { return kind() == "kernel" || kind() == "update"; }
+  /// The kernel's name in PTX.
+  std::string kernel() const { return isKernel() ? deviceName(what().split(' ').first) : ""; }
+  double seconds(const DeviceLimits &device) const {
+    return device.limitSeconds(type(), !isKernel(), flops, bytes);
+  }
+};
+
+/// The calls of a step of the first position.
+class StepCalls {
+public:
+  explicit StepCalls(ModuleOp module) : module(module), calls(module->getAttrOfType<ArrayAttr>(kCallsAttr)) {
+    for (Operation &op : module.getOps())
+      if (auto made = op.getAttrOfType<DenseI64ArrayAttr>(kCallsAttr))
+        segments[SymbolTable::getSymbolName(&op)] = made;
+    SmallVector<ProgramOp> programs = getStepPrograms(module);
+    if (programs.empty() || !calls)
+      return;
+    auto updates = module->getAttrOfType<DictionaryAttr>(kUpdateCallsAttr);
+    programs.front().walk([&](Operation *op) {
+      if (auto run = dyn_cast<RunOp>(op))
+        if (auto made = segments.lookup(run.getSegmentAttr().getAttr()))
+          for (int64_t index : made.asArrayRef())
+            add(index, 1);
+      if (auto update = dyn_cast<UpdateOp>(op))
+        // Its kernel is described by a granule of elements.
+        if (auto index = updates.getAs<IntegerAttr>(update.getKernel().getLeafReference()))
+          add(index.getInt(), double(update.getElements()) / dist::kGranule);
+    });
+  }
+
+  std::vector<Row> rows() const {
+    std::vector<Row> rows;
+    for (const auto &[index, row] : found)
+      rows.push_back(row);
+    return rows;
+  }
+
+private:
+  /// A call that does so many times what its description says.
+  void add(int64_t index, double times) {
+    Row &row = found[index];
+    row.call = cast<DictionaryAttr>(calls[index]);
+    row.calls += 1;
+    row.bytes += times * row.call.getAs<IntegerAttr>("bytes").getInt();
+    row.flops += times * row.call.getAs<IntegerAttr>("flops").getInt();
+  }
+
+  ModuleOp module;
+  ArrayAttr calls;
+  llvm::DenseMap<StringAttr, DenseI64ArrayAttr> segments;
+  llvm::MapVector<int64_t, Row> found;
+};
+} // namespace
+
+namespace {
+/// What a step is made of, in what data is counted: tokens where there are some, else rows.
+struct Samples {
+  int64_t count = 0;
+  StringLiteral name = "rows";
+};
+
+class KernelTable {
+public:
+  KernelTable(ModuleOp module, TargetAttr target, const std::vector<KernelFigures> &figures, bool isAssembled,
+              llvm::raw_ostream &out)
+      : module(module), target(target), figures(figures), isAssembled(isAssembled),
+        rows(StepCalls(module).rows()), out(out) {
+    for (ModuleOp kernels : module.getOps<ModuleOp>())
+      for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+        if (auto block = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName()))
+          threads[deviceName(kernel.getName())] = block[0];
+  }
+
+  void print() {
+    std::vector<TargetAttr> targets = splitArchitectures(target);
+    printHead(targets);
+    for (auto [index, one] : llvm::enumerate(targets))
+      printArchitecture(one.getArch(), isAssembled ? figures[index] : KernelFigures());
+    printWords();
+  }
+
+private:
+  void printHead(ArrayRef<TargetAttr> targets);
+  void printArchitecture(StringRef arch, const KernelFigures &figures);
+  void printRow(const Row &row, ArrayRef<DeviceLimits> devices, const KernelFigures &figures);
+  void printSums(ArrayRef<DeviceLimits> devices);
+  void printWords();
+  Samples samples() const;
+
+  ModuleOp module;
+  TargetAttr target;
+  const std::vector<KernelFigures> &figures; ///< by architecture
+  bool isAssembled;
+  std::vector<Row> rows;
+  llvm::StringMap<int64_t> threads; ///< of a block, by kernel
+  llvm::raw_ostream &out;
+};
+} // namespace
+
+Samples KernelTable::samples() const {
+  auto inputs = module->getAttrOfType<ArrayAttr>(kInputsAttr);
+  if (!inputs)
+    return {};
+  int64_t steps = getOption(module, "dp", 1) *
+                  getOption(module, "micro_batches", getMicroBatches(getStepPrograms(module)));
+  Samples found;
+  for (auto input : inputs.getAsRange<DictionaryAttr>()) {
+    auto type = dyn_cast<ShapedType>(input.getAs<TypeAttr>("type").getValue());
+    if (!type || type.getRank() == 0)
+      continue;
+    if (input.getAs<StringAttr>("name").getValue() == "input_ids")
+      return {steps * type.getNumElements(), "tokens"};
+    if (!found.count)
+      found.count = steps * type.getDimSize(0);
+  }
+  return found;
+}
+
+void KernelTable::printHead(ArrayRef<TargetAttr> targets) {
+  int64_t ranks = getOption(module, "dp", 1) * int64_t(getStepPrograms(module).size());
+  out << "kernels of a step" << (ranks > 1 ? " of rank 0 of " + std::to_string(ranks) : "")
+      << ", by calculation: nothing was run\n";
+  for (TargetAttr one : targets)
+    for (const DeviceLimits &device : devicesOf(one.getArch()))
+      out << llvm::formatv(
+          "  {0,-5} {1:F0} GB/s, TFLOP/s: {2:F0} bf16, {3:F0} tf32, {4:F1} fp32; {5} multiprocessors\n",
+          device.name, device.memory / 1e9, device.half / 1e12, device.tf32 / 1e12, device.fp32 / 1e12,
+          device.processors);
+  if (!isAssembled)
+    out << "no ptxas is there: registers, and so occupancy, are unknown (./dev setup -cuda installs one)\n";
+}
+
+void KernelTable::printArchitecture(StringRef arch, const KernelFigures &figures) {
+  SmallVector<DeviceLimits, 2> devices = devicesOf(arch);
+  double all = 0;
+  for (const Row &row : rows)
+    all += row.seconds(devices.front());
+  llvm::sort(rows, [&](const Row &a, const Row &b) {
+    double left = a.seconds(devices.front()), right = b.seconds(devices.front());
+    return left != right ? left > right : a.what() < b.what();
+  });
+  out << "\n" << arch << "\n    calls        MB     GFLOP  regs  shared  block  warps";
+  for (const DeviceLimits &device : devices)
+    out << llvm::right_justify((device.name + " us").str(), 10);
+  out << "  limit\n";
+  int64_t others = 0;
+  SmallVector<double> othersSeconds(devices.size());
+  for (const Row &row : rows) {
+    if (row.seconds(devices.front()) >= kLeastShare * all) {
+      printRow(row, devices, figures);
+      continue;
+    }
+    ++others;
+    for (auto [sum, device] : llvm::zip_equal(othersSeconds, devices))
+      sum += row.seconds(device);
+  }
+  if (others) {
+    out << llvm::left_justify("", 57);
+    for (double seconds : othersSeconds)
+      out << llvm::format("%10.1f", seconds * 1e6);
+    out << "          " << others << " more rows\n";
+  }
+  printSums(devices);
+}
+
+void KernelTable::printRow(const Row &row, ArrayRef<DeviceLimits> devices, const KernelFigures &figures) {
+  out << llvm::format("%9.0f %9.1f %9.2f ", row.calls, row.bytes / 1e6, row.flops / 1e9);
+  auto known = figures.find(row.kernel());
+  int64_t block = threads.lookup(row.kernel());
+  const DeviceLimits &first = devices.front();
+  if (known != figures.end() && block) {
+    int64_t resident = first.residentBlocks(block, known->second.registers, known->second.shared),
+            warps = resident * ((block + 31) / 32);
+    out << llvm::format("%5lld %7lld %6lld %5.0f%%", (long long)known->second.registers,
+                        (long long)known->second.shared, (long long)block, 100.0 * warps / first.warps);
+  } else if (block) {
+    out << llvm::format("%5s %7s %6lld %6s", "?", "?", (long long)block, "?");
+  } else {
+    out << llvm::format("%5s %7s %6s %6s", "-", "-", "-", "-");
+  }
+  for (const DeviceLimits &device : devices)
+    out << llvm::format("%10.1f", row.seconds(device) * 1e6);
+  bool isMemory = row.bytes / first.memory >= row.flops / first.flopsPerSecond(row.type(), !row.isKernel());
+  out << (isMemory ? "  memory  " : "  flops   ") << row.kind();
+  if (!row.type().isF32())
+    out << " " << row.type();
+  out << " " << row.what();
+  if (auto place = row.call.getAs<StringAttr>("place"))
+    out << "  [" << place.getValue() << "]";
+  out << "\n";
+}
+
+void KernelTable::printSums(ArrayRef<DeviceLimits> devices) {
+  double calls = 0, flops = 0;
+  Type type;
+  for (const Row &row : rows) {
+    calls += row.calls;
+    if (row.isKernel())
+      continue;
+    flops += row.flops;
+    if (!type || !row.type().isF32())
+      type = row.type();
+  }
+  Samples made = samples();
+  bool isWhole = getStepPrograms(module).size() == 1;
+  for (const DeviceLimits &device : devices) {
+    double limit = 0;
+    for (const Row &row : rows)
+      limit += row.seconds(device);
+    double predicted = limit / kReachedOfLimit + calls * kLaunchSeconds;
+    for (auto [seconds, said] : {std::pair(limit, "at its limits"), std::pair(predicted, "predicted")}) {
+      out << llvm::formatv("{0,-5} {1,-14} {2,9:F2} ms", device.name, said, seconds * 1e3);
+      if (isWhole && made.count)
+        out << llvm::formatv(", {0:F0} {1}/s", made.count / seconds, made.name);
+      if (type)
+        out << llvm::formatv(", {0:F1} % of {1:F0} TFLOP/s",
+                             100 * flops / (seconds * device.flopsPerSecond(type, /*isProduct=*/true)),
+                             device.flopsPerSecond(type, true) / 1e12);
+      out << "\n";
+    }
+  }
+  out << llvm::formatv("{0:F3} TFLOP of products and attention in {1:F0} calls", flops / 1e12, calls);
+  if (made.count)
+    out << llvm::formatv("; {0} {1} a step", made.count, made.name);
+  out << "\n";
+}
+
+void KernelTable::printWords() {
+  out << "\nwarps      of those that a multiprocessor holds, by registers, shared memory and block\n"
+         "us         of all calls of a row: its bytes over the memory's rate, or its flops over\n"
+         "           the matrix units' (kernels: the fp32 units'), whichever is longer (limit)\n";
+  out << llvm::formatv("predicted  each call at {0:F0} % of its limit and {1:F0} us to start, one after the\n"
+                       "           other; what ranks exchange is not in it\n",
+                       kReachedOfLimit * 100, kLaunchSeconds * 1e6);
+  out << "% of       flops of products and attention over the time, against the matrix units' rate:\n"
+         "           model flops utilisation, where nothing is computed again (-recompute)\n";
+}
+
+LogicalResult dsopt::printKernels(ModuleOp module, const ObjectOptions &options, StringRef assembler,
+                                  llvm::raw_ostream &out) {
+  FailureOr<TargetAttr> target = getTarget(module);
+  if (failed(target))
+    return failure();
+  if (target->getKind() != TargetKind::CUDA)
+    return module.emitError("-plan=kernels compares with GPUs' limits, but the program is for ")
+           << stringifyTargetKind(target->getKind()) << ": give -target=cuda, or run it with -report=kernels";
+  std::vector<KernelFigures> figures;
+  if (!assembler.empty()) {
+    FailureOr<std::vector<KernelFigures>> made = assembleKernels(module, options, assembler);
+    if (failed(made))
+      return failure();
+    figures = std::move(*made);
+  }
+  KernelTable(module, *target, figures, !assembler.empty(), out).print();
+  return success();
+}
