@@ -161,15 +161,16 @@ static const std::string &storedType(const Program &program, const Position::Loa
   return load.master ? parameter.type : program.buckets[load.bucket].type;
 }
 
-/// Reads elements [begin, end) of an f32 parameter and stores them in bf16.
-static void readRounded(ParameterValues &values, const Parameter &parameter, int64_t begin, int64_t end,
-                        char *target) {
+/// Reads elements [begin, end) of an f32 parameter and stores them in a narrow `type`.
+static void readRounded(ParameterValues &values, const Parameter &parameter, const std::string &type,
+                        int64_t begin, int64_t end, char *target) {
   std::vector<float> piece(std::min(kChunk, std::max<int64_t>(end - begin, 0)));
   for (int64_t at = begin; at < end; at += kChunk) {
     int64_t count = std::min(kChunk, end - at);
     values.read(parameter, at, at + count, reinterpret_cast<char *>(piece.data()));
     auto *rounded = reinterpret_cast<uint16_t *>(target) + (at - begin);
-    std::transform(piece.begin(), piece.begin() + count, rounded, roundToBf16);
+    std::transform(piece.begin(), piece.begin() + count, rounded,
+                   [&](float value) { return narrowed(type, value); });
   }
 }
 
@@ -191,8 +192,8 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
       end += part.begin - part.bucket_offset;
       if (type == parameter.type)
         values.read(parameter, begin, end, place);
-      else if (parameter.type == "f32" && type == "bf16")
-        readRounded(values, parameter, begin, end, place);
+      else if (parameter.type == "f32" && isNarrowFloat(type))
+        readRounded(values, parameter, type, begin, end, place);
       else
         throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
                                      parameter.type + " cannot be stored as " + type);
