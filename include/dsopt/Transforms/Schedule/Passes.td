@@ -122,8 +122,8 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let summary = "from the last gradient to the new parameters: norms, updates, shared parameters";
   let description = [{
     Input: programs whose gradients are reduced, and `@update`. Output: as soon as a bucket's
-    gradient is complete its norm is taken and, without clipping, the bucket is updated by the kernel
-    that `@update` names for it. At the end of the step shared parameters' gradients go to their
+    gradient is complete its norm is taken and, without clipping and with any precision but fp16, whose
+    loss is scaled, the bucket is updated by the kernel that `@update` names for it. At the end of the step shared parameters' gradients go to their
     owner, all agree on the norms, what is left is updated, and new parameters go where they are
     needed: to the other ranks where those hold them whole, to the other positions where they are
     shared. `@update` is gone.
