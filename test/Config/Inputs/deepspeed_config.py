@@ -60,7 +60,7 @@ check("a dynamic loss scale", {"fp16": {"enabled": True, "loss_scale": 0, "initi
       {"precision": "fp16", "loss-scale": "0", "initial-scale-power": "12", "loss-scale-window": "200",
        "loss-scale-hysteresis": "3", "min-loss-scale": "2"})
 check("a fixed loss scale", {"fp16": {"enabled": True, "loss_scale": 128, "hysteresis": 2}},
-      "fp16.hysteresis (4:3): has no effect: the loss scale is fixed", {"precision": "fp16", "loss-scale": "128"})
+      "fp16.hysteresis (5:3): has no effect: the loss scale is fixed", {"precision": "fp16", "loss-scale": "128"})
 check("fp16 switched off", {"fp16": {"enabled": False, "loss_scale_window": 200}},
       "fp16.loss_scale_window (4:3): has no effect: fp16.enabled is false", {"precision": "fp32"})
 check("hysteresis at each step", {"fp16": {"enabled": True, "consecutive_hysteresis": True}},
