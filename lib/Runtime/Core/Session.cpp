@@ -261,6 +261,8 @@ private:
                   /*quiet=*/info.rank != 0);
     if (isOnDevice() && given.saveStaging > 0)
       refuse("-save-async");
+    if (isOnDevice() && scalesLoss(program.precision))
+      refuse("-precision=fp16");
     limitLibraries(program.features);
     return given;
   }

@@ -1,9 +1,9 @@
 //===- FinishStep.cpp - from the last gradient to the new parameters ------===//
 //
 // As soon as a bucket's gradient is complete its norm is taken; without clipping
-// and loss scale it is updated there and then, and the gradient's bytes are free. At the end the
-// gradients of parameters shared between stages go to their owner, all ranks
-// agree, what is left is updated, new parameters go where they are needed.
+// and loss scale it is updated there and then, and the gradient's bytes are free.
+// At the end the gradients of parameters shared between stages go to their owner,
+// all ranks agree, what is left is updated, new parameters go where they are needed.
 // Where updates lag a step behind, what is updated with is the gradient that the step
 // before has left, and the new one takes its place.
 //

@@ -1,8 +1,9 @@
 //===- Clones.h - functions for each instruction set ------------*- C++ -*-===//
 //
-// DSOPT_CLONES, and for f16 DSOPT_HALF_CLONES, compiles a function several times; which runs is chosen by the
-// machine. All have to give the same bits: no multiplication beside an addition,
-// unless its file is compiled without contraction or its product is exact.
+// DSOPT_CLONES, and for f16 DSOPT_HALF_CLONES, compiles a function several times;
+// which runs is chosen by the machine. All have to give the same bits: no
+// multiplication beside an addition, unless its file is compiled without contraction
+// or its product is exact.
 //
 //===----------------------------------------------------------------------===//
 
