@@ -7,6 +7,8 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from runs import MODELS, check, execute, model, relative, train
 
@@ -133,6 +135,16 @@ def errors():
     fails(1, "-initial-scale-power=128: expected 0 to 127", *HALF, "-steps=1", "-initial-scale-power=128")
     fails(1, "-precision=fp16 needs F16C, which x86-64-v2 has not", *HALF, "-steps=1", "-arch=x86-64-v2")
     with tempfile.TemporaryDirectory() as folder:
+        large = onnx.load(path)
+        weight = next(one for one in large.graph.initializer if len(one.dims) == 2)
+        values = numpy_helper.to_array(weight).copy()
+        values[0, 3] = -7e4
+        weight.CopyFrom(numpy_helper.from_array(values, weight.name))
+        onnx.save(large, f"{folder}/large.onnx")
+        for more in ([], ["-dp=2", "-zero=3"]):
+            done = execute([dsopt, f"{folder}/large.onnx", "-run", f"-data={data}", "-steps=1", "-quiet", *HALF, *more], 1)
+            check(f"parameter '{weight.name}' holds -70000 in element 3, more than fp16 can (65504)" in done.stderr
+                  and done.stderr.count("error:") == 1, done.stderr)
         execute([dsopt, path, f"-o={folder}/mlp", "-precision=bf16"])
         done = execute([f"{folder}/mlp", f"-data={data}", "-steps=1", "-loss-scale=8"], 1)
         check("option -loss-scale: the program is of -precision=" in done.stderr, done.stderr)

@@ -90,7 +90,7 @@ void Progress::step(const StepResult &result, double seconds) {
   line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
               counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
               seconds * 1e3, samplesPerStep(program, result.variant) / seconds) +
-       scale + (result.skipped ? ", too large: skipped" : ""));
+       scale + (result.skipped ? ", overflow: skipped" : ""));
 }
 
 void Progress::bar(const StepResult &result) {
