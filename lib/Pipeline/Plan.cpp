@@ -181,7 +181,7 @@ struct Word {
 constexpr Word kMemoryWords[] = {
     {"parameters", "weights that stay here: whole, or this rank's slice (-zero=3)"},
     {"gradients", "sums over a step's micro-batches, where they live at the peak"},
-    {"optimizer", "moments, and fp32 masters of weights in bf16"},
+    {"optimizer", "moments, and fp32 masters of weights in 16 bits"},
     {"activations", "what forward keeps for backward, and what stages exchange"},
     {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
     {"reduction", "sums of reduction shards that wait for their neighbours"},

@@ -51,6 +51,10 @@ std::string dsopt::featureText(TargetAttr target) {
   return llvm::join(target.getFeatures().getAsValueRange<StringAttr>(), ",");
 }
 
+bool dsopt::convertsF16(TargetAttr target) {
+  return target.getKind() == TargetKind::CUDA || llvm::is_contained(statedFeatures(target), "f16c");
+}
+
 bool dsopt::multipliesBF16(TargetAttr target) {
   return target.getKind() == TargetKind::CUDA || llvm::is_contained(statedFeatures(target), "avx512bf16");
 }

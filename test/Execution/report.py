@@ -86,6 +86,9 @@ with tempfile.TemporaryDirectory() as folder:
     check("loss is nan in step 0" in text and "<script>alert" not in text, "a loss that is no number, or a name with tags")
     text, _ = written(file("never.jsonl", head + steps(3, loss=lambda s: "nan")))
     check("no finite value" in text, "no finite loss")
+    half = '{"step":0,"loss":3.0,"grad_norm":"nan","skipped":true}\n{"step":1,"loss":2.0,"grad_norm":1.0,"skipped":false}\n'
+    text, _ = written(file("half.jsonl", head + half))
+    check("1 of the logged steps overflowed in fp16" in text and "grad_norm is nan" not in text, "a skipped step")
     text, page = written(file("long.jsonl", head + steps(200000)))
     check(len(text) < 400000, f"a long log makes a page of {len(text)} bytes")
     text, _ = written(file("again.jsonl", head + steps(60) + head + steps(80, 50, lambda s: 7.0)))

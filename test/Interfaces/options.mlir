@@ -60,7 +60,7 @@ module attributes {dsopt.options = {optimizer = "lamb"}} {}
 
 // -----
 
-// expected-error@below {{dsopt.options has precision = 16 : i64, expected a string, one of fp32, bf16}}
+// expected-error@below {{dsopt.options has precision = 16 : i64, expected a string, one of fp32, bf16, fp16}}
 module attributes {dsopt.options = {precision = 16 : i64}} {}
 
 // -----

@@ -199,6 +199,7 @@ TEST_F(Target, ResolvesArchitectures) {
   EXPECT_TRUE(llvm::is_contained(statedFeatures(*v4), "avx512vl"));
   EXPECT_EQ(v4->getVectorBits(), 512);
   EXPECT_FALSE(multipliesBF16(*v4));
+  EXPECT_TRUE(convertsF16(*v4));
   EXPECT_TRUE(multipliesBF16(*zen4));
   EXPECT_TRUE(failed(resolveTarget(loc(), "i8080", 1)));
   EXPECT_NE(message.find("unknown -arch=i8080, expected native"), std::string::npos) << message;

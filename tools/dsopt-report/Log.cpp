@@ -26,7 +26,14 @@ double numberOf(const json &value, double otherwise) {
 /// Takes a line's numbers; steps that an earlier run of the log went through again are the later ones'.
 static void takeStep(Log &log, const json &line) {
   int64_t step = line["step"].get<int64_t>();
+  auto found = line.find("skipped");
+  bool skipped = found != line.end() && *found == true;
+  if (skipped)
+    log.series["skipped"][step] = 1;
   for (auto &[name, value] : line.items()) {
+    // Of a step whose gradients are not finite.
+    if (skipped && name == "grad_norm")
+      continue;
     bool number = value.is_number() || value == "nan" || value == "inf" || value == "-inf";
     if (name != "step" && number)
       log.series[name][step] = numberOf(value, 0);
@@ -87,6 +94,9 @@ Log readLog(const std::string &path) {
     log.notes.push_back("the log does not say what ran: its first line is missing");
   if (log.series.empty())
     log.notes.push_back("no step is logged");
+  if (auto skipped = log.series.find("skipped"); skipped != log.series.end() && !skipped->second.empty())
+    log.notes.push_back(std::to_string(skipped->second.size()) +
+                        " of the logged steps overflowed in fp16 and were skipped");
   for (const char *name : {"loss", "eval_loss", "grad_norm"})
     for (auto &[step, value] : log.series[name])
       if (!std::isfinite(value)) {

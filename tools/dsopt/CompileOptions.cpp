@@ -244,6 +244,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setText("precision", "bf16");
   else
     text("precision", "precision");
+  for (const char *name : runtime::kLossScaleOptions)
+    if (options.has(name) && !runtime::scalesLoss(getOption(module, "precision", StringRef("fp32")).str()))
+      throw Error(1, std::string("option -") + name + " is of -precision=fp16, whose loss is scaled");
+  runtime::fixedLossScale(options.text("loss-scale"));
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");
@@ -307,7 +311,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
 }
 
 void choosePrecision(ModuleOp module) {
-  if (getOption(module, "precision", StringRef("fp32")) != "bf16")
+  StringRef precision = getOption(module, "precision", StringRef("fp32"));
+  if (precision == "fp32")
     return;
   StringRef arch = getOption(module, "arch", StringRef("native"));
   auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
@@ -315,7 +320,14 @@ void choosePrecision(ModuleOp module) {
       present ? FailureOr<TargetAttr>(present)
               : resolveTarget(module.getLoc(), isForDevice(module) ? TargetKind::CUDA : TargetKind::CPU, arch,
                               /*threads=*/1);
-  if (failed(target) || multipliesBF16(*target))
+  if (failed(target))
+    return;
+  if (precision == "fp16") {
+    if (!convertsF16(*target))
+      throw Error(1, "-precision=fp16 needs F16C, which " + target->getArch().str() + " has not");
+    return;
+  }
+  if (multipliesBF16(*target))
     return;
   llvm::errs() << "dsopt: warning: " << target->getArch()
                << " has no AVX-512 BF16: -precision=bf16 is ignored, everything is fp32\n";

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeepSpeedConfig.h"
+#include "dsopt/Runtime/LossScale.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -76,26 +77,49 @@ private:
       for (const char *block : {"bf16.enabled", "bfloat16.enabled"})
         if (config.flag(block))
           refuse("fp16.enabled", "contradicts " + config.mention(block) + ": only one of them can be true");
-    if (options.has("precision") && config.flag("fp16.enabled"))
+    if (options.has("precision") && options.text("precision") != "fp16" && config.flag("fp16.enabled"))
       without["fp16.enabled"] = "-precision is given";
+    lossScale();
     std::string block = config.has("bfloat16") ? "bfloat16" : "bf16";
-    if (config.has(block + ".enabled"))
+    if (config.flag("fp16.enabled"))
+      set("precision", "fp16", "fp16.enabled");
+    else if (config.has(block + ".enabled"))
       set("precision", config.flag(block + ".enabled") ? "bf16" : "fp32", block + ".enabled");
     if (config.flag(block + ".bf16_optimizer_states") &&
         !config.flag(block + ".bf16_master_weights_and_grads"))
       refuse(block + ".bf16_optimizer_states", "needs " + block + ".bf16_master_weights_and_grads");
-    bool bf16 = options.text("precision") == "bf16";
+    std::string narrow = options.text("precision");
     const char *accumulated = "data_types.grad_accum_dtype", *sent = "communication_data_type";
     for (const char *path : {accumulated, sent}) {
       if (!config.has(path))
         continue;
       std::string type = lower(config.text(path));
-      if (type == "bf16" && !bf16)
-        refuse(path, "bf16 needs bf16.enabled, or -precision=bf16");
+      if (type != "fp32" && type != narrow)
+        refuse(path, type + " needs " + type + ".enabled, or -precision=" + type);
       if (config.has(accumulated) && config.has(sent) && type != lower(config.text(accumulated)))
         refuse(sent, "contradicts " + config.mention(accumulated) +
                          ": accumulators and wire have one type (-gradient-type)");
-      set("gradient-type", type == "bf16" ? "param" : "fp32", path);
+      set("gradient-type", type == "fp32" ? "fp32" : "param", path);
+    }
+  }
+
+  void lossScale() {
+    if (!config.flag("fp16.enabled") || without.count("fp16.enabled"))
+      return;
+    const std::string fixed = "fp16.loss_scale";
+    if (config.has(fixed))
+      set("loss-scale", config.text(fixed), fixed);
+    bool isDynamic = runtime::fixedLossScale(options.text("loss-scale")) == 0;
+    for (auto [option, path] : {std::pair("initial-scale-power", "fp16.initial_scale_power"),
+                                std::pair("loss-scale-window", "fp16.loss_scale_window"),
+                                std::pair("loss-scale-hysteresis", "fp16.hysteresis"),
+                                std::pair("min-loss-scale", "fp16.min_loss_scale")}) {
+      if (!config.has(path))
+        continue;
+      if (isDynamic)
+        set(option, config.text(path), path);
+      else
+        without[path] = "the loss scale is fixed";
     }
   }
 

@@ -32,6 +32,10 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
                   "the canonical order is as fast");
     return;
   }
+  if (getOption(module, "precision", StringRef("fp32")) == "fp16")
+    throw Error(
+        1, "-precision=fp16 is not available yet with -target=cuda: give -precision=bf16, or compile with "
+           "-target=cpu");
   for (const Refused &refused : kRefused) {
     std::string name = refused.option.str(), value = options.text(name);
     // What the module was built with, where nothing is given now.

@@ -68,7 +68,7 @@ void dsopt_rt_launch_device(dsopt_rt *rt, const dsopt_device_kernel *kernel, int
                             void *const *args);
 
 /// Element types of matrices and gradients; f64 of products alone.
-enum { DSOPT_F32 = 0, DSOPT_BF16 = 1, DSOPT_F64 = 2 };
+enum { DSOPT_F32 = 0, DSOPT_BF16 = 1, DSOPT_F64 = 2, DSOPT_F16 = 3 };
 /// Leading dimensions of a batch at most.
 enum { DSOPT_BATCH_RANK = 4 };
 
@@ -150,7 +150,7 @@ static inline int64_t dsopt_scatter_add_workspace(const dsopt_scatter_add *d) {
 }
 
 /// `result[indices[i], :] += rows[i, :]` for i in order; first fills `result` with zeros unless `accumulate`.
-/// In bf16 the rows that go to one place are added in fp32, and their sum is rounded as it is added.
+/// In 16 bits the rows that go to one place are added in fp32, and their sum is rounded as it is added.
 /// With `sums` the result is what adding it to a gradient of its own would give, bit for bit: each of its
 /// elements takes one sum, made from zero and rounded to its type, and a zero where no row goes.
 /// Up to 2^32 rows.

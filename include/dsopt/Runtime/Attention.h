@@ -21,10 +21,10 @@ extern "C" {
 typedef struct dsopt_attention {
   int64_t batch, heads, rows, columns; ///< scores are [batch, heads, rows, columns]
   int64_t depth, width;                ///< last dimensions of q and k, and of v
-  int64_t type;                        ///< (DSOPT_F32 or DSOPT_BF16) of q, k, v, the result and all gradients
-  int64_t mask_type;                   ///< of the mask
-  int64_t causal;                      ///< row t reads columns 0 to t + columns - rows
-  int64_t threads;                     ///< that the workspace has room for
+  int64_t type;      ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
+  int64_t mask_type; ///< of the mask
+  int64_t causal;    ///< row t reads columns 0 to t + columns - rows
+  int64_t threads;   ///< that the workspace has room for
   double scale;
   int64_t q[3], k[3], v[3], out[3];
   int64_t grad[3], q_grad[3], k_grad[3], v_grad[3];

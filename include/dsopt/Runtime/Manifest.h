@@ -11,6 +11,7 @@
 #define DSOPT_RUNTIME_MANIFEST_H
 
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/LossScale.h"
 #include "dsopt/Runtime/Program.h"
 
 #include <map>
@@ -57,7 +58,8 @@ struct Manifest {
   /// Of the gradients that wait for their update: what the step that made them decided to multiply them by.
   /// None wait without it.
   std::optional<double> pendingFactor;
-  int64_t microBatches = 0; ///< of the data's stream, consumed
+  std::optional<LossScaleState> lossScale; ///< of fp16
+  int64_t microBatches = 0;                ///< of the data's stream, consumed
   int64_t K = 0, V = 0;
   int64_t decaySteps = 0; ///< resolved -lr-decay-steps
   int64_t kernelTable = 0;

@@ -181,7 +181,7 @@ struct Action {
                      ///< Fold: of one micro-batch
   std::vector<Folded> folds;
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map
-  std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32 or bf16
+  std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =
       -1;              ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators

@@ -22,6 +22,7 @@
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/LossScale.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/Program.h"
 #include "dsopt/Runtime/Schedules.h"
@@ -90,7 +91,8 @@ struct RunOptions {
   double minLr = 0;
   std::map<std::string, double> lrParameters; ///< of DeepSpeed's schedules, all of the schedule's
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
-  double gradClip = 0; ///< read where the program has clipping compiled in
+  double gradClip = 0;        ///< read where the program has clipping compiled in
+  LossScaleOptions lossScale; ///< read where the program is of fp16
   int64_t seed = 0;
   WeightsFrom weights;
   bool shuffle = false;    ///< the source permutes each epoch; here for the checkpoint's record
@@ -151,10 +153,11 @@ struct StepResult {
   int64_t step = 0;
   int variant = -1;   ///< that the step's micro-batches fit, -1: none
   float loss = 0;     ///< mean over the K micro-batches, equal on all ranks
-  float gradNorm = 0; ///< before clipping, equal on all ranks
+  float gradNorm = 0; ///< before clipping, equal on all ranks; nan where the step is skipped
   double lr = 0;
-  double ms = 0; ///< this rank's
-  bool skipped = false;
+  double ms = 0;        ///< this rank's
+  double lossScale = 0; ///< 0: the loss is not scaled
+  bool skipped = false; ///< what it computed is not finite in fp16: nothing is updated
   bool stop = false;    ///< all ranks agreed to stop after this step
   bool writing = false; ///< some rank had not written its part of a checkpoint (startSave)
   Breakdown breakdown;
@@ -235,6 +238,8 @@ public:
   /// Runs the next step (collective). The result is the session's, overwritten by the next step.
   const StepResult &step();
   int64_t stepsDone() const;
+  /// Of these, steps that updated nothing: their gradients overflowed.
+  int64_t stepsSkipped() const;
   /// The loss of the parameters as they are on the first `microBatches` of `inputs` (collective).
   Evaluation evaluate(InputSource &inputs, int64_t microBatches);
 

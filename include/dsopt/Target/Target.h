@@ -47,6 +47,8 @@ std::vector<std::string> statedFeatures(TargetAttr target);
 /// All features as LLVM reads them: +avx2,-avx512f ...
 std::string featureText(TargetAttr target);
 
+/// Whether the target converts f16.
+bool convertsF16(TargetAttr target);
 /// Whether the target multiplies bf16 and rounds to it.
 bool multipliesBF16(TargetAttr target);
 

@@ -49,11 +49,11 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
   auto typeA = typeOf(gemm.getLhs()), typeB = typeOf(gemm.getRhs()), typeC = typeOf(gemm.getResult());
   if (failed(typeA) || failed(typeB) || failed(typeC))
     return failure();
-  if (*typeA != *typeB || (*typeA != DSOPT_BF16 && *typeC != *typeA) ||
-      (*typeC == DSOPT_F64 && *typeA != *typeC))
+  bool isNarrow = *typeA == DSOPT_BF16 || *typeA == DSOPT_F16;
+  if (*typeA != *typeB || (*typeC != *typeA && !(isNarrow && *typeC == DSOPT_F32)))
     return gemm.emitOpError("multiplies ")
            << gemm.getLhs().getType() << " by " << gemm.getRhs().getType() << " to "
-           << gemm.getResult().getType() << ", expected f32, f64, or bf16 to bf16 or f32";
+           << gemm.getResult().getType() << ", expected f32, f64, or bf16 or f16 to itself or f32";
   auto type = cast<MemRefType>(gemm.getResult().getType());
   int64_t rank = type.getRank(), m = type.getDimSize(rank - 2), n = type.getDimSize(rank - 1);
   int64_t k = dim(gemm.getLhs(), rank - (gemm.getTransposeA() ? 2 : 1));

@@ -3,6 +3,7 @@
 #include "RuntimeCalls.h"
 #include "dsopt/Conversion/Routines.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Runtime/ABI.h"
 
 using namespace mlir;
@@ -10,9 +11,9 @@ using namespace dsopt;
 
 FailureOr<int64_t> dsopt::elementTypeOf(Operation *op, Value memref) {
   Type type = memrefType(memref).getElementType();
-  if (!type.isF32() && !type.isBF16())
-    return op->emitOpError("works on ") << type << ", expected f32 or bf16";
-  return int64_t(type.isBF16() ? DSOPT_BF16 : DSOPT_F32);
+  if (!type.isF32() && !graph::isNarrowFloat(type))
+    return op->emitOpError("works on ") << type << ", expected f32, bf16 or f16";
+  return int64_t(type.isBF16() ? DSOPT_BF16 : type.isF16() ? DSOPT_F16 : DSOPT_F32);
 }
 
 LogicalResult dsopt::verifyWorkspace(Operation *op, Value workspace, int64_t needed) {

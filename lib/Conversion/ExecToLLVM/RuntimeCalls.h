@@ -13,7 +13,7 @@ inline mlir::MemRefType memrefType(mlir::Value memref) {
 inline int64_t elements(mlir::Value memref) { return memrefType(memref).getNumElements(); }
 inline int64_t dim(mlir::Value memref, int64_t index) { return memrefType(memref).getDimSize(index); }
 
-/// The runtime's number for a buffer's element type, f32 or bf16; else an error at `op`.
+/// The runtime's number for a buffer's element type, f32, bf16 or f16; else an error at `op`.
 llvm::FailureOr<int64_t> elementTypeOf(mlir::Operation *op, mlir::Value memref);
 /// An error at `op` where its workspace (null: none) has less than `needed` bytes.
 llvm::LogicalResult verifyWorkspace(mlir::Operation *op, mlir::Value workspace, int64_t needed);

@@ -2,6 +2,7 @@
 
 #include "GraphRoutines.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -32,8 +33,8 @@ struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
     auto attention = cast<Op>(op);
     for (Value value : {attention.getQ(), attention.getMask()})
       if (Type type = value ? getElementTypeOrSelf(value.getType()) : Type();
-          type && !type.isF32() && !type.isBF16())
-        return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+          type && !type.isF32() && !graph::isNarrowFloat(type))
+        return op->emitOpError("works on ") << type << ", expected f32, bf16 or f16";
     Type type = getElementTypeOrSelf(attention.getQ().getType());
     for (Value value : {attention.getK(), attention.getV()})
       if (Type other = getElementTypeOrSelf(value.getType()); other != type)

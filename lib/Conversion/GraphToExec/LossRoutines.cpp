@@ -2,6 +2,7 @@
 
 #include "GraphRoutines.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -28,8 +29,8 @@ struct LinearNllGradRoutine
   LogicalResult verifyRoutine(Operation *op) const {
     auto loss = cast<graph::LinearNllGradOp>(op);
     for (Value value : {loss.getX(), loss.getWeight()})
-      if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32() && !type.isBF16())
-        return op->emitOpError("works on ") << type << ", expected f32 or bf16";
+      if (Type type = getElementTypeOrSelf(value.getType()); !type.isF32() && !graph::isNarrowFloat(type))
+        return op->emitOpError("works on ") << type << ", expected f32, bf16 or f16";
     return success();
   }
 

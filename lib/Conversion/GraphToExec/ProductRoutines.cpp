@@ -2,6 +2,7 @@
 
 #include "GraphRoutines.h"
 #include "dsopt/Conversion/Routines.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -16,8 +17,8 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
 
   LogicalResult verifyRoutine(Operation *op) const {
     Type type = getElementTypeOrSelf(op->getResult(0).getType());
-    if (!type.isF32() && !type.isBF16() && !type.isF64())
-      return op->emitOpError("is a product of ") << type << ", expected f32, bf16 or f64";
+    if (!type.isF32() && !graph::isNarrowFloat(type) && !type.isF64())
+      return op->emitOpError("is a product of ") << type << ", expected f32, bf16, f16 or f64";
     return success();
   }
 
@@ -47,8 +48,8 @@ struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, 
 
   LogicalResult verifyRoutine(Operation *op) const {
     Type type = getElementTypeOrSelf(op->getResult(0).getType());
-    if (!type.isF32() && !type.isBF16())
-      return op->emitOpError("is a part of a product of ") << type << ", expected f32 or bf16";
+    if (!type.isF32() && !graph::isNarrowFloat(type))
+      return op->emitOpError("is a part of a product of ") << type << ", expected f32, bf16 or f16";
     return success();
   }
 

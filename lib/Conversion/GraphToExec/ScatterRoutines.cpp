@@ -2,6 +2,7 @@
 
 #include "GraphRoutines.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -50,7 +51,8 @@ struct GatherGradRoutine : RoutineOpInterface::ExternalModel<GatherGradRoutine, 
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
     return scatterAddWorkspace(graph::numElements(cast<graph::GatherGradOp>(op).getIndices().getType()),
-                               gradients[0] && gradients[0].isBF16(), /*sums=*/false, target.isDevice);
+                               gradients[0] && graph::isNarrowFloat(gradients[0]), /*sums=*/false,
+                               target.isDevice);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,

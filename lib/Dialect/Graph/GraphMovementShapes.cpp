@@ -1,6 +1,7 @@
 //===- GraphMovementShapes.cpp - shape rules of data movement -------------===//
 
 #include "GraphSupport.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -176,8 +177,8 @@ LogicalResult GatherGradOp::verify() {
   if (failed(checkAxis(getLoc(), getOperationName(), axis, to)))
     return failure();
   auto expected = RankedTensorType::get(gatherShape(to, indices, axis), to.getElementType());
-  // Rows of bf16 are added in fp32.
-  bool widens = grad.getElementType().isBF16() && to.getElementType().isF32();
+  // Rows of 16 bits are added in fp32.
+  bool widens = isNarrowFloat(grad.getElementType()) && to.getElementType().isF32();
   if (widens ? grad.getShape() != expected.getShape() : grad != expected)
     return emitOpError("has a gradient of type ") << grad << ", expected " << expected;
   return success();

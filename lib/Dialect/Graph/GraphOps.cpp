@@ -1,6 +1,7 @@
 //===- GraphOps.cpp - the generated parts of the operations ---------------===//
 
 #include "GraphSupport.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
 using namespace dsopt::graph;
@@ -17,8 +18,8 @@ LogicalResult dsopt::graph::verifyInferredTypes(Operation *op) {
       return RankedTensorType::get(tensor.getShape(), Float32Type::get(op->getContext()));
     };
     // Products add in fp32: the sums may be kept as they are.
-    bool keepsSums =
-        isa<MatMulOp>(op) && getElementTypeOrSelf(type).isBF16() && op->getResult(i).getType() == wide(type);
+    bool keepsSums = isa<MatMulOp>(op) && isNarrowFloat(getElementTypeOrSelf(type)) &&
+                     op->getResult(i).getType() == wide(type);
     if (op->getResult(i).getType() != type && !keepsSums)
       return op->emitOpError("has result ")
              << i << " of type " << op->getResult(i).getType() << ", expected " << type;

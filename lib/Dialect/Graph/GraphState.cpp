@@ -1,6 +1,7 @@
 //===- GraphState.cpp - verifiers of state, kernels and blocks ------------===//
 
 #include "GraphSupport.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 
 using namespace mlir;
@@ -92,10 +93,10 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyState(*this, getStateAttr(), getType(), true, symbols);
 }
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // A value in fp32 is rounded as it is added to an accumulator in bf16.
+  // A value in fp32 is rounded as it is added to an accumulator in 16 bits.
   auto type = cast<RankedTensorType>(getValue().getType());
   auto state = dyn_cast_or_null<StateOp>(symbols.lookupNearestSymbolFrom(*this, getStateAttr()));
-  if (state && type.getElementType().isF32() && getElementTypeOrSelf(state.getType()).isBF16())
+  if (state && type.getElementType().isF32() && isNarrowFloat(getElementTypeOrSelf(state.getType())))
     type = RankedTensorType::get(type.getShape(), getElementTypeOrSelf(state.getType()));
   return verifyState(*this, getStateAttr(), type, false, symbols);
 }

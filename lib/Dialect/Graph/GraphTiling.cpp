@@ -2,6 +2,7 @@
 
 #include "GraphSupport.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Dialect/Graph/Tiling.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Runtime/Gemm.h"
@@ -21,8 +22,8 @@ struct TileableMatMul : TileableOpInterface::ExternalModel<TileableMatMul, MatMu
     };
     Type type = getElementTypeOrSelf(op->getOperand(0).getType());
     Value result = op->getResult(0);
-    return llvm::all_of(op->getOperands(), isMatrix) && isMatrix(result) && (type.isF32() || type.isBF16()) &&
-           locate(result).root == result;
+    return llvm::all_of(op->getOperands(), isMatrix) && isMatrix(result) &&
+           (type.isF32() || isNarrowFloat(type)) && locate(result).root == result;
   }
 
   static int64_t getCutUnit() { return DSOPT_GEMM_CHUNK; }

@@ -97,6 +97,12 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"tensors", describe(m.tensors)}};
   if (m.pendingFactor)
     object["pending"] = {{"factor", *m.pendingFactor}};
+  if (m.lossScale)
+    object["loss_scale"] = {{"scale", m.lossScale->scale},
+                            {"hysteresis", m.lossScale->hysteresis},
+                            {"steps", m.lossScale->steps},
+                            {"last_overflow", m.lossScale->lastOverflow},
+                            {"skipped", m.lossScale->skipped}};
   if (m.lineage.parentStep >= 0)
     object["parent"] = {{"run", m.lineage.parent}, {"step", m.lineage.parentStep}};
   if (!m.ranks.layout.empty())
@@ -204,6 +210,15 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("applied").get_to(m.applied);
     if (object.contains("pending"))
       m.pendingFactor = object.at("pending").at("factor").get<double>();
+    if (object.contains("loss_scale")) {
+      const Json &scale = object.at("loss_scale");
+      LossScaleState &state = m.lossScale.emplace();
+      scale.at("scale").get_to(state.scale);
+      scale.at("hysteresis").get_to(state.hysteresis);
+      scale.at("steps").get_to(state.steps);
+      scale.at("last_overflow").get_to(state.lastOverflow);
+      scale.at("skipped").get_to(state.skipped);
+    }
     object.at("micro_batches").get_to(m.microBatches);
     object.at("K").get_to(m.K);
     object.at("V").get_to(m.V);

@@ -37,13 +37,13 @@ std::vector<int64_t> trainableParameters(const Program &program) {
 }
 
 void normsOf(const int64_t *records, int64_t stride, int64_t count, const std::vector<int64_t> &tracked,
-             std::vector<float> &result) {
+             double scale, std::vector<float> &result) {
   std::fill(result.begin(), result.end(), -1.0f);
   for (size_t i = 0; i < tracked.size(); ++i) {
     ExactSum sum;
     for (int64_t rank = 0; rank < count; ++rank)
       sum.add(records + rank * stride + i * ExactSum::kDigits);
-    result[tracked[i]] = static_cast<float>(std::sqrt(sum.value()));
+    result[tracked[i]] = static_cast<float>(std::sqrt(sum.value()) / scale);
   }
 }
 
@@ -146,6 +146,12 @@ float Agreement::loss() const {
   return static_cast<float>(total / program.K);
 }
 
+bool Agreement::isFinite() const {
+  return nonFinite < 0 &&
+         std::all_of(
+             byMicroBatch.begin(), byMicroBatch.end(), [](double loss) { return std::isfinite(loss); });
+}
+
 void Agreement::checkFinite(int64_t step) const {
   auto refuse = [&](const std::string &what, int64_t stage) {
     Error error(StatusFailure,
@@ -166,8 +172,8 @@ void Agreement::checkFinite(int64_t step) const {
   }
 }
 
-void Agreement::norms(std::vector<float> &result) const {
-  normsOf(words.data() + ExactSum::kDigits, 0, 1, tracked, result);
+void Agreement::norms(double scale, std::vector<float> &result) const {
+  normsOf(words.data() + ExactSum::kDigits, 0, 1, tracked, scale, result);
 }
 
 } // namespace dsopt::runtime

@@ -37,6 +37,8 @@ public:
 
   /// Reads what all records were merged to. Ranks that are not in one step are an Error, printed by rank 0.
   void read();
+  /// Whether all losses and gradients are.
+  bool isFinite() const;
   /// What is not finite is an Error that names `step` and place, printed by rank 0.
   void checkFinite(int64_t step) const;
   double squares() const { return sum.value(); }
@@ -46,8 +48,8 @@ public:
   const std::vector<double> &losses() const { return byMicroBatch; }
   bool stop() const { return anyStop; }
   bool writing() const { return anyWriting; }
-  /// Gradient norms by parameter, -1 where there is none.
-  void norms(std::vector<float> &result) const;
+  /// Gradient norms by parameter, of gradients that are `scale` times as large, -1 where there is none.
+  void norms(double scale, std::vector<float> &result) const;
 
 private:
   const Program &program;
@@ -70,9 +72,10 @@ private:
   bool anyStop = false, anyWriting = false;
 };
 
-/// Writes and merges parameters' sums as `ExactSum::kDigits` words each.
+/// Merges parameters' sums of squares, `ExactSum::kDigits` words each, to norms of what is `scale` times as
+/// large.
 void normsOf(const int64_t *records, int64_t stride, int64_t count, const std::vector<int64_t> &tracked,
-             std::vector<float> &result);
+             double scale, std::vector<float> &result);
 
 /// The program's trainable parameters.
 std::vector<int64_t> trainableParameters(const Program &program);

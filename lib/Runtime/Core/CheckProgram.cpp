@@ -294,7 +294,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       break;
     }
     if (!isElement(action.type))
-      bad(where + ": element type '" + action.type + "', expected f32 or bf16");
+      bad(where + ": element type '" + action.type + "', expected f32, bf16 or f16");
   }
   checkQueues(p, position, actions);
 }

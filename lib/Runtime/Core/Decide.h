@@ -15,7 +15,7 @@ namespace dsopt::runtime {
 struct Decision {
   int64_t appliedSteps = 0; ///< before this one
   double lr = 0;            ///< of this step, before group scales
-  double factor = 1;        ///< of gradients
+  double factor = 1;        ///< of gradients, as they are: of a scaled loss where it is scaled
   bool apply = true;
 };
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Core/FloatTypes.h"
 #include "Core/InitialValues.h"
-#include "Kernels/CPU/Bf16.h"
 #include "dsopt/Runtime/Philox.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ public:
 
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
     bool draws = parameter.trainable && parameter.shape.size() >= 2 &&
-                 (parameter.type == "f32" || parameter.type == "bf16");
+                 (parameter.type == "f32" || isNarrowFloat(parameter.type));
     if (!draws)
       return model->read(parameter, begin, end, target);
     auto body = [&](int64_t first, int64_t last, int) {
@@ -78,7 +78,7 @@ public:
       std::vector<float> values(last - first);
       drawNormal(seed, parameter.name, deviation, first, last, values.data());
       std::transform(values.begin(), values.end(), reinterpret_cast<uint16_t *>(target) + (first - begin),
-                     roundToBf16);
+                     [&](float value) { return narrowed(parameter.type, value); });
     };
     if (pool)
       pool->split(begin, end, 4096, body);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -59,8 +58,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     if (!positionsOf(program, before).empty())
       firstAction += positionsOf(program, before)[info.position].actions.size();
   agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
-  if (program.precision == "bf16")
-    rt.prepareTiles(DSOPT_BF16);
+  if (program.precision != "fp32")
+    rt.prepareTiles(program.precision == "fp16" ? DSOPT_F16 : DSOPT_BF16);
   for (size_t index = 0; index < position.actions.size(); ++index) {
     const Action &action = position.actions[index];
     Prepared prepared;
@@ -338,13 +337,6 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
   context[DSOPT_TRAINING] = !evaluates;
 }
 
-void Executor::writeTables(const Decision &decision) {
-  for (ScalarTable &table : tables)
-    writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
-  if (device)
-    uploadTables();
-}
-
 /// What a report counts for an action that is no call.
 int64_t Executor::bytesMoved(const Prepared &prepared) const {
   const Action &action = *prepared.action;
@@ -364,35 +356,6 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
   default:
     return action.bytes;
   }
-}
-
-void Executor::decide() {
-  agreement->read();
-  if (evaluates)
-    return;
-  agreement->checkFinite(step);
-  double norm = std::sqrt(agreement->squares());
-  result->loss = agreement->loss();
-  result->gradNorm = static_cast<float>(norm);
-  result->stop = agreement->stop();
-  result->writing = agreement->writing();
-  if (options.logNorms)
-    agreement->norms(result->gradNorms);
-  if (options.logLosses)
-    result->losses = agreement->losses();
-  Decision decision;
-  decision.appliedSteps = *appliedSteps;
-  decision.lr = result->lr;
-  decision.factor = program.clip ? clipFactor(options.gradClip, norm) : 1.0;
-  applies = decision.apply;
-  // Updates that lag have read theirs.
-  if (pending)
-    *pending = decision;
-  else
-    writeTables(decision);
-  ++*appliedSteps;
-  // Times are measured where everything is waited for.
-  leaves = device && !rt.profile && !trace && !options.breakdown;
 }
 
 void Executor::stuck() const {
@@ -449,7 +412,7 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   appliedSteps = &applied;
   stopRequest = &stop;
   result = &stepResult;
-  result->lr = learningRate(options, step);
+  result->lr = learningRate(options, applied);
   // Updates that start before the agreement read these.
   Decision early;
   early.appliedSteps = applied;
@@ -460,6 +423,7 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   } catch (const cuda::Failure &failure) {
     throw deviceFailed(failure);
   }
+  writeSeed();
   result->breakdown = {};
   Clock::time_point begin = Clock::now();
   runActions(result->breakdown);

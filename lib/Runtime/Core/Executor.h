@@ -49,6 +49,8 @@ public:
   /// Its updates are of `pending`, none where that is empty, and what the agreement decides takes its place:
   /// those of the next step. Outlives the executor's steps.
   void delay(std::optional<Decision> &newPending) { pending = &newPending; }
+  /// Its loss is multiplied by `scale`, which each step's decision changes. It outlives the executor's steps.
+  void scaleLoss(LossScale &scale) { lossScale = &scale; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
   /// Another executor has run since.
@@ -146,6 +148,7 @@ private:
   /// Polls the queues while there are any.
   void drive(const size_t &count, Breakdown &breakdown);
   void driveQueues(const size_t &count, Breakdown &breakdown);
+  void writeSeed();
   void decide();
   void writeTables(const Decision &decision);
   /// "in step 3, in 'gather b2'", on a device with the stream.
@@ -209,6 +212,7 @@ private:
   bool hasRun = false; ///< all of its actions, once
   int64_t *appliedSteps = nullptr;
   std::optional<Decision> *pending = nullptr; ///< of updates that lag
+  LossScale *lossScale = nullptr;
   const std::atomic<bool> *stopRequest = nullptr;
   StepResult *result = nullptr;
   Trace *trace = nullptr;

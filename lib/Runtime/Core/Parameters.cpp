@@ -3,13 +3,16 @@
 #include "Core/Parameters.h"
 #include "Core/FloatTypes.h"
 #include "Core/StateMessages.h"
+#include "Kernels/CPU/Elementwise.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/JsonText.h"
 #include "dsopt/Runtime/Manifest.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <numeric>
@@ -161,15 +164,31 @@ static const std::string &storedType(const Program &program, const Position::Loa
   return load.master ? parameter.type : program.buckets[load.bucket].type;
 }
 
-/// Reads elements [begin, end) of an f32 parameter and stores them in bf16.
-static void readRounded(ParameterValues &values, const Parameter &parameter, int64_t begin, int64_t end,
-                        char *target) {
+/// A value that overflows from the beginning would never let a step apply.
+static void checkFits(const Parameter &parameter, const float *values, int64_t first, int64_t count) {
+  constexpr float kTooLarge = 65520; // from here on infinity is nearer
+  for (int64_t i = 0; i < count; ++i)
+    if (std::abs(values[i]) >= kTooLarge && !std::isinf(values[i]))
+      throw Error(StatusInput, "parameter '" + parameter.name + "' holds " + jsonNumber(values[i]) +
+                                   " in element " + std::to_string(first + i) +
+                                   ", more than fp16 can (65504): -freeze=" + parameter.name +
+                                   " keeps it in fp32 if no product reads it; or give -precision=bf16");
+}
+
+/// Reads elements [begin, end) of an f32 parameter and stores them in a narrow `type`.
+static void readRounded(ParameterValues &values, const Parameter &parameter, const std::string &type,
+                        int64_t begin, int64_t end, char *target) {
   std::vector<float> piece(std::min(kChunk, std::max<int64_t>(end - begin, 0)));
   for (int64_t at = begin; at < end; at += kChunk) {
     int64_t count = std::min(kChunk, end - at);
     values.read(parameter, at, at + count, reinterpret_cast<char *>(piece.data()));
-    auto *rounded = reinterpret_cast<uint16_t *>(target) + (at - begin);
-    std::transform(piece.begin(), piece.begin() + count, rounded, roundToBf16);
+    char *place = target + (at - begin) * elementBytes(type);
+    if (type == "bf16") {
+      convert(piece.data(), reinterpret_cast<uint16_t *>(place), count);
+      continue;
+    }
+    convert(piece.data(), reinterpret_cast<_Float16 *>(place), count);
+    checkFits(parameter, piece.data(), at, count);
   }
 }
 
@@ -191,8 +210,8 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
       end += part.begin - part.bucket_offset;
       if (type == parameter.type)
         values.read(parameter, begin, end, place);
-      else if (parameter.type == "f32" && type == "bf16")
-        readRounded(values, parameter, begin, end, place);
+      else if (parameter.type == "f32" && isNarrowFloat(type))
+        readRounded(values, parameter, type, begin, end, place);
       else
         throw Error(StatusInput, "program table: parameter '" + parameter.name + "' of type " +
                                      parameter.type + " cannot be stored as " + type);

@@ -30,7 +30,7 @@ constexpr int kSpins = 4000;
 
 /// The element types of products.
 static int64_t productType(const std::string &type) {
-  return type == "bf16" ? DSOPT_BF16 : type == "f64" ? DSOPT_F64 : DSOPT_F32;
+  return type == "bf16" ? DSOPT_BF16 : type == "f16" ? DSOPT_F16 : type == "f64" ? DSOPT_F64 : DSOPT_F32;
 }
 
 class SessionState {
@@ -57,6 +57,10 @@ public:
       saveAsync(savePlan());
     for (auto &size : delayed)
       size->executor.delay(pending);
+    if (program.trains && scalesLoss(program.precision)) {
+      lossScale.emplace(options.lossScale);
+      eachExecutor([&](Executor &executor) { executor.scaleLoss(*lossScale); });
+    }
     if (options.logNorms)
       prepareNorms();
     result.sentByRank.resize(engine.size());
@@ -241,6 +245,7 @@ public:
   };
   std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
   std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
+  std::optional<LossScale> lossScale;         ///< of fp16
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
   Executor *last = nullptr;                   ///< of the last step
   const Addresses &addresses;                 ///< at the largest
@@ -266,6 +271,8 @@ private:
                   /*quiet=*/info.rank != 0);
     if (isOnDevice() && given.saveStaging > 0)
       refuse("-save-async");
+    if (isOnDevice() && scalesLoss(program.precision))
+      refuse("-precision=fp16");
     limitLibraries(program.features);
     return given;
   }
@@ -342,7 +349,7 @@ private:
     for (size_t i = 0; i < tracked.size(); ++i)
       std::copy_n(parameters.of(tracked[i]).digits, ExactSum::kDigits, norms.begin() + i * ExactSum::kDigits);
     engine.exchange(norms.data(), norms.size() * sizeof(int64_t), allNorms.data());
-    normsOf(allNorms.data(), norms.size(), engine.size(), tracked, result.paramNorms);
+    normsOf(allNorms.data(), norms.size(), engine.size(), tracked, /*scale=*/1, result.paramNorms);
   }
 
   SquareSums parameters;
@@ -382,7 +389,7 @@ void SessionState::resumePending(const std::string &checkpoint, const Manifest &
                                  std::to_string(manifest.step) + " or less");
   Decision decision;
   decision.appliedSteps = manifest.applied;
-  decision.lr = learningRate(options, manifest.step - 1);
+  decision.lr = learningRate(options, manifest.applied);
   decision.factor = *manifest.pendingFactor;
   pending = decision;
 }
@@ -413,6 +420,8 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   manifest.model = program.model;
   manifest.dsopt = program.dsopt;
   manifest.options = optionsOf(program, options);
+  if (lossScale)
+    manifest.lossScale = lossScale->state();
   if (pending) {
     manifest.applied = pending->appliedSteps;
     manifest.pendingFactor = pending->factor;
@@ -462,6 +471,8 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
     return failure;
   state->steps = state->firstStep = manifest.step;
   state->applied = manifest.applied + (state->pending ? 1 : 0);
+  if (state->lossScale && manifest.lossScale)
+    state->lossScale->restore(*manifest.lossScale);
   state->consumedBefore = manifest.microBatches;
   state->inputs.startAt(manifest.step, manifest.microBatches);
   return std::nullopt;
@@ -477,6 +488,15 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
                                               {"grad-clip", number(options.gradClip)},
                                               {"seed", std::to_string(options.seed)},
                                               {"shuffle", options.shuffle ? "on" : "off"}};
+  if (scalesLoss(program.precision)) {
+    const LossScaleOptions &scale = options.lossScale;
+    texts["loss-scale"] = scale.fixed > 0 ? number(scale.fixed) : "dynamic";
+    if (scale.fixed == 0) {
+      texts["loss-scale-window"] = std::to_string(scale.window);
+      texts["loss-scale-hysteresis"] = std::to_string(scale.hysteresis);
+      texts["min-loss-scale"] = number(scale.least);
+    }
+  }
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {
@@ -508,6 +528,7 @@ Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
   return state->evaluate(inputs, microBatches);
 }
 int64_t Session::stepsDone() const { return state->steps; }
+int64_t Session::stepsSkipped() const { return state->lossScale ? state->lossScale->skipped() : 0; }
 void Session::measureCalls() {
   if (state->isOnDevice())
     state->refuse("-report=kernels");

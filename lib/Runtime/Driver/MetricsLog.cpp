@@ -156,6 +156,9 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   }
   line += ",\"epoch\":" + jsonNumber(epoch, 6) + ",\"peak_bytes\":" + jsonRanks(facts.arenaBytes) +
           ",\"sent_bytes\":" + jsonRanks(result.sentByRank);
+  if (result.lossScale > 0)
+    line += ",\"loss_scale\":" + jsonNumber(result.lossScale, 17) +
+            ",\"skipped\":" + (result.skipped ? "true" : "false");
   if (settings.options.logLosses) {
     line += ",\"losses\":[";
     for (size_t i = 0; i < result.losses.size(); ++i)
@@ -214,10 +217,12 @@ void MetricsLog::breakdown(const std::vector<Breakdown> &ranks, bool evaluates) 
   write("{\"breakdown\":{" + line + "}}");
 }
 
-void MetricsLog::end(int64_t steps, const std::string &weightsHash, const std::string &status) {
+void MetricsLog::end(int64_t steps, int64_t skipped, const std::string &weightsHash,
+                     const std::string &status) {
   if (file < 0)
     return;
   write("{\"end\":{\"steps\":" + std::to_string(steps) +
+        (scalesLoss(program.precision) ? ",\"skipped\":" + std::to_string(skipped) : "") +
         (weightsHash.empty() ? "" : ",\"weights_hash\":" + jsonString(weightsHash)) +
         ",\"libraries\":" + jsonRanks(facts.libraries) + ",\"status\":" + jsonString(status) + "}}");
 }

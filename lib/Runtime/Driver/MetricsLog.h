@@ -54,7 +54,7 @@ public:
   void compared();
   /// Milliseconds of a step, by rank.
   void breakdown(const std::vector<Breakdown> &ranks, bool evaluates);
-  void end(int64_t steps, const std::string &weightsHash, const std::string &status);
+  void end(int64_t steps, int64_t skipped, const std::string &weightsHash, const std::string &status);
   void end(const std::string &record) { write(record); }
   /// What kept a line from being written, empty: nothing. No more is written then.
   const std::string &failure() const { return error; }

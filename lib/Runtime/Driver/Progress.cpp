@@ -86,9 +86,11 @@ void Progress::step(const StepResult &result, double seconds) {
   bool last = result.step + 1 == facts.steps || result.stop;
   if (result.step % settings.logEvery != 0 && !last)
     return;
+  std::string scale = result.lossScale > 0 ? format("  loss scale %.6g", result.lossScale) : "";
   line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
               counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
-              seconds * 1e3, samplesPerStep(program, result.variant) / seconds));
+              seconds * 1e3, samplesPerStep(program, result.variant) / seconds) +
+       scale + (result.skipped ? ", overflow: skipped" : ""));
 }
 
 void Progress::bar(const StepResult &result) {

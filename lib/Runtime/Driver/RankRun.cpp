@@ -373,7 +373,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     checkLog(engine, log.get());
     enter(Place::Done);
     if (first) {
-      log->end(session.stepsDone(), hash, interrupted ? "interrupted" : "ok");
+      log->end(session.stepsDone(), session.stepsSkipped(), hash, interrupted ? "interrupted" : "ok");
       if (run.board)
         run.board->logOpen = 0;
       if (!log->failure().empty())

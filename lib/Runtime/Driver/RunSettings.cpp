@@ -95,6 +95,33 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }
 
+/// How the loss is scaled. Options of it for which there is no use are an Error.
+static LossScaleOptions resolveLossScale(const Program &program, const ParsedOptions &options,
+                                         const ParsedOptions &given) {
+  LossScaleOptions scale;
+  scale.fixed = fixedLossScale(options.text("loss-scale"));
+  scale.initialPower = options.integer("initial-scale-power");
+  scale.window = options.integer("loss-scale-window");
+  scale.hysteresis = options.integer("loss-scale-hysteresis");
+  scale.least = options.number("min-loss-scale");
+  for (const char *name : kLossScaleOptions) {
+    if (!options.has(name))
+      continue;
+    if (!scalesLoss(program.precision))
+      throw Error(
+          StatusInput,
+          std::string("option -") + name + ": the program is of -precision=" + program.precision +
+              ", whose loss is not scaled; use: " +
+              dsoptCommand(program, {"precision=fp16", std::string(name) + "=" + options.text(name)}));
+    if (scale.fixed > 0 && given.has(name) && name != std::string("loss-scale"))
+      throw Error(StatusInput, std::string("option -") + name +
+                                   " is of a dynamic loss scale, but -loss-scale=" +
+                                   options.text("loss-scale") + " is given");
+  }
+  checkLossScale(scale);
+  return scale;
+}
+
 RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOptions options) {
   RunSettings settings;
   // The launcher first: it decides which rank prints what is wrong with the rest.
@@ -120,6 +147,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.eps = options.number("eps");
   run.weightDecay = options.number("weight-decay", program.optimizer == "adamw" ? 0.01 : 0.0);
   run.gradClip = options.number("grad-clip");
+  run.lossScale = resolveLossScale(program, options, given);
   run.seed = options.integer("seed");
   run.nvmePath = options.text("nvme-path");
   run.engine = options.text("engine");

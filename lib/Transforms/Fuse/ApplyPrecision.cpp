@@ -1,6 +1,6 @@
-//===- ApplyPrecision.cpp - bf16 between kernels, masters for parameters --===//
+//===- ApplyPrecision.cpp - 16 bits between kernels, masters for parameters ===//
 //
-// bf16 is how values are stored, not how they are computed: kernels extend what
+// bf16 or f16 is how values are stored, not how they are computed: kernels extend what
 // they load and round what they store (DESIGN 2.1 rule 1), products add in fp32.
 // So the pass runs when kernels are formed and changes the types between them.
 //
@@ -31,19 +31,19 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
     StringRef chosen = takeOption(module, "precision", StringRef(precision), "fp32");
     if (chosen == "fp32")
       return;
-    if (chosen != "bf16") {
-      module.emitError("precision is '") << chosen << "', expected fp32 or bf16";
+    if (chosen != "bf16" && chosen != "fp16") {
+      module.emitError("precision is '") << chosen << "', expected fp32, bf16 or fp16";
       return signalPassFailure();
     }
     symbols.emplace(module);
     builder.emplace(&getContext());
-    bf16 = builder->getBF16Type();
+    narrowType = chosen == "bf16" ? Type(builder->getBF16Type()) : Type(builder->getF16Type());
     f32 = builder->getF32Type();
     // Everything that deals with gradients takes their type from here.
     if (getOption(module, "gradient_type", StringRef("fp32")) == "param")
       for (auto state : module.getOps<graph::StateOp>())
         if (state.getRole() == graph::Role::Gradient)
-          state.setType(withElement(state.getType(), bf16));
+          state.setType(withElement(state.getType(), narrowType));
     narrowed = narrowParameters(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
@@ -75,9 +75,9 @@ private:
 
   std::optional<SymbolTable> symbols;
   std::optional<OpBuilder> builder;
-  /// Parameters that are stored in bf16.
+  /// Parameters that are stored in the narrow type.
   llvm::DenseSet<StringAttr> narrowed;
-  Type bf16, f32;
+  Type narrowType, f32;
   /// Kernels by the original's name and the types of this one, and conversions by their types.
   llvm::StringMap<func::FuncOp> kernels;
   llvm::SetVector<func::FuncOp> replaced;
@@ -171,7 +171,7 @@ void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &ty
   bool changes = false;
   for (Value output : kernel.getOutputs())
     if (types.isNarrow(output)) {
-      output.setType(withElement(output.getType(), bf16));
+      output.setType(withElement(output.getType(), narrowType));
       changes = true;
     }
   changes |= TypeRange(kernel.getInputs()) != TypeRange(original.getArgumentTypes());
@@ -190,7 +190,7 @@ void ApplyPrecision::narrowKernel(graph::KernelOp kernel, const StorageTypes &ty
     for (auto [operand, wanted] : llvm::zip_equal(body.getTerminator()->getOpOperands(), type.getResults()))
       if (operand.get().getType() != wanted)
         roundResult(operand, wanted);
-    add(function, original.getName() + ".bf16");
+    add(function, original.getName() + (narrowType.isBF16() ? ".bf16" : ".f16"));
   }
   kernel.setCalleeAttr(FlatSymbolRefAttr::get(function));
   replaced.insert(original);
@@ -206,8 +206,8 @@ void ApplyPrecision::narrow(Block &block) {
       if (!type || need == Storage::Any)
         continue;
       if (need == Storage::Narrow && type.getElementType() == f32)
-        operand.set(converted(operand.get(), bf16, &op));
-      else if (need == Storage::Wide && type.getElementType() == bf16)
+        operand.set(converted(operand.get(), narrowType, &op));
+      else if (need == Storage::Wide && type.getElementType() == narrowType)
         operand.set(converted(operand.get(), f32, &op));
     }
     if (auto kernel = dyn_cast<graph::KernelOp>(op)) {
@@ -216,9 +216,9 @@ void ApplyPrecision::narrow(Block &block) {
     }
     for (Value result : op.getResults())
       if (types.isNarrow(result))
-        result.setType(withElement(result.getType(), bf16));
+        result.setType(withElement(result.getType(), narrowType));
     if (auto read = dyn_cast<graph::ReadOp>(op); read && types.isNarrow(read))
-      symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
+      symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
   }
 }
 
@@ -242,7 +242,7 @@ void ApplyPrecision::readGradients(Block &block) {
       OpOperand &operand = gradientOf(rule);
       Value gradient = operand.get();
       builder->setInsertionPoint(&op);
-      if (getElementTypeOrSelf(gradient.getType()) == bf16)
+      if (getElementTypeOrSelf(gradient.getType()) == narrowType)
         operand.set(
             graph::CastOp::create(*builder, op.getLoc(), withElement(gradient.getType(), f32), gradient));
     }
@@ -288,12 +288,12 @@ void ApplyPrecision::addMasters(Block &block) {
           graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(),
                                  graph::Role::Master, StringAttr(), parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
-      parameter->setAttr(graph::kStorageAttr, TypeAttr::get(bf16));
+      parameter->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
       read.setStateAttr(master);
     } else {
       builder->setInsertionPoint(write);
       graph::WriteOp::create(*builder, write.getLoc(), master, write.getValue());
-      Type stored = withElement(write.getValue().getType(), bf16);
+      Type stored = withElement(write.getValue().getType(), narrowType);
       write.getValueMutable().assign(
           graph::CastOp::create(*builder, write.getLoc(), stored, write.getValue()));
     }
@@ -308,7 +308,7 @@ void ApplyPrecision::addMasterToKernel(func::FuncOp kernel, Type gradient) {
   Block &body = kernel.front();
   Location loc = kernel.getLoc();
   BlockArgument parameter = body.getArgument(kUpdatedParameter);
-  Type wide = parameter.getType(), stored = withElement(wide, bf16);
+  Type wide = parameter.getType(), stored = withElement(wide, narrowType);
   Value master = body.insertArgument(kFirstUpdateState, wide, loc);
   parameter.replaceAllUsesWith(master);
   parameter.setType(cast<RankedTensorType>(stored));

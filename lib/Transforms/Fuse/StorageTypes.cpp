@@ -1,4 +1,4 @@
-//===- StorageTypes.cpp - which values are stored in bf16 -----------------===//
+//===- StorageTypes.cpp - which values are stored in 16 bits --------------===//
 
 #include "StorageTypes.h"
 #include "dsopt/Dialect/Graph/Layouts.h"

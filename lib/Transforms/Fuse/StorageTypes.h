@@ -1,4 +1,4 @@
-//===- StorageTypes.h - which values are stored in bf16 ---------*- C++ -*-===//
+//===- StorageTypes.h - which values are stored in 16 bits ------*- C++ -*-===//
 
 #ifndef DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H
 #define DSOPT_LIB_TRANSFORMS_FUSE_STORAGETYPES_H
@@ -11,17 +11,17 @@ namespace dsopt {
 /// What an operation needs an operand that is a tensor of f32 to be stored as.
 Storage neededStorage(mlir::OpOperand &operand);
 
-/// The parameters of f32 that are stored in bf16: those that are trained, or that a product reads, in
+/// The parameters of f32 that are stored in 16 bits: those that are trained, or that a product reads, in
 /// whichever function, unless one is accumulated or returned.
 llvm::DenseSet<mlir::StringAttr> narrowParameters(mlir::ModuleOp module);
 
 /// Decides for each f32 value between the kernels and routines of a function whether it
-/// is stored in bf16 (narrow) or stays f32 (wide). Wide are inputs, constants, sums and
+/// is stored in 16 bits (narrow) or stays f32 (wide). Wide are inputs, constants, sums and
 /// what is computed from these alone (statistics of rows, the loss), what is accumulated
 /// and frozen parameters; but what a product reads is narrow, unless it is accumulated too.
 class StorageTypes {
 public:
-  /// `parameters` are those stored in bf16.
+  /// `parameters` are those stored in 16 bits.
   StorageTypes(mlir::Block &block, mlir::SymbolTable &symbols,
                const llvm::DenseSet<mlir::StringAttr> &parameters);
 

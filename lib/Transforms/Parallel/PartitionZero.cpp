@@ -2,6 +2,7 @@
 
 #include "BucketLimits.h"
 #include "ParameterUses.h"
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
@@ -76,9 +77,9 @@ void PartitionZeroPass::runOnOperation() {
     if (reader == readers.end())
       continue;
     Type element = cast<ShapedType>(graph::storedType(parameter)).getElementType();
-    if (!element.isF32() && !element.isBF16() && !parameter.getFrozen()) {
+    if (!element.isF32() && !graph::isNarrowFloat(element) && !parameter.getFrozen()) {
       parameter.emitError("parameter has elements of type ")
-          << element << ", only f32 and bf16 are trained yet";
+          << element << ", only f32, bf16 and f16 are trained yet";
       return signalPassFailure();
     }
     bool shared = reader->second.size() > 1;

@@ -1,9 +1,9 @@
 //===- FinishStep.cpp - from the last gradient to the new parameters ------===//
 //
 // As soon as a bucket's gradient is complete its norm is taken; without clipping
-// it is updated there and then, and the gradient's bytes are free. At the end the
-// gradients of parameters shared between stages go to their owner, all ranks
-// agree, what is left is updated, new parameters go where they are needed.
+// and loss scale it is updated there and then, and the gradient's bytes are free.
+// At the end the gradients of parameters shared between stages go to their owner,
+// all ranks agree, what is left is updated, new parameters go where they are needed.
 // Where updates lag a step behind, what is updated with is the gradient that the step
 // before has left, and the new one takes its place.
 //
@@ -35,10 +35,10 @@ namespace {
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
   llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
-  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
-  bool clip = false;        ///< nothing is updated before the agreement
-  bool delays = false;      ///< some steps leave gradients to the next one
-  bool lags = false;        ///< these do
+  int64_t scalarGroups = 1;    ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool needsAgreement = false; ///< nothing is updated before the agreement
+  bool delays = false;         ///< some steps leave gradients to the next one
+  bool lags = false;           ///< these do
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -57,7 +57,7 @@ private:
   llvm::MapVector<Operation *, SmallVector<const PlacedBucket *>> findCompletion();
   /// After the last run that touches the bucket.
   void completeBucket(const PlacedBucket &bucket);
-  /// Norms, and without clipping updates, of complete buckets whose reductions trailed.
+  /// Norms, and updates that need no agreement, of complete buckets whose reductions trailed.
   void finishTrailing();
   void finishBucket(const PlacedBucket &bucket);
   void writeTiedGradients(const PlacedBucket &bucket);
@@ -79,7 +79,7 @@ private:
   ScheduleOp schedule;
   SmallVector<const PlacedBucket *> trailing;
   SmallVector<Attribute> norms;                        ///< records written so far
-  llvm::SmallPtrSet<const PlacedBucket *, 8> finished; ///< with norm, and without clipping updated
+  llvm::SmallPtrSet<const PlacedBucket *, 8> finished; ///< with norm, and updated if that needs no agreement
 };
 } // namespace
 
@@ -195,7 +195,7 @@ void StepFinisher::finishBucket(const PlacedBucket &bucket) {
   }
   writeNorm(bucket);
   finished.insert(&bucket);
-  if (step.clip)
+  if (step.needsAgreement)
     return;
   writeUpdate(bucket);
   writeNewParameters(bucket, bucket.owner);
@@ -281,7 +281,7 @@ void StepFinisher::finish() {
     if (!bucket.frozen && bucket.isAt(stage)) {
       if (!finished.contains(&bucket))
         rest.push_back(&bucket);
-      if (step.clip || !finished.contains(&bucket))
+      if (step.needsAgreement || !finished.contains(&bucket))
         updates.push_back(&bucket);
     }
   for (const PlacedBucket *bucket : rest)
@@ -306,6 +306,10 @@ void StepFinisher::finish() {
   for (const PlacedBucket *bucket : updates)
     writeNewParameters(*bucket, bucket->owner);
   renumberCollectives(schedule);
+}
+
+bool dsopt::updatesNeedAgreement(ModuleOp module) {
+  return getOption(module, "clip", 0) != 0 || getOption(module, "precision", StringRef("fp32")) == "fp16";
 }
 
 /// Which kernel of @update changes each bucket, by what the kernels read.
@@ -343,7 +347,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   StepBuckets step;
   step.delays = getOption(module, "delayed_update", 0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
-  step.clip = !step.lags && getOption(module, "clip", 0) != 0;
+  step.needsAgreement = !step.lags && updatesNeedAgreement(module);
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())

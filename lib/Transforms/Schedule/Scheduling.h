@@ -24,6 +24,9 @@ llvm::LogicalResult shareGathers(mlir::ModuleOp module);
 llvm::LogicalResult placeReductions(mlir::ModuleOp module);
 /// Writes another program beside each step's where updates lag.
 void delayUpdates(mlir::ModuleOp module);
+/// Whether updates need what all agree on, unless they lag a step behind: a factor of clipped gradients, or
+/// that those of a scaled loss are finite.
+bool updatesNeedAgreement(mlir::ModuleOp module);
 /// Takes update kernels from @update, which stays.
 llvm::LogicalResult finishStep(mlir::ModuleOp module);
 /// Leaves copies of segments that it changes; finds them again when it is asked anew.

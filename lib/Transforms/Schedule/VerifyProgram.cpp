@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Scheduling.h"
 #include "Verify.h"
 #include "dsopt/Interfaces/Options.h"
 
@@ -219,11 +220,10 @@ LogicalResult ProgramVerifier::verifyGradients() {
 }
 
 /// New parameters are the next step's: nothing of this one reads them, and with
-/// clipping they wait for the agreement, unless it was that of the step before.
+/// clipping or a loss scale they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
-  bool clip = kindOf(program) == ProgramKind::Step &&
-              getOption(program->getParentOfType<ModuleOp>(), "clip", 0) != 0,
-       agreed = false;
+  auto module = program->getParentOfType<ModuleOp>();
+  bool needsAgreement = kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module), agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     const Timeline::Entry &entry = life.timeline.entries()[index];
@@ -232,8 +232,9 @@ LogicalResult ProgramVerifier::verifyUpdates() {
       continue;
     Operation *op = entry.op;
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
-      if (clip && !agreed)
-        return op->emitOpError("comes before the agreement, but gradients are clipped");
+      if (needsAgreement && !agreed)
+        return op->emitOpError("comes before the agreement, but gradients are ")
+               << (getOption(module, "clip", 0) ? "clipped" : "of a scaled loss");
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }

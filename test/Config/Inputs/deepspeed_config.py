@@ -54,7 +54,21 @@ def check(name, config, expected, options=None, args=(), model=mlp):
 # Ten of DeepSpeed's documentation.
 check("getting started", {"train_batch_size": 8, "gradient_accumulation_steps": 1,
                           "optimizer": adam(lr=0.00015), "fp16": {"enabled": True}, "zero_optimization": True},
-      "fp16.enabled: is not available yet (-precision=fp16; bf16 is available)")
+      None, {"precision": "fp16", "lr": "0.00015", "zero": 1})
+check("a dynamic loss scale", {"fp16": {"enabled": True, "loss_scale": 0, "initial_scale_power": 12, "loss_scale_window": 200,
+                                        "hysteresis": 3, "consecutive_hysteresis": False, "min_loss_scale": 2}}, None,
+      {"precision": "fp16", "loss-scale": "0", "initial-scale-power": "12", "loss-scale-window": "200",
+       "loss-scale-hysteresis": "3", "min-loss-scale": "2"})
+check("a fixed loss scale", {"fp16": {"enabled": True, "loss_scale": 128, "hysteresis": 2}},
+      "fp16.hysteresis (5:3): has no effect: the loss scale is fixed", {"precision": "fp16", "loss-scale": "128"})
+check("fp16 switched off", {"fp16": {"enabled": False, "loss_scale_window": 200}},
+      "fp16.loss_scale_window (4:3): has no effect: fp16.enabled is false", {"precision": "fp32"})
+check("hysteresis at each step", {"fp16": {"enabled": True, "consecutive_hysteresis": True}},
+      "fp16.consecutive_hysteresis: is not available yet")
+check("gradients in fp16", {"fp16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp16"}}, None,
+      {"precision": "fp16", "gradient_type": "param"})
+check("gradients in fp16 of fp32", {"communication_data_type": "fp16"},
+      "communication_data_type: fp16 needs fp16.enabled, or -precision=fp16")
 check("cifar", {"train_batch_size": 8, "steps_per_print": 2000,
                 "optimizer": adam(lr=0.001, betas=[0.8, 0.999], eps=1e-8, weight_decay=3e-7),
                 "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": 0, "warmup_max_lr": 0.001,

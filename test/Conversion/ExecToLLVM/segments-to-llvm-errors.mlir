@@ -11,9 +11,9 @@ func.func private @block0.F(%x: memref<4xf32>) attributes {exec.segment} {
 
 // -----
 
-func.func private @block0.F(%x: memref<4x4xf16>) attributes {exec.segment} {
-  // expected-error @below {{works on 'f16', expected f32}}
-  exec.gemm %x, %x -> %x : memref<4x4xf16>, memref<4x4xf16> -> memref<4x4xf16>
+func.func private @block0.F(%x: memref<4x4xi32>) attributes {exec.segment} {
+  // expected-error @below {{works on 'i32', expected f32}}
+  exec.gemm %x, %x -> %x : memref<4x4xi32>, memref<4x4xi32> -> memref<4x4xi32>
   return
 }
 
@@ -61,7 +61,7 @@ func.func private @block0.F(%x: memref<4x4xf32, strided<[8, 1]>>, %y: memref<4xf
 // -----
 
 func.func private @block0.F(%x: memref<4x4xf32>, %y: memref<4x4xbf16>) attributes {exec.segment} {
-  // expected-error @below {{multiplies 'memref<4x4xf32>' by 'memref<4x4xbf16>' to 'memref<4x4xf32>', expected f32, f64, or bf16 to bf16 or f32}}
+  // expected-error @below {{multiplies 'memref<4x4xf32>' by 'memref<4x4xbf16>' to 'memref<4x4xf32>', expected f32, f64, or bf16 or f16 to itself or f32}}
   exec.gemm %x, %y -> %x : memref<4x4xf32>, memref<4x4xbf16> -> memref<4x4xf32>
   return
 }

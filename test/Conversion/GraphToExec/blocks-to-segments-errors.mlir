@@ -25,10 +25,10 @@ func.func private @block0.F(%x: tensor<4xf32>) -> tensor<4xf32> attributes {grap
 
 // -----
 
-func.func private @block0.F(%x: tensor<4x4xf16>) -> tensor<4x4xf16> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
-  // expected-error @below {{is a product of 'f16', expected f32, bf16 or f64}}
-  %0 = graph.matmul %x, %x : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16>
-  return %0 : tensor<4x4xf16>
+func.func private @block0.F(%x: tensor<4x4xf8E5M2>) -> tensor<4x4xf8E5M2> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
+  // expected-error @below {{is a product of 'f8E5M2', expected f32, bf16, f16 or f64}}
+  %0 = graph.matmul %x, %x : (tensor<4x4xf8E5M2>, tensor<4x4xf8E5M2>) -> tensor<4x4xf8E5M2>
+  return %0 : tensor<4x4xf8E5M2>
 }
 
 // -----
@@ -54,7 +54,7 @@ func.func private @block0.W(%d: tensor<4xf32>) attributes {graph.block = 0 : i64
 
 func.func private @block0.F(%q: tensor<1x1x4x4xf64>) -> tensor<1x1x4x4xf64>
     attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
-  // expected-error @below {{works on 'f64', expected f32 or bf16}}
+  // expected-error @below {{works on 'f64', expected f32, bf16 or f16}}
   %r, %lse = graph.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>, tensor<1x1x4x4xf64>) -> (tensor<1x1x4x4xf64>, tensor<1x1x4xf32>)
   return %r : tensor<1x1x4x4xf64>
 }

@@ -307,6 +307,7 @@ TEST_F(SaveFolders, ManifestsSayWhoseTheyAre) {
   manifest.lineage = kSecond;
   manifest.step = 5;
   manifest.pendingFactor = 1 / 3.0;
+  manifest.lossScale = {0x1p-120, 2, 7, 5, 3};
   manifest.ranks.layout = "dp 2";
   Parameter tensor;
   tensor.name = "1/b0.error";
@@ -322,6 +323,12 @@ TEST_F(SaveFolders, ManifestsSayWhoseTheyAre) {
   EXPECT_EQ(read.lineage.parent, "aaaa");
   EXPECT_EQ(read.lineage.parentStep, 4);
   EXPECT_EQ(read.pendingFactor, 1 / 3.0);
+  ASSERT_TRUE(read.lossScale);
+  EXPECT_EQ(read.lossScale->scale, 0x1p-120);
+  EXPECT_EQ(read.lossScale->hysteresis, 2);
+  EXPECT_EQ(read.lossScale->steps, 7);
+  EXPECT_EQ(read.lossScale->lastOverflow, 5);
+  EXPECT_EQ(read.lossScale->skipped, 3);
   EXPECT_EQ(read.ranks.layout, "dp 2");
   ASSERT_EQ(read.ranks.tensors.size(), 1u);
   EXPECT_EQ(read.ranks.tensors[0].chunks[0], UINT64_MAX);

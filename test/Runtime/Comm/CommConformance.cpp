@@ -75,10 +75,14 @@ void gather(Engine &engine, const Communicator &group, char *arena, int64_t elem
 
 float narrowed(float value, float) { return value; }
 uint16_t narrowed(float value, uint16_t) { return roundToBf16(value); }
+_Float16 narrowed(float value, _Float16) { return static_cast<_Float16>(value); }
+constexpr Element elementOf(float) { return Element::F32; }
+constexpr Element elementOf(uint16_t) { return Element::BF16; }
+constexpr Element elementOf(_Float16) { return Element::F16; }
 
-/// Of float, or of bf16 in uint16_t.
+/// Of float, bf16 in uint16_t, or f16.
 template <typename T> void reduce(Engine &engine, const Communicator &group, char *arena, int64_t elements) {
-  constexpr Element type = sizeof(T) == 2 ? Element::BF16 : Element::F32;
+  constexpr Element type = elementOf(T());
   auto value = [](int rank, int64_t i) { return narrowed(valueOf(rank, i), T()); };
   Bump bump{arena};
   T *whole = bump.take<T>(elements * group.size()), *target = bump.take<T>(elements);
@@ -275,6 +279,7 @@ int conform(Engine &engine, char *arena, int threads) {
     gather(engine, world, arena, elements);
     reduce<float>(engine, world, arena, elements);
     reduce<uint16_t>(engine, world, arena, elements);
+    reduce<_Float16>(engine, world, arena, elements);
     allToAll(engine, world, arena, elements);
   }
   ring(engine, arena);

@@ -95,8 +95,8 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "\"bytes\": 1024", "\"bytes\": 1000"),
             "program table: buffer 'w' does not lie in the device memory of 1000 bytes");
   EXPECT_EQ(
-      failure(kGood, "\"type\": \"f32\", \"communicator\": 0", "\"type\": \"f16\", \"communicator\": 0"),
-      "program table: action 1 (): element type 'f16', expected f32 or bf16");
+      failure(kGood, "\"type\": \"f32\", \"communicator\": 0", "\"type\": \"f64\", \"communicator\": 0"),
+      "program table: action 1 (): element type 'f64', expected f32, bf16 or f16");
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
 }
 

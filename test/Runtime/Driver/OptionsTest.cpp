@@ -96,7 +96,7 @@ TEST(Options, PluginsAddChoices) {
 
 TEST(Options, WhatIsNotThereYetSaysSo) {
   EXPECT_EQ(message({"-tp=2"}), "option -tp is not available yet");
-  EXPECT_EQ(message({"-precision=fp16"}), "option -precision=fp16 is not available yet");
+  EXPECT_EQ(message({"-reduction=fast"}), "option -reduction=fast is not available yet");
 }
 
 TEST(Options, ValuesAreChecked) {

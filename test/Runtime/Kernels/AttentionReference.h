@@ -30,6 +30,40 @@ struct Case {
   bool otherMask = false; ///< the mask is of the other type
 };
 
+inline int64_t bytesOf(int64_t type) { return type == DSOPT_F32 ? 4 : 2; }
+
+/// Writes a value that is exact in the type, and reads it.
+inline void store(uint8_t *to, float value, int64_t type) {
+  if (type == DSOPT_F16) {
+    auto half = static_cast<_Float16>(value);
+    std::memcpy(to, &half, 2);
+    return;
+  }
+  // The first half of a float's bits is a bf16.
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  bits >>= 32 - 8 * bytesOf(type);
+  std::memcpy(to, &bits, bytesOf(type));
+}
+inline float load(const uint8_t *from, int64_t type) {
+  if (type == DSOPT_F16) {
+    _Float16 half;
+    std::memcpy(&half, from, 2);
+    return static_cast<float>(half);
+  }
+  uint32_t bits = 0;
+  std::memcpy(&bits, from, bytesOf(type));
+  bits <<= 32 - 8 * bytesOf(type);
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+inline float rounded(float value, int64_t type) {
+  uint8_t bytes[4];
+  store(bytes, value, type);
+  return load(bytes, type);
+}
+
 /// A tensor of the case's type whose elements lie where the strides say.
 struct Tensor {
   std::vector<float> values; ///< [batch, heads, rows, size], exact in the type
@@ -42,42 +76,9 @@ struct Tensor {
             batch = i / size / rows / heads;
     return offset + batch * strides[0] + head * strides[1] + row * strides[2] + column;
   }
-  float read(const uint8_t *from, int64_t i) const {
-    if (type == DSOPT_F32) {
-      float value;
-      std::memcpy(&value, from + 4 * at(i), 4);
-      return value;
-    }
-    uint16_t half;
-    std::memcpy(&half, from + 2 * at(i), 2);
-    uint32_t bits = static_cast<uint32_t>(half) << 16;
-    float value;
-    std::memcpy(&value, &bits, 4);
-    return value;
-  }
-  void write(uint8_t *to, int64_t i, float value) const {
-    if (type == DSOPT_F32) {
-      std::memcpy(to + 4 * at(i), &value, 4);
-      return;
-    }
-    uint32_t bits;
-    std::memcpy(&bits, &value, 4);
-    uint16_t half = static_cast<uint16_t>(bits >> 16);
-    std::memcpy(to + 2 * at(i), &half, 2);
-  }
+  float read(const uint8_t *from, int64_t i) const { return load(from + bytesOf(type) * at(i), type); }
+  void write(uint8_t *to, int64_t i, float value) const { store(to + bytesOf(type) * at(i), value, type); }
 };
-
-inline int64_t bytesOf(int64_t type) { return type == DSOPT_BF16 ? 2 : 4; }
-
-inline float rounded(float value, int64_t type) {
-  if (type == DSOPT_F32)
-    return value;
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  bits &= 0xffff0000u;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
 
 /// Inputs of a case and what must come out.
 struct AttentionProblem {
@@ -140,13 +141,8 @@ struct AttentionProblem {
         for (int64_t i = 0; i < count; i += 3)
           mask[i] = -INFINITY;
       maskBytes.resize(count * bytesOf(d.mask_type));
-      for (int64_t i = 0; i < count; ++i) {
-        uint32_t bits;
-        std::memcpy(&bits, &mask[i], 4);
-        if (d.mask_type == DSOPT_BF16)
-          bits >>= 16;
-        std::memcpy(maskBytes.data() + i * bytesOf(d.mask_type), &bits, bytesOf(d.mask_type));
-      }
+      for (int64_t i = 0; i < count; ++i)
+        store(maskBytes.data() + i * bytesOf(d.mask_type), mask[i], d.mask_type);
     }
     compute();
   }
@@ -210,7 +206,8 @@ struct AttentionProblem {
     for (double value : want)
       if (value == value)
         largest = std::max(largest, std::fabs(value));
-    double tolerance = (d.type == DSOPT_BF16 ? 1.6e-2 : 1e-5) * (largest + 1);
+    double unit = d.type == DSOPT_BF16 ? 1.6e-2 : d.type == DSOPT_F16 ? 2e-3 : 1e-5;
+    double tolerance = unit * (largest + 1);
     for (size_t i = 0; i < want.size(); ++i) {
       float got = tensor.read(bytes.data(), i);
       if (want[i] != want[i])

@@ -91,4 +91,9 @@ INSTANTIATE_TEST_SUITE_P(BF16, Attention,
                                          Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_BF16},
                                          Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_BF16},
                                          Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_BF16}));
+INSTANTIATE_TEST_SUITE_P(F16, Attention,
+                         testing::Values(Case{1, 1, 1, 1, 1, 1, 0, -1, Layout::Separate, DSOPT_F16},
+                                         Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_F16},
+                                         Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_F16},
+                                         Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_F16}));
 } // namespace

@@ -27,7 +27,28 @@ static std::vector<uint16_t> narrowed(const std::vector<float> &values) {
   return result;
 }
 
+/// The nearest f16, to even of two, from its definition: exact values of 11 bits.
+static float nearestF16(float value) {
+  if (!std::isfinite(value) || value == 0)
+    return value;
+  int exponent = std::max(std::ilogb(value) - 10, -24); // of the last bit
+  double result = std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(value), -exponent)), exponent);
+  return static_cast<float>(std::fabs(result) > 65504 ? std::copysign(INFINITY, value) : result);
+}
+
+static std::vector<_Float16> halved(const std::vector<float> &values) {
+  std::vector<float> small = values;
+  for (float &value : small)
+    value *= 0x1p-12f;
+  std::vector<_Float16> result(values.size());
+  convert(small.data(), result.data(), static_cast<int64_t>(small.size()));
+  return result;
+}
+
 static float sum(float a, float b) { return a + b; }
+static _Float16 sum(_Float16 a, _Float16 b) {
+  return static_cast<_Float16>(nearestF16(static_cast<float>(a) + static_cast<float>(b)));
+}
 static uint16_t sum(uint16_t a, uint16_t b) { return roundToBf16(bf16ToFloat(a) + bf16ToFloat(b)); }
 
 /// The definition: neighbours paired level by level, an odd one carried up.
@@ -72,7 +93,51 @@ static void followsTree(Element type, std::vector<T> (*make)(const std::vector<f
 TEST(TreeSum, FollowsTheCanonicalTree) {
   followsTree<float>(Element::F32, [](const std::vector<float> &values) { return values; });
 }
+TEST(TreeSum, RoundsEachSumToF16) { followsTree<_Float16>(Element::F16, halved); }
 TEST(TreeSum, RoundsEachSumToBf16) { followsTree<uint16_t>(Element::BF16, narrowed); }
+
+/// Every f16, and every float that lies at, or next to, one or the middle of two: subnormals, zeros of both
+/// signs, what overflows, infinities; vectors and their rests.
+TEST(Convert, F16IsExactAndRoundsToNearestEven) {
+  std::vector<_Float16> all(1 << 16);
+  for (size_t bits = 0; bits < all.size(); ++bits) {
+    auto word = static_cast<uint16_t>(bits);
+    std::memcpy(&all[bits], &word, 2);
+  }
+  std::vector<float> wide(all.size()), values;
+  convert(all.data(), wide.data(), static_cast<int64_t>(all.size()));
+  for (size_t bits = 0; bits < all.size(); ++bits) {
+    int exponent = static_cast<int>(bits >> 10 & 31);
+    auto mantissa = static_cast<double>(bits & 1023);
+    double value = exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24);
+    if (exponent == 31) {
+      ASSERT_TRUE(mantissa != 0 ? std::isnan(wide[bits]) : std::isinf(wide[bits])) << bits;
+      continue;
+    }
+    ASSERT_EQ(wide[bits], bits >> 15 ? -value : value) << bits;
+    ASSERT_EQ(std::signbit(wide[bits]), bits >> 15 != 0) << bits;
+    double next = exponent ? std::ldexp(1.0, exponent - 26) : std::ldexp(1.0, -25);
+    auto middle = static_cast<float>(std::copysign(value + next, wide[bits]));
+    for (float near : {wide[bits], middle})
+      for (float to : {-INFINITY, near, INFINITY})
+        values.push_back(std::nextafter(near, to));
+  }
+  for (float value : {65519.996f, 65520.0f, 1e9f, 3e38f, 1e-30f, 1e-45f, INFINITY})
+    values.insert(values.end(), {value, -value});
+  for (size_t start : {0, 1, 7}) {
+    std::vector<_Float16> rounded(values.size() - start);
+    convert(values.data() + start, rounded.data(), static_cast<int64_t>(rounded.size()));
+    for (size_t i = 0; i < rounded.size(); ++i) {
+      float value = values[start + i], got = static_cast<float>(rounded[i]);
+      ASSERT_EQ(got, nearestF16(value)) << value;
+      ASSERT_EQ(std::signbit(got), std::signbit(value)) << value;
+    }
+  }
+  float none = NAN;
+  _Float16 narrow;
+  convert(&none, &narrow, 1);
+  EXPECT_TRUE(std::isnan(static_cast<float>(narrow)));
+}
 
 static void scatter(int threads, const dsopt_scatter_add &d, const void *rows, const void *indices,
                     void *result, bool accumulate) {
@@ -147,6 +212,10 @@ template <typename T> static void addsAsAGradientOfItsOwn(Element type) {
   for (int64_t width : {1, 17, 1023}) {
     constexpr int64_t count = 300, size = 40;
     std::vector<float> rows = randomFloats(count * width, 1), other = randomFloats(size * width, 2);
+    if (type == Element::F16) // whose sums stay finite
+      for (auto *values : {&rows, &other})
+        for (float &value : *values)
+          value *= 0x1p-12f;
     for (size_t i = 0; i < other.size(); i += 3)
       other[i] = -0.0f;
     std::vector<int64_t> indices(count); // half of the rows get nothing, nor do indices outside
@@ -170,6 +239,7 @@ template <typename T> static void addsAsAGradientOfItsOwn(Element type) {
 TEST(ScatterAdd, AddsToAnotherGradientAsOneOfItsOwn) {
   addsAsAGradientOfItsOwn<float>(Element::F32);
   addsAsAGradientOfItsOwn<uint16_t>(Element::BF16);
+  addsAsAGradientOfItsOwn<_Float16>(Element::F16);
 }
 
 TEST(Accumulate, StoresOrAdds) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
@@ -67,6 +68,29 @@ TEST(ExactSum, TakesEveryFloat) {
   EXPECT_EQ(sum.value(), static_cast<double>(FLT_MAX) * FLT_MAX);
   EXPECT_FALSE(sum.nonFinite);
   for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    ExactSum one;
+    one.addSquares(&bad, 1);
+    EXPECT_TRUE(one.nonFinite);
+  }
+}
+
+TEST(ExactSum, F16IsTheFloatsItStandsFor) {
+  std::vector<_Float16> narrow;
+  std::vector<float> wide;
+  for (int bits = 1; bits < 0x7c00; bits += 3) {
+    auto word = static_cast<uint16_t>(bits);
+    _Float16 value;
+    std::memcpy(&value, &word, 2);
+    narrow.push_back(value);
+    wide.push_back(static_cast<float>(value));
+  }
+  ExactSum expected, got;
+  expected.addSquares(wide.data(), static_cast<int64_t>(wide.size()));
+  got.addSquares(narrow.data(), static_cast<int64_t>(narrow.size()));
+  EXPECT_EQ(got.value(), expected.value());
+  EXPECT_FALSE(got.nonFinite);
+  for (float value : {INFINITY, NAN}) {
+    auto bad = static_cast<_Float16>(value);
     ExactSum one;
     one.addSquares(&bad, 1);
     EXPECT_TRUE(one.nonFinite);

@@ -1,6 +1,7 @@
 //===- GemmTest.cpp - products: right, and the same with any threads -------===//
 
 #include "Kernels/CPU/Bf16.h"
+#include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 
 #include <algorithm>
@@ -243,4 +244,44 @@ TEST(Gemm, Strides) {
                    x[(item * rows + j) * row + (2 + head) * size + l];
           ASSERT_NEAR(scores[((item * 2 + head) * rows + i) * rows + j], sum, 1e-5);
         }
+}
+
+TEST(Gemm, F16RightAndSameBitsWithAnyThreads) {
+  auto narrow = [](const std::vector<float> &values) {
+    std::vector<_Float16> result(values.size());
+    convert(values.data(), result.data(), static_cast<int64_t>(values.size()));
+    return result;
+  };
+  for (Shape s : {Shape{1, 1, 1, 1}, Shape{1, 15, 17, 1023}, Shape{1, 1030, 520, 64}, Shape{1, 33, 20, 4100}})
+    for (int mode = 0; mode < 8; ++mode) {
+      int ta = mode & 1, tb = mode >> 1 & 1;
+      bool rounds = mode >> 2;
+      dsopt_gemm product = contiguous(s, ta, tb);
+      product.type_ab = DSOPT_F16;
+      product.type_c = rounds ? DSOPT_F16 : DSOPT_F32;
+      std::vector<_Float16> a = narrow(randomFloats(s.m * s.k, 1)), b = narrow(randomFloats(s.k * s.n, 2));
+      std::vector<float> first;
+      for (int threads : {1, 3}) {
+        ThreadPool pool(threads, 0, prepareThread);
+        dsopt_rt rt;
+        rt.pool = &pool;
+        std::vector<float> c(s.m * s.n);
+        std::vector<_Float16> rounded(c.size());
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(),
+                      rounds ? static_cast<void *>(rounded.data()) : c.data(), 0);
+        if (rounds)
+          convert(rounded.data(), c.data(), static_cast<int64_t>(c.size()));
+        if (first.empty())
+          first = c;
+        ASSERT_EQ(c, first);
+      }
+      for (int64_t i = 0; i < s.m; i += 13)
+        for (int64_t j = 0; j < s.n; j += 11) {
+          double sum = 0;
+          for (int64_t l = 0; l < s.k; ++l)
+            sum += static_cast<double>(static_cast<float>(a[ta ? l * s.m + i : i * s.k + l])) *
+                   static_cast<float>(b[tb ? j * s.k + l : l * s.n + j]);
+          ASSERT_NEAR(first[i * s.n + j], sum, 1e-4 * std::sqrt(s.k) + (rounds ? 1e-3 * std::abs(sum) : 0));
+        }
+    }
 }

@@ -13,6 +13,7 @@ namespace dsopt::runtime {
 
 inline float widen(float value) { return value; }
 inline float widen(uint16_t value) { return bf16ToFloat(value); }
+inline float widen(_Float16 value) { return static_cast<float>(value); }
 struct LinearNllShape {
   int64_t rows, depth, classes;
 };

@@ -32,11 +32,14 @@ template <typename T> static std::vector<T> stored(const std::vector<float> &val
   return result;
 }
 
+static constexpr int64_t typeOf(float) { return DSOPT_F32; }
+static constexpr int64_t typeOf(uint16_t) { return DSOPT_BF16; }
+static constexpr int64_t typeOf(_Float16) { return DSOPT_F16; }
+
 /// `T` is what inputs are stored as, `Sum` what the gradients of weight and bias are.
 template <typename T, typename Sum>
 static void rightAndSameBits(LinearNllShape s, bool transposed, bool hasBias) {
-  constexpr int64_t type = sizeof(T) == 2 ? DSOPT_BF16 : DSOPT_F32,
-                    typeSum = sizeof(Sum) == 2 ? DSOPT_BF16 : DSOPT_F32;
+  constexpr int64_t type = typeOf(T()), typeSum = typeOf(Sum());
   dsopt_linear_nll d = {s.rows, s.depth, s.classes, transposed, -100, 8, type, typeSum, typeSum};
   auto x = stored<T>(randomFloats(s.rows * s.depth, 1, 1)),
        w = stored<T>(randomFloats(s.classes * s.depth, 2, 1)),
@@ -104,6 +107,11 @@ TEST(LinearNll, Bf16RightAndSameBitsWithAnyThreads) {
     GTEST_SKIP() << "no AVX-512 BF16";
   rightInAllShapes<uint16_t, float>();
   rightInAllShapes<uint16_t, uint16_t>();
+}
+
+TEST(LinearNll, F16RightAndSameBitsWithAnyThreads) {
+  rightInAllShapes<_Float16, float>();
+  rightInAllShapes<_Float16, _Float16>();
 }
 
 TEST(LinearNll, KeepsWhatIsNotFinite) {

@@ -1,6 +1,15 @@
 // RUN: dsopt-opt %s -apply-precision=precision=bf16 -split-input-file | FileCheck %s
 // RUN: dsopt-opt %s -apply-precision -split-input-file | FileCheck %s --check-prefix=NONE
 
+// RUN: dsopt-opt %s -apply-precision=precision=fp16 -split-input-file | FileCheck %s --check-prefix=HALF
+
+// HALF: graph.parameter @w {{.*}}graph.storage = f16
+// HALF: graph.state @w.master : tensor<16x16xf32> master of @w
+// HALF-LABEL: func.func @micro_batch
+// HALF: graph.read @w : tensor<16x16xf16>
+// HALF: graph.kernel @mean.f16
+// HALF: graph.matmul {{.*}} {transpose_a} : (tensor<8x16xf16>, tensor<8x16xf16>) -> tensor<16x16xf32>
+
 // Products, what they read and what is made of their results elementwise is bf16; sums stay f32.
 // NONE-NOT: bf16
 // CHECK: graph.parameter @w {{.*}}graph.storage = bf16

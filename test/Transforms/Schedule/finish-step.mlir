@@ -4,6 +4,7 @@
 // RUN: sed -e 's/ZERO/0/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefixes=CHECK,STAGE0
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers=gather-window=2 -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=WINDOW
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, clip = 1 : i64/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, precision = "fp16"/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 

@@ -82,7 +82,7 @@
 // REDUCE: error: 'exec.agree' op comes before the gradient in @b0.whole.0.0 is added to its state
 // REDUCE: note: the run of @block0.W on micro-batch 1 computes it
 
-// New parameters are the next step's, and with clipping they wait.
+// New parameters are the next step's, and with clipping or a scaled loss they wait.
 // RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/&\n %%again = exec.gather @b0.param to @b0.full bytes 256 all_gather order 5 over @dp on @comm/;s/order 3 over @world/order 6 over @world/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UPDATED
 // UPDATED: error: 'exec.gather' op reads @b0.param after its update in the same step
 // RUN: sed -e '/^ /s/exec.wait %%u0 on @comm/&\n %%narrow = exec.map @narrow [@b0.param, @b0.full] elements 64 on @compute/' -e '/^ *exec.communicator @dp/s/^/func.func private @narrow(%%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} { return %%x : tensor<64xf32> }\n/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MAPPED
@@ -90,6 +90,8 @@
 // UPDATED: note: the update of @b0 is here
 // RUN: sed -e 's/pp = 2 : i64/&, clip = 1 : i64/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=CLIP
 // CLIP: error: 'exec.update' op comes before the agreement, but gradients are clipped
+// RUN: sed -e 's/pp = 2 : i64/&, precision = "fp16"/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SCALED
+// SCALED: error: 'exec.update' op comes before the agreement, but gradients are of a scaled loss
 // RUN: sed -e '/^ /s/exec.wait %%reduce1 on @compute//;/%%n0/d;/%%u0/d;/^ /s/%%w1 = exec.run/exec.wait %%reduce0 on @compute\n %%n0 = exec.norm @b0.grad.0 of @b0 to @norms on @compute\n&/;/^ /s/%%agree0/exec.wait %%n0 on @comm\n&/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY: error: 'exec.reduce' op writes gradient @b0.grad.0 after the norm of @b0.grad.0
 // EARLY: note: it is used here

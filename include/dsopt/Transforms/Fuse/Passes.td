@@ -124,21 +124,21 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
 }
 
 def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
-  let summary = "store values between kernels and parameters in bf16, with fp32 masters";
+  let summary = "store values between kernels and parameters in 16 bits, with fp32 masters";
   let description = [{
     Input: kernels are formed, everything is f32. Does nothing unless the option
-    `precision` (of the pass or of `dsopt.options`) is `bf16`. Then what kernels and
-    products hand to each other is bf16; kernels extend what they read and round what
+    `precision` (of the pass or of `dsopt.options`) is `bf16` or `fp16`. Then what kernels and
+    products hand to each other is bf16 or f16; kernels extend what they read and round what
     they return, for their own later operations too, and compute in f32 as before. What stays f32: inputs, constants,
     results of sums and what is computed from those alone (statistics of rows, the
     loss), gradients that are accumulated, frozen parameters that no product reads.
     A value that is needed in both types is converted by a kernel `@convert`.
 
     With `gradient_type = "param"` in `dsopt.options` the states of the role `grad`
-    are bf16: `graph.accumulate` takes a value in f32 and rounds once, when it has
+    are of that type too: `graph.accumulate` takes a value in f32 and rounds once, when it has
     added it. Later passes take the type of all gradients from these states.
 
-    A trained parameter is stored in bf16 (`graph.storage`) and gets a state of the role
+    A trained parameter is stored in 16 bits (`graph.storage`) and gets a state of the role
     `master` of the model's own type. The update reads and writes the master;
     the flat kernel takes (parameter, gradient, master, states, scalars) and
     returns the rounded master first.
@@ -153,7 +153,7 @@ def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
     %m = graph.kernel @kernel0.bf16(%y) : (tensor<8x64xbf16>) -> tensor<8x1xf32>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "", "fp32 or bf16; default: the module's">];
+  let options = [Option<"precision", "precision", "std::string", "", "fp32, bf16 or fp16; default: the module's">];
   let dependentDialects = ["::dsopt::graph::GraphDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -122,11 +122,11 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let summary = "from the last gradient to the new parameters: norms, updates, shared parameters";
   let description = [{
     Input: programs whose gradients are reduced, and `@update`. Output: as soon as a bucket's
-    gradient is complete its norm is taken and, without clipping, the bucket is updated by the kernel
-    that `@update` names for it. At the end of the step shared parameters' gradients go to their
-    owner, all agree on the norms, what is left is updated, and new parameters go where they are
-    needed: to the other ranks where those hold them whole, to the other positions where they are
-    shared. `@update` is gone.
+    gradient is complete its norm is taken and the bucket is updated by the kernel that `@update` names for
+    it, unless gradients are clipped or, in fp16, of a scaled loss: their updates follow the agreement. At
+    the end of the step shared parameters' gradients go to their owner, all agree on the norms, what is
+    left is updated, and new parameters go where they are needed: to the other ranks where those hold them
+    whole, to the other positions where they are shared. `@update` is gone.
 
     With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
     update with it, before the agreement also where gradients are clipped: how much was agreed on a step

@@ -13,8 +13,10 @@ namespace {
 
 inline float extend(float value) { return value; }
 inline float extend(uint16_t value) { return bf16ToFloat(value); }
+inline float extend(_Float16 value) { return static_cast<float>(value); }
 inline void round(float value, float &target) { target = value; }
 inline void round(float value, uint16_t &target) { target = roundToBf16(value); }
+inline void round(float value, _Float16 &target) { target = static_cast<_Float16>(value); }
 
 template <typename Target, typename Source>
 [[gnu::always_inline]] inline void addRow(Target *__restrict target, const Source *__restrict source,
@@ -62,6 +64,16 @@ DSOPT_CLONES void convert(const uint16_t *__restrict source, float *__restrict t
   for (int64_t i = 0; i < elements; ++i)
     target[i] = bf16ToFloat(source[i]);
 }
+DSOPT_HALF_CLONES void convert(const float *__restrict source, _Float16 *__restrict target,
+                               int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    target[i] = static_cast<_Float16>(source[i]);
+}
+DSOPT_HALF_CLONES void convert(const _Float16 *__restrict source, float *__restrict target,
+                               int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i)
+    target[i] = static_cast<float>(source[i]);
+}
 
 DSOPT_CLONES void addInto(float *target, const float *source, int64_t elements) {
   addRow(target, source, elements);
@@ -73,6 +85,15 @@ DSOPT_CLONES void addInto(uint16_t *target, const float *source, int64_t element
   addRow(target, source, elements);
 }
 DSOPT_CLONES void addInto(uint16_t *target, const uint16_t *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_HALF_CLONES void addInto(float *target, const _Float16 *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_HALF_CLONES void addInto(_Float16 *target, const float *source, int64_t elements) {
+  addRow(target, source, elements);
+}
+DSOPT_HALF_CLONES void addInto(_Float16 *target, const _Float16 *source, int64_t elements) {
   addRow(target, source, elements);
 }
 

@@ -107,7 +107,7 @@ void ExactSum::addSquares(const float *values, int64_t elements) {
   }
 }
 
-void ExactSum::addSquares(const uint16_t *values, int64_t elements) {
+template <typename Narrow> void ExactSum::addConverted(const Narrow *values, int64_t elements) {
   float some[512];
   for (int64_t i = 0; i < elements; i += 512) {
     int64_t size = std::min<int64_t>(512, elements - i);
@@ -115,5 +115,7 @@ void ExactSum::addSquares(const uint16_t *values, int64_t elements) {
     addSquares(some, size);
   }
 }
+template void ExactSum::addConverted(const uint16_t *values, int64_t elements);
+template void ExactSum::addConverted(const _Float16 *values, int64_t elements);
 
 } // namespace dsopt::runtime

@@ -25,16 +25,19 @@ public:
   /// Adds normalized digits.
   void add(const int64_t *other);
   void add(ExactSum other);
-  /// Adds the squares of `elements` floats or bf16s, in groups of 64 from the first on; the last group may be
-  /// shorter.
+  /// Adds the squares of `elements` floats, bf16s or f16s, in groups of 64 from the first on; the last group
+  /// may be shorter.
   void addSquares(const float *values, int64_t elements);
-  void addSquares(const uint16_t *values, int64_t elements);
+  void addSquares(const uint16_t *values, int64_t elements) { addConverted(values, elements); }
+  void addSquares(const _Float16 *values, int64_t elements) { addConverted(values, elements); }
   /// Brings digits into [0, 2^32), so that 2^31 of them may be added.
   void normalize();
   /// The value, rounded once to nearest even.
   double value() const;
 
 private:
+  template <typename Narrow> void addConverted(const Narrow *values, int64_t elements);
+
   uint32_t pending = 0; ///< additions since the last normalization
 };
 

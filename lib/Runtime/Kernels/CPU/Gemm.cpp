@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.h>
+#include <type_traits>
 
 extern "C" void omp_set_num_threads(int);
 
@@ -70,6 +71,27 @@ static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const
                         p.ldb, add ? 1.0f : 0.0f, c, ldc);
 }
 
+/// Elements of the contraction that f16 operands are extended for at once; chunks are multiples of it.
+static constexpr int64_t kExtended = 512;
+static_assert(DSOPT_GEMM_CHUNK % kExtended == 0);
+
+/// f16 has no products of its own: values are exact in fp32, where they are multiplied, `extended` at a time.
+static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const _Float16 *a,
+                     const _Float16 *b, bool add, float *c, int64_t ldc, float *extended) {
+  auto extend = [](const _Float16 *from, int64_t ld, int64_t rows, int64_t columns, float *to) {
+    for (int64_t row = 0; row < rows; ++row)
+      convert(from + row * ld, to + row * columns, columns);
+  };
+  float *left = extended, *right = extended + dsopt_rt::kTile;
+  for (int64_t l = 0; l < k; l += kExtended) {
+    int64_t depth = std::min(kExtended, k - l);
+    p.transpose_a ? extend(a + l * p.lda, p.lda, depth, m, left) : extend(a + l, p.lda, m, depth, left);
+    p.transpose_b ? extend(b + l, p.ldb, n, depth, right) : extend(b + l * p.ldb, p.ldb, depth, n, right);
+    dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, depth, 1.0f, left,
+               p.transpose_a ? m : depth, right, p.transpose_b ? depth : n, add || l ? 1.0f : 0.0f, c, ldc);
+  }
+}
+
 /// One result tile: `rows` x `columns` at (i, j) of matrices that begin at `a`, `b` and `c`. The sums go on
 /// from those of `addend`, if it is there, which lie as `c` does.
 template <typename Element>
@@ -79,24 +101,32 @@ static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i,
   int64_t rows = std::min(tiles.tile, p.m - i), columns = std::min(tiles.tile, p.n - j);
   at += i * p.ldc + j;
   // Rounded once, when the sum is complete.
-  bool rounds = p.type_c == DSOPT_BF16;
+  bool rounds = p.type_c != DSOPT_F32;
   float *c = rounds ? scratch : static_cast<float *>(result) + at;
   int64_t ldc = rounds ? columns : p.ldc;
   for (int64_t row = 0; addend && row < rows; ++row)
     std::copy_n(addend + at + row * p.ldc, columns, c + row * ldc);
   bool adds = (accumulate && !rounds) || addend;
   int64_t step = tiles.chunk ? tiles.chunk : std::max<int64_t>(p.k, 1);
-  for (int64_t l = 0; l < p.k; l += step)
-    multiply(p, rows, columns, std::min(step, p.k - l), a + (p.transpose_a ? l * p.lda + i : i * p.lda + l),
-             b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j), adds || l, c, ldc);
-  if (!rounds)
-    return;
-  uint16_t *target = static_cast<uint16_t *>(result) + at;
-  for (int64_t row = 0; row < rows; ++row)
-    if (accumulate)
-      addInto(target + row * p.ldc, scratch + row * columns, columns);
+  for (int64_t l = 0; l < p.k; l += step) {
+    const Element *left = a + (p.transpose_a ? l * p.lda + i : i * p.lda + l),
+                  *right = b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j);
+    int64_t depth = std::min(step, p.k - l);
+    if constexpr (std::is_same_v<Element, _Float16>)
+      multiply(p, rows, columns, depth, left, right, adds || l, c, ldc, scratch + dsopt_rt::kTile);
     else
-      convert(scratch + row * columns, target + row * p.ldc, columns);
+      multiply(p, rows, columns, depth, left, right, adds || l, c, ldc);
+  }
+  if constexpr (!std::is_same_v<Element, float>) {
+    if (!rounds)
+      return;
+    Element *target = static_cast<Element *>(result) + at;
+    for (int64_t row = 0; row < rows; ++row)
+      if (accumulate)
+        addInto(target + row * p.ldc, scratch + row * columns, columns);
+      else
+        convert(scratch + row * columns, target + row * p.ldc, columns);
+  }
 }
 
 /// The same in f64, for models that compute a little in it: no library, each sum in order.
@@ -131,7 +161,7 @@ static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, 
                      const float *addend, void *c, bool accumulate) {
   int64_t batch = batchOf(p);
   ThreadPool &pool = *rt.pool;
-  rt.prepareTiles(p.type_c);
+  rt.prepareTiles(p.type_ab == DSOPT_F16 ? p.type_ab : p.type_c);
   auto body = [&](int64_t index, int thread) {
     int64_t column = index % tiles.columns, row = index / tiles.columns % tiles.rows;
     int64_t item = index / tiles.columns / tiles.rows;
@@ -149,6 +179,9 @@ static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, 
     else if (p.type_ab == DSOPT_BF16)
       multiplyTile(p, tiles, i, j, static_cast<const uint16_t *>(a) + atA,
                    static_cast<const uint16_t *>(b) + atB, addend, c, atC, accumulate, rt.tileOf(thread));
+    else if (p.type_ab == DSOPT_F16)
+      multiplyTile(p, tiles, i, j, static_cast<const _Float16 *>(a) + atA,
+                   static_cast<const _Float16 *>(b) + atB, addend, c, atC, accumulate, rt.tileOf(thread));
     else
       multiplyTile(p, tiles, i, j, static_cast<const float *>(a) + atA, static_cast<const float *>(b) + atB,
                    addend, c, atC, accumulate, rt.tileOf(thread));

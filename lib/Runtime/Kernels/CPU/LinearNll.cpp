@@ -4,8 +4,8 @@
 // and its gradient in place, then the products that lead on. Rows in a tile
 // follow from the shape alone.
 //
-// In bf16 the gradient is rounded where it stands, in the first half of its row.
-// Sums that are kept in bf16 are rounded once a tile: sums in fp32 over all tiles
+// In 16 bits the gradient is rounded where it stands, in the first half of its row.
+// Sums that are kept in them are rounded once a tile: sums in fp32 over all tiles
 // would take as much memory as the weight twice over.
 //
 // Elementwise code has no fused multiplications and sums in 16 lanes whatever
@@ -64,19 +64,31 @@ DSOPT_CLONES void addBias(float *row, const uint16_t *bias, int64_t classes) {
   for (int64_t i = 0; i < classes; ++i)
     row[i] = row[i] + bf16ToFloat(bias[i]);
 }
+DSOPT_HALF_CLONES void addBias(float *row, const _Float16 *bias, int64_t classes) {
+  for (int64_t i = 0; i < classes; ++i)
+    row[i] = row[i] + static_cast<float>(bias[i]);
+}
+
+inline void roundTo(float value, uint16_t &to) { to = roundToBf16(value); }
+inline void roundTo(float value, _Float16 &to) { to = static_cast<_Float16>(value); }
 
 /// Rounds a row where it stands: what is written lies before what is still to be read.
-DSOPT_CLONES void roundRow(float *row, int64_t classes) {
+template <typename Narrow> [[gnu::always_inline]] inline void roundInPlace(float *row, int64_t classes) {
   char *to = reinterpret_cast<char *>(row);
   for (int64_t i = 0; i < classes; i += kLanes) {
     float from[kLanes];
-    uint16_t rounded[kLanes];
+    Narrow rounded[kLanes];
     int64_t count = std::min(kLanes, classes - i);
     std::memcpy(from, row + i, count * sizeof(float));
     for (int64_t lane = 0; lane < kLanes; ++lane)
-      rounded[lane] = roundToBf16(from[lane]);
-    std::memcpy(to + i * sizeof(uint16_t), rounded, count * sizeof(uint16_t));
+      roundTo(from[lane], rounded[lane]);
+    std::memcpy(to + i * sizeof(Narrow), rounded, count * sizeof(Narrow));
   }
+}
+void roundRow(float *, int64_t, float) {}
+DSOPT_CLONES void roundRow(float *row, int64_t classes, uint16_t) { roundInPlace<uint16_t>(row, classes); }
+DSOPT_HALF_CLONES void roundRow(float *row, int64_t classes, _Float16) {
+  roundInPlace<_Float16>(row, classes);
 }
 
 /// Turns a row of logits into the gradient `factor * (softmax - onehot)` and returns its loss.
@@ -179,8 +191,7 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
             addBias(row, bias, d.classes);
           losses[first + i] = finishRow(row, d.classes, label, grad[first + i]);
         }
-        if (isNarrow)
-          roundRow(row, d.classes);
+        roundRow(row, d.classes, Element());
       }
     });
     if (x_grad) {
@@ -223,15 +234,11 @@ extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, 
                           workspace, accumulate_weight, accumulate_bias);
     return;
   }
-  auto compute = [&](auto element) {
+  withElement(dsopt::runtime::Element(loss->type), [&](auto element) {
     using Element = decltype(element);
     linearNll(*rt, *loss, static_cast<const Element *>(x), static_cast<const Element *>(weight),
               static_cast<const Element *>(bias), labels, grad, losses, static_cast<Element *>(x_grad),
               weight_grad, bias_grad, static_cast<float *>(workspace), accumulate_weight != 0,
               accumulate_bias != 0);
-  };
-  if (loss->type == DSOPT_BF16)
-    compute(uint16_t());
-  else
-    compute(float());
+  });
 }

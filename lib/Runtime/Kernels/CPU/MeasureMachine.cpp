@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/CPU/Runtime.h"
+#include "dsopt/Runtime/Element.h"
 
 #include <algorithm>
 #include <chrono>
@@ -69,9 +70,7 @@ double measureBandwidth(ThreadPool &pool) {
 
 double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape) {
   int64_t batch = shape[0], m = shape[1], n = shape[2], k = shape[3],
-          bytes = type == DSOPT_BF16  ? 2
-                  : type == DSOPT_F64 ? 8
-                                      : 4;
+          bytes = type == DSOPT_F64 ? 8 : bytesOf(Element(type));
   dsopt_gemm product{};
   product.m = m, product.n = n, product.k = k;
   product.transpose_a = shape[4], product.transpose_b = shape[5];
@@ -88,7 +87,7 @@ double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape) {
   pool.split(0, memory.bytes / bytes, 4096, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       if (bytes == 2)
-        reinterpret_cast<uint16_t *>(memory.data)[i] = 0x3f80;
+        reinterpret_cast<uint16_t *>(memory.data)[i] = type == DSOPT_F16 ? 0x3c00 : 0x3f80;
       else if (bytes == 8)
         reinterpret_cast<double *>(memory.data)[i] = 1.0;
       else

@@ -25,19 +25,23 @@ struct dsopt_rt {
   dsopt::runtime::DeviceCalls *device = nullptr; ///< does what segments call, where buffers are a device's
   dsopt_launch_cost costs[kCosts];
 
-  /// Space for a result tile in f32 for each thread, made before the first product whose results
-  /// are stored in less.
-  void prepareTiles(int64_t resultType) {
-    if (resultType == DSOPT_BF16 && tiles.empty())
-      tiles.resize(pool->threads() * kTile + 16);
+  /// Space for tiles in f32 for each thread, made before the first product of the type: of a result that is
+  /// stored in less, behind it of f16 operands.
+  void prepareTiles(int64_t type) {
+    int64_t count = type == DSOPT_F16 ? 3 : type == DSOPT_BF16 ? 1 : 0;
+    if (count <= tilesOfThread)
+      return;
+    tilesOfThread = count;
+    tiles.resize(pool->threads() * count * kTile + 16);
   }
   float *tileOf(int thread) {
     auto start = (reinterpret_cast<uintptr_t>(tiles.data()) + 63) & ~uintptr_t(63);
-    return tiles.empty() ? nullptr : reinterpret_cast<float *>(start) + thread * kTile;
+    return tiles.empty() ? nullptr : reinterpret_cast<float *>(start) + thread * tilesOfThread * kTile;
   }
+  static constexpr int64_t kTile = 512 * 512; ///< elements of the largest tile
 
 private:
-  static constexpr int64_t kTile = 512 * 512; ///< elements of the largest tile
+  int64_t tilesOfThread = 0;
   std::vector<float> tiles;
 };
 

@@ -1,7 +1,7 @@
 //===- ScatterAdd.cpp - rows added where indices say -----------------------===//
 //
 // The gradient of an embedding. Into fp32, rows are added in order where they
-// go. Into bf16 that would round a word's gradient as often as the word occurs:
+// go. Into 16 bits that would round a word's gradient as often as the word occurs:
 // rows are sorted by where they go, equal ones in order, and a micro-batch's sum
 // is made in fp32 and rounded once. Into another gradient they go as such sums in
 // both types, since a gradient of its own would have been added to it so.
@@ -51,16 +51,16 @@ int64_t sortRows(const dsopt_scatter_add &d, const Index *indices, uint64_t *ord
 }
 
 /// Adds columns [begin, end) of the sums of rows that go to one place.
-template <typename Source>
+template <typename Source, typename Target>
 void addSums(const dsopt_scatter_add &d, const Source *rows, const uint64_t *order, int64_t count,
-             uint16_t *result, int64_t begin, int64_t end) {
+             Target *result, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 512;
   float sums[kBlock];
   auto source = [&](int64_t i, int64_t at) { return rows + (order[i] & 0xffffffff) * d.width + at; };
   for (int64_t i = 0, next; i < count; i = next) {
     for (next = i + 1; next < count && order[next] >> 32 == order[i] >> 32; ++next) {
     }
-    uint16_t *target = result + (order[i] >> 32) * d.width;
+    Target *target = result + (order[i] >> 32) * d.width;
     for (int64_t at = begin; at < end; at += kBlock) {
       int64_t size = std::min(kBlock, end - at);
       std::fill_n(sums, size, 0.0f);
@@ -112,14 +112,14 @@ void scatter(dsopt_rt &rt, const dsopt_scatter_add &d, const Source *rows, const
   };
   if (d.sums) {
     int64_t count = sortRows(d, indices, order);
-    auto add = [&](auto *gradient) {
-      split(d.size, d.size * d.width * sizeof(*gradient), std::max<int64_t>(1, kSmallBytes / (d.width + 1)),
+    withElement(Element(d.type_result), [&](auto element) {
+      auto *gradient = static_cast<decltype(element) *>(result);
+      split(d.size, d.size * d.width * sizeof(element), std::max<int64_t>(1, kSmallBytes / (d.width + 1)),
             [=](int64_t begin, int64_t end, int) {
               addToGradient(d, rows, order, count, gradient, begin, end);
             });
-    };
-    return d.type_result == DSOPT_F32 ? add(static_cast<float *>(result))
-                                      : add(static_cast<uint16_t *>(result));
+    });
+    return;
   }
   if (int64_t bytes = d.size * d.width * bytesOf(Element(d.type_result)); !accumulate)
     split(bytes, bytes, kSmallBytes, [=](int64_t begin, int64_t end, int) {
@@ -131,8 +131,10 @@ void scatter(dsopt_rt &rt, const dsopt_scatter_add &d, const Source *rows, const
       addRows(d, rows, indices, static_cast<float *>(result), begin, end);
     });
   int64_t count = sortRows(d, indices, order);
-  split(d.width, bytes, 64, [=](int64_t begin, int64_t end, int) {
-    addSums(d, rows, order, count, static_cast<uint16_t *>(result), begin, end);
+  withElement(Element(d.type_result), [&](auto element) {
+    split(d.width, bytes, 64, [=](int64_t begin, int64_t end, int) {
+      addSums(d, rows, order, count, static_cast<decltype(element) *>(result), begin, end);
+    });
   });
 }
 } // namespace

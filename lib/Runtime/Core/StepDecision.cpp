@@ -1,0 +1,85 @@
+//===- StepDecision.cpp - what a step's agreement leads to -----------------===//
+//
+// All ranks have the same numbers: whether the step's updates apply, what they
+// multiply gradients by, and how much the next step's loss is scaled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core/Executor.h"
+#include "dsopt/Runtime/JsonText.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dsopt::runtime {
+
+void Executor::writeTables(const Decision &decision) {
+  for (ScalarTable &table : tables)
+    writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
+  if (device)
+    uploadTables();
+}
+
+/// Backward begins with the loss's own gradient: the mean over micro-batches, scaled.
+void Executor::writeSeed() {
+  const Buffer *seed = addresses.find("seed");
+  if (!seed || !lossScale)
+    return;
+  *reinterpret_cast<float *>(addresses.at(*seed)) =
+      static_cast<float>(lossScale->scale() / static_cast<double>(program.K));
+}
+
+void Executor::decide() {
+  agreement->read();
+  if (evaluates)
+    return;
+  bool skips = lossScale && !agreement->isFinite();
+  if (!skips)
+    agreement->checkFinite(step);
+  double scale = lossScale ? lossScale->scale() : 1;
+  double divisor = skips ? std::numeric_limits<double>::quiet_NaN() : scale;
+  double norm = std::sqrt(agreement->squares()) / divisor;
+  result->loss = agreement->loss();
+  result->gradNorm = static_cast<float>(norm);
+  result->stop = agreement->stop();
+  result->writing = agreement->writing();
+  if (options.logNorms)
+    agreement->norms(divisor, result->gradNorms);
+  if (options.logLosses)
+    result->losses = agreement->losses();
+  Decision decision;
+  decision.appliedSteps = *appliedSteps;
+  decision.lr = result->lr;
+  decision.factor = (program.clip ? clipFactor(options.gradClip, norm) : 1.0) / scale;
+  decision.apply = !skips;
+  applies = decision.apply;
+  // Updates that lag have read theirs.
+  if (!pending)
+    writeTables(decision);
+  else if (skips)
+    pending->reset();
+  else
+    *pending = decision;
+  if (!skips)
+    ++*appliedSteps;
+  // Times are measured where everything is waited for.
+  leaves = device && !rt.profile && !trace && !options.breakdown;
+  if (!lossScale)
+    return;
+  result->skipped = skips;
+  result->lossScale = scale;
+  if (!lossScale->update(skips)) {
+    Error error(StatusFailure,
+                "step " + std::to_string(step) + " overflows in fp16 at the least loss scale, " +
+                    jsonNumber(scale) +
+                    " (-min-loss-scale): its loss or gradients are not finite; the run ends before anything "
+                    "of it is saved",
+                /*quiet=*/info.rank != 0);
+    error.recurs = true;
+    throw error;
+  }
+}
+
+} // namespace dsopt::runtime
