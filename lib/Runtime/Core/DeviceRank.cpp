@@ -24,12 +24,15 @@ static std::pair<int, bool> parseArchitecture(const std::string &name) {
   return {static_cast<int>(number), *end == 'a'};
 }
 
-/// The image for a device: machine code of its architecture, else the newest PTX that it can compile.
-static const Image &imageFor(const Program &program, const cuda::Device &device) {
+/// The image of a routine, or of the program's kernels, for a device: machine code of its architecture, else
+/// the newest PTX that it can compile.
+static const Image *imageFor(const Program &program, const std::string &routine, const cuda::Device &device) {
   const Image *chosen = nullptr;
   int best = -1;
   std::string names;
   for (const Image &image : program.images) {
+    if (image.routine != routine)
+      continue;
     auto [made, isOnly] = parseArchitecture(image.arch);
     bool isCode = image.kind == "cubin";
     // Machine code runs on later devices of its generation, too; PTX on all later ones.
@@ -43,18 +46,27 @@ static const Image &imageFor(const Program &program, const cuda::Device &device)
       names += (names.empty() ? "" : ", ") + image.arch;
   }
   if (chosen)
-    return *chosen;
+    return chosen;
   std::string have = "sm_" + std::to_string(device.architecture());
   throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " + device.name() +
                                " is " + have + ": compile it with -arch=" + have);
 }
 
+/// The program's, then one for each routine that it uses.
+static std::vector<const Image *> imagesFor(const Program &program, const cuda::Device &device) {
+  std::vector<const Image *> images = {imageFor(program, "", device)};
+  for (const Image &image : program.images)
+    if (!image.routine.empty() && image.routine != images.back()->routine)
+      images.push_back(imageFor(program, image.routine, device));
+  return images;
+}
+
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
-    : device(ordinalOf(localRank)), image(imageFor(program, device)),
+    : device(ordinalOf(localRank)), images(imagesFor(program, device)),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
       mirror(mirror) {
-  loadImage(resolve);
+  loadImages(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
       clearPadding(positions[info.position]);
@@ -73,11 +85,12 @@ void DeviceRank::clearPadding(const Position &position) {
                  (buffer.slots - 1) * buffer.stride + buffer.bytes, copies);
 }
 
-void DeviceRank::loadImage(const SymbolResolver &resolve) {
-  auto *images = static_cast<const char *>(resolve("dsopt_images"));
-  if (!images)
+void DeviceRank::loadImages(const SymbolResolver &resolve) {
+  auto *bytes = static_cast<const char *>(resolve("dsopt_images"));
+  if (!bytes)
     throw Error(StatusInput, "the program has no images for its device");
-  device.load(images + image.offset);
+  for (const Image *image : images)
+    device.load(bytes + image->offset);
 }
 
 void DeviceRank::loadConstants(const Position &position, const SymbolResolver &resolve) {
