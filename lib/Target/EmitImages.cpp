@@ -1,14 +1,17 @@
 //===- EmitImages.cpp - kernels of a device to PTX and cubins -------------===//
 //
-// PTX of an architecture is one text: that of the groups, which no names join, behind one head.
+// PTX of an architecture is one text: that of the groups, which no names join, behind one head. The runtime's
+// routines have one for all architectures.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Assemble.h"
+#include "CollectRoutines.h"
 #include "CompileGroups.h"
 #include "dsopt/Runtime/ABI.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <atomic>
 #include <thread>
 
 using namespace mlir;
@@ -62,6 +65,39 @@ FailureOr<std::vector<std::string>> dsopt::emitPTX(ModuleOp module, const Object
   return texts;
 }
 
+namespace {
+/// PTX with the architectures that machine code is made for.
+struct Text {
+  std::string routine, arch;
+  StringRef ptx; ///< behind it there is a zero
+  SmallVector<TargetAttr> targets;
+  std::vector<Assembled> assembled; ///< by target
+};
+} // namespace
+
+/// Machine code of all texts, `options.threads` at a time.
+static void assembleAll(std::vector<Text> &texts, StringRef assembler, const ObjectOptions &options) {
+  std::vector<std::pair<Text *, size_t>> todo;
+  for (Text &text : texts) {
+    text.assembled.resize(text.targets.size());
+    for (size_t i = 0; i < text.targets.size(); ++i)
+      todo.emplace_back(&text, i);
+  }
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t at; (at = next++) < todo.size();) {
+      auto [text, i] = todo[at];
+      text->assembled[i] = assemble(assembler, text->ptx, text->targets[i], options);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(options.threads, todo.size()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &options,
                                           StringRef assembler) {
   DeviceImages images;
@@ -70,18 +106,17 @@ FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &
     return failure();
   if (target->getKind() != TargetKind::CUDA)
     return images;
-  FailureOr<std::vector<std::string>> texts = emitPTX(module, options);
-  if (failed(texts))
+  FailureOr<std::vector<std::string>> own = emitPTX(module, options);
+  if (failed(own))
     return failure();
+  std::vector<Text> texts;
   std::vector<TargetAttr> targets = splitArchitectures(*target);
-  std::vector<Assembled> assembled(targets.size());
-  if (!assembler.empty()) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < targets.size(); ++i)
-      threads.emplace_back([&, i] { assembled[i] = assemble(assembler, (*texts)[i], targets[i], options); });
-    for (std::thread &thread : threads)
-      thread.join();
-  }
+  for (auto [one, ptx] : llvm::zip_equal(targets, *own))
+    texts.push_back({"", one.getArch().str(), ptx, {one}, {}});
+  for (const runtime::RoutineImage *routine : collectRoutines(module))
+    texts.push_back({routine->name, runtime::kRoutineArch, routine->ptx, llvm::to_vector(targets), {}});
+  if (!assembler.empty())
+    assembleAll(texts, assembler, options);
   auto add = [&](DeviceImage image, StringRef bytes) {
     images.bytes.resize(llvm::alignTo(images.bytes.size(), DSOPT_IMAGE_ALIGNMENT));
     image.offset = images.bytes.size();
@@ -89,12 +124,14 @@ FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &
     images.bytes += bytes;
     images.list.push_back(image);
   };
-  for (auto [one, text, made] : llvm::zip_equal(targets, *texts, assembled)) {
-    if (!made.error.empty())
-      return module.emitError("cannot be assembled for ") << one.getArch() << ": " << made.error;
-    add({one.getArch().str(), "ptx"}, StringRef(text.c_str(), text.size() + 1));
-    if (!assembler.empty())
-      add({one.getArch().str(), "cubin", 0, 0, made.registers, made.shared, made.spills}, made.cubin);
+  for (const Text &text : texts) {
+    add({text.routine, text.arch, "ptx"}, StringRef(text.ptx.data(), text.ptx.size() + 1));
+    for (auto [one, made] : llvm::zip(text.targets, text.assembled)) {
+      if (!made.error.empty())
+        return module.emitError("cannot be assembled for ") << one.getArch() << ": " << made.error;
+      add({text.routine, one.getArch().str(), "cubin", 0, 0, made.registers, made.shared, made.spills},
+          made.cubin);
+    }
   }
   return images;
 }

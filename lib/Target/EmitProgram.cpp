@@ -289,6 +289,8 @@ void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images)
   json->attributeArray("images", [&] {
     for (const DeviceImage &image : images)
       json->object([&] {
+        if (!image.routine.empty())
+          string("routine", image.routine);
         string("arch", image.arch);
         string("kind", image.kind);
         json->attribute("offset", image.offset);

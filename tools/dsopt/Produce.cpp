@@ -118,13 +118,14 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 }
 
 /// What was written, how it is started, and what it was told to do by default.
-static void sayWritten(ModuleOp module, const std::string &path, const std::string &output) {
+static void sayWritten(ModuleOp module, const std::string &path, const std::string &output, bool isForBoth) {
   int64_t dp = getOption(module, "dp", 1), pp = getOption(module, "pp", 1);
   std::string command = llvm::StringRef(output).contains('/') ? output : "./" + output;
   llvm::outs() << "wrote " << output << ": " << path << " for " << dp * pp
                << (dp * pp == 1 ? " rank"
                                 : " ranks (" + std::to_string(dp) + " dp x " + std::to_string(pp) + " pp)")
-               << "; " << command << " -data=FILE runs it, " << command << " -help shows its options\n";
+               << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command << " -data=FILE runs it, "
+               << command << " -help shows its options\n";
   std::string defaults;
   auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
   for (NamedAttribute one : given ? given.getValue() : ArrayRef<NamedAttribute>()) {
@@ -195,9 +196,15 @@ LogicalResult Product::produce(const ParsedOptions &options) {
     return success();
   }
   if (!options.has("run")) {
-    runtime::writeExecutable(runtimePath(), bytes, output);
+    targets.programs.push_back(std::move(*linked));
+    if (targets.programs.size() < targets.each.size())
+      return success();
+    std::vector<std::string_view> programs;
+    for (const auto &program : targets.programs)
+      programs.push_back(program->getBuffer());
+    runtime::writeExecutable(runtimePath(), programs, output);
     if (!options.has("quiet"))
-      sayWritten(module, path, output);
+      sayWritten(module, path, output, targets.areSeveral());
     return success();
   }
   int file = inMemory(bytes);

@@ -10,6 +10,7 @@
 #define DSOPT_TOOLS_DSOPT_PRODUCE_H
 
 #include "CompileOptions.h"
+#include "Targets.h"
 #include "dsopt/Runtime/Handover.h"
 #include "dsopt/Target/Target.h"
 
@@ -21,9 +22,10 @@ struct Product {
   const std::string &protobuf; ///< the model without its parameters, may be empty
   const std::string &path;     ///< the file the user named
   runtime::Handover *handover; ///< to the other ranks of this host, null without
+  Targets &targets;            ///< with the programs that are made already
 
-  /// Writes or runs what the options ask for. A run does not return. Fails after
-  /// a diagnostic; throws runtime::Error for files and processes.
+  /// Writes or runs what the options ask for, an executable when it has the programs of all targets. A run
+  /// does not return. Fails after a diagnostic; throws runtime::Error for files and processes.
   llvm::LogicalResult produce(const runtime::ParsedOptions &options);
 };
 

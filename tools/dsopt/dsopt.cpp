@@ -17,6 +17,7 @@
 #include "Output.h"
 #include "Produce.h"
 #include "Remedies.h"
+#include "Targets.h"
 #include "Trials.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -173,8 +174,9 @@ static std::unique_ptr<runtime::Handover> findHandover(const LauncherInfo &launc
                                              std::chrono::seconds(seconds > 0 ? seconds : 60));
 }
 
-static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
-                       const std::vector<ConfiguredOption> &configured, int argc, char **argv);
+static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher,
+                       runtime::Handover *handover, const std::vector<ConfiguredOption> &configured, int argc,
+                       char **argv);
 
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
 static int compile(const ParsedOptions &options, const LauncherInfo &launcher, runtime::Handover *handover,
@@ -211,11 +213,12 @@ static int64_t chooseTiles(ModuleOp module, const ParsedOptions &options, const 
   return Trials(module, options, launcher, budget).chooseTiles();
 }
 
-/// `carried` is what the model itself sets, `configured` what a configuration does.
-static int compileModel(MLIRContext &context, const ParsedOptions &options,
-                        const std::vector<ConfiguredOption> &carried,
-                        const std::vector<ConfiguredOption> &configured, const LauncherInfo &launcher,
-                        runtime::Handover *handover, int argc, char **argv) {
+/// `carried` is what the model itself sets, `configured` what a configuration does. What is said of the model
+/// is said with the first target.
+static void compileModel(MLIRContext &context, const ParsedOptions &options,
+                         const std::vector<ConfiguredOption> &carried,
+                         const std::vector<ConfiguredOption> &configured, const LauncherInfo &launcher,
+                         runtime::Handover *handover, Targets &targets, bool isFirst, int argc, char **argv) {
   checkSchedule(options);
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
@@ -225,13 +228,14 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   if (reports && isText)
     throw Error(1, "-report=import got " + path + ", expected an ONNX model");
   ImportReport report;
-  OwningOpRef<ModuleOp> module = readSource(context, options, report);
+  OwningOpRef<ModuleOp> module = readSource(context, options, report, /*warns=*/isFirst);
   if (options.has("list-parameters")) {
     listParameters(isText ? parametersOf(*module) : report.initializers,
                    options.text("list-parameters") == "json", llvm::outs());
-    return 0;
+    return;
   }
-  if (std::string line = summarizeParameters(report.initializers); !line.empty() && !options.has("quiet"))
+  if (std::string line = summarizeParameters(report.initializers);
+      isFirst && !line.empty() && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
   std::string command = "dsopt";
   for (int i = 1; i < argc; ++i)
@@ -241,7 +245,8 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   checkDeviceOptions(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
-  if (std::string line = describeModelType(*module); !line.empty() && !isText && !options.has("quiet"))
+  if (std::string line = describeModelType(*module);
+      isFirst && !line.empty() && !isText && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
   for (const std::string &line : optionsWithoutEffect(*module, options, configured))
     llvm::errs() << "dsopt: warning: " << line << "\n";
@@ -260,7 +265,7 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   }
   if (options.has("print-pipeline")) {
     llvm::outs() << pipelineText(passes) << "\n";
-    return 0;
+    return;
   }
 
   if (options.has("remarks")) {
@@ -294,10 +299,22 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
     return 0;
   }
   if (goal == Stage::LLVM) {
-    Product product{compiled, protobuf, path, handover};
+    Product product{compiled, protobuf, path, handover, targets};
     if (failed(product.produce(options)))
       messages.fail("code generation failed");
-    return 0;
+    return;
+  }
+  if (targets.areSeveral()) {
+    llvm::raw_string_ostream text(targets.plans);
+    text << "-target=" << options.text("target") << "\n";
+    if (failed(printPlan(compiled, text, /*json=*/false)))
+      messages.fail("planning failed");
+    if (!isFirst)
+      writeText(options.text("o"), [&](llvm::raw_ostream &out) {
+        out << targets.plans;
+        return true;
+      });
+    return;
   }
   writeText(options.text("o"), [&](llvm::raw_ostream &out) {
     if (options.has("plan") && failed(isCurve ? printRecomputeCurve(compiled, out)
@@ -307,26 +324,31 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
       printModule(compiled, out);
     return true;
   });
-  return 0;
 }
 
-static int compileHere(ParsedOptions options, const LauncherInfo &launcher, runtime::Handover *handover,
-                       const std::vector<ConfiguredOption> &configured, int argc, char **argv) {
+static int compileHere(const ParsedOptions &options, const LauncherInfo &launcher,
+                       runtime::Handover *handover, const std::vector<ConfiguredOption> &configured, int argc,
+                       char **argv) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
   loadPlugins(options);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  context.printOpOnDiagnostic(false);
-  std::vector<ConfiguredOption> carried = applyModelOptions(options, context);
-  try {
-    return compileModel(context, options, carried, configured, launcher, handover, argc, argv);
-  } catch (const Error &error) {
-    std::string remedy = findRemedy(context, options, launcher);
-    throw withOrigin(remedy.empty() ? error : Error(error.status, error.what() + ("\n  note: " + remedy)),
-                     carried);
+  Targets targets(options);
+  for (ParsedOptions &one : targets.each) {
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    context.printOpOnDiagnostic(false);
+    std::vector<ConfiguredOption> carried = applyModelOptions(one, context);
+    try {
+      compileModel(context, one, carried, configured, launcher, handover, targets,
+                   &one == &targets.each.front(), argc, argv);
+    } catch (const Error &error) {
+      std::string remedy = findRemedy(context, one, launcher);
+      throw withOrigin(remedy.empty() ? error : Error(error.status, error.what() + ("\n  note: " + remedy)),
+                       carried);
+    }
   }
+  return 0;
 }
 
 static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &launch, bool &insecure) {

@@ -9,15 +9,17 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dsopt::runtime {
 
-/// Writes a copy of dsopt-run (the file `runtime`) with a program's shared object behind it.
-void writeExecutable(const std::string &runtime, std::string_view program, const std::string &path);
+/// Writes a copy of dsopt-run (the file `runtime`) with the shared object of a program behind it, or of two.
+void writeExecutable(const std::string &runtime, const std::vector<std::string_view> &programs,
+                     const std::string &path);
 
-/// A descriptor of a file in memory with the program at the end of an open executable; -1 if there is none.
-/// Every byte of the file is compared with its hash first: a damaged one is an Error of status 1.
-int openEmbedded(int executable);
+/// Descriptors of files in memory with the programs at the end of an open executable, in order; none if it
+/// has none. Every byte of the file is compared with its hash first: a damaged one is an Error of status 1.
+std::vector<int> openEmbedded(int executable);
 
 } // namespace dsopt::runtime
 

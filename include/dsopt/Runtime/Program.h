@@ -236,6 +236,7 @@ struct Call {
 struct Image {
   std::string arch;              ///< sm_90a
   std::string kind;              ///< ptx or cubin
+  std::string routine;           ///< of the runtime, by RoutineImages.h; empty: the program's own kernels
   int64_t offset = 0, bytes = 0; ///< from a multiple of DSOPT_IMAGE_ALIGNMENT on
   /// What ptxas says of a cubin: registers of a thread and shared bytes of a block at most, and bytes that
   /// threads of all kernels keep in memory for want of registers.
@@ -284,7 +285,7 @@ struct Program {
   std::string target = "cpu";        ///< or cuda: where the first memory and its kernels are
   std::string arch;                  ///< the host's, resolved: znver4, x86-64-v3 ...
   std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
-  std::vector<Image> images;         ///< of a device's kernels, by architecture; none for the host
+  std::vector<Image> images;         ///< of a device's kernels and of the routines used; none for the host
   int64_t dp = 1, pp = 1, zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension

@@ -60,13 +60,13 @@ struct ProgramTable {
 
 /// A device's code for one architecture, and where it lies among all.
 struct DeviceImage {
-  std::string arch, kind; ///< ptx or cubin
+  std::string routine, arch, kind; ///< of the runtime, or empty: the program's kernels; ptx or cubin
   int64_t offset = 0, bytes = 0;
   int64_t registers = 0, shared = 0; ///< of a cubin: the most of a thread, bytes of a block
   int64_t spills = 0;                ///< bytes that threads keep in memory for want of registers
 };
 struct DeviceImages {
-  std::vector<DeviceImage> list; ///< by architecture
+  std::vector<DeviceImage> list; ///< the program's by architecture, then those of each routine
   std::string bytes;             ///< each from a multiple of 64 on; PTX ends with a zero
 };
 
@@ -79,7 +79,8 @@ using KernelFigures = llvm::StringMap<KernelFigure>;
 
 /// PTX of all kernels for each architecture, of them in ascending order; the target has to be a device.
 llvm::FailureOr<std::vector<std::string>> emitPTX(mlir::ModuleOp module, const ObjectOptions &options);
-/// As emitPTX, and a cubin of each where `assembler` (NVIDIA's ptxas) is not empty; nothing for a CPU.
+/// As emitPTX, beside it that of the runtime's routines that the module uses, and a cubin of each for each
+/// architecture where `assembler` (NVIDIA's ptxas) is not empty; nothing for a CPU.
 llvm::FailureOr<DeviceImages> emitImages(mlir::ModuleOp module, const ObjectOptions &options,
                                          llvm::StringRef assembler);
 /// What `assembler` says of each architecture's kernels, in ascending order; the target has to be a device.

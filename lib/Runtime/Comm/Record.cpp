@@ -11,6 +11,7 @@ namespace dsopt::runtime {
 /// What a rank does whose entry of this kind differs.
 static std::string deedOf(const std::string &name) {
   static const std::pair<const char *, const char *> deeds[] = {
+      {"target", "runs on another target than"},
       {"program", "runs another program than"},
       {"build", "runs another build of the program than"},
       {"option", "was started with other options than"},

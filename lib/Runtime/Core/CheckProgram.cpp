@@ -179,7 +179,8 @@ void checkImages(const Program &p) {
     bad("target " + p.target + " with " + std::to_string(p.images.size()) + " images, expected " +
         (p.target == "cpu" ? "none" : "one or more"));
   for (const Image &image : p.images) {
-    std::string where = "image for '" + image.arch + "'";
+    std::string where =
+        "image" + (image.routine.empty() ? "" : " of " + image.routine) + " for '" + image.arch + "'";
     if (image.kind != "ptx" && image.kind != "cubin")
       bad(where + ": kind '" + image.kind + "', expected ptx or cubin");
     int64_t end = 0;

@@ -24,18 +24,22 @@ static std::pair<int, bool> parseArchitecture(const std::string &name) {
   return {static_cast<int>(number), *end == 'a'};
 }
 
-/// The image for a device: machine code of its architecture, else the newest PTX that it can compile.
-static const Image &imageFor(const Program &program, const cuda::Device &device) {
+/// The image of a routine, or of the program's kernels, for a device: machine code of its architecture, else
+/// the newest PTX that it can compile.
+static const Image *imageFor(const Program &program, const std::string &routine, int arch,
+                             const std::string &name) {
   const Image *chosen = nullptr;
   int best = -1;
   std::string names;
   for (const Image &image : program.images) {
+    if (image.routine != routine)
+      continue;
     auto [made, isOnly] = parseArchitecture(image.arch);
     bool isCode = image.kind == "cubin";
     // Machine code runs on later devices of its generation, too; PTX on all later ones.
-    bool isLater = device.architecture() > made && (!isCode || device.architecture() / 10 == made / 10);
+    bool isLater = arch > made && (!isCode || arch / 10 == made / 10);
     int worth = 2 * made + isCode;
-    if ((device.architecture() == made || (isLater && !isOnly)) && worth > best) {
+    if ((arch == made || (isLater && !isOnly)) && worth > best) {
       chosen = &image;
       best = worth;
     }
@@ -43,18 +47,42 @@ static const Image &imageFor(const Program &program, const cuda::Device &device)
       names += (names.empty() ? "" : ", ") + image.arch;
   }
   if (chosen)
-    return *chosen;
-  std::string have = "sm_" + std::to_string(device.architecture());
-  throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " + device.name() +
-                               " is " + have + ": compile it with -arch=" + have);
+    return chosen;
+  std::string have = "sm_" + std::to_string(arch);
+  throw Error(StatusInput, "the program was compiled for " + names + ", but this machine's " + name + " is " +
+                               have + ": compile it with -arch=" + have);
+}
+
+/// The program's, then one for each routine that it uses.
+static std::vector<const Image *> imagesFor(const Program &program, int arch, const std::string &name) {
+  std::vector<const Image *> images = {imageFor(program, "", arch, name)};
+  for (const Image &image : program.images)
+    if (!image.routine.empty() && image.routine != images.back()->routine)
+      images.push_back(imageFor(program, image.routine, arch, name));
+  return images;
+}
+
+std::string deviceObstacle(const Program &program, int ranks) {
+  try {
+    int count = 0;
+    DSOPT_CUDA(cuDeviceGetCount, &count);
+    for (int ordinal = 0; ordinal < std::min(count, ranks); ++ordinal) {
+      cuda::DeviceKind kind(ordinal);
+      imagesFor(program, kind.arch, kind.name);
+    }
+    cuda::CublasLt::get();
+    return "";
+  } catch (const Error &error) {
+    return error.what();
+  }
 }
 
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
-    : device(ordinalOf(localRank)), image(imageFor(program, device)),
+    : device(ordinalOf(localRank)), images(imagesFor(program, device.architecture(), device.name())),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
       rank(describeRank(program, info.rank)), mirror(mirror) {
-  loadImage(resolve);
+  loadImages(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
       clearPadding(positions[info.position]);
@@ -73,11 +101,12 @@ void DeviceRank::clearPadding(const Position &position) {
                  (buffer.slots - 1) * buffer.stride + buffer.bytes, copies);
 }
 
-void DeviceRank::loadImage(const SymbolResolver &resolve) {
-  auto *images = static_cast<const char *>(resolve("dsopt_images"));
-  if (!images)
+void DeviceRank::loadImages(const SymbolResolver &resolve) {
+  auto *bytes = static_cast<const char *>(resolve("dsopt_images"));
+  if (!bytes)
     throw Error(StatusInput, "the program has no images for its device");
-  device.load(images + image.offset);
+  for (const Image *image : images)
+    device.load(bytes + image->offset);
 }
 
 void DeviceRank::loadConstants(const Position &position, const SymbolResolver &resolve) {

@@ -37,7 +37,7 @@ public:
   cuda::Device device;
 
 private:
-  const Image &image; ///< checked before anything is taken
+  std::vector<const Image *> images; ///< chosen before anything is taken
 
 public:
   cuda::Memory memory;
@@ -46,7 +46,7 @@ public:
 
 private:
   template <typename Body> void eachState(const Position &position, Body body);
-  void loadImage(const SymbolResolver &resolve);
+  void loadImages(const SymbolResolver &resolve);
   void clearPadding(const Position &position);
   void loadConstants(const Position &position, const SymbolResolver &resolve);
 

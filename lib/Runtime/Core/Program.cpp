@@ -180,8 +180,9 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
 }
 
 void readImage(const Json &json, Image &image, const std::string &where) {
-  Reader(json, where)("arch", image.arch)("kind", image.kind)("offset", image.offset)("bytes", image.bytes)(
-      "registers", image.registers)("shared", image.shared)("spills", image.spills);
+  Reader(json, where)("routine", image.routine)("arch", image.arch)("kind", image.kind)("offset",
+                                                                                        image.offset)(
+      "bytes", image.bytes)("registers", image.registers)("shared", image.shared)("spills", image.spills);
 }
 
 void readCall(const Json &json, Call &call, const std::string &where) {

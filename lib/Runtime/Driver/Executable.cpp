@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -33,7 +34,7 @@ private:
 } // namespace
 
 static constexpr uint64_t kPiece = 1 << 20;
-static constexpr size_t kNumbers = 4 * sizeof(uint64_t);
+static constexpr size_t kNumbers = offsetof(dsopt_footer, footer);
 
 static uint64_t hashOf(const dsopt_footer &footer) { return XXH3_64bits(&footer, kNumbers); }
 
@@ -50,67 +51,69 @@ template <typename Take> static void readPieces(int fd, uint64_t begin, uint64_t
   }
 }
 
-void dsopt::runtime::writeExecutable(const std::string &runtime, std::string_view program,
-                                     const std::string &path) {
+[[noreturn]] static void refuseDamaged(const std::string &what) {
+  throw Error(StatusInput,
+              "this executable is damaged (" + what + " is not what was written); compile it again");
+}
+
+/// Whether programs begin at their boundaries and fill all up to the footer, but for what aligns the next.
+static bool lieInOrder(const dsopt_footer &footer, size_t count, uint64_t end) {
+  for (size_t i = count; i-- > 0;) {
+    const dsopt_footer_program &program = footer.programs[i];
+    uint64_t slack = i + 1 < count ? DSOPT_FOOTER_ALIGNMENT - 1 : 0;
+    if (program.offset % DSOPT_FOOTER_ALIGNMENT || program.offset > end ||
+        program.size > end - program.offset || end - program.offset - program.size > slack)
+      return false;
+    end = program.offset;
+  }
+  return true;
+}
+
+void dsopt::runtime::writeExecutable(const std::string &runtime,
+                                     const std::vector<std::string_view> &programs, const std::string &path) {
   Descriptor source(sys::open(runtime.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info;
   if (source.fd < 0 || sys::fstat(source.fd, &info) != 0)
     throw Error(StatusFailure, "cannot read " + runtime + ": " + std::strerror(errno));
   AtomicFile file(path, 0777);
+  auto pad = [&](Hash &hash) {
+    std::string padding(
+        (DSOPT_FOOTER_ALIGNMENT - file.position() % DSOPT_FOOTER_ALIGNMENT) % DSOPT_FOOTER_ALIGNMENT, '\0');
+    file.append(padding.data(), padding.size());
+    hash.add(padding.data(), padding.size());
+  };
+  dsopt_footer footer{};
   Hash hash;
-  auto add = [&](const char *bytes, uint64_t count) {
+  readPieces(source.fd, 0, info.st_size, [&](const char *bytes, uint64_t count) {
     file.append(bytes, count);
     hash.add(bytes, count);
-  };
-  readPieces(source.fd, 0, info.st_size, add);
-  std::string padding(
-      (DSOPT_FOOTER_ALIGNMENT - file.position() % DSOPT_FOOTER_ALIGNMENT) % DSOPT_FOOTER_ALIGNMENT, '\0');
-  add(padding.data(), padding.size());
-  dsopt_footer footer;
-  footer.offset = file.position();
-  footer.size = program.size();
+  });
+  pad(hash);
   footer.runtime = hash.value();
-  footer.program = XXH3_64bits(program.data(), program.size());
+  for (size_t i = 0; i < programs.size(); ++i) {
+    Hash own;
+    footer.programs[i].offset = file.position();
+    footer.programs[i].size = programs[i].size();
+    file.append(programs[i].data(), programs[i].size());
+    own.add(programs[i].data(), programs[i].size());
+    if (i + 1 < programs.size())
+      pad(own);
+    footer.programs[i].hash = own.value();
+  }
   footer.footer = hashOf(footer);
   std::memcpy(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic);
   footer.version = DSOPT_FOOTER_VERSION;
-  file.append(program.data(), program.size());
   file.append(&footer, sizeof footer);
   file.commit();
 }
 
-int dsopt::runtime::openEmbedded(int executable) {
-  struct stat info;
-  if (sys::fstat(executable, &info) != 0)
-    throw Error(StatusFailure, std::string("the executable cannot be read: ") + std::strerror(errno));
-  dsopt_footer footer;
-  if (info.st_size < static_cast<off_t>(sizeof footer))
-    return -1;
-  uint64_t end = info.st_size - sizeof footer;
-  readPieces(executable, end, end + sizeof footer,
-             [&](const char *bytes, uint64_t count) { std::memcpy(&footer, bytes, count); });
-  auto damaged = [](const std::string &what) {
-    throw Error(StatusInput,
-                "this executable is damaged (" + what + " is not what was written); compile it again");
-  };
-  // One damaged byte leaves the hash or the magic.
-  bool magic = std::memcmp(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic) == 0;
-  bool numbers = footer.footer == hashOf(footer);
-  if (!magic && !numbers)
-    return -1;
-  if (!magic || !numbers || footer.version != DSOPT_FOOTER_VERSION ||
-      footer.offset % DSOPT_FOOTER_ALIGNMENT || footer.offset > end || footer.size != end - footer.offset)
-    damaged("the footer at its end");
-  Hash runtime, program;
-  readPieces(executable, 0, footer.offset,
-             [&](const char *bytes, uint64_t count) { runtime.add(bytes, count); });
-  if (runtime.value() != footer.runtime)
-    damaged("the runtime in it");
+/// A sealed file in memory with the bytes [begin, end) of an executable: a program, and what aligns the next.
+static int copyProgram(int executable, uint64_t begin, uint64_t end, uint64_t hash) {
   // What is hashed is what runs, whatever becomes of the file.
   Descriptor memory(sys::memfd("dsopt-program", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   int64_t at = 0;
   bool kept = memory.fd >= 0;
-  readPieces(executable, footer.offset, end, [&](const char *bytes, uint64_t count) {
+  readPieces(executable, begin, end, [&](const char *bytes, uint64_t count) {
     kept = kept && writeFully(memory.fd, at, bytes, static_cast<int64_t>(count));
     at += static_cast<int64_t>(count);
     if (!kept)
@@ -118,8 +121,43 @@ int dsopt::runtime::openEmbedded(int executable) {
                   std::string("the program cannot be kept in memory: ") + std::strerror(errno));
   });
   fcntl(memory.fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
-  readPieces(memory.fd, 0, at, [&](const char *bytes, uint64_t count) { program.add(bytes, count); });
-  if (program.value() != footer.program)
-    damaged("the program in it");
+  Hash own;
+  readPieces(memory.fd, 0, at, [&](const char *bytes, uint64_t count) { own.add(bytes, count); });
+  if (own.value() != hash)
+    refuseDamaged("the program in it");
   return memory.release();
+}
+
+std::vector<int> dsopt::runtime::openEmbedded(int executable) {
+  struct stat info;
+  if (sys::fstat(executable, &info) != 0)
+    throw Error(StatusFailure, std::string("the executable cannot be read: ") + std::strerror(errno));
+  dsopt_footer footer;
+  if (info.st_size < static_cast<off_t>(sizeof footer))
+    return {};
+  uint64_t end = info.st_size - sizeof footer;
+  readPieces(executable, end, end + sizeof footer,
+             [&](const char *bytes, uint64_t count) { std::memcpy(&footer, bytes, count); });
+  // One damaged byte leaves the hash or the magic.
+  bool magic = std::memcmp(footer.magic, DSOPT_FOOTER_MAGIC, sizeof footer.magic) == 0;
+  bool numbers = footer.footer == hashOf(footer);
+  if (!magic && !numbers)
+    return {};
+  size_t count = footer.programs[1].size ? 2 : 1;
+  if (!magic || !numbers || footer.version != DSOPT_FOOTER_VERSION || !lieInOrder(footer, count, end))
+    refuseDamaged("the footer at its end");
+  Hash runtime;
+  readPieces(executable, 0, footer.programs[0].offset,
+             [&](const char *bytes, uint64_t count) { runtime.add(bytes, count); });
+  if (runtime.value() != footer.runtime)
+    refuseDamaged("the runtime in it");
+  std::vector<Descriptor> programs;
+  for (size_t i = 0; i < count; ++i)
+    programs.emplace_back(copyProgram(executable, footer.programs[i].offset,
+                                      i + 1 < count ? footer.programs[i + 1].offset : end,
+                                      footer.programs[i].hash));
+  std::vector<int> opened;
+  for (Descriptor &program : programs)
+    opened.push_back(program.release());
+  return opened;
 }

@@ -20,17 +20,21 @@
 
 using namespace dsopt::runtime;
 
-std::unique_ptr<ProgramObject> ProgramObject::fromExecutable() {
+std::vector<std::unique_ptr<ProgramObject>> ProgramObject::fromExecutable() {
   fault::point("load.program");
   Descriptor self(sys::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   if (self.fd < 0)
     throw Error(StatusFailure, std::string("/proc/self/exe cannot be read: ") + std::strerror(errno));
-  Descriptor memory(openEmbedded(self.fd));
-  if (memory.fd < 0)
-    return nullptr;
-  auto object = std::make_unique<ProgramObject>();
-  object->open("/proc/self/fd/" + std::to_string(memory.fd), "the program at the end of this executable");
-  return object;
+  std::vector<Descriptor> files;
+  for (int file : openEmbedded(self.fd))
+    files.emplace_back(file);
+  std::vector<std::unique_ptr<ProgramObject>> objects;
+  for (const Descriptor &file : files) {
+    auto object = std::make_unique<ProgramObject>();
+    object->open("/proc/self/fd/" + std::to_string(file.fd), "the program at the end of this executable");
+    objects.push_back(std::move(object));
+  }
+  return objects;
 }
 
 std::unique_ptr<ProgramObject> ProgramObject::fromFile(const std::string &path) {

@@ -8,14 +8,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dsopt::runtime {
 
 /// A loaded shared object and its table. Stays loaded until the process ends.
 class ProgramObject {
 public:
-  /// The program that is appended to this executable, or null if there is none.
-  static std::unique_ptr<ProgramObject> fromExecutable();
+  /// The programs that are appended to this executable, the device's first; none if there is none.
+  static std::vector<std::unique_ptr<ProgramObject>> fromExecutable();
   static std::unique_ptr<ProgramObject> fromFile(const std::string &path);
 
   Program program;

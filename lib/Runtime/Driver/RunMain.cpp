@@ -1,6 +1,7 @@
 //===- RunMain.cpp - a run from main() to its exit status -----------------===//
 
 #include "dsopt/Runtime/RunMain.h"
+#include "ChooseTarget.h"
 #include "Launched.h"
 #include "LocalRanks.h"
 #include "ProgramObject.h"
@@ -121,23 +122,31 @@ static int run(int argc, char **argv, Reach &reach) {
     return answer("dsopt " DSOPT_VERSION "\n");
   if (options.has("check"))
     return checkCheckpoints(options.text("check"));
-  std::unique_ptr<ProgramObject> object = ProgramObject::fromExecutable();
-  if (!object) {
+  std::vector<std::unique_ptr<ProgramObject>> objects = ProgramObject::fromExecutable();
+  if (objects.empty()) {
     if (options.positionals.empty()) {
       if (!options.has("help"))
         throw Error(StatusInput, "no program given; usage: " + name + " PROGRAM.so -data=FILE.npz [options]");
       return answer("usage: " + name + " PROGRAM.so -data=FILE.npz [options]\n\n" +
                     optionsHelp(Tool::Program));
     }
-    object = ProgramObject::fromFile(options.positionals.front());
+    objects.push_back(ProgramObject::fromFile(options.positionals.front()));
     options.positionals.erase(options.positionals.begin());
   }
-  const Program &program = object->program;
   if (options.has("help"))
-    return answer(programHelp(program, name));
+    return answer(programHelp(objects.back()->program, name));
   if (!options.positionals.empty())
     throw Error(StatusInput,
                 "unexpected argument '" + options.positionals.front() + "'; options begin with a dash");
+  const auto &defaults = objects.front()->program.defaults;
+  auto byDefault = defaults.find("run-on");
+  std::vector<Note> chosen;
+  std::unique_ptr<ProgramObject> object = saidByFirst(reach.launch, [&] {
+    return chooseTarget(std::move(objects),
+                        options.text("run-on", byDefault == defaults.end() ? "" : byDefault->second),
+                        reach.launch, chosen);
+  });
+  const Program &program = object->program;
   checkMachine(program);
   RunSettings settings = saidByFirst(reach.launch, [&] { return resolveSettings(program, options); });
   reach = {settings.launch, settings.insecure};
@@ -149,6 +158,7 @@ static int run(int argc, char **argv, Reach &reach) {
   std::vector<Note> notes;
   std::unique_ptr<SaveFolder> saveFolder;
   std::unique_ptr<DataSource> data = prepare(program, settings, notes, saveFolder);
+  notes.insert(notes.begin(), chosen.begin(), chosen.end());
   data->prepare();
   std::unique_ptr<DataSource> evalData = openEvalData(program, settings);
   if (evalData)

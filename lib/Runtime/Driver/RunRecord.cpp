@@ -133,6 +133,8 @@ Record recordOf(const Run &run) {
   const Program &program = run.program();
   ProgramObject::Identity identity = run.object.identity();
   Record record;
+  // Before the program, which is another one then: the ranks of an executable may choose differently.
+  add(record, "target", "its target (-run-on) is", program.target);
   add(record, "program", "it is",
       (program.model.empty() ? std::string("a program") : program.model) + " for " + describeWorld(program) +
           " ranks, dsopt " + program.dsopt + ", table " + hexOf(identity.table));

@@ -60,7 +60,9 @@ void dsopt::runtime::refuseCompiledIn(const Program &program, const std::vector<
   const OptionRow *row = findOption(name);
   bool command = row && row->use == OptionUse::Command;
   throw Error(StatusInput, "option -" + name +
-                               (command ? " is one of dsopt, not of a trained program" : " is compiled in") +
+                               (command            ? " is one of dsopt, not of a trained program"
+                                : name == "target" ? " is compiled in (where both are, -run-on chooses)"
+                                                   : " is compiled in") +
                                "; use: " + dsoptCommand(program, given));
 }
 

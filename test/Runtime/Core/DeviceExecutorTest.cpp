@@ -7,6 +7,7 @@
 #include "Ranks.h"
 #include "Toy.h"
 #include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/RoutineImages.h"
 
 #include "Kernels/CUDA/Memory.h"
 
@@ -29,6 +30,14 @@ constexpr dsopt_device_kernel kMultiply = {"multiply", 3, 32, 32}, kScale = {"sc
 
 std::string images;
 bool allocates = false; ///< a segment does, as none may
+std::vector<Image> imageList;
+
+void addImage(const std::string &routine, const std::string &ptx) {
+  images.resize((images.size() + 63) / 64 * 64);
+  imageList.push_back(
+      {"sm_80", "ptx", routine, static_cast<int64_t>(images.size()), static_cast<int64_t>(ptx.size() + 1)});
+  images += ptx + '\0';
+}
 
 void call(dsopt_rt *rt, const dsopt_device_kernel &kernel, int64_t range, void *a, void *b, void *c) {
   void *args[] = {a, b, c};
@@ -84,7 +93,7 @@ std::vector<int> train(bool onDevice, int64_t dp, int64_t pp, int64_t zero, bool
   Program program = toyProgram(dp, pp, zero, folder.path);
   if (onDevice) {
     program.target = "cuda";
-    program.images = {{"sm_80", "ptx", 0, static_cast<int64_t>(images.size())}};
+    program.images = imageList;
   }
   edit(program);
   std::vector<int64_t> arenas;
@@ -143,8 +152,12 @@ protected:
     std::ifstream file(DSOPT_TOY_PTX, std::ios::binary);
     std::stringstream text;
     text << file.rdbuf();
-    images = text.str() + '\0';
-    ASSERT_GT(images.size(), 1u);
+    ASSERT_FALSE(text.str().empty());
+    images.clear();
+    imageList.clear();
+    addImage("", text.str());
+    for (const RoutineImage &image : routineImages())
+      addImage(image.name, image.ptx);
     ASSERT_TRUE(clean(train(false, 1, 1, 1, true, host, [](Program &) {})));
   }
   static void seed(int number) {

@@ -9,8 +9,8 @@
 #include "Core/NcclQueue.h"
 #include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Elementwise.h"
-#include "Kernels/CUDA/Routines.h"
 #include "Ranks.h"
+#include "dsopt/Runtime/RoutineImages.h"
 
 #include <bit>
 #include <cmath>
@@ -31,7 +31,9 @@ class Rank : public QueueOwner {
 public:
   Rank(Engine &engine, char *arena, std::vector<std::vector<int>> groups)
       : engine(engine), device(engine.rank()), memory(device, arena, kArena), next(arena) {
-    cuda::loadRoutines(device);
+    for (const RoutineImage &image : routineImages())
+      if (std::string(image.name) == "TreeSum")
+        device.load(image.ptx);
     NcclPlan plan;
     plan.groups = std::move(groups);
     plan.groupOf.emplace_back();

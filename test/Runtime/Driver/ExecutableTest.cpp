@@ -4,6 +4,7 @@
 #include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Footer.h"
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,22 +26,29 @@ protected:
     char name[] = "/tmp/dsopt-test-XXXXXX";
     folder = mkdtemp(name);
     std::ofstream(folder + "/runtime", std::ios::binary) << std::string(5000, 'r');
-    writeExecutable(folder + "/runtime", program, folder + "/train");
-    std::stringstream text;
-    text << std::ifstream(folder + "/train", std::ios::binary).rdbuf();
-    bytes = text.str();
+    bytes = write({program});
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  /// What is opened at the end of these bytes; what is wrong with them; "none".
+  std::string write(const std::vector<std::string_view> &programs) {
+    writeExecutable(folder + "/runtime", programs, folder + "/train");
+    std::stringstream text;
+    text << std::ifstream(folder + "/train", std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  /// What is opened at the end of these bytes, one behind the other; what is wrong with them; "none".
   std::string open(const std::string &bytes) {
     std::ofstream(folder + "/copy", std::ios::binary) << bytes;
     int file = ::open((folder + "/copy").c_str(), O_RDONLY);
     std::string result = "none";
     try {
-      if (int found = openEmbedded(file); found >= 0) {
-        char text[1000];
-        result.assign(text, pread(found, text, sizeof text, 0));
+      std::vector<int> programs = openEmbedded(file);
+      if (!programs.empty())
+        result.clear();
+      for (int found : programs) {
+        char text[9000];
+        result.append(text, pread(found, text, sizeof text, 0));
         EXPECT_LT(pwrite(found, "x", 1, 0), 0); // what was compared stays
         close(found);
       }
@@ -62,11 +70,26 @@ TEST_F(Executable, IsTheRuntimeThenTheProgram) {
   std::memcpy(&footer, bytes.data() + bytes.size() - sizeof footer, sizeof footer);
   EXPECT_EQ(std::string(footer.magic, sizeof footer.magic), DSOPT_FOOTER_MAGIC);
   EXPECT_EQ(footer.version, uint64_t(DSOPT_FOOTER_VERSION));
-  EXPECT_EQ(footer.offset, 8192u);
+  EXPECT_EQ(footer.programs[0].offset, 8192u);
   EXPECT_EQ(bytes.substr(0, 5000), std::string(5000, 'r'));
-  EXPECT_EQ(bytes.substr(footer.offset, footer.size), program);
+  EXPECT_EQ(bytes.substr(footer.programs[0].offset, footer.programs[0].size), program);
+  EXPECT_EQ(footer.programs[1].size, 0u);
   EXPECT_EQ(open(bytes), program);
   EXPECT_EQ(access((folder + "/train").c_str(), X_OK), 0);
+}
+
+TEST_F(Executable, HasTwoPrograms) {
+  std::string device = "device" + std::string(4995, 'd'), both = write({device, program});
+  dsopt_footer footer;
+  ASSERT_EQ(both.size(), 8192 + 8192 + 300 + sizeof footer);
+  std::memcpy(&footer, both.data() + both.size() - sizeof footer, sizeof footer);
+  EXPECT_EQ(footer.programs[1].offset, 16384u);
+  EXPECT_EQ(open(both), device + std::string(8192 - device.size(), '\0') + program);
+  for (size_t at = 8192; at < both.size(); at += at < 16384 ? 61 : 1) {
+    std::string damaged = both;
+    damaged[at] ^= 1 << at % 8;
+    EXPECT_NE(open(damaged).find("this executable is damaged"), std::string::npos) << "byte " << at;
+  }
 }
 
 TEST_F(Executable, EveryDamagedByteIsRefused) {
@@ -84,19 +107,20 @@ TEST_F(Executable, AProgramLiesBeforeItsFooter) {
   std::memcpy(&good, bytes.data() + bytes.size() - sizeof good, sizeof good);
   auto opened = [&](uint64_t offset, uint64_t size) {
     dsopt_footer footer = good;
-    footer.offset = offset;
-    footer.size = size;
-    footer.footer = XXH3_64bits(&footer, 4 * sizeof(uint64_t));
-    std::string changed = bytes;
-    changed.replace(bytes.size() - sizeof footer, sizeof footer, reinterpret_cast<char *>(&footer),
+    footer.programs[0].offset = offset;
+    footer.programs[0].size = size;
+    footer.footer = XXH3_64bits(&footer, offsetof(dsopt_footer, footer));
+    std::string changed = this->bytes;
+    changed.replace(changed.size() - sizeof footer, sizeof footer, reinterpret_cast<char *>(&footer),
                     sizeof footer);
     return open(changed);
   };
-  EXPECT_EQ(opened(good.offset, good.size), program);
+  uint64_t begin = good.programs[0].offset, bytes = good.programs[0].size;
+  EXPECT_EQ(opened(begin, bytes), program);
   for (auto [offset, size] :
-       {std::pair(good.offset, good.size + 1), std::pair(good.offset, good.size - 1),
-        std::pair(good.offset + 1, good.size - 1), std::pair(good.offset - 1, good.size + 1),
-        std::pair(good.offset + 4096, good.size - 4096), std::pair(uint64_t(0) - 4096, good.size + 4096)})
+       {std::pair(begin, bytes + 1), std::pair(begin, bytes - 1), std::pair(begin + 1, bytes - 1),
+        std::pair(begin - 1, bytes + 1), std::pair(begin + 4096, bytes - 4096),
+        std::pair(uint64_t(0) - 4096, bytes + 4096)})
     EXPECT_EQ(opened(offset, size),
               "this executable is damaged (the footer at its end is not what was written); compile it again")
         << offset << " " << size;
@@ -111,7 +135,7 @@ TEST_F(Executable, OneWithoutAProgramIsNone) {
 
 TEST_F(Executable, ARuntimeThatIsNotThereIsAnError) {
   try {
-    writeExecutable(folder + "/missing", program, folder + "/other");
+    writeExecutable(folder + "/missing", {program}, folder + "/other");
     FAIL();
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("cannot read"), std::string::npos);

@@ -43,7 +43,7 @@ TEST_F(Run, StepsWrapAroundAndOptionsCount) {
 }
 
 TEST_F(Run, AppendedProgramsRunAlone) {
-  dsopt::runtime::writeExecutable(DSOPT_RUN, readFile(TINY2), folder + "/train");
+  dsopt::runtime::writeExecutable(DSOPT_RUN, {readFile(TINY2)}, folder + "/train");
   EXPECT_EQ(shell("./train -data=data.npz -weights=. -log=log.jsonl"), 0) << output;
   EXPECT_NE(log().find("\"status\":\"ok\""), std::string::npos);
   EXPECT_EQ(shell("./train --help"), 0);

@@ -12,7 +12,7 @@ namespace dsopt::runtime::cuda {
 /// starting them costs nothing. Those of a smaller grid go on by its size.
 static constexpr int64_t kBlocksOfProcessor = 32;
 
-Calls::Calls(Device &device) : device(device), products(device) { loadRoutines(device); }
+Calls::Calls(Device &device) : device(device), products(device) {}
 
 void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) {
   if (begin >= end)

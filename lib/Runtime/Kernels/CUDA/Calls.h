@@ -19,6 +19,7 @@ namespace dsopt::runtime::cuda {
 
 class Calls final : public DeviceCalls {
 public:
+  /// The routines that are called have their kernels there.
   explicit Calls(Device &device);
 
   /// What is called from now on goes there.

@@ -70,24 +70,27 @@ bool Event::isReached() const {
   return true;
 }
 
-Device::Device(int ordinal) {
-  const Driver &driver = Driver::get();
+static int attributeOf(DeviceNumber device, DeviceAttribute which) {
+  int value = 0;
+  DSOPT_CUDA(cuDeviceGetAttribute, &value, which, device);
+  return value;
+}
+
+DeviceKind::DeviceKind(int ordinal) {
   DSOPT_CUDA(cuDeviceGet, &device, ordinal);
+  arch = 10 * attributeOf(device, kComputeCapabilityMajor) + attributeOf(device, kComputeCapabilityMinor);
+  char text[256] = {};
+  DSOPT_CUDA(cuDeviceGetName, text, sizeof(text), device);
+  name = text;
+}
+
+Device::Device(int ordinal) : kind(ordinal) {
   Context context;
-  DSOPT_CUDA(cuDevicePrimaryCtxRetain, &context, device);
+  DSOPT_CUDA(cuDevicePrimaryCtxRetain, &context, kind.device);
   DSOPT_CUDA(cuCtxSetCurrent, context);
-  char name[256] = {};
-  DSOPT_CUDA(cuDeviceGetName, name, sizeof(name), device);
-  text = name;
-  auto attribute = [&](DeviceAttribute which) {
-    int value = 0;
-    driver.check(driver.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
-    return value;
-  };
-  arch = 10 * attribute(kComputeCapabilityMajor) + attribute(kComputeCapabilityMinor);
-  processors = attribute(kMultiprocessorCount);
+  processors = attributeOf(kind.device, kMultiprocessorCount);
   size_t total = 0;
-  DSOPT_CUDA(cuDeviceTotalMem_v2, &total, device);
+  DSOPT_CUDA(cuDeviceTotalMem_v2, &total, kind.device);
   memory = static_cast<int64_t>(total);
 }
 
@@ -95,12 +98,12 @@ Device::~Device() {
   const Driver &driver = Driver::get();
   for (Module module : modules)
     driver.cuModuleUnload(module);
-  driver.cuDevicePrimaryCtxRelease_v2(device);
+  driver.cuDevicePrimaryCtxRelease_v2(kind.device);
 }
 
 Uuid Device::uuid() const {
   Uuid own;
-  DSOPT_CUDA(cuDeviceGetUuid_v2, &own, device);
+  DSOPT_CUDA(cuDeviceGetUuid_v2, &own, kind.device);
   return own;
 }
 

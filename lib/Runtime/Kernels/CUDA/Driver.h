@@ -88,6 +88,14 @@ private:
   EventHandle handle = nullptr;
 };
 
+/// What a device is, for which it need not be started.
+struct DeviceKind {
+  explicit DeviceKind(int ordinal);
+  DeviceNumber device = 0;
+  int arch = 0; ///< as sm_90 names it: 90
+  std::string name;
+};
+
 /// A device and its kernels. Its context is the calling thread's from the constructor on.
 class Device {
 public:
@@ -96,10 +104,10 @@ public:
   Device(const Device &) = delete;
 
   /// Of an architecture as sm_90 names it: 90.
-  int architecture() const { return arch; }
-  const std::string &name() const { return text; }
+  int architecture() const { return kind.arch; }
+  const std::string &name() const { return kind.name; }
   /// "GPU 1 (NVIDIA H100)", for messages.
-  std::string describe() const { return "GPU " + std::to_string(device) + " (" + text + ")"; }
+  std::string describe() const { return "GPU " + std::to_string(device) + " (" + kind.name + ")"; }
   int multiprocessors() const { return processors; }
   /// No other device of any machine has it.
   Uuid uuid() const;
@@ -113,10 +121,9 @@ public:
   Function find(const std::string &kernel);
 
 private:
-  DeviceNumber device = 0;
-  int arch = 0, processors = 0;
+  DeviceKind kind;
+  int processors = 0;
   int64_t memory = 0;
-  std::string text;
   std::vector<Module> modules;
   std::map<std::string, Function> known;
 };

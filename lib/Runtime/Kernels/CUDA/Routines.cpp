@@ -7,16 +7,6 @@
 
 namespace dsopt::runtime::cuda {
 
-#define DSOPT_IMAGE(name) extern const char image##name[];
-#include "Images.def"
-#undef DSOPT_IMAGE
-
-void loadRoutines(Device &device) {
-#define DSOPT_IMAGE(name) device.load(image##name);
-#include "Images.def"
-#undef DSOPT_IMAGE
-}
-
 /// Elements of a block, and of a block that folds.
 static constexpr int64_t kThreads = 256, kElements = 8 * kThreads;
 

@@ -2,7 +2,8 @@
 //
 // Each puts its work on the stream and returns: no allocation, no wait for the device.
 // ABI.h says what they compute, DeviceWorkspaces.h how much scratch they take. Pointers
-// are the device's. Their bits follow from shapes and types alone.
+// are the device's. Their bits follow from shapes and types alone. Their kernels
+// (RoutineImages.h) have been loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +17,6 @@
 #include <functional>
 
 namespace dsopt::runtime::cuda {
-
-/// Loads their kernels; once for each device, before any of them.
-void loadRoutines(Device &device);
 
 /// dsopt_rt_accumulate.
 void accumulate(Device &device, StreamHandle stream, int64_t elements, const float *value, void *gradient,

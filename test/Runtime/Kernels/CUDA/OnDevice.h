@@ -6,6 +6,7 @@
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 #include "Kernels/CUDA/Routines.h"
+#include "dsopt/Runtime/RoutineImages.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ namespace dsopt::runtime::cuda {
 class OnDevice : public testing::Test {
 protected:
   OnDevice() : pool(1, 0, prepareThread) {
-    loadRoutines(device);
+    for (const RoutineImage &image : routineImages())
+      device.load(image.ptx);
     rt.pool = &pool;
   }
   ~OnDevice() override {
