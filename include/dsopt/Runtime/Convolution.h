@@ -57,9 +57,11 @@ static inline int64_t dsopt_convolution_y(const dsopt_convolution *d) {
 enum { DSOPT_CONVOLUTION_TABLE = 1 };
 
 /// cuDNN's number of the algorithm, or DSOPT_CONVOLUTION_PRODUCTS where windows and products are better
-/// known: the library gives no fp32 sums of bf16 gradients, and documents bf16 by groups, dilations, odd
-/// channels and in three dimensions for some devices only. All that are chosen are deterministic by
-/// documentation: neither adds by atomics.
+/// known: the library gives no fp32 sums of bf16 gradients, takes copies with more channels where those of
+/// bf16 are no multiples of 8 (up to eight times the input, and more scratch), documents bf16 by groups,
+/// dilations and in three dimensions for some devices only, and has no deterministic gradients with
+/// dilations in three dimensions. Those that are chosen are deterministic by documentation: none adds by
+/// atomics.
 enum {
   DSOPT_CONVOLUTION_PRODUCTS = -1,
   DSOPT_CONVOLUTION_IMPLICIT_GEMM = 0,         ///< forward
@@ -78,7 +80,8 @@ static inline int64_t dsopt_convolution_algorithm(const dsopt_convolution *d) {
     if (d->kind == DSOPT_CONVOLUTION_WEIGHT || !d->channels_last || d->rank != 2 || d->groups != 1 || dilated ||
         d->channels % 8 || d->outputs % 8)
       return DSOPT_CONVOLUTION_PRODUCTS;
-  } else if (d->type != DSOPT_F32 || d->channels_last) {
+  } else if (d->type != DSOPT_F32 || d->channels_last ||
+             (dilated && d->rank == 3 && d->kind != DSOPT_CONVOLUTION_FORWARD)) {
     return DSOPT_CONVOLUTION_PRODUCTS;
   }
   switch (d->kind) {
