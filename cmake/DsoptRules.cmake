@@ -27,6 +27,15 @@ function(dsopt_dialect name)
   add_dependencies(DsoptIncGen Dsopt${name}IncGen)
 endfunction()
 
+# dsopt_operations(Name): <Name>.td of this folder, operations of a dialect, to <Name>.{h,cpp}.inc
+function(dsopt_operations name)
+  set(LLVM_TARGET_DEFINITIONS ${name}.td)
+  mlir_tablegen(${name}.h.inc -gen-op-decls)
+  mlir_tablegen(${name}.cpp.inc -gen-op-defs)
+  add_public_tablegen_target(Dsopt${name}IncGen)
+  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+endfunction()
+
 # dsopt_interface(Name): include/dsopt/Interfaces/<Name>.td to <Name>.{h,cpp}.inc
 function(dsopt_interface name)
   set(LLVM_TARGET_DEFINITIONS ${name}.td)

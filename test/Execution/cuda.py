@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | precision | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | convolutions | precision | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -184,6 +184,43 @@ def checkpoints():
     print("checkpoints go both ways")
 
 
+def convolutions():
+    """Convolutions by cuDNN: one hash over layouts and orders of streams, in bf16 within 2e-2 of fp32; what is said where the library is
+    missing, too old, or takes more scratch than is planned; a program without convolutions never opens it."""
+    name, seed = "resnet-tiny", 0
+    base = [*CUDA, "-steps=2", "-lr=3e-3", "-threads=1", "-reduction-shards=2"]
+    first = None
+    for dp, pp, zero, more in [(1, 1, 0, []), (2, 1, 0, []), (2, 1, 2, []), (2, 1, 3, []), (1, 2, 0, []), (2, 2, 3, []), (1, 1, 0, ["-recompute=full"])]:
+        seed += 1
+        os.environ.update(device(seed=seed))
+        layout = [f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={2 // dp}", *more]
+        run = train(dsopt, name, *base, *layout)
+        first = first or run
+        check(run.hash == first.hash and run.loss_text == first.loss_text,
+              f"{' '.join(layout)} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
+    narrow = train(dsopt, name, *base, "-micro-batches=2", "-precision=bf16")
+    check(relative(narrow.losses, first.losses) < 2e-2, f"losses {narrow.losses} in bf16, {first.losses} in fp32")
+    again = train(dsopt, name, *base, "-dp=2", "-zero=3", "-micro-batches=1", "-precision=bf16")
+    check(again.hash == narrow.hash, "other bits in bf16 under -dp=2 -zero=3")
+
+    with tempfile.TemporaryDirectory() as place:
+        for library in os.listdir(folder):
+            if ".so" in library and "cudnn" not in library:
+                os.symlink(os.path.join(os.path.abspath(folder), library), os.path.join(place, library))
+        without = {**device(seed=1), "LD_LIBRARY_PATH": place}
+
+        def run(status, name, environment, text=""):
+            path, data = model(name)
+            done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", "-quiet", *CUDA], status, environment=environment)
+            check(text in done.stderr and done.stderr.count("error:") == bool(status), f"expected '{text}', got: {done.stderr}")
+
+        run(0, "mlp", without)
+        run(2, name, without, "no cuDNN: libcudnn.so.9: cannot open shared object file")
+        run(2, name, {**device(seed=1), "SOFT_CUDNN": "version=8907"}, "cuDNN is version 8.9.7, expected 9.0.0 or newer")
+        run(2, name, {**device(seed=1), "SOFT_CUDNN": "scratch=99999999"}, "bytes of scratch with CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM")
+    print(f"convolutions, one hash {first.hash[:16]}")
+
+
 def precision():
     """bf16 within 2e-2 of fp32, one hash and text of losses over layouts, with gradients of either type."""
     for name in ("mlp", "gpt2-tiny", "bert-tiny"):
@@ -224,4 +261,4 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "convolutions": convolutions, "precision": precision, "errors": errors}[what]()

@@ -32,4 +32,31 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::OptionsDialect"];
 }
 
+def RaiseConvolutions : Pass<"raise-convolutions", "::mlir::ModuleOp"> {
+  let summary = "products of windows as convolutions of a device's library";
+  let description = [{
+    Input: a graph whose gradients are built, with a target. For a host nothing is done. For a
+    device, a product of the elements under windows with a weight, its gradient with respect to the
+    weight, and sums of windows of a product become `graph.convolution`, where the table of
+    algorithms (Runtime/Convolution.h) has one for shape and type; the rest stay products.
+    `precision` is the option's. Padding that is not alike before and behind is an operation of its
+    own before the convolution.
+
+    ```mlir
+    %c = graph.windows %x {axis = 1 : i64, counts = array<i64: 5>, kernel = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 0.0 : f32} : (tensor<2x5x4xf32>) -> tensor<2x5x3x4xf32>
+    %m = graph.reshape %c : (tensor<2x5x3x4xf32>) -> tensor<10x12xf32>
+    %y = graph.matmul %m, %w {transpose_b} : (tensor<10x12xf32>, tensor<8x12xf32>) -> tensor<10x8xf32>
+    // becomes
+    %t = graph.transpose %x {perm = array<i64: 0, 2, 1>} : (tensor<2x5x4xf32>) -> tensor<2x4x5xf32>
+    %r = graph.reshape %w : (tensor<8x12xf32>) -> tensor<8x3x4xf32>
+    %v = graph.transpose %r {perm = array<i64: 0, 2, 1>} : (tensor<8x3x4xf32>) -> tensor<8x4x3xf32>
+    %z = graph.convolution forward %t, %v {strides = array<i64: 1>, dilations = array<i64: 1>, pads = array<i64: 1>, groups = 1 : i64} : (tensor<2x4x5xf32>, tensor<8x4x3xf32>) -> tensor<2x8x5xf32>
+    %l = graph.transpose %z {perm = array<i64: 0, 2, 1>} : (tensor<2x8x5xf32>) -> tensor<2x5x8xf32>
+    %y = graph.reshape %l : (tensor<2x5x8xf32>) -> tensor<10x8xf32>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "", "fp32 or bf16">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 #endif // DSOPT_TARGET_PASSES

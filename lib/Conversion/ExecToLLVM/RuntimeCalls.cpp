@@ -46,6 +46,7 @@ CallDescription dsopt::describeByResult(Operation *op, Value written) {
 void dsopt::registerRuntimeCalls(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, exec::ExecDialect *) {
     registerProductCalls(context);
+    registerConvolutionCalls(context);
     registerAttentionCalls(context);
     registerLossCalls(context);
     registerScatterCalls(context);

@@ -26,6 +26,7 @@ int64_t sumBytes(mlir::ValueRange memrefs);
 CallDescription describeByResult(mlir::Operation *op, mlir::Value written);
 
 // One for each file.
+void registerConvolutionCalls(mlir::MLIRContext *context);
 void registerProductCalls(mlir::MLIRContext *context);
 void registerAttentionCalls(mlir::MLIRContext *context);
 void registerLossCalls(mlir::MLIRContext *context);

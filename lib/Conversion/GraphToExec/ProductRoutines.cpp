@@ -84,6 +84,7 @@ void dsopt::registerProductRoutines(MLIRContext *context) {
 void dsopt::registerRoutines(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, graph::GraphDialect *) {
     registerProductRoutines(context);
+    registerConvolutionRoutines(context);
     registerAttentionRoutines(context);
     registerLossRoutines(context);
     registerScatterRoutines(context);

@@ -1,6 +1,7 @@
 //===- ExecDialect.cpp - the exec dialect: registration and verifiers -----===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Exec/Convolution.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -109,6 +110,10 @@ void ExecDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Exec/ExecOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Exec/ExecConvolutionOps.cpp.inc"
       >();
 }
 

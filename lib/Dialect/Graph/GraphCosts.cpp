@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
@@ -135,6 +136,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     MatMulOp::attachInterface<MatMulCost>(*context);
     MatMulPartOp::attachInterface<MatMulPartCost>(*context);
+    attachConvolutionCost(context);
     AttentionOp::attachInterface<AttentionCost<AttentionOp, 2>>(*context);
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);

@@ -1,6 +1,6 @@
 //===- GraphDialect.cpp - the graph dialect: registration -----------------===//
 
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Convolution.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,6 +21,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Graph/GraphConvolutionOps.cpp.inc"
       >();
 }
 

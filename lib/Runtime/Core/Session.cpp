@@ -9,6 +9,7 @@
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
 #include "Core/Together.h"
+#include "dsopt/Runtime/Convolution.h"
 #include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ namespace dsopt::runtime {
     reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_launch_device),
     reinterpret_cast<void *>(&dsopt_rt_gemm),       reinterpret_cast<void *>(&dsopt_rt_gemm_part),
     reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+    reinterpret_cast<void *>(&dsopt_rt_convolution),
     reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
     reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 

@@ -10,6 +10,7 @@
 #define DSOPT_LIB_RUNTIME_KERNELS_DEVICECALLS_H
 
 #include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/Convolution.h"
 
 namespace dsopt::runtime {
 
@@ -21,6 +22,8 @@ public:
   virtual void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) = 0;
   virtual void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
                         void *c, bool accumulate) = 0;
+  virtual void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
+                           void *workspace, bool accumulate) = 0;
   virtual void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
                          const void *labels, const float *grad, float *losses, void *xGrad, void *weightGrad,
                          void *biasGrad, void *workspace, bool accumulateWeight, bool accumulateBias) = 0;

@@ -50,6 +50,13 @@ void Calls::gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, 
                      bool accumulate) {
   products.multiplyPart(stream, part, a, b, addend, c, accumulate, sums(Products::workspaceBytes(part)));
 }
+void Calls::convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
+                        void *workspace, bool accumulate) {
+  // Programs without one run where the library is not.
+  if (!convolutions)
+    convolutions = std::make_unique<Convolutions>(device);
+  convolutions->convolve(stream, convolution, a, b, result, workspace, accumulate);
+}
 void Calls::linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
                       const void *labels, const float *grad, float *losses, void *xGrad, void *weightGrad,
                       void *biasGrad, void *workspace, bool accumulateWeight, bool accumulateBias) {

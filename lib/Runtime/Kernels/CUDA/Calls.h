@@ -1,13 +1,14 @@
 //===- Calls.h - segments' calls on a CUDA device ---------------*- C++ -*-===//
 //
 // Puts what segments call on the stream that the executor has chosen. Owns what it has
-// looked up, and the library that multiplies.
+// looked up, and the libraries that multiply and convolve.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 
+#include "Kernels/CUDA/Convolutions.h"
 #include "Kernels/CUDA/Memory.h"
 #include "Kernels/CUDA/Products.h"
 #include "Kernels/DeviceCalls.h"
@@ -30,6 +31,8 @@ public:
   void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) override;
   void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
                 bool accumulate) override;
+  void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
+                   void *workspace, bool accumulate) override;
   void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
                  const void *labels, const float *grad, float *losses, void *xGrad, void *weightGrad,
                  void *biasGrad, void *workspace, bool accumulateWeight, bool accumulateBias) override;
@@ -58,6 +61,7 @@ private:
 
   Device &device;
   Products products;
+  std::unique_ptr<Convolutions> convolutions; ///< with the first one
   StreamHandle stream = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
   std::vector<void *> parameters;            ///< of a launch
