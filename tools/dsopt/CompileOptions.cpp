@@ -242,6 +242,9 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setText("precision", "bf16");
   else
     text("precision", "precision");
+  // A module that does not say multiplies in full.
+  if (options.has("matmul-precision"))
+    setText("matmul_precision", options.text("matmul-precision"));
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");

@@ -26,6 +26,10 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (!isForDevice(module)) {
     if (options.text("emit") == "ptx")
       throw Error(1, "-emit=ptx prints the kernels of a device: give -target=cuda");
+    if (getOption(module, "matmul_precision", StringRef("highest")) != "highest")
+      throw Error(
+          1, "-matmul-precision=high rounds fp32 products of a GPU to TF32, which CPUs do not have: leave it "
+             "out, or compile with -target=cuda");
     return;
   }
   for (const Refused &refused : kRefused) {

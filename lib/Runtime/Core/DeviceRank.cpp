@@ -52,8 +52,8 @@ static const Image &imageFor(const Program &program, const cuda::Device &device)
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), image(imageFor(program, device)),
-      memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
-      mirror(mirror) {
+      memory(device, mirror, program.positions[info.position].memories.front().bytes),
+      calls(device, program.matmul_precision == "high"), mirror(mirror) {
   loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {

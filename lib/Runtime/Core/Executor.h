@@ -18,6 +18,7 @@
 #include "Core/Queue.h"
 #include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
+#include "Kernels/CUDA/SquarePiece.h"
 
 #include <atomic>
 #include <optional>
@@ -68,7 +69,7 @@ private:
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
-    size_t table = 0, rows = 0;             ///< Norm, Fold on a device: what they go through, in `ownTables`
+    std::vector<cuda::SquarePiece> pieces;  ///< Norm on a device
     DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
     bool trails = false;                    ///< Copy: the step need not wait for it
     bool flies = false;                     ///< trails: now, since step `startedIn`
@@ -112,7 +113,7 @@ private:
   void run(const Prepared &prepared, int slot);
   void runOnDevice(const Prepared &prepared);
   void sumByParameter(const Prepared &prepared);
-  void prepareTable(Prepared &prepared);
+  void preparePieces(Prepared &prepared);
   void prepareUploads();
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
@@ -165,7 +166,6 @@ private:
   std::vector<NcclAction> ncclActions;       ///< by action, where NCCL joins the ranks' devices
   std::vector<std::vector<int64_t>> uploads; ///< by action: those from where the host then writes
   std::unique_ptr<DeviceOrder> order;
-  std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first

@@ -65,15 +65,4 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
     DSOPT_CUDA(cuMemcpyDtoHAsync_v2, mirrored, addressOf(onDevice(mirrored)), count, stream);
 }
 
-Table::Table(const void *values, int64_t bytes) {
-  DSOPT_CUDA(cuMemAlloc_v2, &address, std::max<int64_t>(bytes, 1));
-  if (values && bytes)
-    DSOPT_CUDA(cuMemcpyHtoDAsync_v2, address, values, bytes, nullptr);
-  DSOPT_CUDA(cuStreamSynchronize, nullptr);
-}
-Table::~Table() {
-  if (address)
-    Driver::get().cuMemFree_v2(address);
-}
-
 } // namespace dsopt::runtime::cuda
