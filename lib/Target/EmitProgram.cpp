@@ -321,6 +321,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("precision", getOption(module, "precision", "fp32"));
   string("gradient_type", getOption(module, "gradient_type", "fp32"));
   string("optimizer", getOption(module, "optimizer", "adamw"));
+  if (isForDevice(module))
+    string("matmul_precision", getOption(module, "matmul_precision", "highest"));
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())

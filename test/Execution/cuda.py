@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | convolutions | precision | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | convolutions | precision | memory | odd | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -11,7 +11,9 @@ import sys
 import tempfile
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
+from own_models import save
 from runs import MODELS, check, execute, model, relative, train
 
 dsopt, folder, what = sys.argv[1:4]
@@ -222,7 +224,7 @@ def convolutions():
 
 
 def precision():
-    """bf16 within 2e-2 of fp32, one hash and text of losses over layouts, with gradients of either type."""
+    """bf16 within 2e-2 of fp32, TF32 within 1e-3, one hash and text of losses over layouts, with gradients of either type."""
     for name in ("mlp", "gpt2-tiny", "bert-tiny"):
         options = ["-micro-batches=2", "-steps=3", "-lr=1e-3"]
         os.environ.update(device(seed=1))
@@ -234,7 +236,89 @@ def precision():
             os.environ.update(device(seed=2))
             two = train(dsopt, name, *half, "-dp=2", "-zero=3", "-micro-batches=1")
             check(two.hash == one.hash and two.loss_text == one.loss_text, f"{name}, gradients {gradients}: other bits under -dp=2 -zero=3")
-    print("bf16")
+    # fp32 products by TF32: other numbers, close to those of fp32, the same in every layout.
+    options = [*CUDA, "-steps=3", "-lr=1e-3", "-reduction-shards=2"]
+    os.environ.update(device(seed=1))
+    full, one = train(dsopt, "gpt2-tiny", *options, "-micro-batches=2"), train(dsopt, "gpt2-tiny", *options, "-micro-batches=2", "-matmul-precision=high")
+    check(0 < relative(one.losses, full.losses) < 1e-3, f"losses by TF32 {one.losses}, in full {full.losses}")
+    two = train(dsopt, "gpt2-tiny", *options, "-dp=2", "-zero=3", "-micro-batches=1", "-matmul-precision=high")
+    check(two.hash == one.hash and two.loss_text == one.loss_text, "TF32: other bits under -dp=2 -zero=3")
+    print("bf16 and TF32")
+
+
+def long_contraction(folder):
+    """A model with a contraction of 4100."""
+    random = np.random.default_rng(0)
+    weights = [numpy_helper.from_array((random.standard_normal(shape) * 0.05).astype(np.float32), name)
+               for name, shape in (("in", (4100, 12)), ("bias", (12,)), ("out", (12, 7)))]
+    nodes = [helper.make_node(*node) for node in (
+        ("MatMul", ["x", "in"], ["a"]), ("Add", ["a", "bias"], ["b"]), ("Tanh", ["b"], ["h"]), ("MatMul", ["h", "out"], ["logits"]),
+        ("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]))]
+    path, data = os.path.join(folder, "long.onnx"), os.path.join(folder, "long.npz")
+    save(path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4100]),
+                       helper.make_tensor_value_info("labels", TensorProto.INT64, [3])], weights, 17)
+    np.savez(data, x=random.standard_normal((24, 4100)).astype(np.float32), labels=random.integers(0, 7, 24))
+    return path, data
+
+
+def memory():
+    """What the driver has given is what was planned, to the byte: as much memory is enough, and a byte less is not."""
+    with tempfile.TemporaryDirectory() as place:
+        half, clip = ["-precision=bf16", "-gradient-type=param"], ["-grad-clip=1"]
+        own = long_contraction(place)
+        first = None
+        for (path, data), options in ((own, [*half, *clip, "-micro-batches=2"]), (own, [*half, *clip, "-micro-batches=1", "-dp=2", "-zero=3"]),
+                                      (model("gpt2-tiny"), ["-micro-batches=2", *clip]), (model("resnet-tiny"), ["-micro-batches=2"])):
+            base = [dsopt, path, f"-data={data}", *CUDA, "-reduction-shards=2", *options]
+            # What a rank has takes the same in each of them.
+            planned = {memory["bytes"] for rank in json.loads(execute([*base, "-plan=json"]).stdout)["ranks"] for memory in rank["memories"]}
+            check(len(planned) == 1, f"{options}: planned {planned}")
+            bytes = planned.pop()
+            run = [*base, "-run", "-quiet", "-steps=2", f"-log={place}/log"]
+            execute(run, environment=device(memory=bytes))
+            done = execute(run, 2, environment=device(memory=bytes - 1))
+            check("'s memory, which has" in done.stderr, f"a byte less than planned: {done.stderr}")
+            execute(run, environment=device(memory=bytes))
+            if path == own[0]:
+                end = [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+                first = first or end
+                check(end == first, f"{options}: other bits")
+    print("as planned")
+
+
+def odd_sizes(folder, rows):
+    """A model whose sizes are odd, with a line left over where products are cut at multiples of 2048."""
+    random = np.random.default_rng(0)
+    weights = [numpy_helper.from_array((random.standard_normal(shape) * 0.05).astype(np.float32), name)
+               for name, shape in (("in", (11, 9)), ("up", (4097, 9)), ("bias", (4097,)), ("down", (4097, 9)), ("out", (7, 9)))]
+    nodes = [helper.make_node(*node, **attributes) for node, attributes in (
+        (("MatMul", ["x", "in"], ["a"]), {}), (("Tanh", ["a"], ["h"]), {}), (("Gemm", ["h", "up", "bias"], ["u"]), {"transB": 1}),
+        (("Relu", ["u"], ["r"]), {}), (("MatMul", ["r", "down"], ["d"]), {}), (("Add", ["d", "h"], ["s"]), {}),
+        (("Gemm", ["s", "out"], ["logits"]), {"transB": 1}), (("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]), {}))]
+    path, data = os.path.join(folder, f"odd{rows}.onnx"), os.path.join(folder, f"odd{rows}.npz")
+    save(path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 11]),
+                       helper.make_tensor_value_info("labels", TensorProto.INT64, [rows])], weights, 17)
+    np.savez(data, x=random.standard_normal((8 * rows, 11)).astype(np.float32), labels=random.integers(0, 7, 8 * rows))
+    return path, data
+
+
+def odd():
+    """Products of odd sizes and single lines take one algorithm in every layout, whole or in parts."""
+    os.environ.update(device(devices=2, seed=1))
+    with tempfile.TemporaryDirectory() as place:
+        for rows in (1, 3):
+            path, data = odd_sizes(place, rows)
+            for numbers in ([], ["-precision=bf16", "-gradient-type=param"]):
+                first = None
+                for layout in (["-micro-batches=2"], ["-micro-batches=2", "-tile-products=20k"], ["-micro-batches=2", "-recompute=full"],
+                               ["-micro-batches=1", "-dp=2", "-zero=3"], ["-micro-batches=1", "-dp=2", "-zero=3", "-tile-products=20k"],
+                               ["-micro-batches=2", "-pp=2"]):
+                    execute([dsopt, path, "-run", "-quiet", f"-data={data}", *CUDA, *numbers, *layout, "-steps=2", "-reduction-shards=2",
+                             "-accumulate=local", "-threads=1", f"-log={place}/log"])
+                    end = [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+                    first = first or end
+                    check(end == first, f"{rows} rows, {numbers}, {layout}: {end}, expected {first}")
+    print("odd sizes have one hash over layouts")
 
 
 def errors():
@@ -261,4 +345,5 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "convolutions": convolutions, "precision": precision, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "convolutions": convolutions, "precision": precision, "memory": memory,
+     "odd": odd, "errors": errors}[what]()

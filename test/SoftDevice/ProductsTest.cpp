@@ -254,6 +254,30 @@ TEST_F(ProductCalls, AttributesAndObjectsAreChecked) {
   refuses(cublasLtCreate(&none), CUBLAS_STATUS_NOT_INITIALIZED, "no context is current in this thread");
 }
 
+TEST_F(ProductCalls, OperandsAreRoundedToTf32WhereThatIsAskedFor) {
+  // 1 + 2^-10 stays, half of that goes up, and what is below is cut.
+  const float step = 0x1p-10f, kept[] = {1, 1 + step, 1 + step, 1};
+  std::vector<float> values(64, 0), unit(64, 0);
+  const float given[] = {1, 1 + step, 1 + step / 2, 1 + step / 4};
+  for (int i = 0; i < 4; ++i)
+    values[i] = given[i];
+  for (int i = 0; i < 8; ++i)
+    unit[9 * i] = 1;
+  for (int compute : {CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32}) {
+    fine(cublasLtMatmulDescDestroy(operation));
+    fine(cublasLtMatmulDescCreate(&operation, compute, CUDA_R_32F));
+    CUdeviceptr onD = room(256);
+    fine(multiplyBy(candidates().front(), upload(values), upload(unit), 0, onD));
+    std::vector<float> made = download(onD, 64);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(made[i], compute == CUBLAS_COMPUTE_32F ? given[i] : kept[i]) << i;
+  }
+  a = b = layout(CUDA_R_16BF, 8, 8, 8);
+  CUdeviceptr onA = ones();
+  refuses(multiply(onA, onA, 0, room(256)), CUBLAS_STATUS_NOT_SUPPORTED,
+          "types 14, 14 and 0 with compute type 77 and scale type 0");
+}
+
 TEST_F(ProductCalls, AlgorithmsAddInTheirOrders) {
   // 8 x 8 sums of 64: the smaller a group, the later 1 is lost beside 2^24.
   std::vector<float> values(512, 1);

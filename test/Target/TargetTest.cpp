@@ -27,7 +27,7 @@ void dsopt_rt_launch(dsopt_rt *, dsopt_kernel kernel, int64_t range, int64_t gra
   for (int64_t from = 0; from < range; from += grain)
     kernel(from, std::min(from + grain, range), args);
 }
-void dsopt_rt_gemm(dsopt_rt *, const dsopt_gemm *p, const void *a, const void *b, void *c,
+void dsopt_rt_gemm(dsopt_rt *, const dsopt_gemm *p, const void *a, const void *b, void *c, void *,
                    int64_t accumulate) {
   auto *left = static_cast<const float *>(a), *right = static_cast<const float *>(b);
   auto *result = static_cast<float *>(c);
@@ -414,7 +414,7 @@ TEST_F(Target, CompiledSegmentsComputeWhatTheySay) {
   void *buffers[] = {x.data(), y.data(), w.data(), constant};
   forward(nullptr, buffers, temp, 0);
   dsopt_gemm product = {8, 2, 4, 0, 0, 4, 2, 2, DSOPT_F32, DSOPT_F32, {1, 1, 1, 1}, {}, {}, {}};
-  dsopt_rt_gemm(nullptr, &product, x.data(), w.data(), expected.data(), 0);
+  dsopt_rt_gemm(nullptr, &product, x.data(), w.data(), expected.data(), nullptr, 0);
   for (size_t i = 0; i < y.size(); ++i)
     EXPECT_EQ(y[i], expected[i] + 0.5f) << i;
 

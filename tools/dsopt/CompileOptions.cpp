@@ -248,6 +248,9 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (options.has(name) && !runtime::scalesLoss(getOption(module, "precision", StringRef("fp32")).str()))
       throw Error(1, std::string("option -") + name + " is of -precision=fp16, whose loss is scaled");
   runtime::fixedLossScale(options.text("loss-scale"));
+  // A module that does not say multiplies in full.
+  if (options.has("matmul-precision"))
+    setText("matmul_precision", options.text("matmul-precision"));
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
   text("init", "init");

@@ -30,6 +30,10 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
       throw Error(1,
                   "-reduction=fast leaves the order of sums to NCCL: give -target=cuda; between processors "
                   "the canonical order is as fast");
+    if (getOption(module, "matmul_precision", StringRef("highest")) != "highest")
+      throw Error(
+          1, "-matmul-precision=high rounds fp32 products of a GPU to TF32, which CPUs do not have: leave it "
+             "out, or compile with -target=cuda");
     return;
   }
   if (getOption(module, "precision", StringRef("fp32")) == "fp16")

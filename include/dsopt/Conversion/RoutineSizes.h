@@ -32,18 +32,49 @@ inline int64_t attentionWorkspace(const dsopt_attention &sizes, bool isGradient,
                   : dsopt_attention_workspace(&sizes, isGradient);
 }
 
+/// A matrix as products take it: its lines (rows, or columns where `transposed`) are contiguous.
+struct ProductMatrix {
+  bool transposed;
+  int64_t leading; ///< elements from one line to the next
+};
+
+/// How the last two dimensions lie, or failure where neither is contiguous.
+inline mlir::FailureOr<ProductMatrix> productMatrix(llvm::ArrayRef<int64_t> shape,
+                                                    llvm::ArrayRef<int64_t> strides) {
+  size_t rank = shape.size();
+  int64_t rows = shape[rank - 2], columns = shape[rank - 1];
+  // A dimension of one element has any stride. Of a single line that of its type is kept: the line may be
+  // one of many of a whole product, whose lines are so far apart.
+  if (strides[rank - 1] == 1 || columns == 1) {
+    int64_t leading = rows == 1 ? std::max(columns, strides[rank - 2]) : strides[rank - 2];
+    if (leading >= columns && (columns > 1 || strides[rank - 1] == 1 || rows == 1))
+      return ProductMatrix{false, leading};
+  }
+  if (strides[rank - 2] == 1 || rows == 1) {
+    int64_t leading = columns == 1 ? std::max(rows, strides[rank - 1]) : strides[rank - 1];
+    if (leading >= rows)
+      return ProductMatrix{true, leading};
+  }
+  return mlir::failure();
+}
+
+/// Bytes of scratch of a product whose result lies so; `contraction` is the whole's.
+inline int64_t productWorkspace(int64_t lines, int64_t leading, int64_t contraction, mlir::Type type,
+                                bool onDevice) {
+  return onDevice && type.isBF16() ? dsopt_device_product_workspace(lines, leading, contraction, DSOPT_BF16)
+                                   : 0;
+}
+
 /// Rows whose logits exist at a time.
 inline int64_t linearNllChunk(int64_t rows, int64_t classes, bool onDevice) {
   return onDevice ? dsopt_device_linear_nll_chunk(rows, classes) : dsopt_linear_nll_chunk(rows, classes);
 }
 
-/// Bytes of a tile of logits.
-inline int64_t linearNllWorkspace(int64_t rows, int64_t classes, bool onDevice) {
-  dsopt_linear_nll sizes{};
-  sizes.rows = rows;
-  sizes.classes = classes;
+/// Bytes of a tile of logits, on a device also of what its products take.
+inline int64_t linearNllWorkspace(const dsopt_linear_nll &sizes, bool onDevice) {
   return onDevice ? dsopt_device_linear_nll_workspace(&sizes)
-                  : dsopt_linear_nll_chunk(rows, classes) * classes * static_cast<int64_t>(sizeof(float));
+                  : dsopt_linear_nll_chunk(sizes.rows, sizes.classes) * sizes.classes *
+                        static_cast<int64_t>(sizeof(float));
 }
 
 inline int64_t scatterAddWorkspace(const dsopt_scatter_add &sizes, bool onDevice) {

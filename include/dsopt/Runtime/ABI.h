@@ -86,9 +86,10 @@ typedef struct dsopt_gemm {
 } dsopt_gemm;
 
 /// `c = (accumulate ? c : 0) + op(a) * op(b)`, with sums in fp32 (of f64 in f64), rounded to c's type once.
-/// Cut into tiles by bounds that depend on the product alone (DESIGN 2.1 rule 2).
+/// Cut into tiles by bounds that depend on the product alone (DESIGN 2.1 rule 2). A device's products take a
+/// workspace (DeviceWorkspaces.h), the host's none.
 void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
-                   int64_t accumulate);
+                   void *workspace, int64_t accumulate);
 
 /// A part of a product of `m` x `n` x `k`: some of the rows or columns of its result, or of its contraction.
 /// It begins at a multiple of DSOPT_GEMM_CHUNK along the dimension that is cut. A result that has but some
@@ -102,7 +103,7 @@ typedef struct dsopt_gemm_part {
 /// the part has a range of the contraction, of the sums up to its end if `addend` (which lies as `c`; null
 /// for none) has them up to its beginning.
 void dsopt_rt_gemm_part(dsopt_rt *rt, const dsopt_gemm_part *part, const void *a, const void *b,
-                        const float *addend, void *c, int64_t accumulate);
+                        const float *addend, void *c, void *workspace, int64_t accumulate);
 
 /// A linear layer with its negative log-likelihood, a constant of the program (graph.linear_nll_grad).
 typedef struct dsopt_linear_nll {

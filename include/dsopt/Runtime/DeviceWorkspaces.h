@@ -15,6 +15,28 @@
 extern "C" {
 #endif
 
+/// Whether sums of a contraction are made in chunks of DSOPT_GEMM_CHUNK, in order.
+static inline int dsopt_device_product_has_chunks(int64_t contraction, int64_t type_ab) {
+  return type_ab != DSOPT_F64 && contraction >= 2 * DSOPT_GEMM_CHUNK;
+}
+
+/// Rows of such sums that are rounded to bf16 together, lines of `leading` elements: 32 MiB of them, but 256
+/// rows at least.
+static inline int64_t dsopt_device_product_rows(int64_t leading) {
+  int64_t most = (INT64_C(1) << 23) / leading / 256 * 256;
+  return most < 256 ? 256 : most;
+}
+
+/// The sums of a product or part whose rows begin `leading` elements apart; `contraction` is the whole's.
+/// At a multiple of 64 bytes.
+static inline int64_t dsopt_device_product_workspace(int64_t rows, int64_t leading, int64_t contraction,
+                                                     int64_t type_c) {
+  if (type_c != DSOPT_BF16 || !dsopt_device_product_has_chunks(contraction, DSOPT_BF16))
+    return 0;
+  int64_t most = dsopt_device_product_rows(leading);
+  return (rows < most ? rows : most) * leading * 4;
+}
+
 /// Forward takes none; backward keeps the product of the result and its gradient, a float a row.
 static inline int64_t dsopt_device_attention_workspace(const dsopt_attention *d, int backward) {
   return backward ? d->batch * d->heads * d->rows * 4 : 0;
@@ -35,9 +57,20 @@ static inline int64_t dsopt_device_linear_nll_chunk(int64_t rows, int64_t classe
   return ((rows + count - 1) / count + 63) / 64 * 64;
 }
 
-/// The logits of a tile of rows.
-static inline int64_t dsopt_device_linear_nll_workspace(const dsopt_linear_nll *d) {
+/// Of a tile of rows: the logits' bytes, behind which its products have their workspace.
+static inline int64_t dsopt_device_linear_nll_logits(const dsopt_linear_nll *d) {
   return dsopt_device_linear_nll_chunk(d->rows, d->classes) * dsopt_device_linear_nll_stride(d->classes) * 4;
+}
+
+/// The logits of a tile of rows, and the sums of those gradients that are rounded: by classes that of x, by
+/// rows that of the weight.
+static inline int64_t dsopt_device_linear_nll_workspace(const dsopt_linear_nll *d) {
+  int64_t rows = dsopt_device_linear_nll_chunk(d->rows, d->classes);
+  int64_t ofX = dsopt_device_product_workspace(rows, d->depth, d->classes, d->type);
+  int64_t ofWeight =
+      dsopt_device_product_workspace(d->transpose_b ? d->classes : d->depth,
+                                     d->transpose_b ? d->depth : d->classes, rows, d->type_weight_grad);
+  return dsopt_device_linear_nll_logits(d) + (ofX > ofWeight ? ofX : ofWeight);
 }
 
 /// Indices that a block sorts at a time, and values of a digit that they are sorted by.

@@ -291,10 +291,11 @@ struct Program {
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
-  std::string init;           ///< initial values: model, or normal:DEVIATION
-  bool clip = false;          ///< clipping is compiled in
-  int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
-  int64_t flops = 0;          ///< of one step over all ranks
+  std::string matmul_precision = "highest"; ///< of a device's fp32 products; or high: by TF32
+  std::string init;                         ///< initial values: model, or normal:DEVIATION
+  bool clip = false;                        ///< clipping is compiled in
+  int64_t delayed_update = 0;               ///< the first step whose updates lag one behind; 0: none
+  int64_t flops = 0;                        ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;

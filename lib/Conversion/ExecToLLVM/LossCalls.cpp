@@ -18,9 +18,6 @@ static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &
     if (other && getElementTypeOrSelf(other.getType()) != getElementTypeOrSelf(loss.getX().getType()))
       return loss.emitOpError("works on ")
              << loss.getX().getType() << " and " << other.getType() << ", expected one element type";
-  if (failed(
-          verifyWorkspace(loss, loss.getWorkspace(), linearNllWorkspace(rows, classes, isForDevice(loss)))))
-    return failure();
   SmallVector<int64_t> gradientTypes;
   for (Value gradient : {loss.getWeightGrad(), loss.getBiasGrad()}) {
     auto found = gradient ? elementTypeOf(loss, gradient) : int64_t(DSOPT_F32);
@@ -29,6 +26,11 @@ static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &
     gradientTypes.push_back(*found);
   }
   int64_t labelBytes = memrefType(loss.getLabels()).getElementTypeBitWidth() / 8;
+  dsopt_linear_nll sizes{
+      rows,       depth, classes,          loss.getTransposeB(), int64_t(loss.getIgnoreIndex()),
+      labelBytes, *type, gradientTypes[0], gradientTypes[1]};
+  if (failed(verifyWorkspace(loss, loss.getWorkspace(), linearNllWorkspace(sizes, isForDevice(loss)))))
+    return failure();
   SmallVector<Value> arguments{
       builder.descriptor("loss", {rows, depth, classes, loss.getTransposeB(), int64_t(loss.getIgnoreIndex()),
                                   labelBytes, *type, gradientTypes[0], gradientTypes[1]})};

@@ -1,43 +1,29 @@
 //===- ProductCalls.cpp - products and sums of gradients as calls ---------===//
 
 #include "RuntimeCalls.h"
+#include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/ABI.h"
 
 using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// A matrix as the library takes it.
-struct Matrix {
-  bool transposed; ///< columns, not rows, are contiguous
-  int64_t leading; ///< elements from one contiguous line to the next
+/// With its place in a batch.
+struct Matrix : ProductMatrix {
   SmallVector<int64_t> batchStrides;
 };
 } // namespace
 
-/// How the last two dimensions lie, or failure where neither is contiguous.
 static FailureOr<Matrix> matrixOf(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
     return failure();
-  int64_t rank = type.getRank(), rows = type.getDimSize(rank - 2), columns = type.getDimSize(rank - 1);
-  Matrix matrix;
-  matrix.batchStrides.assign(strides.begin(), strides.end() - 2);
-  // A dimension of one element has any stride.
-  if (strides[rank - 1] == 1 || columns == 1) {
-    matrix.transposed = false;
-    matrix.leading = rows == 1 ? columns : strides[rank - 2];
-    if (matrix.leading >= columns && (columns > 1 || strides[rank - 1] == 1 || rows == 1))
-      return matrix;
-  }
-  if (strides[rank - 2] == 1 || rows == 1) {
-    matrix.transposed = true;
-    matrix.leading = columns == 1 ? rows : strides[rank - 1];
-    if (matrix.leading >= rows)
-      return matrix;
-  }
-  return failure();
+  auto matrix = productMatrix(type.getShape(), strides);
+  if (failed(matrix))
+    return failure();
+  return Matrix{*matrix, SmallVector<int64_t>(ArrayRef(strides).drop_back(2))};
 }
 
 static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
@@ -79,6 +65,11 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
     transposeA = !transposeB;
     transposeB = !left;
   }
+  if (failed(verifyWorkspace(gemm, gemm.getWorkspace(),
+                             productWorkspace(m, matrices[2].leading,
+                                              gemm.getWhole() ? (*gemm.getWhole())[2] : k,
+                                              type.getElementType(), isForDevice(gemm)))))
+    return failure();
   SmallVector<int64_t> extents(type.getShape().drop_back(2));
   // Neighbouring leading dimensions that are one in all three matrices.
   for (size_t d = extents.size(); d-- > 1;) {
@@ -109,15 +100,16 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
     append(matrix.batchStrides, 0);
   if (auto whole = gemm.getWhole()) {
     llvm::append_range(fields, *whole);
-    builder.call("dsopt_rt_gemm_part",
-                 {builder.descriptor("product", fields), builder.pointer(operands[0]),
-                  builder.pointer(operands[1]), builder.pointer(gemm.getAddend()),
-                  builder.pointer(operands[2]), builder.accumulates(gemm.getIntoGradient())});
+    builder.call("dsopt_rt_gemm_part", {builder.descriptor("product", fields), builder.pointer(operands[0]),
+                                        builder.pointer(operands[1]), builder.pointer(gemm.getAddend()),
+                                        builder.pointer(operands[2]), builder.pointer(gemm.getWorkspace()),
+                                        builder.accumulates(gemm.getIntoGradient())});
     return success();
   }
-  builder.call("dsopt_rt_gemm", {builder.descriptor("product", fields), builder.pointer(operands[0]),
-                                 builder.pointer(operands[1]), builder.pointer(operands[2]),
-                                 builder.accumulates(gemm.getIntoGradient())});
+  builder.call("dsopt_rt_gemm",
+               {builder.descriptor("product", fields), builder.pointer(operands[0]),
+                builder.pointer(operands[1]), builder.pointer(operands[2]),
+                builder.pointer(gemm.getWorkspace()), builder.accumulates(gemm.getIntoGradient())});
   return success();
 }
 
@@ -133,6 +125,8 @@ static CallDescription describeGemm(exec::GemmOp gemm) {
   call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
               (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
   call.bytes = sumBytes(gemm->getOperands());
+  if (gemm.getWorkspace())
+    call.bytes -= sumBytes(gemm.getWorkspace());
   return call;
 }
 

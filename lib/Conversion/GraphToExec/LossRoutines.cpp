@@ -34,11 +34,20 @@ struct LinearNllGradRoutine
     return success();
   }
 
-  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
     auto loss = cast<graph::LinearNllGradOp>(op);
-    int64_t classes = tensorType(loss.getWeight()).getDimSize(loss.getTransposeB() ? 0 : 1);
-    int64_t rows = tensorType(loss.getX()).getDimSize(0);
-    return linearNllWorkspace(rows, classes, target.isDevice);
+    auto typeOf = [](Type type) { return type.isBF16() ? DSOPT_BF16 : DSOPT_F32; };
+    dsopt_linear_nll sizes{};
+    sizes.rows = tensorType(loss.getX()).getDimSize(0);
+    sizes.depth = tensorType(loss.getX()).getDimSize(1);
+    sizes.classes = tensorType(loss.getWeight()).getDimSize(loss.getTransposeB() ? 0 : 1);
+    sizes.transpose_b = loss.getTransposeB();
+    sizes.type = typeOf(tensorType(loss.getX()).getElementType());
+    if (auto weight = cast_or_null<OpResult>(loss.getWeightGrad())) {
+      Type gradient = gradients[weight.getResultNumber()];
+      sizes.type_weight_grad = typeOf(gradient ? gradient : tensorType(weight).getElementType());
+    }
+    return linearNllWorkspace(sizes, target.isDevice);
   }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,

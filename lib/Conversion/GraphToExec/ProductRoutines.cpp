@@ -1,7 +1,9 @@
 //===- ProductRoutines.cpp - matrix products as routines; registration ----===//
 
 #include "GraphRoutines.h"
+#include "dsopt/Conversion/RoutineSizes.h"
 #include "dsopt/Conversion/Routines.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Dialect/Graph/NarrowFloat.h"
 
 using namespace mlir;
@@ -22,7 +24,21 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
     return success();
   }
 
-  int64_t getWorkspaceBytes(Operation *, const RoutineTarget &, ArrayRef<Type>) const { return 0; }
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
+    auto matmul = cast<graph::MatMulOp>(op);
+    RankedTensorType type = tensorType(matmul.getResult()), lhs = tensorType(matmul.getLhs());
+    // In a gradient it is contiguous.
+    std::optional<graph::Layout> layout =
+        gradients[0] ? std::nullopt : graph::locate(matmul.getResult()).layout;
+    if (!layout)
+      layout = graph::Layout::contiguous(type.getShape());
+    auto matrix = productMatrix(layout->shape, layout->strides);
+    if (failed(matrix))
+      return 0;
+    int64_t rank = type.getRank(), lines = type.getDimSize(rank - (matrix->transposed ? 1 : 2));
+    return productWorkspace(lines, matrix->leading, lhs.getDimSize(rank - (matmul.getTransposeA() ? 2 : 1)),
+                            gradients[0] ? gradients[0] : type.getElementType(), target.isDevice);
+  }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &) const {
@@ -31,7 +47,7 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
           rhs = buffers.of(matmul.getRhs());
     return exec::GemmOp::create(builder, op->getLoc(), lhs, rhs, result, matmul.getTransposeA(),
                                 matmul.getTransposeB(), buffers.accumulates(matmul.getResult()),
-                                /*addend=*/Value(), /*whole=*/DenseI64ArrayAttr());
+                                /*addend=*/Value(), buffers.workspace, /*whole=*/DenseI64ArrayAttr());
   }
 };
 
@@ -53,7 +69,12 @@ struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, 
     return success();
   }
 
-  int64_t getWorkspaceBytes(Operation *, const RoutineTarget &, ArrayRef<Type>) const { return 0; }
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
+    auto part = cast<graph::MatMulPartOp>(op);
+    RankedTensorType type = tensorType(part.getResult());
+    return productWorkspace(type.getDimSize(0), type.getDimSize(1), part.getWhole()[2],
+                            gradients[0] ? gradients[0] : type.getElementType(), target.isDevice);
+  }
 
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &) const {
@@ -71,7 +92,7 @@ struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, 
     return exec::GemmOp::create(builder, loc, buffers.of(part.getLhs()), buffers.of(part.getRhs()), result,
                                 part.getTransposeA(), part.getTransposeB(),
                                 buffers.accumulates(part.getResult()), buffers.of(part.getAddend()),
-                                part.getWholeAttr());
+                                buffers.workspace, part.getWholeAttr());
   }
 };
 } // namespace

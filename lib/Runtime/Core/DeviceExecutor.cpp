@@ -27,7 +27,7 @@ void Executor::prepareDevice() {
           position.memories[position.buffers[ref.buffer].memory].kind != MemoryKind::Device)
         throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but has '" +
                                      position.buffers[ref.buffer].name + "' of another memory");
-    prepareTable(prepared);
+    preparePieces(prepared);
   }
   prepareUploads();
   prepareGraphs();
@@ -160,23 +160,21 @@ int64_t Executor::together(int64_t index) const {
   return graphPlan.lengths[index];
 }
 
-/// The pieces whose squares a norm sums; the order in which statistics are folded.
-void Executor::prepareTable(Prepared &prepared) {
-  prepared.table = ownTables.size();
-  if (!isOnDevice(prepared))
+/// Whose squares a norm sums: what the host cuts a parameter's part in, joined.
+void Executor::preparePieces(Prepared &prepared) {
+  if (!isOnDevice(prepared) || prepared.action->kind != ActionKind::Norm)
     return;
-  if (prepared.action->kind == ActionKind::Norm) {
-    std::vector<cuda::SquarePiece> pieces;
-    agreement->sums().eachPiece(prepared.norm, [&](const void *values, int64_t elements, int64_t parameter) {
-      pieces.push_back({device->memory.onDevice(values), elements, parameter, 0});
-    });
-    prepared.rows = pieces.size();
-    ownTables.emplace_back(pieces.data(), pieces.size() * sizeof(pieces.front()));
-  }
-  if (prepared.action->kind == ActionKind::Fold) {
-    prepared.rows = microBatches.size();
-    ownTables.emplace_back(microBatches.data(), microBatches.size() * sizeof(microBatches.front()));
-  }
+  std::vector<cuda::SquarePiece> &pieces = prepared.pieces;
+  agreement->sums().eachPiece(prepared.norm, [&](const void *values, int64_t elements, int64_t parameter) {
+    const char *begin = device->memory.onDevice(values);
+    cuda::SquarePiece *last = pieces.empty() ? nullptr : &pieces.back();
+    // Groups of elements begin where they did.
+    if (last && last->parameter == parameter && last->elements % cuda::kSquareElements == 0 &&
+        begin == static_cast<const char *>(last->values) + last->elements * bytesOf(prepared.type))
+      last->elements += elements;
+    else
+      pieces.push_back({begin, elements, parameter, 0});
+  });
 }
 
 bool Executor::isOnDevice(const Prepared &prepared) const {
@@ -292,8 +290,8 @@ void Executor::runOnDevice(const Prepared &prepared) {
     if (options.logNorms)
       sumByParameter(prepared);
     else
-      cuda::squareSums(device->device, stream, ownTables[prepared.table].as<cuda::SquarePiece>(),
-                       prepared.rows, prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32,
+      cuda::squareSums(device->device, stream, prepared.pieces.data(), prepared.pieces.size(),
+                       prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32,
                        static_cast<int64_t *>(args[1]), nullptr, 0);
     return;
   case ActionKind::Fold:
@@ -301,7 +299,7 @@ void Executor::runOnDevice(const Prepared &prepared) {
       for (size_t i = 0; i < action.folds.size(); ++i)
         cuda::fold(device->device, stream, static_cast<float *>(args[1 + i]),
                    static_cast<char *>(args[0]) + action.folds[i].place, action.bytes,
-                   action.folds[i].elements, ownTables[prepared.table].as<int64_t>(), prepared.rows,
+                   action.folds[i].elements, microBatches.data(), microBatches.size(),
                    action.folds[i].momentum);
     return;
   default:

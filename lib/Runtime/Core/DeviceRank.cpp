@@ -80,7 +80,8 @@ std::string deviceObstacle(const Program &program, int ranks) {
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), images(imagesFor(program, device.architecture(), device.name())),
-      memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
+      memory(device, mirror, program.positions[info.position].memories.front().bytes), 
+      calls(device, program.matmul_precision == "high"),
       rank(describeRank(program, info.rank)), mirror(mirror) {
   loadImages(resolve);
   for (size_t list = 0; list < countLists(program); ++list)

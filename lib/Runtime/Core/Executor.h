@@ -19,6 +19,7 @@
 #include "Core/Queue.h"
 #include "Core/Trace.h"
 #include "Kernels/CPU/Runtime.h"
+#include "Kernels/CUDA/SquarePiece.h"
 
 #include <atomic>
 #include <optional>
@@ -75,7 +76,7 @@ private:
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0;                        ///< Norm: its number
-    size_t table = 0, rows = 0;             ///< Norm, Fold on a device: what they go through, in `ownTables`
+    std::vector<cuda::SquarePiece> pieces;  ///< Norm on a device
     DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
     bool trails = false;                    ///< Copy: the step need not wait for it
     bool flies = false;                     ///< trails: now, since step `startedIn`
@@ -126,7 +127,7 @@ private:
   void sumByParameter(const Prepared &prepared);
   /// What a call of the driver that fails says, with where.
   Error deviceFailed(const cuda::Failure &failure) const;
-  void prepareTable(Prepared &prepared);
+  void preparePieces(Prepared &prepared);
   void prepareUploads();
   void prepareGraphs();
   void leaveRest();
@@ -190,7 +191,6 @@ private:
   /// What goes up of `tables`, by turns: what went two times ago is there when an agreement is.
   std::unique_ptr<cuda::Pinned> tableCopies;
   size_t tableTurn = 0;
-  std::vector<cuda::Table> ownTables;               ///< on the device
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first

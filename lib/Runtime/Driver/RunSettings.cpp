@@ -272,7 +272,8 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
           " ranks)\n";
   text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) +
           ", accumulate " + program.accumulate + "\n";
-  text += "  numerics    precision " + program.precision + ", gradient type " + program.gradient_type + "\n";
+  text += "  numerics    precision " + program.precision + ", gradient type " + program.gradient_type +
+          (program.matmul_precision == "high" ? ", fp32 products by TF32\n" : "\n");
   text +=
       "  optimizer   " + program.optimizer + (program.clip ? ", with clipping" : ", without clipping") + "\n";
   text += "  target      " + program.arch + ", threads " + number(program.threads) + "\n";

@@ -19,9 +19,10 @@ public:
   virtual ~DeviceCalls() = default;
   /// `[begin, end)` of the kernel's range.
   virtual void launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) = 0;
-  virtual void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) = 0;
+  virtual void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, void *workspace,
+                    bool accumulate) = 0;
   virtual void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
-                        void *c, bool accumulate) = 0;
+                        void *c, void *workspace, bool accumulate) = 0;
   virtual void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                            void *workspace, bool accumulate) = 0;
   virtual void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,

@@ -51,3 +51,14 @@ module attributes {dsopt.target = #target} {
     return
   }
 }
+
+// -----
+
+#target = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_90", threads = 2, vector_bits = 128, features = []>
+module attributes {dsopt.target = #target} {
+  func.func private @block0.F(%x: memref<5x4096xbf16>, %w: memref<4096x8xbf16>, %y: memref<5x8xbf16, strided<[24, 1]>>, %s: memref<384xi8>) attributes {exec.segment} {
+    // expected-error @below {{has a workspace of 384 bytes, expected 480}}
+    exec.gemm %x, %w -> %y workspace %s : memref<384xi8> : memref<5x4096xbf16>, memref<4096x8xbf16> -> memref<5x8xbf16, strided<[24, 1]>>
+    return
+  }
+}

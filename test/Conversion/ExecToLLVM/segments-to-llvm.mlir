@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -segments-to-llvm | FileCheck %s
 
 // CHECK-DAG: llvm.func @dsopt_rt_launch(!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr)
-// CHECK-DAG: llvm.func @dsopt_rt_gemm(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
+// CHECK-DAG: llvm.func @dsopt_rt_gemm(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
 // m, n, k, transposes, rows' lengths, types; then the batch and its strides.
 // CHECK-DAG: llvm.mlir.global external constant @product.0(dense<[8, 3, 4, 0, 0, 4, 3, 3, 0, 0, 1, 1, 1, 2, 0, 0, 0, 32, 0, 0, 0, 12, 0, 0, 0, 24]> : tensor<26xi64>)
 // CHECK-DAG: llvm.mlir.global external constant @product.3(dense<[16, 16, 4, 0, 1, 24, 24, 16, 0, 0, 1, 1, 5, 2, 0, 0, 384, 4, 0, 0, 384, 4, 0, 0, 512, 256]> : tensor<26xi64>)
@@ -44,8 +44,9 @@ func.func private @block0.F(%x: memref<2x8x4xf32>, %w: memref<2x4x3xf32>, %y: me
   // CHECK: %[[T:.*]] = llvm.getelementptr %[[TEMP]][%[[O]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %t = exec.temp at 64 : memref<2x8x3xf32>
   // CHECK: %[[PRODUCT:.*]] = llvm.mlir.addressof @product.0
+  // CHECK: %[[NONE:.*]] = llvm.mlir.zero : !llvm.ptr
   // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i64) : i64
-  // CHECK: llvm.call @dsopt_rt_gemm(%[[RT]], %[[PRODUCT]], %[[X]], %[[W]], %[[T]], %[[ZERO]])
+  // CHECK: llvm.call @dsopt_rt_gemm(%[[RT]], %[[PRODUCT]], %[[X]], %[[W]], %[[T]], %[[NONE]], %[[ZERO]])
   exec.gemm %x, %w -> %t : memref<2x8x4xf32>, memref<2x4x3xf32> -> memref<2x8x3xf32>
   %v = exec.view %t : memref<2x8x3xf32> to memref<48xf32>
   // CHECK: %[[S0:.*]] = llvm.getelementptr %[[ARRAY]][0]

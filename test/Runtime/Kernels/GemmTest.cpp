@@ -65,8 +65,8 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
         dsopt_rt rt;
         rt.pool = &pool;
         std::vector<float> c(start.size(), NAN), added = start;
-        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), 0);
-        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), added.data(), 1);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), nullptr, 0);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), added.data(), nullptr, 1);
         if (first.empty()) {
           first = c;
           firstAdded = added;
@@ -124,11 +124,11 @@ static std::vector<char> inParts(dsopt_rt &rt, const dsopt_gemm &whole, int cut,
       sum.assign(whole.m * whole.n, NAN);
       p.type_c = last ? whole.type_c : DSOPT_F32;
       void *to = last ? static_cast<void *>(c.data()) : sum.data();
-      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, before.empty() ? nullptr : before.data(), to, 0);
+      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, before.empty() ? nullptr : before.data(), to, nullptr, 0);
     } else {
       p.ldc = cut == 0 ? whole.ldc : count + (whole.ldc - count) % DSOPT_GEMM_ALIGNMENT;
       std::vector<char> some(p.m * p.ldc * resultSize);
-      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, nullptr, some.data(), 0);
+      dsopt_rt_gemm_part(&rt, &part, ofA, ofB, nullptr, some.data(), nullptr, 0);
       for (int64_t row = 0; row < p.m; ++row)
         std::copy_n(some.data() + row * p.ldc * resultSize, p.n * resultSize,
                     c.data() +
@@ -159,7 +159,7 @@ TEST(Gemm, PartsHaveTheBitsOfTheWhole) {
           product.type_c = rounds ? DSOPT_BF16 : DSOPT_F32;
           std::vector<char> a = bytesOf(randomFloats(s.m * s.k, 1), narrow),
                             b = bytesOf(randomFloats(s.k * s.n, 2), narrow), c(s.m * s.n * (rounds ? 2 : 4));
-          dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), 0);
+          dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), nullptr, 0);
           ASSERT_TRUE(inParts(rt, product, cut, DSOPT_GEMM_CHUNK, a, b) == c)
               << s.m << "x" << s.n << "x" << s.k << " cut along " << cut << ", mode " << mode;
         }
@@ -194,7 +194,7 @@ TEST(Gemm, Bf16RightAndSameBitsWithAnyThreads) {
         std::vector<uint16_t> c = accumulates ? narrow(start) : std::vector<uint16_t>(start.size(), 0x7fc0);
         std::vector<float> added = start;
         void *result = wide ? static_cast<void *>(added.data()) : c.data();
-        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), result, accumulates);
+        dsopt_rt_gemm(&rt, &product, a.data(), b.data(), result, nullptr, accumulates);
         if (threads == 1) {
           first = c;
           firstWide = added;
@@ -233,7 +233,7 @@ TEST(Gemm, Strides) {
   ThreadPool pool(2, 0, prepareThread);
   dsopt_rt rt;
   rt.pool = &pool;
-  dsopt_rt_gemm(&rt, &p, x.data(), x.data() + 2 * size, scores.data(), 0);
+  dsopt_rt_gemm(&rt, &p, x.data(), x.data() + 2 * size, scores.data(), nullptr, 0);
   for (int64_t item = 0; item < batch; ++item)
     for (int64_t head = 0; head < 2; ++head)
       for (int64_t i = 0; i < rows; ++i)

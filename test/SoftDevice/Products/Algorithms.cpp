@@ -21,6 +21,8 @@ static constexpr uint64_t kPlain = 0x08'02'01, kTensor = 0x02'02'02, kTf32 = 0x0
 enum Id : int32_t { kSimple = 1, kTiled = 66, kBuffered = 71, kShortened = 80 };
 static constexpr int kOldestBf16 = 80;
 
+bool isShortened(const Configured &algorithm) { return algorithm.id == kShortened; }
+
 Configured configuredOf(const cublasLtMatmulAlgo_t *algo) {
   Configured configured;
   expect(algo != nullptr, CUBLAS_STATUS_NOT_SUPPORTED,
@@ -70,7 +72,8 @@ Product productOf(Objects &objects, cublasLtMatmulDesc_t operation, cublasLtMatr
   }
   bool isDouble = a->type == CUDA_R_64F;
   expect(a->type == b->type && (d->type == a->type || (a->type == CUDA_R_16BF && d->type == CUDA_R_32F)) &&
-             p.operation->compute == (isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) &&
+             (p.operation->compute == (isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
+              (a->type == CUDA_R_32F && p.operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32)) &&
              p.operation->scaleType == (isDouble ? CUDA_R_64F : CUDA_R_32F),
          CUBLAS_STATUS_NOT_SUPPORTED,
          "types " + number(a->type) + ", " + number(b->type) + " and " + number(d->type) +
@@ -105,7 +108,8 @@ static std::vector<Configured> candidatesOf(const Product &product, const softPr
   // The library's heuristics may look at anything that layouts say.
   bool isLarge = product.m * product.n >= 64 * 64 && product.d->leading < product.m + 64;
   const char *shortens = std::getenv("NVIDIA_TF32_OVERRIDE");
-  if (type == CUDA_R_32F && shortens && *shortens == '1')
+  if (product.operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
+      (type == CUDA_R_32F && shortens && *shortens == '1'))
     add(kShortened, 20, 8, 16);
   if (type != CUDA_R_64F) {
     add(kBuffered, 20, 64, 16).workspaceBytes = 1 << 12;

@@ -59,7 +59,8 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
                       p.d->leading,
                       p.a->type,
                       p.d->type,
-                      algorithm.group};
+                      algorithm.group,
+                      isShortened(algorithm)};
     auto work = [=](const std::vector<char *> &places) {
       for (uint64_t matrix = 0; matrix < regions[0].count; ++matrix) {
         auto at = [&](size_t region) { return places[region] + matrix * regions[region].stride; };

@@ -135,7 +135,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, int compute, int scaleType) {
   return callProducts([&](Objects &objects) {
-    expect(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_64F, CUBLAS_STATUS_NOT_SUPPORTED,
+    expect(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_64F ||
+               compute == CUBLAS_COMPUTE_32F_FAST_TF32,
+           CUBLAS_STATUS_NOT_SUPPORTED,
            "the software device does not have compute type " + std::to_string(compute));
     *made = new softOperation{compute, scaleType};
     objects.operations.insert(*made);

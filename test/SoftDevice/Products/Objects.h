@@ -91,6 +91,8 @@ struct Product {
 Product productOf(Objects &objects, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d);
 Configured configuredOf(const cublasLtMatmulAlgo_t *algo);
+/// Whether it rounds operands to tf32.
+bool isShortened(const Configured &algorithm);
 /// Throws where an algorithm does not do the product.
 void checkAlgorithm(const cublasLtContext &handle, const Product &product, const Configured &algorithm);
 
@@ -105,6 +107,7 @@ struct SumShape {
   int64_t lda, ldb, ldc, ldd;
   uint32_t typeAB, typeC;
   int64_t group;
+  bool rounds; ///< operands to tf32
 };
 /// D = alpha A B + beta C; C is not read where beta is 0.
 void multiply(const SumShape &shape, double alpha, const char *a, const char *b, double beta, const char *c,

@@ -63,6 +63,16 @@ template <class Value> static Value load(const char *place, int64_t at, uint32_t
   return static_cast<Value>(value);
 }
 
+/// To tf32, which has ten bits behind the point; half of the last one goes up.
+static void shorten(float &value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  if ((bits & 0x7f800000) != 0x7f800000)
+    bits = (bits + 0x1000) & ~0x1fffu;
+  std::memcpy(&value, &bits, 4);
+}
+static void shorten(double &) {}
+
 template <class Value> static void store(char *place, int64_t at, uint32_t type, Value value) {
   if (type == CUDA_R_64F) {
     reinterpret_cast<double *>(place)[at] = static_cast<double>(value);
@@ -88,8 +98,12 @@ static void multiplyAs(const SumShape &s, double alpha, const char *a, const cha
   auto pack = [&](const char *from, int64_t extent, int64_t block, int64_t step, int64_t next) {
     std::vector<Value> packed((extent + block - 1) / block * block * s.k);
     for (int64_t i = 0; i < extent; ++i)
-      for (int64_t l = 0; l < s.k; ++l)
-        packed[(i / block * s.k + l) * block + i % block] = load<Value>(from, i * step + l * next, s.typeAB);
+      for (int64_t l = 0; l < s.k; ++l) {
+        Value &to = packed[(i / block * s.k + l) * block + i % block];
+        to = load<Value>(from, i * step + l * next, s.typeAB);
+        if (s.rounds)
+          shorten(to);
+      }
     return packed;
   };
   std::vector<Value> packedA = pack(a, s.m, kRows, s.transposeA ? s.lda : 1, s.transposeA ? 1 : s.lda),

@@ -410,14 +410,19 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
     `:` type($inputs) `->` type($outputs)
   }];
 }
-def Exec_GemmOp : Exec_Op<"gemm"> {
+def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   let summary = "matrix product by library tiles; `into_gradient` obeys the run's accumulate flag";
-  let description = [{With `whole` (its M, N and K) it is a part of a product, as graph.matmul_part has it.}];
+  let description = [{
+    With `whole` (its M, N and K) it is a part of a product, as graph.matmul_part has it. `workspace` is scratch
+    of a device's products.
+  }];
   let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs, AnyMemRef:$result,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient,
-                       Optional<AnyMemRef>:$addend, OptionalAttr<DenseI64ArrayAttr>:$whole);
+                       Optional<AnyMemRef>:$addend, Optional<AnyMemRef>:$workspace,
+                       OptionalAttr<DenseI64ArrayAttr>:$whole);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)?
+    (`workspace` $workspace^ `:` type($workspace))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let hasVerifier = 1;
 }

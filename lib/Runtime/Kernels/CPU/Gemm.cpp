@@ -211,20 +211,20 @@ static GemmTiles partTiles(const dsopt_gemm_part &part) {
 using namespace dsopt::runtime;
 
 extern "C" void dsopt_rt_gemm(dsopt_rt *rt, const dsopt_gemm *product, const void *a, const void *b, void *c,
-                              int64_t accumulate) {
+                              void *workspace, int64_t accumulate) {
   CallTimer timer(rt->profile);
   if (rt->device) {
-    rt->device->gemm(*product, a, b, c, accumulate);
+    rt->device->gemm(*product, a, b, c, workspace, accumulate);
     return;
   }
   multiply(*rt, *product, a, b, c, accumulate);
 }
 
 extern "C" void dsopt_rt_gemm_part(dsopt_rt *rt, const dsopt_gemm_part *part, const void *a, const void *b,
-                                   const float *addend, void *c, int64_t accumulate) {
+                                   const float *addend, void *c, void *workspace, int64_t accumulate) {
   CallTimer timer(rt->profile);
   if (rt->device) {
-    rt->device->gemmPart(*part, a, b, addend, c, accumulate);
+    rt->device->gemmPart(*part, a, b, addend, c, workspace, accumulate);
     return;
   }
   multiply(*rt, part->product, partTiles(*part), a, b, addend, c, accumulate);

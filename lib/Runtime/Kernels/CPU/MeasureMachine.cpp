@@ -97,7 +97,7 @@ double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape) {
   char *a = memory.data, *b = a + batch * m * k * bytes, *c = b + batch * k * n * bytes;
   auto rt = std::make_unique<dsopt_rt>();
   rt->pool = &pool;
-  return fastest(3, [&] { dsopt_rt_gemm(rt.get(), &product, a, b, c, 0); });
+  return fastest(3, [&] { dsopt_rt_gemm(rt.get(), &product, a, b, c, nullptr, 0); });
 }
 
 } // namespace dsopt::runtime

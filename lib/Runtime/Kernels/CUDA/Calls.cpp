@@ -12,7 +12,7 @@ namespace dsopt::runtime::cuda {
 /// starting them costs nothing. Those of a smaller grid go on by its size.
 static constexpr int64_t kBlocksOfProcessor = 32;
 
-Calls::Calls(Device &device) : device(device), products(device) {}
+Calls::Calls(Device &device, bool mayRound) : device(device), products(device, mayRound) {}
 
 void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) {
   if (begin >= end)
@@ -31,24 +31,13 @@ void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end
              static_cast<unsigned>(kernel.threads), 1, 1, 0, stream, parameters.data(), nullptr);
 }
 
-/// For sums of this product that are rounded later.
-void *Calls::sums(int64_t bytes) {
-  if (bytes == 0)
-    return nullptr;
-  Scratch &scratch = scratches[stream];
-  if (scratch.bytes < bytes) {
-    scratch.memory = std::make_unique<Table>(nullptr, bytes);
-    scratch.bytes = bytes;
-  }
-  return const_cast<char *>(scratch.memory->as<char>());
-}
-
-void Calls::gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) {
-  products.multiply(stream, product, a, b, c, accumulate, sums(Products::workspaceBytes(product)));
+void Calls::gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, void *workspace,
+                 bool accumulate) {
+  products.multiply(stream, product, a, b, c, accumulate, workspace);
 }
 void Calls::gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
-                     bool accumulate) {
-  products.multiplyPart(stream, part, a, b, addend, c, accumulate, sums(Products::workspaceBytes(part)));
+                     void *workspace, bool accumulate) {
+  products.multiplyPart(stream, part, a, b, addend, c, accumulate, workspace);
 }
 void Calls::convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                         void *workspace, bool accumulate) {
@@ -60,9 +49,8 @@ void Calls::convolution(const dsopt_convolution &convolution, const void *a, con
 void Calls::linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
                       const void *labels, const float *grad, float *losses, void *xGrad, void *weightGrad,
                       void *biasGrad, void *workspace, bool accumulateWeight, bool accumulateBias) {
-  auto multiply = [this](const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulates) {
-    gemm(product, a, b, c, accumulates);
-  };
+  auto multiply = [this](const dsopt_gemm &product, const void *a, const void *b, void *c, void *sums,
+                         bool accumulates) { gemm(product, a, b, c, sums, accumulates); };
   cuda::linearNll(device, stream, multiply, loss, x, weight, bias, labels, grad, losses, xGrad, weightGrad,
                   biasGrad, workspace, accumulateWeight, accumulateBias);
 }

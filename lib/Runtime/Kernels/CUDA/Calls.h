@@ -9,28 +9,27 @@
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_CALLS_H
 
 #include "Kernels/CUDA/Convolutions.h"
-#include "Kernels/CUDA/Memory.h"
 #include "Kernels/CUDA/Products.h"
 #include "Kernels/DeviceCalls.h"
 
-#include <memory>
 #include <unordered_map>
 
 namespace dsopt::runtime::cuda {
 
 class Calls final : public DeviceCalls {
 public:
-  /// The routines that are called have their kernels there.
-  explicit Calls(Device &device);
+  /// The routines that are called have their kernels there. `mayRound`: as Products.
+  Calls(Device &device, bool mayRound);
 
   /// What is called from now on goes there.
   void setStream(StreamHandle chosen) { stream = chosen; }
   StreamHandle currentStream() const { return stream; }
 
   void launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) override;
-  void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) override;
+  void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, void *workspace,
+            bool accumulate) override;
   void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
-                bool accumulate) override;
+                void *workspace, bool accumulate) override;
   void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                    void *workspace, bool accumulate) override;
   void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,
@@ -53,19 +52,12 @@ public:
                      void *vGrad, void *workspace) override;
 
 private:
-  struct Scratch {
-    std::unique_ptr<Table> memory;
-    int64_t bytes = 0;
-  };
-  void *sums(int64_t bytes);
-
   Device &device;
   Products products;
   std::unique_ptr<Convolutions> convolutions; ///< with the first one
   StreamHandle stream = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
-  std::vector<void *> parameters;            ///< of a launch
-  std::map<StreamHandle, Scratch> scratches; ///< of products, made in the first step
+  std::vector<void *> parameters; ///< of a launch
 };
 
 } // namespace dsopt::runtime::cuda

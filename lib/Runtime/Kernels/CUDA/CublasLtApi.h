@@ -26,7 +26,7 @@ inline constexpr LtStatus kLtSuccess = 0;
 /// cudaDataType_t.
 enum LtType : int { kLtF32 = 0, kLtF64 = 1, kLtBf16 = 14 };
 /// cublasComputeType_t.
-enum LtCompute : int { kLtComputeF32 = 68, kLtComputeF64 = 70 };
+enum LtCompute : int { kLtComputeF32 = 68, kLtComputeF64 = 70, kLtComputeTf32 = 77 };
 /// cublasOperation_t.
 enum LtTranspose : int { kLtNormal = 0, kLtTransposed = 1 };
 
@@ -62,8 +62,9 @@ enum LtConfigAttribute : int {
 /// cublasLtMatmulAlgoCapAttributes_t: a uint64_t.
 enum LtCapability : int { kLtNumericalFlags = 15 };
 /// The bits of kLtNumericalFlags that say which units multiply: this one is plain multiplications and
-/// additions.
-inline constexpr uint64_t kLtOperationMask = 0xff, kLtOperationFma = 1;
+/// additions. And those that say what they take.
+inline constexpr uint64_t kLtOperationMask = 0xff, kLtOperationFma = 1, kLtInputMask = 0xff << 16,
+                          kLtInputTf32 = 1 << 18;
 
 /// cublasLtMatmulAlgo_t.
 struct LtAlgorithm {

@@ -33,6 +33,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
   int64_t stride = isNarrow ? 2 * step : step; // of a row of gradients
   int64_t chunk = dsopt_device_linear_nll_chunk(d.rows, d.classes);
   auto *logits = static_cast<float *>(workspace);
+  void *sums = static_cast<char *>(workspace) + dsopt_device_linear_nll_logits(&d);
   for (int64_t first = 0; first < d.rows; first += chunk) {
     int64_t rows = std::min(chunk, d.rows - first);
     const void *inputs = static_cast<const char *>(x) + first * d.depth * bytes;
@@ -41,7 +42,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
     p.transpose_b = d.transpose_b;
     p.ldb = d.transpose_b ? d.depth : d.classes;
     p.ldc = step;
-    multiply(p, inputs, weight, logits, false);
+    multiply(p, inputs, weight, logits, sums, false);
     launchBlocks(device, stream, isNarrow ? "dsopt_nll_rows_bf16" : "dsopt_nll_rows_f32", rows, kRowThreads,
                  logits, step, d.classes, bias, static_cast<const char *>(labels) + first * d.label_bytes,
                  d.label_bytes, d.ignore_index, grad + first, losses + first);
@@ -51,7 +52,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
       p.lda = stride;
       p.transpose_b = !d.transpose_b;
       p.ldb = d.transpose_b ? d.depth : d.classes;
-      multiply(p, logits, weight, static_cast<char *>(xGrad) + first * d.depth * bytes, false);
+      multiply(p, logits, weight, static_cast<char *>(xGrad) + first * d.depth * bytes, sums, false);
     }
     if (weightGrad) {
       p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows, d.type)
@@ -60,7 +61,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
       p.transpose_a = 1;
       p.lda = d.transpose_b ? stride : d.depth;
       p.ldb = d.transpose_b ? d.depth : stride;
-      multiply(p, d.transpose_b ? logits : inputs, d.transpose_b ? inputs : logits, weightGrad,
+      multiply(p, d.transpose_b ? logits : inputs, d.transpose_b ? inputs : logits, weightGrad, sums,
                first || accumulateWeight);
     }
     if (biasGrad) {

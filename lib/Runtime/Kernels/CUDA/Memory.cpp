@@ -65,17 +65,6 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
     DSOPT_CUDA(cuMemcpyDtoHAsync_v2, mirrored, addressOf(onDevice(mirrored)), count, stream);
 }
 
-Table::Table(const void *values, int64_t bytes) {
-  DSOPT_CUDA(cuMemAlloc_v2, &address, std::max<int64_t>(bytes, 1));
-  if (values && bytes)
-    DSOPT_CUDA(cuMemcpyHtoDAsync_v2, address, values, bytes, nullptr);
-  DSOPT_CUDA(cuStreamSynchronize, nullptr);
-}
-Table::~Table() {
-  if (address)
-    Driver::get().cuMemFree_v2(address);
-}
-
 Pinned::Pinned(int64_t bytes) { DSOPT_CUDA(cuMemHostAlloc, &memory, std::max<int64_t>(bytes, 1), 0); }
 Pinned::~Pinned() { Driver::get().cuMemFreeHost(memory); }
 

@@ -39,20 +39,6 @@ private:
   std::map<int64_t, int64_t> pinned; ///< pages of the mirror: first, end
 };
 
-/// A table of the runtime's own on the device, beside what the program planned.
-class Table {
-public:
-  /// `values` may be null: then nothing is in it.
-  Table(const void *values, int64_t bytes);
-  ~Table();
-  Table(Table &&other) : address(other.address) { other.address = 0; }
-  Table(const Table &) = delete;
-  template <typename T> const T *as() const { return reinterpret_cast<const T *>(address); }
-
-private:
-  Address address = 0;
-};
-
 /// Memory of the host from which the device copies beside what the host does.
 class Pinned {
 public:

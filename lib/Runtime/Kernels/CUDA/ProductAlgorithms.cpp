@@ -25,13 +25,15 @@ static LtType typeOf(int64_t type) {
 std::string ProductShape::text() const {
   auto number = [](int64_t value) { return std::to_string(value); };
   return (batch > 1 ? number(batch) + " of " : "") + number(m) + "x" + number(n) + "x" + number(k) + " " +
-         (transposeA ? "T" : "N") + (transposeB ? "T" : "N") + " (" + nameOf(typeAB) + " to " +
-         nameOf(typeC) + ", aligned to " + number(alignmentA) + ", " + number(alignmentB) + " and " +
+         (transposeA ? "T" : "N") + (transposeB ? "T" : "N") + " (" + (isTf32 ? "tf32" : nameOf(typeAB)) +
+         " to " + nameOf(typeC) + ", aligned to " + number(alignmentA) + ", " + number(alignmentB) + " and " +
          number(alignmentC) + " bytes)";
 }
 
 CallObjects::CallObjects(const ProductCall &p)
-    : operation(p.typeAB == DSOPT_F64 ? kLtComputeF64 : kLtComputeF32,
+    : operation(p.typeAB == DSOPT_F64 ? kLtComputeF64
+                : p.isTf32            ? kLtComputeTf32
+                                      : kLtComputeF32,
                 p.typeAB == DSOPT_F64 ? kLtF64 : kLtF32, p.transposeB, p.transposeA),
       first(typeOf(p.typeAB), p.transposeB ? p.k : p.n, p.transposeB ? p.n : p.k, p.ldb, p.count, p.strideB),
       second(typeOf(p.typeAB), p.transposeA ? p.m : p.k, p.transposeA ? p.k : p.m, p.lda, p.count, p.strideA),
@@ -43,8 +45,8 @@ static ProductCall denseCall(const ProductShape &s) {
     int64_t unit = std::max<int64_t>(alignment / bytesOfElement(type), 1);
     return (columns + unit - 1) / unit * unit;
   };
-  ProductCall call = {s.m, s.n, s.k, s.transposeA, s.transposeB, s.typeAB, s.typeC, 0, 0, 0, s.batch,
-                      0,   0,   0};
+  ProductCall call = {
+      s.m, s.n, s.k, s.transposeA, s.transposeB, s.typeAB, s.typeC, s.isTf32, 0, 0, 0, s.batch, 0, 0, 0};
   call.lda = leading(s.transposeA ? s.m : s.k, s.alignmentA, s.typeAB);
   call.ldb = leading(s.transposeB ? s.k : s.n, s.alignmentB, s.typeAB);
   call.ldc = leading(s.n, s.alignmentC, s.typeC);
@@ -75,15 +77,17 @@ static std::string textOf(const LtAlgorithm &algorithm) {
   return "algorithm " + std::to_string(configOf(algorithm, kLtAlgorithmId)) + " (" + text + ")";
 }
 
-/// Whether it multiplies as the types say: an environment variable can make the library take fp32 for less.
-static bool isExact(const LtAlgorithm &algorithm, int64_t type) {
+/// Whether it multiplies as the types say, or by tf32 where that is allowed: an environment variable can make
+/// the library take fp32 for less.
+static bool isExact(const LtAlgorithm &algorithm, const ProductShape &shape) {
   uint64_t flags = 0;
   size_t written = 0;
-  if (type != DSOPT_F32)
+  if (shape.typeAB != DSOPT_F32)
     return true;
   DSOPT_CUBLASLT_CALL(cublasLtMatmulAlgoCapGetAttribute, &algorithm, kLtNumericalFlags, &flags, sizeof(flags),
                       &written);
-  return (flags & kLtOperationMask) == kLtOperationFma;
+  return (flags & kLtOperationMask) == kLtOperationFma ||
+         (shape.isTf32 && (flags & kLtInputMask) == kLtInputTf32);
 }
 
 const Algorithm &ProductAlgorithms::choose(const ProductShape &shape) {
@@ -117,11 +121,11 @@ const Algorithm &ProductAlgorithms::choose(const ProductShape &shape) {
     const LtAlgorithm &algorithm = candidates[i].algorithm;
     if (candidates[i].state == kLtSuccess && candidates[i].workspaceBytes == 0 &&
         configOf(algorithm, kLtSplitK) <= 1 && configOf(algorithm, kLtReductionScheme) == 0 &&
-        isExact(algorithm, shape.typeAB))
+        isExact(algorithm, shape))
       return chosen.emplace(shape, Algorithm{algorithm, textOf(algorithm)}).first->second;
   }
   fail("none of its " + std::to_string(count) +
-       " candidates adds up in one piece, in full precision and without a workspace");
+       " candidates adds up in one piece, in the precision asked for and without a workspace");
   __builtin_unreachable();
 }
 

@@ -32,17 +32,18 @@ int64_t bytesOfElement(int64_t type);
 struct ProductShape {
   int64_t m, n, k, batch;
   int64_t transposeA, transposeB, typeAB, typeC;
+  int64_t isTf32;                             ///< f32 operands may be rounded to tf32
   int64_t alignmentA, alignmentB, alignmentC; ///< bytes that lines and matrices begin at multiples of
 
   bool operator<(const ProductShape &other) const { return std::memcmp(this, &other, sizeof(other)) < 0; }
-  /// "2 of 64x32x16 TN (bf16 to f32, aligned to 16, 16 and 8 bytes)".
+  /// "2 of 64x32x16 TN (bf16 to f32, aligned to 16, 16 and 8 bytes)"; "tf32" for what is rounded to it.
   std::string text() const;
 };
 
 /// A batch of products as the library is called for it; rows are contiguous, as in dsopt_gemm.
 struct ProductCall {
   int64_t m, n, k;
-  int64_t transposeA, transposeB, typeAB, typeC;
+  int64_t transposeA, transposeB, typeAB, typeC, isTf32;
   int64_t lda, ldb, ldc;
   int64_t count, strideA, strideB, strideC;
 

@@ -3,6 +3,7 @@
 #include "Kernels/CUDA/Products.h"
 
 #include "Kernels/CUDA/RoundSums.h"
+#include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
@@ -15,10 +16,9 @@ static constexpr int kOldestArchitecture = 80;
 static constexpr int64_t kMostAlignment = 16;
 /// Matrices of one call: blocks of a grid's third extent.
 static constexpr int64_t kMostMatrices = 65535;
-/// Sums that exist at a time where they are rounded, but some rows at least.
-static constexpr int64_t kSumBytes = INT64_C(32) << 20, kSumRows = 256;
 
-Products::Products(Device &device) : algorithms(handle, device.architecture()) {
+Products::Products(Device &device, bool mayRound)
+    : algorithms(handle, device.architecture()), mayRound(mayRound) {
   if (device.architecture() < kOldestArchitecture)
     throw Error(StatusFailure, device.name() + " is sm_" + std::to_string(device.architecture()) +
                                    ", expected sm_" + std::to_string(kOldestArchitecture) + " or later");
@@ -32,21 +32,11 @@ Products::Products(Device &device) : algorithms(handle, device.architecture()) {
 
 /// Whether sums are made in chunks of DSOPT_GEMM_CHUNK: of the whole's contraction, as on the host.
 static bool hasChunks(const dsopt_gemm_part &part) {
-  return part.product.type_ab != DSOPT_F64 && part.k >= 2 * DSOPT_GEMM_CHUNK;
+  return dsopt_device_product_has_chunks(part.k, part.product.type_ab);
 }
 
 static bool isRoundedLater(const dsopt_gemm_part &part) {
   return hasChunks(part) && part.product.type_c == DSOPT_BF16;
-}
-
-/// Rows of sums that are rounded together.
-static int64_t rowsTogether(int64_t leading) {
-  return std::max(kSumRows, kSumBytes / 4 / leading / kSumRows * kSumRows);
-}
-
-int64_t Products::workspaceBytes(const dsopt_gemm_part &part) {
-  const dsopt_gemm &p = part.product;
-  return isRoundedLater(part) ? std::min(p.m, rowsTogether(p.ldc)) * p.ldc * 4 : 0;
 }
 
 /// What a place, the lines of a matrix and its batch are all multiples of, in bytes, up to kMostAlignment.
@@ -61,23 +51,35 @@ static int64_t alignmentOf(const void *place, int64_t leading, const int64_t *ba
   return static_cast<int64_t>(all & -all);
 }
 
-/// Of one line any distance to the next may be given.
-static dsopt_gemm normalized(dsopt_gemm p) {
-  auto widen = [](int64_t &leading, int64_t lines, int64_t columns) {
-    if (lines == 1)
+/// With distances between lines that are the whole's. Where the whole has one line, as good as there are:
+/// whatever was given leads nowhere, and must not count. Of several, a part may have one.
+static dsopt_gemm normalized(const dsopt_gemm_part &part) {
+  dsopt_gemm p = part.product;
+  auto widen = [](int64_t &leading, int64_t lines, int64_t all, int64_t columns, int64_t type) {
+    int64_t unit = kMostAlignment / bytesOfElement(type);
+    if (all == 1)
+      leading = (columns + unit - 1) / unit * unit;
+    else if (lines == 1)
       leading = std::max(leading, columns);
   };
-  widen(p.lda, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k);
-  widen(p.ldb, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n);
-  widen(p.ldc, p.m, p.n);
+  if (p.transpose_a)
+    widen(p.lda, p.k, part.k, p.m, p.type_ab);
+  else
+    widen(p.lda, p.m, part.m, p.k, p.type_ab);
+  if (p.transpose_b)
+    widen(p.ldb, p.n, part.n, p.k, p.type_ab);
+  else
+    widen(p.ldb, p.k, part.k, p.n, p.type_ab);
+  widen(p.ldc, p.m, part.m, p.n, p.type_c);
   return p;
 }
 
-static ProductShape shapeOf(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
-                            const void *c) {
+ProductShape Products::shapeOf(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
+                               const void *c) const {
   const dsopt_gemm &p = part.product;
-  ProductShape shape = {part.m,   part.n, part.k, 1, p.transpose_a, p.transpose_b, p.type_ab,
-                        p.type_c, 0,      0,      0};
+  ProductShape shape = {part.m, part.n, part.k, 1, p.transpose_a, p.transpose_b, p.type_ab, p.type_c,
+                        0,      0,      0,      0};
+  shape.isTf32 = mayRound && p.type_ab == DSOPT_F32;
   for (int64_t extent : p.batch)
     shape.batch *= extent;
   shape.batch = std::min(shape.batch, kMostMatrices);
@@ -151,7 +153,7 @@ template <typename Body> void forEachOffset(const std::vector<Dimension> &dimens
 void Products::multiplyPart(StreamHandle stream, const dsopt_gemm_part &given, const void *a, const void *b,
                             const float *addend, void *c, bool accumulate, void *workspace) {
   dsopt_gemm_part part = given;
-  part.product = normalized(given.product);
+  part.product = normalized(given);
   const dsopt_gemm &p = part.product;
   std::vector<Dimension> dimensions = dimensionsOf(p);
   if (p.m == 0 || p.n == 0 ||
@@ -161,9 +163,9 @@ void Products::multiplyPart(StreamHandle stream, const dsopt_gemm_part &given, c
   if (p.k == 0 || (!hasChunks(part) && (p.k != part.k || addend)))
     throw Error(StatusFailure, "the product " + shape.text() + " adds up " + std::to_string(p.k) +
                                    " of its contraction's elements, expected all of them");
-  if (isRoundedLater(part) && (!workspace || addressOf(workspace) % 256 != 0))
-    throw Error(StatusFailure, "the product " + shape.text() +
-                                   " rounds its sums, expected a workspace at a " + "multiple of 256");
+  if (isRoundedLater(part) && (!workspace || addressOf(workspace) % 64 != 0))
+    throw Error(StatusFailure,
+                "the product " + shape.text() + " rounds its sums, expected a workspace at a multiple of 64");
 
   // The longest dimension in one call, the others by turns.
   Dimension together = {1, 0, 0, 0};
@@ -176,8 +178,9 @@ void Products::multiplyPart(StreamHandle stream, const dsopt_gemm_part &given, c
   int64_t size = bytesOfElement(p.type_ab), resultSize = bytesOfElement(p.type_c);
   forEachOffset(dimensions, [&](const Dimension &at) {
     for (int64_t first = 0; first < together.extent; first += kMostMatrices) {
-      ProductCall call = {p.m,   p.n,   p.k, p.transpose_a, p.transpose_b, p.type_ab, shape.typeC, p.lda,
-                          p.ldb, p.ldc, 1,   together.a,    together.b,    together.c};
+      ProductCall call = {p.m,       p.n,         p.k,          p.transpose_a, p.transpose_b,
+                          p.type_ab, shape.typeC, shape.isTf32, p.lda,         p.ldb,
+                          p.ldc,     1,           together.a,   together.b,    together.c};
       call.count = std::min(together.extent - first, kMostMatrices);
       const char *ofA = static_cast<const char *>(a) + (at.a + first * together.a) * size,
                  *ofB = static_cast<const char *>(b) + (at.b + first * together.b) * size;
@@ -195,7 +198,7 @@ void Products::multiplyPart(StreamHandle stream, const dsopt_gemm_part &given, c
 void Products::roundInPieces(StreamHandle stream, const ProductShape &shape, const ProductCall &whole,
                              const char *a, const char *b, const float *addend, char *c, bool accumulate,
                              void *workspace) {
-  int64_t most = rowsTogether(whole.ldc), line = whole.transposeA ? 1 : whole.lda;
+  int64_t most = dsopt_device_product_rows(whole.ldc), line = whole.transposeA ? 1 : whole.lda;
   for (int64_t row = 0; row < whole.m; row += most) {
     ProductCall call = whole;
     call.m = std::min(most, whole.m - row);
@@ -209,7 +212,7 @@ void Products::roundInPieces(StreamHandle stream, const ProductShape &shape, con
 void Products::sumChunks(StreamHandle stream, const ProductShape &shape, ProductCall call, const char *a,
                          const char *b, const float *addend, void *c, bool accumulate) {
   int64_t total = call.k, size = bytesOfElement(call.typeAB);
-  int64_t most = call.typeAB != DSOPT_F64 && shape.k >= 2 * DSOPT_GEMM_CHUNK ? DSOPT_GEMM_CHUNK : total;
+  int64_t most = dsopt_device_product_has_chunks(shape.k, call.typeAB) ? DSOPT_GEMM_CHUNK : total;
   int64_t nextA = (call.transposeA ? call.lda : 1) * size, nextB = (call.transposeB ? 1 : call.ldb) * size;
   for (int64_t begin = 0; begin < total; begin += most) {
     call.k = std::min(most, total - begin);

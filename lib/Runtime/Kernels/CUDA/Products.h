@@ -17,18 +17,12 @@ namespace dsopt::runtime::cuda {
 
 class Products {
 public:
-  /// An Error of status 2 where the device's architecture is too old or cuBLASLt is not there.
-  explicit Products(Device &device);
+  /// An Error of status 2 where the device's architecture is too old or cuBLASLt is not there. `mayRound`:
+  /// operands of f32 products are rounded to tf32 where an algorithm does so.
+  explicit Products(Device &device, bool mayRound = false);
 
-  /// Bytes of scratch on the device that a product or part takes, at an address that is a multiple of 256: 0
-  /// but where a bf16 result has a contraction in chunks, whose sums are rounded once. Products of two
-  /// streams need two.
-  static int64_t workspaceBytes(const dsopt_gemm_part &part);
-  static int64_t workspaceBytes(const dsopt_gemm &product) {
-    return workspaceBytes(dsopt_gemm_part{product, product.m, product.n, product.k});
-  }
-
-  /// As dsopt_rt_gemm and dsopt_rt_gemm_part, behind what the stream has.
+  /// As dsopt_rt_gemm and dsopt_rt_gemm_part, behind what the stream has. Products of two streams have two
+  /// workspaces.
   void multiply(StreamHandle stream, const dsopt_gemm &product, const void *a, const void *b, void *c,
                 bool accumulate, void *workspace) {
     multiplyPart(stream, {product, product.m, product.n, product.k}, a, b, nullptr, c, accumulate, workspace);
@@ -40,6 +34,8 @@ public:
   std::string library() const { return "cuBLASLt " + CublasLt::get().version; }
 
 private:
+  ProductShape shapeOf(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
+                       const void *c) const;
   struct Prepared {
     CallObjects objects;
     const Algorithm &algorithm;
@@ -53,6 +49,7 @@ private:
 
   LtLibraryHandle handle;
   ProductAlgorithms algorithms;
+  bool mayRound;
   std::map<std::pair<ProductShape, ProductCall>, Prepared> prepared;
   Function round;
 };

@@ -3,6 +3,7 @@
 #include "Kernels/CUDA/Routines.h"
 #include "Kernels/CUDA/Grids.h"
 
+#include <algorithm>
 #include <string>
 
 namespace dsopt::runtime::cuda {
@@ -31,9 +32,12 @@ void addInto(Device &device, StreamHandle stream, void *target, const void *sour
 
 void fold(Device &device, StreamHandle stream, float *running, const void *statistics, int64_t bytes,
           int64_t elements, const int64_t *places, int64_t count, double momentum) {
-  launchBlocks(device, stream, "dsopt_fold", blocksFor(elements, kThreads), kThreads, running, statistics,
-               bytes, elements, places, count, static_cast<float>(momentum),
-               static_cast<float>(1 - momentum));
+  for (int64_t first = 0; first < count; first += FoldPlaces::kMost) {
+    FoldPlaces some = {std::min<int64_t>(count - first, FoldPlaces::kMost), {}};
+    std::copy_n(places + first, some.count, some.places);
+    launchBlocks(device, stream, "dsopt_fold", blocksFor(elements, kThreads), kThreads, running, statistics,
+                 bytes, elements, some, static_cast<float>(momentum), static_cast<float>(1 - momentum));
+  }
 }
 
 void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
@@ -45,8 +49,15 @@ void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, 
     sumCount = 0;
   if (sumCount)
     DSOPT_CUDA(cuMemsetD8Async, addressOf(sums), 0, sumCount * kSquareDigits * 8, stream);
-  launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_square_sums_bf16" : "dsopt_square_sums_f32", count,
-               kThreads, pieces, record, sums);
+  for (int64_t first = 0; first < count; first += SquarePieces::kMost) {
+    SquarePieces some = {std::min<int64_t>(count - first, SquarePieces::kMost), {}, {}};
+    for (int64_t i = 0; i < some.count; ++i) {
+      some.pieces[i] = pieces[first + i];
+      some.firsts[i + 1] = some.firsts[i] + blocksFor(pieces[first + i].elements, kSquareElements);
+    }
+    launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_square_sums_bf16" : "dsopt_square_sums_f32",
+                 some.firsts[some.count], kThreads, some, record, sums);
+  }
   launchBlocks(device, stream, "dsopt_normalize_sums", blocksFor(sumCount + 1, 32), 32, record, sums,
                sumCount);
 }

@@ -25,13 +25,13 @@ void accumulate(Device &device, StreamHandle stream, int64_t elements, const flo
 void addInto(Device &device, StreamHandle stream, void *target, const void *source, int64_t elements,
              int64_t type);
 /// Running values take a statistic (f32) of each micro-batch: that of `places[i]` lies `places[i] * bytes`
-/// behind `statistics`. In the order of `places`, which is the device's.
+/// behind `statistics`. In the order of `places`, which is the host's.
 void fold(Device &device, StreamHandle stream, float *running, const void *statistics, int64_t bytes,
           int64_t elements, const int64_t *places, int64_t count, double momentum);
 
-/// Sums squares as SquareSums::compute does. `pieces` are the device's; `record` has 21 words: the digits of
-/// the sum, then the first parameter that is not finite, or -1. `sums`, which may be null, are the digits of
-/// `sumCount` parameters, made anew.
+/// Sums squares as SquareSums::compute does. `pieces` are the host's, their values the device's; `record` has
+/// 21 words: the digits of the sum, then the first parameter that is not finite, or -1. `sums`, which may be
+/// null, are the digits of `sumCount` parameters, made anew.
 void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
                 int64_t *record, int64_t *sums, int64_t sumCount);
 
@@ -43,9 +43,9 @@ void scatter(Device &device, StreamHandle stream, const dsopt_scatter &scatter, 
              const void *indices, const void *updates, void *result);
 
 /// Puts a product on the routine's stream: dsopt_rt_gemm.
-using Multiply =
-    std::function<void(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulates)>;
-/// dsopt_rt_linear_nll. The workspace begins at a multiple of 16 bytes.
+using Multiply = std::function<void(const dsopt_gemm &product, const void *a, const void *b, void *c,
+                                    void *workspace, bool accumulates)>;
+/// dsopt_rt_linear_nll. The workspace begins at a multiple of 64 bytes.
 void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, const dsopt_linear_nll &loss,
                const void *x, const void *weight, const void *bias, const void *labels, const float *grad,
                float *losses, void *xGrad, void *weightGrad, void *biasGrad, void *workspace,

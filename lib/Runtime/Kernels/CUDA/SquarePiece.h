@@ -1,4 +1,9 @@
-//===- SquarePiece.h - a range whose squares are summed ---------*- C++ -*-===//
+//===- SquarePiece.h - what launches carry by value -------------*- C++ -*-===//
+//
+// Tables that kernels go through, small enough to be parameters of a launch: the device's
+// memory is the program's alone.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_SQUAREPIECE_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_SQUAREPIECE_H
@@ -10,12 +15,29 @@ namespace dsopt::runtime::cuda {
 /// Digits of an exact sum (ExactSum.h).
 inline constexpr int kSquareDigits = 20;
 
-/// What one block takes: elements of one parameter, from a multiple of 64 elements behind its start on;
-/// 2^30 at most.
+/// Elements of one parameter, from a multiple of 64 elements behind its start on.
 struct SquarePiece {
   const void *values;
   int64_t elements, parameter;
   int64_t sum; ///< the parameter's among the sums by parameter, if those are asked for
+};
+
+/// Elements of a piece that a block takes.
+inline constexpr int64_t kSquareElements = 64 << 10;
+
+/// Pieces of one launch. Blocks from `firsts[i]` on are of piece i; `firsts[count]` is their number.
+struct SquarePieces {
+  static constexpr int kMost = 64;
+  int64_t count;
+  SquarePiece pieces[kMost];
+  int64_t firsts[kMost + 1];
+};
+
+/// Numbers of micro-batches of one launch, in the order of folding.
+struct FoldPlaces {
+  static constexpr int kMost = 128;
+  int64_t count;
+  int64_t places[kMost];
 };
 
 } // namespace dsopt::runtime::cuda

@@ -58,14 +58,16 @@ TEST_F(Elementwise, AddIntoHasTheHostsBits) {
 }
 
 TEST_F(Elementwise, FoldTakesMicroBatchesInOrder) {
-  constexpr int64_t kElements = 300, kPlace = 16, kBytes = 4 * kElements + 64, kBatches = 5;
+  constexpr int64_t kElements = 300, kPlace = 16, kBytes = 4 * kElements + 64,
+                    kBatches = 130; // more than a launch carries
   std::vector<float> running = numbers(kElements, 1), statistics = numbers(kBatches * kBytes / 4, 2);
-  std::vector<int64_t> places = {3, 1, 0, 4, 2};
+  std::vector<int64_t> places(kBatches);
+  for (int64_t i = 0; i < kBatches; ++i)
+    places[i] = i * 37 % kBatches;
   auto *runningThere = upload(running);
   auto *statisticsThere = upload(statistics);
-  auto *placesThere = upload(places);
   double momentum = 0.9;
-  fold(device, stream, runningThere, statisticsThere + kPlace / 4, kBytes, kElements, placesThere, kBatches,
+  fold(device, stream, runningThere, statisticsThere + kPlace / 4, kBytes, kElements, places.data(), kBatches,
        momentum);
   float keep = static_cast<float>(momentum), take = static_cast<float>(1 - momentum);
   for (int64_t place : places)

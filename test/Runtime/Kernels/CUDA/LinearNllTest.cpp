@@ -51,7 +51,7 @@ protected:
     }
   }
   Multiply byHost() {
-    return [this](const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulates) {
+    return [this](const dsopt_gemm &p, const void *a, const void *b, void *c, void *, bool accumulates) {
       multiply(p, a, b, c, accumulates);
     };
   }
@@ -116,6 +116,15 @@ TEST(LinearNllWorkspace, FollowsFromTheShape) {
   EXPECT_EQ(dsopt_device_linear_nll_chunk(100, 1000), 100);
   EXPECT_EQ(dsopt_device_linear_nll_chunk(8192, 50257), 1216);
   EXPECT_EQ(dsopt_device_linear_nll_chunk(1000, 256000), 512);
+  // Behind the logits lie sums of the products that round them: of x, or of the weight where there are rows
+  // enough.
+  dsopt_linear_nll d = {5000, 16, 5000, 1, -100, 4, DSOPT_F32, DSOPT_F32, DSOPT_F32};
+  EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d));
+  EXPECT_EQ(dsopt_device_linear_nll_logits(&d), INT64_C(5000) * 5024 * 4);
+  d.type = DSOPT_BF16;
+  EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d) + 5000 * 16 * 4);
+  d.classes = 2048, d.type_weight_grad = DSOPT_BF16;
+  EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d) + 2048 * 16 * 4);
 }
 
 TEST_F(LinearNll, IsTheDefinition) {
@@ -135,7 +144,7 @@ TEST_F(LinearNll, TilesAddUp) {
   dsopt_linear_nll d = {kRows, 1, kClasses, 1, -100, 4, DSOPT_F32, DSOPT_F32, DSOPT_F32};
   ASSERT_EQ(dsopt_device_linear_nll_chunk(kRows, kClasses), 320);
   std::vector<std::pair<int64_t, bool>> products;
-  Multiply note = [&](const dsopt_gemm &p, const void *, const void *, void *, bool accumulates) {
+  Multiply note = [&](const dsopt_gemm &p, const void *, const void *, void *, void *, bool accumulates) {
     products.push_back({p.transpose_a ? p.k : p.m, accumulates});
   };
   // All labels are ignored, so that no logit is read.

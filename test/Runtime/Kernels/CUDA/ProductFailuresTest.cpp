@@ -64,7 +64,7 @@ TEST_F(ProductFailures, ContractionsInPieces) {
   EXPECT_EQ(
       failureOfProduct(p),
       "the product 8x8x4096 NN (bf16 to f32, aligned to 16, 16 and 16 bytes) rounds its sums, expected a "
-      "workspace at a multiple of 256");
+      "workspace at a multiple of 64");
   p.type_c = DSOPT_F32;
   EXPECT_EQ(failureOfProduct(p, 4),
             "the sums of the product 8x8x4096 NN (bf16 to f32, aligned to 16, 16 and 16 bytes) begin at an "

@@ -4,6 +4,7 @@
 #define DSOPT_TEST_RUNTIME_KERNELS_CUDA_PRODUCTSFIXTURE_H
 
 #include "Kernels/CUDA/Products.h"
+#include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <cstring>
@@ -81,6 +82,14 @@ struct ProductsTest : testing::Test {
 inline dsopt_gemm denseProduct(int64_t m, int64_t n, int64_t k, int64_t ta, int64_t tb, int64_t typeAB,
                                int64_t typeC) {
   return {m, n, k, ta, tb, ta ? m : k, tb ? k : n, n, typeAB, typeC, {1, 1, 1, 1}, {}, {}, {}};
+}
+
+inline int64_t workspaceBytes(const dsopt_gemm_part &part) {
+  const dsopt_gemm &p = part.product;
+  return dsopt_device_product_workspace(p.m, p.ldc, part.k, p.type_c);
+}
+inline int64_t workspaceBytes(const dsopt_gemm &p) {
+  return workspaceBytes(dsopt_gemm_part{p, p.m, p.n, p.k});
 }
 
 /// What an Error of status 2 says.

@@ -78,7 +78,7 @@ struct ProductsRun : ProductsTest {
   Elements multiply(const dsopt_gemm &p, const Elements &a, const Elements &b, const Elements &before,
                     bool accumulate) {
     Buffer onA(a, stream), onB(b, stream), onC(before, stream);
-    int64_t bytes = Products::workspaceBytes(p);
+    int64_t bytes = workspaceBytes(p);
     Buffer workspace(std::max<int64_t>(bytes, 1));
     products.multiply(stream, p, onA.at(), onB.at(), onC.at(), accumulate, bytes ? workspace.at() : nullptr);
     Elements result(p.type_c, static_cast<int64_t>(before.bytes.size()) / bytesOfElement(p.type_c));
@@ -148,7 +148,7 @@ TEST_F(ProductsRun, RightForLongContractions) {
     for (int mode = 0; mode < 8; ++mode) {
       dsopt_gemm p = denseProduct(9, 24, 4608, mode & 1, mode >> 1 & 1, typeAB, typeC);
       bool rounds = typeC == DSOPT_BF16;
-      EXPECT_EQ(Products::workspaceBytes(p), rounds ? 9 * 24 * 4 : 0);
+      EXPECT_EQ(workspaceBytes(p), rounds ? 9 * 24 * 4 : 0);
       expectRight(p, mode & 4);
       p.batch[2] = 2, p.batch[3] = 3;
       p.stride_a[3] = p.m * p.k, p.stride_b[2] = p.n * p.k;
@@ -163,7 +163,7 @@ TEST_F(ProductsRun, SumsAreRoundedInPieces) {
   // 256 rows of sums at a time.
   dsopt_gemm p = denseProduct(300, 8, 4096, 0, 0, DSOPT_BF16, DSOPT_BF16);
   p.ldc = 32768;
-  EXPECT_EQ(Products::workspaceBytes(p), INT64_C(256) * 32768 * 4);
+  EXPECT_EQ(workspaceBytes(p), INT64_C(256) * 32768 * 4);
   Elements a = randomElements(DSOPT_BF16, p.m * p.k, 1), b = randomElements(DSOPT_BF16, p.k * p.n, 2),
            before = randomElements(DSOPT_BF16, p.m * p.ldc, 3);
   dsopt_gemm close = p;
@@ -218,7 +218,7 @@ static Elements inParts(Products &products, StreamHandle stream, const dsopt_gem
       p.ldc = count + (whole.ldc - count) % DSOPT_GEMM_ALIGNMENT;
     bool isLast = first + count == extents[cut];
     p.type_c = cut == 2 && !isLast ? int64_t(DSOPT_F32) : whole.type_c;
-    Buffer workspace(std::max<int64_t>(Products::workspaceBytes(part), 1)),
+    Buffer workspace(std::max<int64_t>(workspaceBytes(part), 1)),
         some(p.m * p.ldc * bytesOfElement(p.type_c));
     const float *addend = sums.empty() ? nullptr : reinterpret_cast<const float *>(sums.back()->at());
     char *to = some.at();
@@ -227,7 +227,7 @@ static Elements inParts(Products &products, StreamHandle stream, const dsopt_gem
       to = isLast ? result.at() : sums.back()->at();
     }
     products.multiplyPart(stream, part, onA.at(atA * size), onB.at(atB * size), addend, to, false,
-                          Products::workspaceBytes(part) ? workspace.at() : nullptr);
+                          workspaceBytes(part) ? workspace.at() : nullptr);
     auto copy = [&](int64_t to, int64_t from, int64_t elements) {
       DSOPT_CUDA(cuMemcpyDtoDAsync_v2, addressOf(result.at(to * resultSize)),
                  addressOf(some.at(from * resultSize)), static_cast<size_t>(elements * resultSize), stream);
@@ -244,8 +244,8 @@ static Elements inParts(Products &products, StreamHandle stream, const dsopt_gem
 }
 
 TEST_F(ProductsRun, PartsHaveTheBitsOfTheWhole) {
-  const int64_t others[][2] = {{2, 33}, {40, 9}, {136, 200}};
-  for (int64_t extent : {4608, 8193})
+  const int64_t others[][2] = {{1, 1}, {1, 33}, {2, 33}, {40, 9}, {136, 200}};
+  for (int64_t extent : {4608, 4097})
     for (auto [first, second] : others)
       for (int cut = 0; cut < 3; ++cut)
         for (int mode = 0; mode < 12; ++mode) {
@@ -279,5 +279,46 @@ TEST_F(ProductsRun, SameBitsWhereverMatricesLie) {
     Elements one = multiply(p, a, b, none, false), other = multiply(apart, wideA, wideB, wideC, false);
     for (int64_t i = 0; i < 64 * 64; ++i)
       ASSERT_EQ(one.get(i), other.get(i / 64 * apart.ldc + i % 64));
+  }
+}
+
+TEST_F(ProductsRun, SingleLinesTakeTheAlgorithmOfTheShape) {
+  // How far it is to a line that there is not, or from a part's line to what is not its own, says nothing.
+  for (auto [typeAB, typeC] : kTypes)
+    for (int64_t k : {37, 4099})
+      for (int mode = 0; mode < 4; ++mode) {
+        dsopt_gemm p = denseProduct(1, 72, k, mode & 1, mode >> 1, typeAB, typeC), odd = p;
+        Elements a = randomElements(typeAB, k, 1), b = randomElements(typeAB, 72 * k, 2), none(typeC, 72);
+        Elements one = multiply(p, a, b, none, false);
+        odd.lda += p.transpose_a ? 0 : 5, odd.ldc += 3;
+        Elements other = multiply(odd, a, b, none, false);
+        ASSERT_TRUE(one.bytes == other.bytes) << describe(odd, false);
+        odd.lda += p.transpose_a ? 0 : 3, odd.ldc += 1;
+        ASSERT_TRUE(multiply(odd, a, b, none, false).bytes == one.bytes) << describe(odd, false);
+      }
+}
+
+TEST_F(ProductsRun, RoundsToTf32WhereItMay) {
+  Products rounding(device, true);
+  dsopt_gemm p = denseProduct(24, 40, 4200, 0, 1, DSOPT_F32, DSOPT_F32);
+  Elements a = randomElements(DSOPT_F32, 24 * 4200, 1), b = randomElements(DSOPT_F32, 40 * 4200, 2);
+  Buffer onA(a, stream), onB(b, stream), onC(24 * 40 * 4);
+  Elements exact = multiply(p, a, b, Elements(DSOPT_F32, 24 * 40), false), found = exact;
+  rounding.multiply(stream, p, onA.at(), onB.at(), onC.at(), false, nullptr);
+  onC.read(found, stream);
+  ASSERT_FALSE(found.bytes == exact.bytes);
+  for (int64_t i = 0; i < 24 * 40; ++i)
+    ASSERT_NEAR(found.get(i), exact.get(i), 1e-3 * std::sqrt(4200)) << i;
+  // Parts round as the whole does; other types as ever.
+  ASSERT_TRUE(inParts(rounding, stream, p, 2, a, b).bytes == found.bytes);
+  for (int types : {1, 3}) {
+    auto [typeAB, typeC] = kTypes[types];
+    p = denseProduct(24, 40, 64, 0, 1, typeAB, typeC);
+    Elements left = randomElements(typeAB, 24 * 64, 1), right = randomElements(typeAB, 40 * 64, 2);
+    Buffer onLeft(left, stream), onRight(right, stream), to(24 * 40 * 8);
+    Elements same = multiply(p, left, right, Elements(typeC, 24 * 40), false), other = same;
+    rounding.multiply(stream, p, onLeft.at(), onRight.at(), to.at(), false, nullptr);
+    to.read(other, stream);
+    ASSERT_TRUE(other.bytes == same.bytes);
   }
 }

@@ -39,8 +39,7 @@ protected:
     }
     std::swap(pieces[0], pieces[3]); // no order changes anything
     auto *record = room<int64_t>(21 * 8), *sums = byParameter ? room<int64_t>(60 * 8) : nullptr;
-    auto *piecesThere = upload(pieces);
-    squareSums(device, stream, piecesThere, pieces.size(), typeOf<T>(), record, sums, 3);
+    squareSums(device, stream, pieces.data(), pieces.size(), typeOf<T>(), record, sums, 3);
     total.normalize();
     std::vector<int64_t> expected(total.digits, total.digits + ExactSum::kDigits);
     expected.push_back(nonFinite);
@@ -70,6 +69,27 @@ TEST_F(SquareSums, SayWhichParameterIsNotFinite) {
   ASSERT_NO_FATAL_FAILURE(check<float>(true, {{7211, NAN}}));
   ASSERT_NO_FATAL_FAILURE(check<float>(false, {{7211, NAN}, {1064, INFINITY}}));
   ASSERT_NO_FATAL_FAILURE(check<uint16_t>(true, {{3000, -INFINITY}, {70, NAN}, {0, INFINITY}}));
+}
+
+TEST_F(SquareSums, TakeManyPiecesAndLongOnes) {
+  // More pieces than a launch carries, and one of three blocks.
+  std::vector<float> values = numbers(2 * kSquareElements + 77 + 150 * 64, 3);
+  float *there = upload(values);
+  std::vector<SquarePiece> pieces;
+  ExactSum total;
+  auto add = [&](int64_t first, int64_t elements) {
+    pieces.push_back({there + first, elements, 0, 0});
+    total.addSquares(values.data() + first, elements);
+  };
+  for (int64_t i = 0; i < 150; ++i)
+    add(i * 64, 1 + i % 64);
+  add(150 * 64, 2 * kSquareElements + 77);
+  auto *record = room<int64_t>(21 * 8);
+  squareSums(device, stream, pieces.data(), pieces.size(), DSOPT_F32, record, nullptr, 0);
+  total.normalize();
+  std::vector<int64_t> expected(total.digits, total.digits + ExactSum::kDigits);
+  expected.push_back(-1);
+  EXPECT_EQ(download(record, 21), expected);
 }
 
 TEST_F(SquareSums, OfNothingAreZero) {

@@ -15,6 +15,8 @@
 #define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
 #define DEVICE_MEMBER __attribute__((device)) __attribute__((always_inline))
 #define SHARED __attribute__((shared))
+/// Of a kernel's parameter that is read in place, not copied first.
+#define BY_VALUE __attribute__((grid_constant))
 
 typedef uint16_t bf16;
 typedef float Float4 __attribute__((ext_vector_type(4)));

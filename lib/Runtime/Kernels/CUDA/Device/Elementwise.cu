@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Device.h"
+#include "Kernels/CUDA/SquarePiece.h"
+
+using dsopt::runtime::cuda::FoldPlaces;
 
 namespace {
 constexpr int kThreads = 256, kEach = 8;
@@ -69,17 +72,17 @@ KERNEL(kThreads) void dsopt_convert_bf16_f32(bf16 *target, const float *source, 
   combine<false>(target, source, elements);
 }
 
-/// Running statistics take those of each micro-batch, in the order that `places` gives.
+/// Running statistics take those of each micro-batch, in the order of their places.
 KERNEL(kThreads)
 void dsopt_fold(float *running, const char *statistics, int64_t bytes, int64_t elements,
-                const int64_t *places, int64_t count, float keep, float take) {
+                const BY_VALUE FoldPlaces batches, float keep, float take) {
   int64_t i = blockX() * kThreads + threadX();
   if (i >= elements)
     return;
   float value = running[i];
-  for (int64_t batch = 0; batch < count; ++batch) {
+  for (int64_t batch = 0; batch < batches.count; ++batch) {
     float kept = keep * value;
-    float taken = take * reinterpret_cast<const float *>(statistics + places[batch] * bytes)[i];
+    float taken = take * reinterpret_cast<const float *>(statistics + batches.places[batch] * bytes)[i];
     value = kept + taken;
   }
   running[i] = value;

@@ -9,7 +9,8 @@
 #include "Kernels/CUDA/SquarePiece.h"
 
 using dsopt::runtime::cuda::kSquareDigits;
-using dsopt::runtime::cuda::SquarePiece;
+using dsopt::runtime::cuda::kSquareElements;
+using dsopt::runtime::cuda::SquarePieces;
 
 namespace {
 constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -48,23 +49,28 @@ DEVICE void normalize(uint64_t *digits) {
   digits[kSquareDigits - 1] += carry;
 }
 
-/// A block a piece. `record`: the digits of the sum, then the first parameter that is not finite.
-template <typename T> DEVICE void addPiece(const SquarePiece *pieces, uint64_t *record, uint64_t *sums) {
+/// A block some of a piece. `record`: the digits of the sum, then the first parameter that is not finite.
+template <typename T> DEVICE void addPiece(const SquarePieces &all, uint64_t *record, uint64_t *sums) {
   SHARED static uint64_t own[kWarps][kSquareDigits];
   SHARED static uint64_t total[kSquareDigits];
-  SquarePiece piece = pieces[blockX()];
-  auto *values = static_cast<const T *>(piece.values);
+  int64_t place = 0;
+  for (int64_t step = SquarePieces::kMost / 2; step; step /= 2)
+    if (place + step < all.count && all.firsts[place + step] <= blockX())
+      place += step;
+  int64_t skipped = (blockX() - all.firsts[place]) * kSquareElements;
+  int64_t elements = least(all.pieces[place].elements - skipped, kSquareElements);
+  auto *values = static_cast<const T *>(all.pieces[place].values) + skipped;
   for (int i = threadX(); i < kWarps * kSquareDigits; i += kThreads)
     own[i / kSquareDigits][i % kSquareDigits] = 0;
   barrier();
   int part = threadX() % kLanes;
   bool isFinite = true;
-  for (int64_t first = 0; first < piece.elements; first += kThreads / kLanes * kGroup) {
+  for (int64_t first = 0; first < elements; first += kThreads / kLanes * kGroup) {
     int64_t begin = first + threadX() / kLanes * kGroup + part;
     float some[kGroup / kLanes];
 #pragma unroll
     for (int i = 0; i < kGroup / kLanes; ++i)
-      some[i] = begin + i * kLanes < piece.elements ? widen(values[begin + i * kLanes]) : 0.0f;
+      some[i] = begin + i * kLanes < elements ? widen(values[begin + i * kLanes]) : 0.0f;
     double sum = 0;
 #pragma unroll
     for (float value : some)
@@ -77,7 +83,7 @@ template <typename T> DEVICE void addPiece(const SquarePiece *pieces, uint64_t *
       addExactly(own[warpX()], bits);
   }
   if (!isFinite)
-    __atomic_fetch_min(record + kSquareDigits, uint64_t(piece.parameter), __ATOMIC_RELAXED);
+    __atomic_fetch_min(record + kSquareDigits, uint64_t(all.pieces[place].parameter), __ATOMIC_RELAXED);
   barrier();
   if (threadX() < kSquareDigits) {
     uint64_t sum = 0;
@@ -95,16 +101,16 @@ template <typename T> DEVICE void addPiece(const SquarePiece *pieces, uint64_t *
     if (digit) {
       add(record + threadX(), digit);
       if (sums)
-        add(sums + piece.sum * kSquareDigits + threadX(), digit);
+        add(sums + all.pieces[place].sum * kSquareDigits + threadX(), digit);
     }
   }
 }
 } // namespace
 
-KERNEL(kThreads) void dsopt_square_sums_f32(const SquarePiece *pieces, uint64_t *record, uint64_t *sums) {
+KERNEL(kThreads) void dsopt_square_sums_f32(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addPiece<float>(pieces, record, sums);
 }
-KERNEL(kThreads) void dsopt_square_sums_bf16(const SquarePiece *pieces, uint64_t *record, uint64_t *sums) {
+KERNEL(kThreads) void dsopt_square_sums_bf16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addPiece<bf16>(pieces, record, sums);
 }
 
