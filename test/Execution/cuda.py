@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
-checkpoints that go both ways between targets, and what is said where something is missing.
+checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | precision | errors
+usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | precision | report | errors
 """
 import json
 import os
@@ -130,6 +130,24 @@ def precision():
     print("bf16")
 
 
+def report():
+    """The device's time by kernel, with what each takes of it, and the bits of a run that measures nothing."""
+    path, data = model("mlp")
+    os.environ.update(device(seed=1))
+    plain = train(dsopt, "mlp", *CUDA, "-micro-batches=2", "-steps=3")
+    with tempfile.TemporaryDirectory() as place:
+        said = execute([dsopt, path, "-run", f"-data={data}", *CUDA, "-micro-batches=2", "-steps=3", "-report=kernels", f"-log={place}/log"]).stdout
+        check([json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"] == plain.hash, "a run that is measured has other bits")
+    check("kernels: mean of 2 steps" in said and "this GPU: " in said, said)
+    rows = [line for line in said.splitlines() if line.rstrip().endswith(" B spilled")]
+    check(len(rows) >= 4 and all("registers, " in row and " B shared, 0 B spilled" in row for row in rows), said)
+    check(any(" columns 64: reduce_sum" in row and "; 32 registers, 1024 B shared" in row for row in rows), said)
+    for kind, calls in (("update update.adamw", 3), ("norm ", 3), ("linear_nll ", 2), ("kernel ", 4)):
+        found = [line.split() for line in said.splitlines() if f"%  {kind}" in line]
+        check(found and float(found[0][0]) == calls and float(found[0][1]) > 0, f"{kind}: {said}")
+    print(f"{len(rows)} kernels")
+
+
 def errors():
     path, data = model("mlp")
 
@@ -150,4 +168,4 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "precision": precision, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "precision": precision, "report": report, "errors": errors}[what]()

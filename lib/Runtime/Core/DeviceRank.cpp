@@ -53,7 +53,7 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), image(imageFor(program, device)),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
-      mirror(mirror) {
+      meter(calls), mirror(mirror) {
   loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {

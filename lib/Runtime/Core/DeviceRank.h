@@ -11,6 +11,7 @@
 #include "Core/NcclWorld.h"
 #include "Kernels/CUDA/Calls.h"
 #include "Kernels/CUDA/Memory.h"
+#include "Kernels/CUDA/Meter.h"
 #include "dsopt/Runtime/Session.h"
 
 namespace dsopt::runtime {
@@ -37,6 +38,7 @@ private:
 public:
   cuda::Memory memory;
   cuda::Calls calls;
+  cuda::Meter meter;
   std::unique_ptr<NcclWorld> nccl; ///< null: ranks talk by way of their hosts
 
 private:

@@ -162,6 +162,12 @@ public:
   MachineLimits measureMachine(const std::vector<CallRow> &rows) {
     MachineLimits limits;
     engine.barrier();
+    if (device) {
+      limits.bandwidth = cuda::measureBandwidth(device->device);
+      limits.productSeconds.resize(rows.size());
+      engine.barrier();
+      return limits;
+    }
     limits.bandwidth = measureBandwidth(pool);
     for (const CallRow &row : rows) {
       double seconds = 0;
@@ -489,10 +495,9 @@ Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
 }
 int64_t Session::stepsDone() const { return state->steps; }
 void Session::measureCalls() {
-  if (state->isOnDevice())
-    state->refuse("-report=kernels");
   if (!state->profile)
-    state->profile = std::make_unique<Profile>(state->program);
+    state->profile =
+        std::make_unique<Profile>(state->program, state->device ? &state->device->meter : nullptr);
   state->profile->reset();
   state->eachExecutor([&](Executor &executor) { executor.measure(*state->profile); });
 }

@@ -14,6 +14,7 @@
 
 #include "Machine/Memory.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
@@ -34,6 +35,7 @@ struct Node {
   int64_t first = 0;                        ///< number of the first of `ancestors`
   std::vector<bool> ancestors;              ///< by number
   bool isDone = false, isKnown = false;     ///< known to the host: all that comes later is after it
+  std::chrono::steady_clock::time_point doneAt;
   Footprint footprint;
 };
 

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 namespace dsopt::runtime::cuda {
 
@@ -24,6 +25,8 @@ public:
   /// What is called from now on goes there.
   void setStream(StreamHandle chosen) { stream = chosen; }
   StreamHandle currentStream() const { return stream; }
+  /// The program's kernel that was launched last, null if none was since this was asked.
+  Function takeLaunched() { return std::exchange(launched, nullptr); }
 
   void launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) override;
   void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, bool accumulate) override;
@@ -58,6 +61,7 @@ private:
   Device &device;
   Products products;
   StreamHandle stream = nullptr;
+  Function launched = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
   std::vector<void *> parameters;            ///< of a launch
   std::map<StreamHandle, Scratch> scratches; ///< of products, made in the first step

@@ -62,10 +62,10 @@ private:
   StreamHandle handle = nullptr;
 };
 
-/// A place in a stream.
+/// A place in a stream. Those of kEventDefault know when the device came by.
 class Event {
 public:
-  Event() { DSOPT_CUDA(cuEventCreate, &handle, kEventDisableTiming); }
+  explicit Event(unsigned flags = kEventDisableTiming) { DSOPT_CUDA(cuEventCreate, &handle, flags); }
   ~Event() {
     if (handle)
       Driver::get().cuEventDestroy_v2(handle);

@@ -58,6 +58,7 @@ enum FunctionAttribute : int {
 
 enum : unsigned {
   kStreamNonBlocking = 1,
+  kEventDefault = 0,
   kEventDisableTiming = 2,
   kHostPortable = 1, ///< CU_MEMHOSTALLOC_PORTABLE
 };
@@ -105,7 +106,8 @@ enum : int { kCaptureThreadLocal = 1 };
   F(cuEventDestroy_v2, (EventHandle event))                                                                  \
   F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                 \
   F(cuEventQuery, (EventHandle event))                                                                       \
-  F(cuEventSynchronize, (EventHandle event))
+  F(cuEventSynchronize, (EventHandle event))                                                                 \
+  F(cuEventElapsedTime, (float *milliseconds, EventHandle begin, EventHandle end))
 
 } // namespace dsopt::runtime::cuda
 
