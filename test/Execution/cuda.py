@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | precision | report | errors
+usage: cuda.py DSOPT FOLDER reference MODEL... | layouts | nccl | checkpoints | saves | precision | report | errors
 """
 import json
 import os
@@ -114,6 +114,31 @@ def checkpoints():
     print("checkpoints go both ways")
 
 
+def saves():
+    """Checkpoints that are written while steps go on, however slow the disk, have the bytes of those that steps wait for."""
+    path, data = model("mlp")
+    slow = {"DSOPT_FAULT": "pwrite,every=1:delay=10"}
+    layouts = ([], ["-dp=2", "-zero=1", "-grad-clip=1"], ["-dp=2", "-zero=3"], ["-pp=2", "-precision=bf16"])
+    for seed, layout in enumerate(layouts):
+        os.environ.update(device(seed=seed))
+        with tempfile.TemporaryDirectory() as place:
+            def run(*options, environment=None):
+                execute([dsopt, path, "-run", f"-data={data}", "-quiet", *CUDA, "-micro-batches=1", "-steps=3", f"-log={place}/log", *layout, *options],
+                        environment=environment)
+                return [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+
+            whole = run(f"-save={place}/waiting", "-save-every=1", "-save-keep=9")
+            check(run(f"-save={place}/going", "-save-every=1", "-save-keep=9", "-save-async", environment=slow) == whole, f"{layout}: other bits with -save-async")
+            names = sorted(os.path.relpath(os.path.join(folder, name), f"{place}/waiting")
+                           for folder, _, found in os.walk(f"{place}/waiting") for name in found if name != "manifest.json")
+            check(len(names) == 6, f"{layout}: {names}")
+            for name in names:
+                check(open(f"{place}/waiting/{name}", "rb").read() == open(f"{place}/going/{name}", "rb").read(), f"{layout}: {name} differs")
+            execute([dsopt, f"-check={place}/going"])
+            check(run(f"-resume={place}/going/step-00000002") == whole, f"{layout}: a resumed run has other bits")
+    print(f"{len(layouts)} layouts save while steps go on")
+
+
 def precision():
     """bf16 within 2e-2 of fp32, one hash and text of losses over layouts, with gradients of either type."""
     for name in ("mlp", "gpt2-tiny", "bert-tiny"):
@@ -168,4 +193,4 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "precision": precision, "report": report, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "checkpoints": checkpoints, "saves": saves, "precision": precision, "report": report, "errors": errors}[what]()

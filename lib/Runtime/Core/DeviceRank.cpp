@@ -49,11 +49,24 @@ static const Image &imageFor(const Program &program, const cuda::Device &device)
                                " is " + have + ": compile it with -arch=" + have);
 }
 
+void DeviceState::fetch(char *to, const char *from, int64_t bytes) {
+  device.use();
+  std::lock_guard<std::mutex> lock(mutex);
+  DSOPT_CUDA(cuMemcpyDtoHAsync_v2, to, cuda::addressOf(memory.onDevice(from)), bytes, stream);
+  stream.synchronize();
+}
+
+void DeviceState::bringTo(char *begin, int64_t bytes) {
+  pinned.reset();
+  if (begin)
+    pinned.emplace(begin, bytes);
+}
+
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), image(imageFor(program, device)),
       memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
-      meter(calls), mirror(mirror) {
+      meter(calls), state(device, memory), mirror(mirror) {
   loadImage(resolve);
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {

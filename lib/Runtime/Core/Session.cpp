@@ -88,10 +88,6 @@ public:
       device->downloadState(program.positions[info.position]);
   }
   bool isOnDevice() const { return program.target != "cpu"; }
-  [[noreturn]] void refuse(const std::string &what) const {
-    throw Error(StatusInput, what + " is not available yet for programs of -target=" + program.target,
-                /*quiet=*/info.rank != 0);
-  }
 
   std::unique_ptr<ParameterValues> openValues() {
     const WeightsFrom &from = options.weights;
@@ -200,7 +196,8 @@ public:
     return *plan;
   }
   void saveAsync(const SavePlan &plan) {
-    async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus);
+    async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus,
+                                        device ? &device->state : nullptr);
     eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
   }
   template <typename Body> void eachExecutor(Body body) {
@@ -260,8 +257,6 @@ private:
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
                   /*quiet=*/info.rank != 0);
-    if (isOnDevice() && given.saveStaging > 0)
-      refuse("-save-async");
     limitLibraries(program.features);
     return given;
   }

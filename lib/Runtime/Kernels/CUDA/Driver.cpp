@@ -75,9 +75,8 @@ bool Event::isReached() const {
 Device::Device(int ordinal) {
   const Driver &driver = Driver::get();
   DSOPT_CUDA(cuDeviceGet, &device, ordinal);
-  Context context;
   DSOPT_CUDA(cuDevicePrimaryCtxRetain, &context, device);
-  DSOPT_CUDA(cuCtxSetCurrent, context);
+  use();
   char name[256] = {};
   DSOPT_CUDA(cuDeviceGetName, name, sizeof(name), device);
   text = name;

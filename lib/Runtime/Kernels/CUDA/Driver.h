@@ -82,12 +82,14 @@ private:
   EventHandle handle = nullptr;
 };
 
-/// A device and its kernels. Its context is the calling thread's from the constructor on.
+/// A device and its kernels. Its context is the constructing thread's from there on.
 class Device {
 public:
   explicit Device(int ordinal);
   ~Device();
   Device(const Device &) = delete;
+  /// What the calling thread calls from now on goes there.
+  void use() const { DSOPT_CUDA(cuCtxSetCurrent, context); }
 
   /// Of an architecture as sm_90 names it: 90.
   int architecture() const { return arch; }
@@ -106,6 +108,7 @@ public:
 
 private:
   DeviceNumber device = 0;
+  Context context = nullptr;
   int arch = 0, processors = 0;
   int64_t memory = 0;
   std::string text;

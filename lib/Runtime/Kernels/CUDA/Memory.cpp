@@ -65,6 +65,13 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
     DSOPT_CUDA(cuMemcpyDtoHAsync_v2, mirrored, addressOf(onDevice(mirrored)), count, stream);
 }
 
+Pinned::Pinned(void *begin, int64_t bytes)
+    : begin(bytes > 0 && Driver::get().cuMemHostRegister_v2(begin, bytes, 0) == kSuccess ? begin : nullptr) {}
+Pinned::~Pinned() {
+  if (begin)
+    Driver::get().cuMemHostUnregister(begin);
+}
+
 Table::Table(const void *values, int64_t bytes) {
   DSOPT_CUDA(cuMemAlloc_v2, &address, std::max<int64_t>(bytes, 1));
   if (values && bytes)

@@ -39,6 +39,18 @@ private:
   std::map<int64_t, int64_t> pinned; ///< pages of the mirror: first, end
 };
 
+/// Bytes of the host's, whole pages, that the device finds by itself; where the system refuses that, copies
+/// go through a buffer of the driver's.
+class Pinned {
+public:
+  Pinned(void *begin, int64_t bytes);
+  ~Pinned();
+  Pinned(const Pinned &) = delete;
+
+private:
+  void *begin;
+};
+
 /// A table of the runtime's own on the device, beside what the program planned.
 class Table {
 public:
