@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
-checkpoints that go both ways between targets, and what is said where something is missing.
+checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | convolutions | precision | memory | odd | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | memory | odd | report | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -186,6 +186,31 @@ def checkpoints():
     print("checkpoints go both ways")
 
 
+def saves():
+    """Checkpoints that are written while steps go on, however slow the disk, have the bytes of those that steps wait for."""
+    path, data = model("mlp")
+    slow = {"DSOPT_FAULT": "pwrite,every=1:delay=10"}
+    layouts = ([], ["-dp=2", "-zero=1", "-grad-clip=1"], ["-dp=2", "-zero=3"], ["-pp=2", "-precision=bf16"])
+    for seed, layout in enumerate(layouts):
+        os.environ.update(device(seed=seed))
+        with tempfile.TemporaryDirectory() as place:
+            def run(*options, environment=None):
+                execute([dsopt, path, "-run", f"-data={data}", "-quiet", *CUDA, "-micro-batches=1", "-steps=3", f"-log={place}/log", *layout, *options],
+                        environment=environment)
+                return [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+
+            whole = run(f"-save={place}/waiting", "-save-every=1", "-save-keep=9")
+            check(run(f"-save={place}/going", "-save-every=1", "-save-keep=9", "-save-async", environment=slow) == whole, f"{layout}: other bits with -save-async")
+            names = sorted(os.path.relpath(os.path.join(folder, name), f"{place}/waiting")
+                           for folder, _, found in os.walk(f"{place}/waiting") for name in found if name != "manifest.json")
+            check(len(names) == 6, f"{layout}: {names}")
+            for name in names:
+                check(open(f"{place}/waiting/{name}", "rb").read() == open(f"{place}/going/{name}", "rb").read(), f"{layout}: {name} differs")
+            execute([dsopt, f"-check={place}/going"])
+            check(run(f"-resume={place}/going/step-00000002") == whole, f"{layout}: a resumed run has other bits")
+    print(f"{len(layouts)} layouts save while steps go on")
+
+
 def convolutions():
     """Convolutions by cuDNN: one hash over layouts and orders of streams, in bf16 within 2e-2 of fp32; what is said where the library is
     missing, too old, or takes more scratch than is planned; a program without convolutions never opens it."""
@@ -321,6 +346,24 @@ def odd():
     print("odd sizes have one hash over layouts")
 
 
+def report():
+    """The device's time by kernel, with what each takes of it, and the bits of a run that measures nothing."""
+    path, data = model("mlp")
+    os.environ.update(device(seed=1))
+    plain = train(dsopt, "mlp", *CUDA, "-micro-batches=2", "-steps=3")
+    with tempfile.TemporaryDirectory() as place:
+        said = execute([dsopt, path, "-run", f"-data={data}", *CUDA, "-micro-batches=2", "-steps=3", "-report=kernels", f"-log={place}/log"]).stdout
+        check([json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"] == plain.hash, "a run that is measured has other bits")
+    check("kernels: mean of 2 steps" in said and "this GPU: " in said, said)
+    rows = [line for line in said.splitlines() if line.rstrip().endswith(" B spilled")]
+    check(len(rows) >= 4 and all("registers, " in row and " B shared, 0 B spilled" in row for row in rows), said)
+    check(any(" columns 64: reduce_sum" in row and "; 32 registers, 1024 B shared" in row for row in rows), said)
+    for kind, calls in (("update update.adamw", 3), ("norm ", 3), ("linear_nll ", 2), ("kernel ", 4)):
+        found = [line.split() for line in said.splitlines() if f"%  {kind}" in line]
+        check(found and float(found[0][0]) == calls and float(found[0][1]) > 0, f"{kind}: {said}")
+    print(f"{len(rows)} kernels")
+
+
 def errors():
     if is_real:
         return print("is for the device in software")
@@ -345,5 +388,5 @@ if what == "reference":
     for name in sys.argv[4:]:
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "convolutions": convolutions, "precision": precision, "memory": memory,
-     "odd": odd, "errors": errors}[what]()
+    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "saves": saves, "convolutions": convolutions, "precision": precision,
+     "memory": memory, "odd": odd, "report": report, "errors": errors}[what]()

@@ -17,10 +17,8 @@ struct Refused {
 };
 } // namespace
 
-static constexpr Refused kRefused[] = {{"offload-optimizer", "none"},
-                                       {"offload-params", "none"},
-                                       {"offload-activations", "none"},
-                                       {"save-async", ""}};
+static constexpr Refused kRefused[] = {
+    {"offload-optimizer", "none"}, {"offload-params", "none"}, {"offload-activations", "none"}};
 
 void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (!isForDevice(module)) {

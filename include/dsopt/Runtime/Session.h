@@ -180,17 +180,24 @@ struct Evaluation {
   bool stop = false;        ///< all ranks agreed to stop: `loss` means nothing then
 };
 
+/// What a kernel takes of a device: registers of a thread, shared bytes of a block, and bytes that a thread
+/// keeps in memory for want of registers.
+struct KernelFigures {
+  int64_t registers = 0, shared = 0, spills = 0;
+};
+
 /// What a session measured of calls of one kind and shape since it was told to.
 struct CallRow {
   Call call;
   bool flies = false; ///< runs beside computation: the time is from its start to its end
   int64_t calls = 0;
   double ms = 0, bytes = 0, flops = 0; ///< of all of them
+  KernelFigures figures{};             ///< of the program's kernels on a device, the most of each
 };
 
-/// What this rank's threads reach, all ranks measuring at the same time.
+/// What this rank's threads reach, all ranks measuring at the same time; of a device its memory alone.
 struct MachineLimits {
-  double bandwidth = 0;               ///< bytes a second, of a triad
+  double bandwidth = 0;               ///< bytes a second, of a triad; of a device's memory, of a copy there
   std::map<std::string, double> peak; ///< flops a second by element type, of products of 512-tiles
   std::vector<double> productSeconds; ///< of each row: the products of one call, alone
 };

@@ -11,9 +11,12 @@
 
 namespace dsopt::runtime {
 
-AsyncSave::AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes, std::vector<int> cpus)
-    : plan(plan), engine(engine), cpus(std::move(cpus)), staging(allocateArena(stagingBytes)),
+AsyncSave::AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes, std::vector<int> cpus,
+                     RemoteState *remote)
+    : plan(plan), engine(engine), cpus(std::move(cpus)), remote(remote), staging(allocateArena(stagingBytes)),
       stagingBytes(stagingBytes) {
+  if (remote)
+    remote->bringTo(staging, stagingBytes);
   const Position &position = plan.program.positions[plan.info.position];
   std::map<int64_t, size_t> numbers; // of regions, by buffer
   auto add = [&](int64_t index) {
@@ -44,13 +47,15 @@ AsyncSave::AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes,
   for (size_t piece : order)
     pieces.push_back({plan.pieces[piece].address, plan.pieces[piece].end - plan.pieces[piece].begin,
                       regionOfPiece[piece]});
-  stream =
-      std::make_unique<StateStream>(std::move(pieces), regions.size(), staging, stagingBytes, engine.waker());
+  stream = std::make_unique<StateStream>(std::move(pieces), regions.size(), staging, stagingBytes,
+                                         engine.waker(), remote);
 }
 
 AsyncSave::~AsyncSave() {
   stream->end();
   join();
+  if (remote)
+    remote->bringTo(nullptr, 0);
   sys::munmap(staging, stagingBytes);
 }
 
@@ -87,7 +92,23 @@ void AsyncSave::check() {
   std::rethrow_exception(failure);
 }
 
+void AsyncSave::fetchShared() const {
+  for (const auto *ranges : {&plan.units, &plan.chunks})
+    for (const SharedRange &range : *ranges)
+      for (size_t i = range.first; i < range.last; ++i) {
+        const Segment &segment = plan.segments[i];
+        if (segment.rank != plan.info.rank)
+          continue;
+        int64_t begin = std::max(segment.begin, range.begin), end = std::min(segment.end, range.end);
+        char *address = plan.addressOf(segment, begin);
+        if (remote->has(address))
+          remote->fetch(address, address, end - begin);
+      }
+}
+
 void AsyncSave::begin(std::unique_ptr<Saver> next, std::function<void()> whenNamed) {
+  if (remote)
+    fetchShared();
   next->begin();
   saver = std::move(next);
   named = std::move(whenNamed);

@@ -21,8 +21,10 @@ namespace dsopt::runtime {
 
 class AsyncSave {
 public:
-  /// `cpus`: where its thread runs, any if empty. The plan and the engine outlive it.
-  AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes, std::vector<int> cpus);
+  /// `cpus`: where its thread runs, any if empty. `remote` has what the host has to bring, if anything. The
+  /// references outlive it.
+  AsyncSave(const SavePlan &plan, Engine &engine, int64_t stagingBytes, std::vector<int> cpus,
+            RemoteState *remote = nullptr);
   ~AsyncSave();
   AsyncSave(const AsyncSave &) = delete;
 
@@ -61,12 +63,15 @@ private:
   struct Region {
     const char *begin, *end;
   };
+  /// Brings what this rank has of what ranks save together.
+  void fetchShared() const;
   void start(std::function<void()> body);
   void join();
 
   const SavePlan &plan;
   Engine &engine;
   std::vector<int> cpus;
+  RemoteState *remote;
   std::vector<Region> regions;
   std::vector<size_t> order; ///< of the plan's pieces
   char *staging;

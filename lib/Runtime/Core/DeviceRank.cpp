@@ -77,11 +77,24 @@ std::string deviceObstacle(const Program &program, int ranks) {
   }
 }
 
+void DeviceState::fetch(char *to, const char *from, int64_t bytes) {
+  device.use();
+  std::lock_guard<std::mutex> lock(mutex);
+  DSOPT_CUDA(cuMemcpyDtoHAsync_v2, to, cuda::addressOf(memory.onDevice(from)), bytes, stream);
+  stream.synchronize();
+}
+
+void DeviceState::bringTo(char *begin, int64_t bytes) {
+  pinned.reset();
+  if (begin)
+    pinned.emplace(begin, bytes);
+}
+
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
                        const SymbolResolver &resolve, char *mirror)
     : device(ordinalOf(localRank)), images(imagesFor(program, device.architecture(), device.name())),
-      memory(device, mirror, program.positions[info.position].memories.front().bytes), 
-      calls(device, program.matmul_precision == "high"),
+      memory(device, mirror, program.positions[info.position].memories.front().bytes),
+      calls(device, program.matmul_precision == "high"), meter(calls), state(device, memory),
       rank(describeRank(program, info.rank)), mirror(mirror) {
   loadImages(resolve);
   for (size_t list = 0; list < countLists(program); ++list)

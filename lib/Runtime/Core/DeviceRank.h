@@ -9,11 +9,33 @@
 #define DSOPT_LIB_RUNTIME_CORE_DEVICERANK_H
 
 #include "Core/NcclWorld.h"
+#include "Core/StateStream.h"
 #include "Kernels/CUDA/Calls.h"
 #include "Kernels/CUDA/Memory.h"
+#include "Kernels/CUDA/Meter.h"
 #include "dsopt/Runtime/Session.h"
 
+#include <mutex>
+#include <optional>
+
 namespace dsopt::runtime {
+
+/// What of a rank's state its device has.
+class DeviceState final : public RemoteState {
+public:
+  DeviceState(const cuda::Device &device, const cuda::Memory &memory) : device(device), memory(memory) {}
+
+  bool has(const char *address) const override { return memory.contains(address); }
+  void fetch(char *to, const char *from, int64_t bytes) override;
+  void bringTo(char *begin, int64_t bytes) override;
+
+private:
+  const cuda::Device &device;
+  const cuda::Memory &memory;
+  std::mutex mutex; ///< of the stream
+  cuda::Stream stream;
+  std::optional<cuda::PinnedRange> pinned;
+};
 
 class DeviceRank {
 public:
@@ -42,6 +64,8 @@ private:
 public:
   cuda::Memory memory;
   cuda::Calls calls;
+  cuda::Meter meter;
+  DeviceState state;
   std::unique_ptr<NcclWorld> nccl; ///< null: ranks talk by way of their hosts
 
 private:

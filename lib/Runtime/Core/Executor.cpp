@@ -232,7 +232,10 @@ void Executor::fillInput(const Prepared &prepared, void *target) {
 
 void Executor::run(const Prepared &prepared, int slot) {
   if (isOnDevice(prepared)) {
+    size_t mark = rt.profile ? rt.profile->mark() : 0;
     runOnDevice(prepared);
+    if (rt.profile)
+      measured(prepared, {{}, mark, rt.profile->mark(), /*isOnDevice=*/true});
     return;
   }
   const Action &action = *prepared.action;
@@ -460,15 +463,15 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
     times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.
   if (rt.profile && prepared.action->kind == ActionKind::Agree)
-    measured(prepared, Clock::now() - begin);
+    measured(prepared, {Clock::now() - begin});
 }
 
 void Executor::finish(int64_t index, Clock::time_point begin) {
   const Prepared &prepared = actions[index];
   if (isOnDevice(prepared))
     times->*prepared.timer += since(begin);
-  if (rt.profile && prepared.action->kind != ActionKind::Agree)
-    measured(prepared, Clock::now() - begin);
+  if (rt.profile && prepared.action->kind != ActionKind::Agree && !isOnDevice(prepared))
+    measured(prepared, {Clock::now() - begin});
   if (trace)
     trace->note(prepared.trails ? prepared.startedIn : step, firstAction + index, begin, Clock::now());
   if (prepared.trails) {
@@ -486,12 +489,12 @@ void Executor::finish(int64_t index, Clock::time_point begin) {
 
 void Executor::communicated(Clock::time_point begin) { times->communication += since(begin); }
 
-void Executor::measured(const Prepared &prepared, Clock::duration time) {
+void Executor::measured(const Prepared &prepared, const Profile::Span &span) {
   const Action &action = *prepared.action;
   if (action.kind == ActionKind::Update && prepared.call >= 0)
-    rt.profile->update(prepared.call, action.elements, time);
+    rt.profile->update(prepared.call, action.elements, span);
   else if (action.kind != ActionKind::Run)
-    rt.profile->action(action.kind, bytesMoved(prepared), time);
+    rt.profile->action(action.kind, bytesMoved(prepared), span);
 }
 
 void Executor::runActions(Breakdown &breakdown) {
@@ -505,6 +508,8 @@ void Executor::runActions(Breakdown &breakdown) {
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
   drive(left, breakdown);
   hasRun |= applies;
+  if (rt.profile)
+    rt.profile->settle();
   engine.publish(step, -1);
 }
 

@@ -135,7 +135,7 @@ private:
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
-  void measured(const Prepared &prepared, Clock::duration time);
+  void measured(const Prepared &prepared, const Profile::Span &span);
   const std::vector<int64_t> &shapeOf(int64_t input) const {
     return list < kListKinds ? program.inputs[input].shape
                              : program.variants[list / kListKinds - 1].shapes[input];

@@ -32,7 +32,7 @@ constexpr Described kDescribed[] = {
 static_assert(std::size(kDescribed) == kActionKindCount);
 } // namespace
 
-Profile::Profile(const Program &program) : actions(program.calls.size()) {
+Profile::Profile(const Program &program, DeviceMeter *meter) : actions(program.calls.size()), meter(meter) {
   for (const Call &call : program.calls)
     rows.push_back({call});
   for (int kind = 0; kind < kActionKindCount; ++kind) {
@@ -45,7 +45,17 @@ void Profile::reset() {
   for (Row &row : rows) {
     row.calls = row.bytes = row.flops = 0;
     row.time = {};
+    row.deviceMs = 0;
   }
+}
+
+void Profile::settle() {
+  if (!meter)
+    return;
+  for (const Marked &one : marked)
+    rows[one.row].deviceMs += meter->milliseconds(one.begin, one.end);
+  marked.clear();
+  meter->restart();
 }
 
 std::vector<CallRow> Profile::result() const {
@@ -53,8 +63,8 @@ std::vector<CallRow> Profile::result() const {
   for (const Row &row : rows)
     if (row.calls)
       result.push_back({row.one, row.flies, row.calls,
-                        std::chrono::duration<double, std::milli>(row.time).count(),
-                        static_cast<double>(row.bytes), static_cast<double>(row.flops)});
+                        std::chrono::duration<double, std::milli>(row.time).count() + row.deviceMs,
+                        static_cast<double>(row.bytes), static_cast<double>(row.flops), row.figures});
   return result;
 }
 

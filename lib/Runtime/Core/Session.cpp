@@ -102,10 +102,6 @@ public:
     }
   }
   bool isOnDevice() const { return program.target != "cpu"; }
-  [[noreturn]] void refuse(const std::string &what) const {
-    throw Error(StatusInput, what + " is not available yet for programs of -target=" + program.target,
-                /*quiet=*/info.rank != 0);
-  }
 
   std::unique_ptr<ParameterValues> openValues() {
     const WeightsFrom &from = options.weights;
@@ -178,6 +174,12 @@ public:
   MachineLimits measureMachine(const std::vector<CallRow> &rows) {
     MachineLimits limits;
     engine.barrier();
+    if (device) {
+      limits.bandwidth = cuda::measureBandwidth(device->device);
+      limits.productSeconds.resize(rows.size());
+      engine.barrier();
+      return limits;
+    }
     limits.bandwidth = measureBandwidth(pool);
     for (const CallRow &row : rows) {
       double seconds = 0;
@@ -210,7 +212,8 @@ public:
     return *plan;
   }
   void saveAsync(const SavePlan &plan) {
-    async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus);
+    async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus,
+                                        device ? &device->state : nullptr);
     eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
   }
   template <typename Body> void eachExecutor(Body body) {
@@ -271,10 +274,10 @@ private:
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
                   /*quiet=*/info.rank != 0);
-    if (isOnDevice() && given.saveStaging > 0)
-      refuse("-save-async");
     if (isOnDevice() && scalesLoss(program.precision))
-      refuse("-precision=fp16");
+      throw Error(StatusInput,
+                  "-precision=fp16 is not available yet for programs of -target=" + program.target,
+                  /*quiet=*/info.rank != 0);
     limitLibraries(program.features);
     return given;
   }
@@ -532,10 +535,9 @@ Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
 int64_t Session::stepsDone() const { return state->steps; }
 int64_t Session::stepsSkipped() const { return state->lossScale ? state->lossScale->skipped() : 0; }
 void Session::measureCalls() {
-  if (state->isOnDevice())
-    state->refuse("-report=kernels");
   if (!state->profile)
-    state->profile = std::make_unique<Profile>(state->program);
+    state->profile =
+        std::make_unique<Profile>(state->program, state->device ? &state->device->meter : nullptr);
   state->profile->reset();
   state->eachExecutor([&](Executor &executor) { executor.measure(*state->profile); });
 }

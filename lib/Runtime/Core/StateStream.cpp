@@ -8,9 +8,15 @@
 namespace dsopt::runtime {
 
 StateStream::StateStream(std::vector<StreamPiece> given, size_t regions, char *staging, int64_t stagingBytes,
-                         Waker &waker)
-    : pieces(std::move(given)), staging(staging), stagingBytes(stagingBytes), waker(waker), left(regions),
-      claimed(pieces.size(), true), cursor(pieces.size()), cursors(regions), ends(regions) {
+                         Waker &waker, RemoteState *remote)
+    : pieces(std::move(given)), staging(staging), stagingBytes(stagingBytes), waker(waker), remote(remote),
+      left(regions), claimed(pieces.size(), true), cursor(pieces.size()), cursors(regions), ends(regions) {
+  int64_t most = 0;
+  for (const StreamPiece &piece : pieces)
+    if (isRemote(piece))
+      most = std::max(most, piece.bytes);
+  this->stagingBytes -= most;
+  fetched = staging + this->stagingBytes;
   for (size_t i = 0; i < pieces.size(); ++i)
     ends[pieces[i].region] = i + 1;
   staged.reserve(pieces.size());
@@ -32,7 +38,7 @@ void StateStream::begin() {
 std::optional<StateStream::Taken> StateStream::next() {
   if (ended)
     return std::nullopt;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   if (first < staged.size())
     return Taken{staged[first].piece, staging + staged[first].begin, true};
   while (cursor < pieces.size() && claimed[cursor])
@@ -40,14 +46,22 @@ std::optional<StateStream::Taken> StateStream::next() {
   if (cursor == pieces.size())
     return std::nullopt;
   claimed[cursor] = true;
-  return Taken{cursor, pieces[cursor].address, false};
+  size_t taken = cursor;
+  const StreamPiece &piece = pieces[taken];
+  if (!isRemote(piece))
+    return Taken{taken, piece.address};
+  lock.unlock();
+  remote->fetch(fetched, piece.address, piece.bytes);
+  left[piece.region].fetch_sub(1, std::memory_order_release);
+  waker.ring();
+  return Taken{taken, fetched, /*isStaged=*/false, /*isFetched=*/true};
 }
 
 void StateStream::release(const Taken &taken) {
   if (taken.isStaged) {
     std::lock_guard<std::mutex> lock(mutex);
     ++first;
-  } else {
+  } else if (!taken.isFetched) {
     left[pieces[taken.piece].region].fetch_sub(1, std::memory_order_release);
   }
   waker.ring();
@@ -75,7 +89,10 @@ bool StateStream::stage(size_t region) {
   int64_t room = findRoom(piece.bytes);
   if (room < 0)
     return false;
-  std::memcpy(staging + room, piece.address, piece.bytes);
+  if (isRemote(piece))
+    remote->fetch(staging + room, piece.address, piece.bytes);
+  else
+    std::memcpy(staging + room, piece.address, piece.bytes);
   staged.push_back({at, room, room + piece.bytes});
   claimed[at] = true;
   left[region].fetch_sub(1, std::memory_order_relaxed);

@@ -3,6 +3,8 @@
 // Pieces of memory that a writer takes one after the other, while actions wait for
 // those that they are about to change. What the writer does not come to in time the
 // waiting rank copies into a staging buffer, where it waits for the writer instead.
+// What a device has both of them bring: the waiting rank to the staging buffer, the writer
+// to the end of it, where there is room for one piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +29,23 @@ struct StreamPiece {
   size_t region = 0;
 };
 
+/// State that the host has to bring from elsewhere, by its addresses in the host's mirror.
+class RemoteState {
+public:
+  virtual ~RemoteState() = default;
+  virtual bool has(const char *address) const = 0;
+  /// By any thread; returns when the bytes are there.
+  virtual void fetch(char *to, const char *from, int64_t bytes) = 0;
+  /// Where most bytes are brought to from now on; null: nowhere any more.
+  virtual void bringTo(char *begin, int64_t bytes) = 0;
+};
+
 class StateStream {
 public:
   /// Pieces of a region lie side by side in `pieces`, which are taken in their order. What is waited for
-  /// rings the waker.
+  /// rings the waker. `remote`: what has some of them, if any.
   StateStream(std::vector<StreamPiece> pieces, size_t regions, char *staging, int64_t stagingBytes,
-              Waker &waker);
+              Waker &waker, RemoteState *remote = nullptr);
 
   /// All pieces are to be taken anew; nobody takes any.
   void begin();
@@ -42,6 +55,7 @@ public:
     size_t piece = 0;
     const char *bytes = nullptr;
     bool isStaged = false;
+    bool isFetched = false; ///< nothing waits for it any more
   };
   /// The next piece and where it lies now; none when all were taken, or it is over.
   std::optional<Taken> next();
@@ -65,11 +79,14 @@ private:
   };
   /// Where so many bytes fit behind those that are staged, -1: nowhere.
   int64_t findRoom(int64_t bytes) const;
+  bool isRemote(const StreamPiece &piece) const { return remote && remote->has(piece.address); }
 
   std::vector<StreamPiece> pieces;
   char *staging;
   int64_t stagingBytes;
   Waker &waker;
+  RemoteState *remote;
+  char *fetched = nullptr;                ///< where the writer brings a piece
   std::vector<std::atomic<int64_t>> left; ///< pieces of each region
   std::atomic<bool> ended{false};
 

@@ -41,13 +41,22 @@ static double flopsOfProducts(const std::vector<int64_t> &products) {
   return flops;
 }
 
+/// What a device's kernel takes.
+static std::string figuresOf(const CallRow &row) {
+  const KernelFigures &figures = row.figures;
+  if (!figures.registers)
+    return "";
+  return format("; %lld registers, %lld B shared, %lld B spilled", (long long)figures.registers,
+                (long long)figures.shared, (long long)figures.spills);
+}
+
 static std::string heading(const Program &program, const MachineLimits &limits, int64_t threads, double ms,
                            int64_t steps) {
   std::string text = format("kernels: mean of %lld step%s of %.1f ms, %lld thread%s", (long long)steps,
                             steps == 1 ? "" : "s", ms / steps, (long long)threads, threads == 1 ? "" : "s");
   if (program.dp * program.pp > 1)
     text += format(", rank 0 of %lld", (long long)(program.dp * program.pp));
-  text += format("; this machine: %.1f GB/s", limits.bandwidth / 1e9);
+  text += format("; this %s: %.1f GB/s", program.target == "cpu" ? "machine" : "GPU", limits.bandwidth / 1e9);
   for (const auto &[type, peak] : limits.peak)
     text += format(", %.0f GFLOP/s %s", peak / 1e9, type.c_str());
   return text + "\n    calls        ms   share        MB    GFLOP    GB/s  GFLOP/s  of limit\n";
@@ -87,7 +96,7 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
                    row.bytes / seconds / 1e9, row.flops / seconds / 1e9, 100 * limit / seconds);
     text += row.call.kind + (row.call.type.empty() || row.call.type == "f32" ? "" : " " + row.call.type) +
             " " + row.call.what + (row.call.place.empty() ? "" : "  [" + row.call.place + "]") +
-            (row.flies ? " (beside computation)" : "") + "\n";
+            (row.flies ? " (beside computation)" : "") + figuresOf(row) + "\n";
   }
   if (others)
     text += format("%9s %9.2f %6.1f%%  %lld more rows\n", "", othersMs / steps, 100 * othersMs / ms,

@@ -3,6 +3,7 @@
 #include "Core/StateStream.h"
 
 #include <algorithm>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
@@ -11,9 +12,22 @@
 using namespace dsopt::runtime;
 
 namespace {
+/// Has every other 64 bytes of the state: what it does not bring is at no address.
+struct Remote final : RemoteState {
+  bool has(const char *address) const override { return reinterpret_cast<uintptr_t>(address) / 64 % 2; }
+  void fetch(char *to, const char *from, int64_t bytes) override {
+    std::memcpy(to, from, bytes);
+    ++fetched;
+  }
+  void bringTo(char *, int64_t) override {}
+  std::atomic<int64_t> fetched{0};
+};
+
 /// Regions of bytes that are cut into pieces.
 struct State {
-  explicit State(const std::vector<std::vector<int64_t>> &regions, int64_t staging) : staging(staging) {
+  explicit State(const std::vector<std::vector<int64_t>> &regions, int64_t staging,
+                 RemoteState *remote = nullptr)
+      : staging(staging) {
     int64_t bytes = 0;
     for (const std::vector<int64_t> &sizes : regions)
       bytes = std::accumulate(sizes.begin(), sizes.end(), bytes);
@@ -25,7 +39,7 @@ struct State {
         pieces.push_back({values.data() + at, size, region});
         at += size;
       }
-    stream.emplace(pieces, regions.size(), this->staging.data(), staging, waker);
+    stream.emplace(pieces, regions.size(), this->staging.data(), staging, waker, remote);
   }
   void fill(int step) {
     for (size_t i = 0; i < values.size(); ++i)
@@ -80,6 +94,33 @@ TEST(StateStream, WhatHasNoRoomIsLeftToTheWriter) {
   EXPECT_FALSE(taken->isStaged);
 }
 
+TEST(StateStream, TheWriterHoldsNothingThatItHasFetched) {
+  struct All final : RemoteState {
+    bool has(const char *) const override { return true; }
+    void fetch(char *to, const char *from, int64_t bytes) override { std::memcpy(to, from, bytes); }
+    void bringTo(char *, int64_t) override {}
+  } remote;
+  State state({{4}, {4}, {4}}, 8, &remote);
+  const std::vector<char> before = state.values;
+  state.stream->begin();
+  uint32_t rung = state.waker.count();
+  auto taken = state.stream->next();
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(state.stream->holds(0));
+  EXPECT_NE(state.waker.count(), rung);
+  // There is room for one piece beside the writer's.
+  EXPECT_TRUE(state.stream->stage(1));
+  EXPECT_FALSE(state.stream->stage(2));
+  std::fill(state.values.begin(), state.values.end(), 0);
+  EXPECT_EQ(std::memcmp(taken->bytes, before.data(), 4), 0);
+  state.stream->release(*taken);
+  taken = state.stream->next();
+  ASSERT_TRUE(taken && taken->isStaged);
+  EXPECT_EQ(std::memcmp(taken->bytes, before.data() + 4, 4), 0);
+  state.stream->release(*taken);
+  EXPECT_TRUE(state.stream->holds(2));
+}
+
 TEST(StateStream, EndedTakesNoMore) {
   State state({{4}, {4}}, 8);
   state.stream->begin();
@@ -89,7 +130,7 @@ TEST(StateStream, EndedTakesNoMore) {
 }
 
 // A writer and a rank that changes region after region, as soon as each is taken: what is written is what was
-// there before, whatever the sizes and however slow the writer.
+// there before, whatever the sizes, wherever pieces are and however slow the writer.
 TEST(StateStream, NothingIsOvertaken) {
   std::mt19937 random(1);
   for (int round = 0; round < 30; ++round) {
@@ -97,7 +138,11 @@ TEST(StateStream, NothingIsOvertaken) {
     for (auto &region : sizes)
       for (size_t i = 0, count = random() % 6; i < count; ++i)
         region.push_back(1 + random() % 5000);
-    State state(sizes, random() % 3 ? static_cast<int64_t>(1 + random() % 12000) : 0);
+    Remote remote;
+    bool isRemote = random() % 2;
+    int64_t least = isRemote ? 5000 : 0;
+    State state(sizes, random() % 3 ? static_cast<int64_t>(least + 1 + random() % 12000) : least,
+                isRemote ? &remote : nullptr);
     for (int step = 0; step < 3; ++step) {
       state.fill(step);
       const std::vector<char> before = state.values;

@@ -56,6 +56,7 @@ struct CUevent_st {
   softdevice::NodeRef node;
   std::shared_ptr<softdevice::Graph> capture; ///< where it was recorded, if not in a stream's work
   std::vector<int> members;
+  bool isTimed = true;
 };
 struct CUstream_st {
   CUctx_st *context;

@@ -74,9 +74,10 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   });
 }
 
-CUresult cuEventCreate(CUevent *event, unsigned) {
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
   return call([&](State &state) {
     *event = new CUevent_st{};
+    (*event)->isTimed = !(flags & CU_EVENT_DISABLE_TIMING);
     state.events.insert(*event);
   });
 }
@@ -121,9 +122,10 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
     for (CUevent event : {begin, end}) {
       require(eventOf(state, event)->node != nullptr, CUDA_ERROR_INVALID_HANDLE,
               "the event was not recorded");
+      require(event->isTimed, CUDA_ERROR_INVALID_HANDLE, "the event was made without a time");
       require(event->node->isDone, CUDA_ERROR_NOT_READY, "");
     }
-    *milliseconds = 0.001f * static_cast<float>(end->node->number - begin->node->number);
+    *milliseconds = std::chrono::duration<float, std::milli>(end->node->doneAt - begin->node->doneAt).count();
   });
 }
 

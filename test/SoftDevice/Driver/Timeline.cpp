@@ -48,6 +48,7 @@ NodeRef Timeline::append(const std::string &what, const std::vector<NodeRef> &af
 void Timeline::run(Node &node) {
   node.footprint = node.work(random);
   node.isDone = true;
+  node.doneAt = std::chrono::steady_clock::now();
   node.after.clear();
   if (node.footprint.isEmpty())
     return;

@@ -15,6 +15,7 @@
 
 #include "Machine/Memory.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,7 @@ struct Node {
   int64_t first = 0;                        ///< number of the first of `ancestors`
   std::vector<bool> ancestors;              ///< by number
   bool isDone = false, isKnown = false;     ///< known to the host: all that comes later is after it
+  std::chrono::steady_clock::time_point doneAt;
   Footprint footprint;
 };
 

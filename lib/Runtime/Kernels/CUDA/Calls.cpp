@@ -20,6 +20,7 @@ void Calls::launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end
   Function &function = kernels[&kernel];
   if (!function)
     function = device.find(kernel.name);
+  launched = function;
   parameters.clear();
   parameters.push_back(&begin);
   parameters.push_back(&end);

@@ -13,6 +13,7 @@
 #include "Kernels/DeviceCalls.h"
 
 #include <unordered_map>
+#include <utility>
 
 namespace dsopt::runtime::cuda {
 
@@ -24,6 +25,8 @@ public:
   /// What is called from now on goes there.
   void setStream(StreamHandle chosen) { stream = chosen; }
   StreamHandle currentStream() const { return stream; }
+  /// The program's kernel that was launched last, null if none was since this was asked.
+  Function takeLaunched() { return std::exchange(launched, nullptr); }
 
   void launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) override;
   void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, void *workspace,
@@ -56,6 +59,7 @@ private:
   Products products;
   std::unique_ptr<Convolutions> convolutions; ///< with the first one
   StreamHandle stream = nullptr;
+  Function launched = nullptr;
   std::unordered_map<const dsopt_device_kernel *, Function> kernels;
   std::vector<void *> parameters; ///< of a launch
 };

@@ -85,9 +85,8 @@ DeviceKind::DeviceKind(int ordinal) {
 }
 
 Device::Device(int ordinal) : kind(ordinal) {
-  Context context;
   DSOPT_CUDA(cuDevicePrimaryCtxRetain, &context, kind.device);
-  DSOPT_CUDA(cuCtxSetCurrent, context);
+  use();
   processors = attributeOf(kind.device, kMultiprocessorCount);
   size_t total = 0;
   DSOPT_CUDA(cuDeviceTotalMem_v2, &total, kind.device);

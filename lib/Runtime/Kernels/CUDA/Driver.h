@@ -68,10 +68,10 @@ private:
   StreamHandle handle = nullptr;
 };
 
-/// A place in a stream.
+/// A place in a stream. Those of kEventDefault know when the device came by.
 class Event {
 public:
-  Event() { DSOPT_CUDA(cuEventCreate, &handle, kEventDisableTiming); }
+  explicit Event(unsigned flags = kEventDisableTiming) { DSOPT_CUDA(cuEventCreate, &handle, flags); }
   ~Event() {
     if (handle)
       Driver::get().cuEventDestroy_v2(handle);
@@ -96,18 +96,20 @@ struct DeviceKind {
   std::string name;
 };
 
-/// A device and its kernels. Its context is the calling thread's from the constructor on.
+/// A device and its kernels. Its context is the constructing thread's from there on.
 class Device {
 public:
   explicit Device(int ordinal);
   ~Device();
   Device(const Device &) = delete;
+  /// What the calling thread calls from now on goes there.
+  void use() const { DSOPT_CUDA(cuCtxSetCurrent, context); }
 
   /// Of an architecture as sm_90 names it: 90.
   int architecture() const { return kind.arch; }
   const std::string &name() const { return kind.name; }
   /// "GPU 1 (NVIDIA H100)", for messages.
-  std::string describe() const { return "GPU " + std::to_string(device) + " (" + kind.name + ")"; }
+  std::string describe() const { return "GPU " + std::to_string(kind.device) + " (" + kind.name + ")"; }
   int multiprocessors() const { return processors; }
   /// No other device of any machine has it.
   Uuid uuid() const;
@@ -122,6 +124,7 @@ public:
 
 private:
   DeviceKind kind;
+  Context context = nullptr;
   int processors = 0;
   int64_t memory = 0;
   std::vector<Module> modules;

@@ -58,6 +58,7 @@ enum FunctionAttribute : int {
 
 enum : unsigned {
   kStreamNonBlocking = 1,
+  kEventDefault = 0,
   kEventDisableTiming = 2,
   kHostPortable = 1, ///< CU_MEMHOSTALLOC_PORTABLE
 };
@@ -106,6 +107,7 @@ enum : int { kCaptureThreadLocal = 1 };
   F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                 \
   F(cuEventQuery, (EventHandle event))                                                                       \
   F(cuEventSynchronize, (EventHandle event))                                                                 \
+  F(cuEventElapsedTime, (float *milliseconds, EventHandle begin, EventHandle end))                           \
   F(cuStreamBeginCapture_v2, (StreamHandle stream, int mode))                                                \
   F(cuStreamEndCapture, (StreamHandle stream, Graph * graph))                                                \
   F(cuGraphInstantiateWithFlags, (GraphExec * made, Graph graph, unsigned long long flags))                  \

@@ -68,4 +68,11 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
 Pinned::Pinned(int64_t bytes) { DSOPT_CUDA(cuMemHostAlloc, &memory, std::max<int64_t>(bytes, 1), 0); }
 Pinned::~Pinned() { Driver::get().cuMemFreeHost(memory); }
 
+PinnedRange::PinnedRange(void *begin, int64_t bytes)
+    : begin(bytes > 0 && Driver::get().cuMemHostRegister_v2(begin, bytes, 0) == kSuccess ? begin : nullptr) {}
+PinnedRange::~PinnedRange() {
+  if (begin)
+    Driver::get().cuMemHostUnregister(begin);
+}
+
 } // namespace dsopt::runtime::cuda

@@ -39,6 +39,18 @@ private:
   std::map<int64_t, int64_t> pinned; ///< pages of the mirror: first, end
 };
 
+/// Bytes of the host's, whole pages, that the device finds by itself; where the system refuses that, copies
+/// go through a buffer of the driver's.
+class PinnedRange {
+public:
+  PinnedRange(void *begin, int64_t bytes);
+  ~PinnedRange();
+  PinnedRange(const PinnedRange &) = delete;
+
+private:
+  void *begin;
+};
+
 /// Memory of the host from which the device copies beside what the host does.
 class Pinned {
 public:
