@@ -31,20 +31,25 @@ static Value blockId(KernelEmitter &e) { return gpu::BlockIdOp::create(e.b, gpu:
 static Value gridSize(KernelEmitter &e) { return gpu::GridDimOp::create(e.b, gpu::Dimension::x); }
 static void barrier(KernelEmitter &e) { gpu::BarrierOp::create(e.b); }
 
+/// LLVM reads neighbours together, up to so many bytes at a multiple of that.
+static constexpr int64_t kSharedAlignment = 16;
+
 Value SharedBuffers::get(KernelEmitter &e, Type elementType, int64_t elements) {
   Type stored = elementType.isInteger(1) ? e.b.getI8Type() : elementType;
   std::string name;
   llvm::raw_string_ostream(name) << function.getName() << ".shared." << stored;
   auto space = gpu::AddressSpaceAttr::get(e.b.getContext(), gpu::AddressSpace::Workgroup);
+  int64_t bytes = llvm::divideCeil(stored.getIntOrFloatBitWidth(), 8);
+  elements = llvm::alignTo(elements * bytes, kSharedAlignment) / bytes;
   auto global = module.lookupSymbol<memref::GlobalOp>(name);
   if (!global || global.getType().getNumElements() < elements) {
     if (global)
       global.erase();
     OpBuilder builder(function);
     auto type = MemRefType::get(elements, stored, MemRefLayoutAttrInterface(), space);
-    global =
-        memref::GlobalOp::create(builder, function.getLoc(), name, builder.getStringAttr("private"), type,
-                                 builder.getUnitAttr(), /*constant=*/false, /*alignment=*/IntegerAttr());
+    global = memref::GlobalOp::create(builder, function.getLoc(), name, builder.getStringAttr("private"),
+                                      type, builder.getUnitAttr(), /*constant=*/false,
+                                      builder.getI64IntegerAttr(kSharedAlignment));
   }
   return memref::GetGlobalOp::create(e.b, global.getType(), name);
 }

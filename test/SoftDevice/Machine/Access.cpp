@@ -158,9 +158,10 @@ static char *reachTogether(Warp &warp, const Op &op, uint32_t unit, uint32_t byt
 }
 
 /// `op.rows` are the registers' rows, `op.c` the width of one, `op.second` whether it is signed, `op.bytes`
-/// of one value.
+/// of one value, `op.to` of all; the last ones have no row where nobody looks at them.
 static void load(Warp &warp, const Op &op) {
-  uint32_t count = static_cast<uint32_t>(op.rows.size()), width = op.c, stride = op.bytes * count;
+  uint32_t count = static_cast<uint32_t>(op.rows.size()), width = op.c, stride = op.to;
+  uint32_t bytes = op.bytes * count;
   Space space = static_cast<Space>(op.mode);
   auto take = [&](int lane, const char *from) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -173,7 +174,7 @@ static void load(Warp &warp, const Op &op) {
         writeExtended(row, width, lane, from + i * op.bytes, op.bytes, op.second);
     }
   };
-  Pattern pattern = patternOf(warp, op, stride);
+  Pattern pattern = bytes == stride ? patternOf(warp, op, stride) : Pattern::Other;
   bool isRow = pattern == Pattern::Row;
   if (const char *from =
           pattern == Pattern::Other
@@ -184,7 +185,7 @@ static void load(Warp &warp, const Op &op) {
     return;
   }
   eachLane(warp.lanes(op), [&](int lane) {
-    take(lane, reach(warp, op, space, lane, addressOf(warp, op, lane), stride, stride, true, false));
+    take(lane, reach(warp, op, space, lane, addressOf(warp, op, lane), stride, bytes, true, false));
   });
 }
 
@@ -261,6 +262,12 @@ bool decodeMemory(Decoder &decoder, Op &op) {
     op.rows.push_back(isLoad ? decoder.write(*one) : decoder.read(*one, type));
     if (one->kind == Operand::Kind::Register)
       op.c = decoder.width(*one, type);
+  }
+  // Compilers read more than they need, where the address allows it.
+  op.to = op.bytes * static_cast<uint32_t>(op.rows.size());
+  while (isLoad && op.rows.size() > 1 && !decoder.isUsed(*values.back())) {
+    op.rows.pop_back();
+    values.pop_back();
   }
   decoder.address(address, op);
   op.run = isLoad ? load : store;

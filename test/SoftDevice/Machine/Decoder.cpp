@@ -59,9 +59,17 @@ static void addSymbols(const Operand &operand, std::set<std::string> &named) {
     addSymbols(part, named);
 }
 
+static void countUses(const Operand &operand, std::vector<int> &uses) {
+  if (operand.kind == Operand::Kind::Register)
+    ++uses[operand.index];
+  for (const auto *list : {&operand.parts, &operand.second})
+    for (const Operand &part : *list)
+      countUses(part, uses);
+}
+
 Decoder::Decoder(const Module &module, const Function &function,
                  const std::function<uint64_t(const std::string &)> &addressOf)
-    : function(function), addressOf(addressOf) {
+    : function(function), addressOf(addressOf), uses(function.registers.size()) {
   kernel.name = function.name;
   kernel.target = module.target;
   for (int axis = 0; axis < 3; ++axis) {
@@ -78,8 +86,10 @@ Decoder::Decoder(const Module &module, const Function &function,
   // What other kernels have in shared memory is not in this one's.
   std::set<std::string> named;
   for (const Statement &one : function.body)
-    for (const Operand &operand : one.operands)
+    for (const Operand &operand : one.operands) {
       addSymbols(operand, named);
+      countUses(operand, uses);
+    }
   for (const Variable &variable : module.variables)
     if (variable.space != "shared" || named.count(variable.name))
       place(variable);
@@ -234,6 +244,10 @@ uint32_t Decoder::write(const Operand &operand) {
   if (operand.kind != Operand::Kind::Register || function.registers[operand.index] == Type::Pred)
     fail("the destination of '" + statement->text + "' is no register of values");
   return registers[operand.index];
+}
+
+bool Decoder::isUsed(const Operand &operand) const {
+  return operand.kind == Operand::Kind::Register && uses[operand.index] > 1;
 }
 
 uint32_t Decoder::predicate(const Operand &operand) {

@@ -50,6 +50,8 @@ public:
   /// The row of a register that is written; a row for nothing where it is `_`.
   uint32_t write(const Operand &operand);
   uint32_t predicate(const Operand &operand);
+  /// Whether a register is named somewhere else, too.
+  bool isUsed(const Operand &operand) const;
   /// Bytes of the register; 4 for special registers, else those of `otherwise`.
   int width(const Operand &operand, Type otherwise) const;
   /// The row and the offset of [base + offset], and the width of the row.
@@ -73,6 +75,7 @@ private:
   Kernel kernel;
   std::vector<bool> taken;         ///< words of the spelling
   std::vector<uint32_t> registers; ///< rows or predicates
+  std::vector<int> uses;           ///< of registers: how often they are named
   std::map<std::pair<uint64_t, int>, uint32_t> constants;
   std::map<std::string, uint32_t> specials;
   std::map<std::string, std::pair<std::string, uint64_t>> places; ///< spaces and offsets of variables
