@@ -34,10 +34,13 @@ void State::configure() {
       version = static_cast<int>(value);
     else if (name == "seed")
       seed = value;
+    else if (name == "init")
+      init = static_cast<CUresult>(value);
     else
-      std::fprintf(stderr,
-                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver or seed\n",
-                   item.c_str());
+      std::fprintf(
+          stderr,
+          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, init or seed\n",
+          item.c_str());
   }
   restart(seed);
 }

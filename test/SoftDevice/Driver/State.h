@@ -80,6 +80,7 @@ public:
 
   std::recursive_mutex mutex;
   int devices = 1, arch = 90, version = 13000;
+  CUresult init = CUDA_SUCCESS; ///< what cuInit says
   uint64_t memoryBytes = 1ull << 30;
   bool isInitialized = false;
   CUresult sticky = CUDA_SUCCESS; ///< after a fault nothing works any more
