@@ -158,9 +158,9 @@ def restamped(code):
     """An executable with the footer (Footer.h) that its bytes have."""
     xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
     xxh3.restype, xxh3.argtypes = ctypes.c_uint64, (ctypes.c_char_p, ctypes.c_size_t)
-    offset, size, _, whole = struct.unpack("<4Q", code[-56:-24])
-    numbers = struct.pack("<4Q", offset, size, xxh3(code[:offset], offset), whole)
-    return code[:-56] + numbers + struct.pack("<Q", xxh3(numbers, 32)) + code[-16:]
+    offset = struct.unpack("<Q", code[-80:-72])[0]
+    numbers = code[-80:-32] + struct.pack("<Q", xxh3(code[:offset], offset))
+    return code[:-80] + numbers + struct.pack("<Q", xxh3(numbers, 56)) + code[-16:]
 
 
 other, patched = f"{folder}/other", f"{folder}/patched"

@@ -52,6 +52,9 @@ def both():
         check(done.stderr.count("parameters") <= 1, f"the model is described twice: {done.stderr}")
         os.environ.update(device(seed=1))
         gpu = train(dsopt, "mlp", "-target=cuda", "-arch=sm_80", "-steps=2", *ONE).hash
+        os.environ["DSOPT_PTXAS"] = "off"
+        check(train(dsopt, "mlp", "-target=cuda", "-arch=sm_80", "-steps=2", *ONE).hash == gpu, "without ptxas the bits differ")
+        del os.environ["DSOPT_PTXAS"]
         cpu = train(dsopt, "mlp", "-arch=x86-64-v3", "-steps=2", *ONE).hash
         check(gpu != cpu, "one hash under both targets: nothing would tell them apart")
 
@@ -61,6 +64,7 @@ def both():
                  (cpu, "runs on the CPU, not on a GPU: no CUDA driver: ", none),
                  (cpu, "not on a GPU: the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000)),
                  (cpu, "not on a GPU: the CUDA driver finds no device", device(devices=0)),
+                 (cpu, "not on a GPU: the CUDA driver, version 13.0, does not start: CUDA_ERROR_NOT_INITIALIZED", device(init=3)),
                  (cpu, "not on a GPU: the program was compiled for sm_80, but this machine's", device(arch=75)),
                  (cpu, "not on a GPU: no cuBLASLt: ", stands(place, cuda="soft"))]
         for expected, text, environment in cases:
@@ -122,6 +126,7 @@ def libraries():
                  (["the CUDA driver is version 0.0 and has no cuInit, expected 12.0 or newer"], stands(place, cuda="another")),
                  (["the CUDA driver is version 11.8, expected 12.0 or newer"], {**whole, "SOFT_DEVICE": "driver=11080"}),
                  (["the CUDA driver finds no device (CUDA_VISIBLE_DEVICES"], {**whole, "SOFT_DEVICE": "devices=0"}),
+                 (["the CUDA driver, version 13.0, does not start: error 803"], {**whole, "SOFT_DEVICE": "init=803"}),
                  (["no cuBLASLt: ", "libcublasLt.so.13: file too short; ", "libcublasLt.so.12: file too short; the program needs version 12.0.0 or newer"],
                   stands(place, cuda="soft")),
                  # Of an older driver the newer library is none.

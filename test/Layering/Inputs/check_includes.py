@@ -30,7 +30,7 @@ LIBRARIES = {
 }
 
 # What compiler, generated programs and runtime say to each other: headers that include nothing but each other.
-SHARED = ["ABI.h", "Attention.h", "Ctc.h", "DeviceWorkspaces.h", "Footer.h", "Gemm.h", "Options.def", "Philox.h", "Scalars.h"]
+SHARED = ["ABI.h", "Attention.h", "Ctc.h", "DeviceWorkspaces.h", "Footer.h", "Gemm.h", "Options.def", "Philox.h", "RoutineImages.h", "Scalars.h"]
 # Of these, what a room may include.
 SHARED_WITH = {
     "Interfaces": ["Options.def"],  # what a module's options may be
@@ -38,7 +38,7 @@ SHARED_WITH = {
     "Import": ["Scalars.h"],
     "Transforms/Autodiff": ["Scalars.h"],
     "Conversion": ["ABI.h", "DeviceWorkspaces.h"],
-    "Target": ["ABI.h"],
+    "Target": ["ABI.h", "RoutineImages.h"],
     "Pipeline": ["ABI.h"],
 }
 

@@ -16,6 +16,7 @@ CUresult cuInit(unsigned flags) {
       [&](State &state) {
         require(flags == 0, CUDA_ERROR_INVALID_VALUE, "cuInit takes no flags");
         require(state.devices > 0, CUDA_ERROR_NO_DEVICE, "");
+        require(state.init == CUDA_SUCCESS, state.init, "");
         state.isInitialized = true;
       },
       false);

@@ -34,14 +34,16 @@ void State::configure() {
       version = static_cast<int>(value);
     else if (name == "seed")
       seed = value;
+    else if (name == "init")
+      init = static_cast<CUresult>(value);
     else if (name == "issues")
       saysIssues = value;
     else if (name == "fault" && planted.parse(item.substr(6)))
       continue;
     else
       std::fprintf(stderr,
-                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, seed, issues "
-                   "or fault=KIND@DEVICE:NTH\n",
+                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, init, seed, "
+                   "issues or fault=KIND@DEVICE:NTH\n",
                    item.c_str());
   }
   restart(seed);

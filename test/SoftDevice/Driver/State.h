@@ -85,6 +85,7 @@ public:
 
   std::recursive_mutex mutex;
   int devices = 1, arch = 90, version = 13000;
+  CUresult init = CUDA_SUCCESS; ///< what cuInit says
   uint64_t memoryBytes = 1ull << 30;
   bool isInitialized = false;
   int64_t issues = 0; ///< calls that have put work, a mark or a wait into a stream; a graph is one

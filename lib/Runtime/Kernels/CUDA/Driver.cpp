@@ -40,7 +40,9 @@ static Driver open() {
   if (started == kNoDevice || (started == kSuccess && devices == 0))
     throw Error(StatusFailure, "the CUDA driver finds no device (CUDA_VISIBLE_DEVICES hides those that it "
                                "does not name)");
-  driver.check(started, "cuInit");
+  if (started != kSuccess)
+    throw Error(StatusFailure, "the CUDA driver, version " + versionText(version) +
+                                   ", does not start: " + driver.describe(started));
   return driver;
 }
 
