@@ -6,7 +6,6 @@
 
 #include "Nccl/Api.h"
 
-#include <bit>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -136,7 +135,11 @@ TEST(Nccl, Gathers) {
 TEST(Nccl, AddsAlongARing) {
   run(3, [](Rank &rank) {
     rank.settled();
-    auto bits = [](float value) { return std::bit_cast<int>(value); };
+    auto bits = [](float value) {
+      int result;
+      std::memcpy(&result, &value, sizeof(result));
+      return result;
+    };
     float mine = rank.rank == 0 ? 16777216.0f : 1.0f;
     CUdeviceptr from = rank.upload({bits(mine), bits(mine), bits(mine)}), to = rank.room(1);
     Rank::begun(ncclReduceScatter(pointer(from), pointer(to), 1, Floats, 0, rank.comm, rank.stream));

@@ -296,7 +296,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
         messages.fail("planning failed");
       return true;
     });
-    return 0;
+    return;
   }
   if (goal == Stage::LLVM) {
     Product product{compiled, protobuf, path, handover, targets};

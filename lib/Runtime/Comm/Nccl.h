@@ -10,6 +10,7 @@
 #define DSOPT_LIB_RUNTIME_COMM_NCCL_H
 
 #include "Comm/NcclApi.h"
+#include "dsopt/Runtime/Element.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <cstdint>

@@ -12,7 +12,6 @@
 #include "Ranks.h"
 #include "dsopt/Runtime/RoutineImages.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -146,7 +145,12 @@ float valueOf(int rank, int64_t i) { return std::sin(static_cast<float>(rank * 1
 void narrow(float value, float &result) { result = value; }
 void narrow(float value, uint16_t &result) { result = roundToBf16(value); }
 float widen(float value) { return value; }
-float widen(uint16_t value) { return std::bit_cast<float>(uint32_t(value) << 16); }
+float widen(uint16_t value) {
+  uint32_t bits = static_cast<uint32_t>(value) << 16;
+  float result;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
 
 int failures = 0;
 #define EXPECT(condition)                                                                                    \

@@ -268,7 +268,7 @@ TEST(Gemm, F16RightAndSameBitsWithAnyThreads) {
         std::vector<float> c(s.m * s.n);
         std::vector<_Float16> rounded(c.size());
         dsopt_rt_gemm(&rt, &product, a.data(), b.data(),
-                      rounds ? static_cast<void *>(rounded.data()) : c.data(), 0);
+                      rounds ? static_cast<void *>(rounded.data()) : c.data(), nullptr, 0);
         if (rounds)
           convert(rounded.data(), c.data(), static_cast<int64_t>(c.size()));
         if (first.empty())

@@ -2,7 +2,6 @@
 
 #include "Communicator.h"
 
-#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -28,12 +27,14 @@ size_t bytesOf(ncclDataType_t type) {
 static void addTo(std::string &value, const std::string &other, ncclDataType_t type) {
   for (size_t at = 0; at < value.size(); at += kBytes[type]) {
     auto read = [&](const std::string &from) {
-      uint32_t bits = 0;
-      std::memcpy(type == kBfloat16 ? reinterpret_cast<char *>(&bits) + 2 : reinterpret_cast<char *>(&bits),
-                  from.data() + at, kBytes[type]);
-      return std::bit_cast<float>(bits);
+      float number = 0;
+      std::memcpy(reinterpret_cast<char *>(&number) + (type == kBfloat16 ? 2 : 0), from.data() + at,
+                  kBytes[type]);
+      return number;
     };
-    auto bits = std::bit_cast<uint32_t>(read(value) + read(other));
+    float sum = read(value) + read(other);
+    uint32_t bits;
+    std::memcpy(&bits, &sum, sizeof(bits));
     if (type == kBfloat16)
       bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     std::memcpy(value.data() + at, &bits, kBytes[type]);

@@ -12,6 +12,7 @@
 #include "Kernels/CUDA/Products.h"
 #include "Kernels/DeviceCalls.h"
 
+#include <memory>
 #include <unordered_map>
 #include <utility>
 

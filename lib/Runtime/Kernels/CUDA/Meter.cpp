@@ -34,18 +34,28 @@ KernelFigures Meter::takeFigures() {
   return {attribute(kRegisters), attribute(kSharedSizeBytes), attribute(kLocalSizeBytes)};
 }
 
+namespace {
+/// Bytes of the device while they are measured.
+struct Bytes {
+  explicit Bytes(int64_t count) { DSOPT_CUDA(cuMemAlloc_v2, &address, std::max<int64_t>(count, 1)); }
+  ~Bytes() { Driver::get().cuMemFree_v2(address); }
+  Bytes(const Bytes &) = delete;
+  Address address = 0;
+};
+} // namespace
+
 double measureBandwidth(const Device &device) {
   constexpr int kRounds = 5;
   // More than caches hold, where there is room for all ranks that share the device.
   int64_t bytes = std::min<int64_t>(device.freeBytes() / 16, INT64_C(256) << 20);
-  Table from(nullptr, bytes), to(nullptr, bytes);
+  Bytes from(bytes), to(bytes);
   Stream stream;
-  DSOPT_CUDA(cuMemsetD8Async, addressOf(from.as<char>()), 0, bytes, stream);
+  DSOPT_CUDA(cuMemsetD8Async, from.address, 0, bytes, stream);
   Event begin(kEventDefault), end(kEventDefault);
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     begin.record(stream);
-    DSOPT_CUDA(cuMemcpyDtoDAsync_v2, addressOf(to.as<char>()), addressOf(from.as<char>()), bytes, stream);
+    DSOPT_CUDA(cuMemcpyDtoDAsync_v2, to.address, from.address, bytes, stream);
     end.record(stream);
     stream.synchronize();
     best = std::max(best, 2.0 * static_cast<double>(bytes) / (elapsed(begin, end) * 1e-3));
