@@ -123,7 +123,7 @@ def nccl():
 def graphs():
     """Replayed steps have the bits of single calls, in any order of streams, and end as those do; how many calls they save."""
     tiny = [*CUDA, "-steps=3", "-grad-clip=1", "-lr=3e-3", "-threads=1", "-reduction-shards=2"]
-    for name, layouts in {"gpt2-tiny": [(1, 1, 0, 1), (2, 1, 3, 1), (2, 1, 3, 2), (1, 2, 0, 1)], "resnet-tiny": [(1, 1, 0, 1)]}.items():
+    for name, layouts in {"gpt2-tiny": [(1, 1, 0, 1), (2, 1, 3, 2), (1, 2, 0, 1)], "resnet-tiny": [(1, 1, 0, 1)]}.items():
         os.environ.update(device(seed=1))
         one = train(dsopt, name, *tiny, "-micro-batches=2", "-cuda-graph=off")
         check(one.head["cuda_graphs"] == 0, f"{name}: {one.head['cuda_graphs']} graphs under -cuda-graph=off")
@@ -166,7 +166,7 @@ def graphs():
     says(2, "rank 1 was killed by signal 9 (Killed) in step 3", *two, DSOPT_FAULT="action,rank=1,step=3,nth=4:kill")
     says(2, "rank 0 waits for rank 1 (in step 3, in '", *two, "-stall-timeout=2", DSOPT_FAULT="step,rank=1,step=3:stop=0")
     says(3, "", *two, DSOPT_FAULT="action,rank=0,step=3,nth=4:signal=INT")
-    print(f"5 layouts; mlp takes {replayed} calls a step with graphs, {without} without")
+    print(f"4 layouts; mlp takes {replayed} calls a step with graphs, {without} without")
 
 
 def checkpoints():
