@@ -43,8 +43,8 @@ private:
   std::vector<char> issued;
 };
 
-/// Actions that the device computes. One is begun when its `uploads` are complete: from there the host then
-/// writes.
+/// Actions that the device computes. One is begun when its `uploads` are complete, whose bytes the host then
+/// writes or reads itself.
 std::unique_ptr<ActionQueue> makeDeviceQueue(QueueOwner &owner, DeviceRank &device, DeviceOrder &order,
                                              const std::vector<std::vector<int64_t>> &uploads);
 /// Actions that fly in a slot of the engine, one at a time, from and to the mirror.
