@@ -92,7 +92,8 @@ struct KernelToNVVM : impl::KernelToNVVMBase<KernelToNVVM> {
       return signalPassFailure();
     for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
       if (function.isExternal()) {
-        function.emitError("is called by kernels, but a device has no library to take it from");
+        function.emitError("'") << function.getName()
+                                << "' is called by kernels, but a device has no library to take it from";
         return signalPassFailure();
       }
       if (auto found = kernels.find(function.getName()); found != kernels.end()) {

@@ -38,12 +38,20 @@ void Executor::prepareDevice() {
     devicePointers.push_back(device->memory.contains(pointer) ? device->memory.onDevice(pointer) : pointer);
 }
 
-/// Streams keep the order on the device; in the mirror an input waits until what was there has left.
+/// Streams keep the order on the device; in the mirror an input waits until what was there has left. Norms
+/// that the host takes wait until all before them is done: while the host stood still for that, nothing would
+/// be issued that peers wait for.
 void Executor::prepareUploads() {
   uploads.resize(actions.size());
   std::vector<std::pair<int64_t, Staged::Range>> before; ///< with the action's number
   for (size_t index = 0; index < actions.size(); ++index) {
     const Action &action = *actions[index].action;
+    if (action.kind == ActionKind::Norm && options.logNorms) {
+      uploads[index] = action.waits;
+      for (size_t other = 0; other < index; ++other)
+        if (actions[other].action->queue == action.queue)
+          uploads[index].push_back(static_cast<int64_t>(other));
+    }
     if (action.kind != ActionKind::Input)
       continue;
     const Ref &ref = action.refs.front();

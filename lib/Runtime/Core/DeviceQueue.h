@@ -91,8 +91,8 @@ public:
   virtual bool isDevicesAlone(int64_t action) const = 0;
 };
 
-/// Actions that the device computes. One is begun when its `uploads` are complete: from there the host then
-/// writes.
+/// Actions that the device computes. One is begun when its `uploads` are complete, whose bytes the host then
+/// writes or reads itself.
 std::unique_ptr<ActionQueue> makeDeviceQueue(DeviceOwner &owner, DeviceRank &device, DeviceOrder &order,
                                              const std::vector<std::vector<int64_t>> &uploads);
 /// Actions that fly in a slot of the engine, one at a time, from and to the mirror.
