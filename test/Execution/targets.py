@@ -24,15 +24,18 @@ def device(**options):
 
 
 def stands(place, **libraries):
-    """An environment with these libraries: of the device in software, or another one, with nothing in it. In place of the others there
-    are empty files, which hide what this machine may have."""
+    """An environment with these libraries: of the device in software, another one with nothing in it, or one of C. In place of the others
+    there are empty files, which hide what this machine may have."""
     names = {"cuda": "libcuda.so.1", "cublasLt": "libcublasLt.so.13", "older": "libcublasLt.so.12", "nccl": "libnccl.so.2"}
     another = ctypes.util.find_library("m")
     another = next(f"{where}/{another}" for where in ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib"] if os.path.exists(f"{where}/{another}"))
     own = tempfile.mkdtemp(dir=place)
     for name, file in names.items():
-        if name in libraries:
-            os.symlink(another if libraries[name] == "another" else f"{folder}/{file}", f"{own}/{file}")
+        kind = libraries.get(name)
+        if kind in ("soft", "another"):
+            os.symlink(another if kind == "another" else f"{folder}/{file}", f"{own}/{file}")
+        elif kind:
+            subprocess.run(["clang-22", "-shared", "-fPIC", "-x", "c", "-", "-o", f"{own}/{file}"], input=kind, text=True, check=True)
         else:
             open(f"{own}/{file}", "w").close()
     return {**device(devices=2, seed=1), "LD_LIBRARY_PATH": own}
@@ -66,7 +69,10 @@ def both():
                  (cpu, "not on a GPU: the CUDA driver finds no device", device(devices=0)),
                  (cpu, "not on a GPU: the CUDA driver, version 13.0, does not start: CUDA_ERROR_NOT_INITIALIZED", device(init=3)),
                  (cpu, "not on a GPU: the program was compiled for sm_80, but this machine's", device(arch=75)),
-                 (cpu, "not on a GPU: no cuBLASLt: ", stands(place, cuda="soft"))]
+                 (cpu, "not on a GPU: no cuBLASLt: ", stands(place, cuda="soft")),
+                 # A driver that ends its process does not end this one.
+                 (cpu, "not on a GPU: the process that asked the CUDA driver ended by signal 6",
+                  stands(place, cuda="void abort(void); __attribute__((constructor)) static void start(void) { abort(); }"))]
         for expected, text, environment in cases:
             done, got = run(environment)
             check(got == expected, f"'{text}': hash {got}, expected {expected}: {done.stdout}")
@@ -124,6 +130,8 @@ def libraries():
         older = {**whole, "SOFT_DEVICE": "devices=2,driver=12040"}
         cases = [(["no CUDA driver: ", "libcuda.so.1: file too short; the program needs a machine with an NVIDIA GPU and driver 12.0 or newer"], stands(place)),
                  (["the CUDA driver is version 0.0 and has no cuInit, expected 12.0 or newer"], stands(place, cuda="another")),
+                 (["the CUDA driver is version 13.0 and has no cuInit, expected 12.0 or newer"],
+                  stands(place, cuda="int cuDriverGetVersion(int *version) { *version = 13000; return 0; }")),
                  (["the CUDA driver is version 11.8, expected 12.0 or newer"], {**whole, "SOFT_DEVICE": "driver=11080"}),
                  (["the CUDA driver finds no device (CUDA_VISIBLE_DEVICES"], {**whole, "SOFT_DEVICE": "devices=0"}),
                  (["the CUDA driver, version 13.0, does not start: error 803"], {**whole, "SOFT_DEVICE": "init=803"}),
