@@ -11,6 +11,7 @@
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -173,6 +174,20 @@ OwningOpRef<ModuleOp> dsopt::extract(ModuleOp module, SymbolTable &symbols, Arra
   return part;
 }
 
+/// Whether a function is one of the runtime or calls one: an error of a device's routine goes through
+/// segments.
+static bool reachesRuntime(const llvm::Function &function) {
+  auto isRuntime = [](const llvm::Function *called) {
+    return called && called->getName().starts_with("dsopt_rt_");
+  };
+  if (isRuntime(&function))
+    return true;
+  return llvm::any_of(llvm::instructions(function), [&](const llvm::Instruction &instruction) {
+    auto *call = dyn_cast<llvm::CallBase>(&instruction);
+    return call && isRuntime(call->getCalledFunction());
+  });
+}
+
 std::unique_ptr<llvm::Module> dsopt::translate(ModuleOp part, TargetAttr target, llvm::TargetMachine &machine,
                                                llvm::LLVMContext &context) {
   auto module = translateModuleToLLVMIR(part, context, "dsopt", /*disableVerification=*/true);
@@ -186,7 +201,8 @@ std::unique_ptr<llvm::Module> dsopt::translate(ModuleOp part, TargetAttr target,
   for (llvm::Function &function : *module) {
     if (function.isIntrinsic())
       continue;
-    function.setDoesNotThrow();
+    if (!reachesRuntime(function))
+      function.setDoesNotThrow();
     if (machine.getTargetTriple().isNVPTX() && !function.hasLocalLinkage())
       function.setName(deviceName(function.getName()));
     if (function.isDeclaration())

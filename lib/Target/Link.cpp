@@ -97,7 +97,9 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> dsopt::linkObjects(const Obj
   if (relocatable)
     arguments.push_back("-r");
   else
-    arguments.insert(arguments.end(), {"-shared", "-Bsymbolic", "--build-id=none", "-z", "noexecstack"});
+    // What a routine of the runtime throws goes through segments.
+    arguments.insert(arguments.end(),
+                     {"-shared", "-Bsymbolic", "--build-id=none", "--eh-frame-hdr", "-z", "noexecstack"});
   arguments.insert(arguments.end(), {"--whole-archive", input.name()});
   std::string to = output.name(), said = log.name(), error;
   SmallVector<StringRef> refs(arguments.begin(), arguments.end());
