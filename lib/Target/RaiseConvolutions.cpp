@@ -37,6 +37,11 @@ struct Windows {
   int64_t columns() const { return ShapedType::getNumElements(kernel) * shape.back() / groups; }
 };
 
+/// Nothing of a block goes into another: a cut may be between windows and their product.
+bool isOfOneBlock(Operation *a, Operation *b) {
+  return a->getAttr(graph::kBlockAttr) == b->getAttr(graph::kBlockAttr);
+}
+
 class Raiser {
 public:
   Raiser(func::FuncOp function, bool isNarrow) : builder(function.getContext()), isNarrow(isNarrow) {}
@@ -122,7 +127,7 @@ std::optional<Windows> Raiser::matchColumns(Value value) {
     step();
   }
   auto op = source.getDefiningOp<graph::WindowsOp>();
-  if (!op)
+  if (!op || !isOfOneBlock(op, anchor))
     return std::nullopt;
   RankedTensorType image = typeOf(op.getInput());
   size_t rank = op.getKernel().size();
@@ -297,7 +302,7 @@ void Raiser::raise(graph::WindowsSumOp sums) {
     step();
   }
   auto product = source.getDefiningOp<graph::MatMulOp>();
-  if (!product || product.getTransposeA() || product.getTransposeB())
+  if (!product || product.getTransposeA() || product.getTransposeB() || !isOfOneBlock(product, sums))
     return;
   Windows windows{{},
                   Sizes(to.getShape()),

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ApiComparison.h"
 #include "Kernels/CUDA/CudnnApi.h"
+#include "ApiComparison.h"
 #include "dsopt/Runtime/Convolution.h"
 
 #include <cudnn.h>
