@@ -97,6 +97,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> dsopt::linkObjects(const Obj
   if (relocatable)
     arguments.push_back("-r");
   else
+    // What a routine of the runtime throws goes through segments.
     arguments.insert(arguments.end(),
                      {"-shared", "-Bsymbolic", "--build-id=none", "--eh-frame-hdr", "-z", "noexecstack"});
   arguments.insert(arguments.end(), {"--whole-archive", input.name()});

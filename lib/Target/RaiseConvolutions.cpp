@@ -27,15 +27,20 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 /// Windows over all dimensions between the batch and the channels, and how many groups there are of these.
 struct Windows {
-  Value image;           ///< what is under them, if that is read
-  Sizes shape;           ///< [batch, size..., channels]
-  Sizes counts, kernel;  ///< of the windows
+  Value image;          ///< what is under them, if that is read
+  Sizes shape;          ///< [batch, size..., channels]
+  Sizes counts, kernel; ///< of the windows
   Sizes strides, dilations, lows;
   int64_t groups = 1;
 
   int64_t rows() const { return shape[0] * ShapedType::getNumElements(counts); }
   int64_t columns() const { return ShapedType::getNumElements(kernel) * shape.back() / groups; }
 };
+
+/// Nothing of a block goes into another: a cut may be between windows and their product.
+bool isOfOneBlock(Operation *a, Operation *b) {
+  return a->getAttr(graph::kBlockAttr) == b->getAttr(graph::kBlockAttr);
+}
 
 class Raiser {
 public:
@@ -122,7 +127,7 @@ std::optional<Windows> Raiser::matchColumns(Value value) {
     step();
   }
   auto op = source.getDefiningOp<graph::WindowsOp>();
-  if (!op)
+  if (!op || !isOfOneBlock(op, anchor))
     return std::nullopt;
   RankedTensorType image = typeOf(op.getInput());
   size_t rank = op.getKernel().size();
@@ -130,16 +135,11 @@ std::optional<Windows> Raiser::matchColumns(Value value) {
   if (op.getAxis() != 1 || image.getRank() != static_cast<int64_t>(rank + 2) || !fill ||
       !fill.getValue().isZero())
     return std::nullopt;
-  Windows windows{op.getInput(),
-                  Sizes(image.getShape()),
-                  Sizes(op.getCounts()),
-                  Sizes(op.getKernel()),
-                  Sizes(op.getStrides()),
-                  Sizes(op.getDilations()),
-                  Sizes(op.getLows()),
-                  groups};
-  if (windows.shape.back() % groups || matrix.getShape().take_back(2) !=
-                                           ArrayRef<int64_t>{windows.rows(), windows.columns()})
+  Windows windows{
+      op.getInput(),          Sizes(image.getShape()),  Sizes(op.getCounts()), Sizes(op.getKernel()),
+      Sizes(op.getStrides()), Sizes(op.getDilations()), Sizes(op.getLows()),   groups};
+  if (windows.shape.back() % groups ||
+      matrix.getShape().take_back(2) != ArrayRef<int64_t>{windows.rows(), windows.columns()})
     return std::nullopt;
   int64_t channels = windows.shape.back() / groups;
   if (groups > 1 && split != Sizes{windows.rows(), windows.columns() / channels, groups, channels})
@@ -171,7 +171,8 @@ Raiser::Padding Raiser::paddingOf(const Windows &windows) {
 }
 
 /// The sizes of the image that the library sees.
-static Sizes paddedShape(const Windows &windows, ArrayRef<int64_t> lows, ArrayRef<int64_t> highs, bool isApart) {
+static Sizes paddedShape(const Windows &windows, ArrayRef<int64_t> lows, ArrayRef<int64_t> highs,
+                         bool isApart) {
   Sizes shape = windows.shape;
   if (isApart)
     for (size_t i = 0; i < shape.size(); ++i)
@@ -184,14 +185,15 @@ std::optional<dsopt_convolution> Raiser::find(ConvolutionKind kind, const Window
   if (outputs % windows.groups || windows.kernel.size() > DSOPT_CONVOLUTION_RANK)
     return std::nullopt;
   Padding padding = paddingOf(windows);
-  Sizes x = paddedShape(windows, padding.lows, padding.highs, padding.isApart), w{outputs}, y{windows.shape[0]};
+  Sizes x = paddedShape(windows, padding.lows, padding.highs, padding.isApart), w{outputs},
+        y{windows.shape[0]};
   llvm::append_range(w, windows.kernel);
   w.push_back(windows.shape.back() / windows.groups);
   llvm::append_range(y, windows.counts);
   y.push_back(outputs);
   x = inLibrary(x), w = inLibrary(w), y = inLibrary(y);
-  ConvolutionShape shape = {kind, x, w, y, windows.strides, windows.dilations, padding.pads, windows.groups,
-                            isNarrow, isNarrow};
+  ConvolutionShape shape = {
+      kind, x, w, y, windows.strides, windows.dilations, padding.pads, windows.groups, isNarrow, isNarrow};
   if (checkConvolution(shape))
     return std::nullopt;
   dsopt_convolution d = describeConvolution(shape);
@@ -243,8 +245,8 @@ void Raiser::raise(graph::MatMulOp product) {
   builder.setInsertionPoint(product);
   RankedTensorType type = typeOf(product);
   // y = columns w^T
-  auto windows = !product.getTransposeA() && product.getTransposeB() ? matchColumns(product.getLhs())
-                                                                     : std::nullopt;
+  auto windows =
+      !product.getTransposeA() && product.getTransposeB() ? matchColumns(product.getLhs()) : std::nullopt;
   if (windows) {
     int64_t outputs = type.getShape().back() * windows->groups;
     if (!find(ConvolutionKind::Forward, *windows, outputs))
@@ -261,7 +263,8 @@ void Raiser::raise(graph::MatMulOp product) {
     return;
   }
   // The gradient of w: y^T columns
-  windows = product.getTransposeA() && !product.getTransposeB() ? matchColumns(product.getRhs()) : std::nullopt;
+  windows =
+      product.getTransposeA() && !product.getTransposeB() ? matchColumns(product.getRhs()) : std::nullopt;
   if (!windows)
     return;
   int64_t outputs = type.getShape().take_back(2)[0] * windows->groups;
@@ -271,8 +274,8 @@ void Raiser::raise(graph::MatMulOp product) {
   Sizes shape{outputs};
   llvm::append_range(shape, windows->kernel);
   shape.push_back(windows->shape.back() / windows->groups);
-  Value w = convolve(ConvolutionKind::Weight, imageOf(*windows, padding), resultsOf(product.getLhs(), *windows),
-                     shape, *windows, padding);
+  Value w = convolve(ConvolutionKind::Weight, imageOf(*windows, padding),
+                     resultsOf(product.getLhs(), *windows), shape, *windows, padding);
   product.getResult().replaceAllUsesWith(reshaped(w, type.getShape()));
 }
 
@@ -299,7 +302,7 @@ void Raiser::raise(graph::WindowsSumOp sums) {
     step();
   }
   auto product = source.getDefiningOp<graph::MatMulOp>();
-  if (!product || product.getTransposeA() || product.getTransposeB())
+  if (!product || product.getTransposeA() || product.getTransposeB() || !isOfOneBlock(product, sums))
     return;
   Windows windows{{},
                   Sizes(to.getShape()),

@@ -234,6 +234,8 @@ def convolutions():
         for library in os.listdir(folder):
             if ".so" in library and "cudnn" not in library:
                 os.symlink(os.path.join(os.path.abspath(folder), library), os.path.join(place, library))
+        # Whatever this machine has is not found behind a file that is no library.
+        open(os.path.join(place, "libcudnn.so.9"), "w").close()
         without = {**device(seed=1), "LD_LIBRARY_PATH": place}
 
         def run(status, name, environment, text=""):
@@ -242,7 +244,7 @@ def convolutions():
             check(text in done.stderr and done.stderr.count("error:") == bool(status), f"expected '{text}', got: {done.stderr}")
 
         run(0, "mlp", without)
-        run(2, name, without, "no cuDNN: libcudnn.so.9: cannot open shared object file")
+        run(2, name, without, "libcudnn.so.9: file too short; the program's convolutions need version 9.0.0 or newer")
         run(2, name, {**device(seed=1), "SOFT_CUDNN": "version=8907"}, "cuDNN is version 8.9.7, expected 9.0.0 or newer")
         run(2, name, {**device(seed=1), "SOFT_CUDNN": "scratch=99999999"}, "bytes of scratch with CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM")
     print(f"convolutions, one hash {first.hash[:16]}")

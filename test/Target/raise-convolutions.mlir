@@ -83,6 +83,17 @@ module attributes {dsopt.target = #device} {
     return %2, %5 : tensor<10x8xf32>, tensor<2x5x4xf32>
   }
 
+  // Windows of another block stay there.
+  // CHECK-LABEL: @blocks
+  // CHECK: graph.windows
+  // CHECK-NOT: graph.convolution
+  func.func @blocks(%x: tensor<2x5x4xf32>, %w: tensor<8x4xf32>) -> tensor<6x8xf32> {
+    %0 = graph.windows %x {axis = 1 : i64, counts = array<i64: 3>, graph.block = 0 : i64, kernel = array<i64: 1>, strides = array<i64: 2>, dilations = array<i64: 1>, lows = array<i64: 0>, value = 0.0 : f32} : (tensor<2x5x4xf32>) -> tensor<2x3x1x4xf32>
+    %1 = graph.reshape %0 {graph.block = 0 : i64} : (tensor<2x3x1x4xf32>) -> tensor<6x4xf32>
+    %2 = graph.matmul %1, %w {graph.block = 1 : i64, transpose_b} : (tensor<6x4xf32>, tensor<8x4xf32>) -> tensor<6x8xf32>
+    return %2 : tensor<6x8xf32>
+  }
+
   // Windows that are padded with something else, and pools, are no convolutions.
   // CHECK-LABEL: @others
   // CHECK-NOT: graph.convolution

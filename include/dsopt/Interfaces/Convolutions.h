@@ -49,8 +49,10 @@ dsopt_convolution describeConvolution(const ConvolutionShape &shape);
 template <typename Op> ConvolutionShape shapeOfConvolution(Op op) {
   auto [x, w, y] = convolved(op);
   auto typeOf = [](mlir::Value value) { return mlir::cast<mlir::ShapedType>(value.getType()); };
-  return {op.getKind(),      typeOf(x).getShape(), typeOf(w).getShape(), typeOf(y).getShape(),
-          op.getStrides(),   op.getDilations(),    op.getPads(),         static_cast<int64_t>(op.getGroups()),
+  return {op.getKind(),         typeOf(x).getShape(),
+          typeOf(w).getShape(), typeOf(y).getShape(),
+          op.getStrides(),      op.getDilations(),
+          op.getPads(),         static_cast<int64_t>(op.getGroups()),
           op.getChannelsLast(), typeOf(x).getElementType().isBF16()};
 }
 } // namespace dsopt

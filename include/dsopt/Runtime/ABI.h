@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/// Raised with every change of this file or of the program table.
+/// Raised with every change of this file, of what it includes, of Convolution.h, or of the program table.
 #define DSOPT_ABI_VERSION 15
 
 /// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on

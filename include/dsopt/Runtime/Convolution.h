@@ -77,8 +77,8 @@ static inline int64_t dsopt_convolution_algorithm(const dsopt_convolution *d) {
   for (int64_t i = 0; i < d->rank; ++i)
     dilated |= d->dilations[i] > 1;
   if (d->type == DSOPT_BF16) {
-    if (d->kind == DSOPT_CONVOLUTION_WEIGHT || !d->channels_last || d->rank != 2 || d->groups != 1 || dilated ||
-        d->channels % 8 || d->outputs % 8)
+    if (d->kind == DSOPT_CONVOLUTION_WEIGHT || !d->channels_last || d->rank != 2 || d->groups != 1 ||
+        dilated || d->channels % 8 || d->outputs % 8)
       return DSOPT_CONVOLUTION_PRODUCTS;
   } else if (d->type != DSOPT_F32 || d->channels_last ||
              (dilated && d->rank == 3 && d->kind != DSOPT_CONVOLUTION_FORWARD)) {
@@ -103,8 +103,8 @@ static inline int64_t dsopt_convolution_workspace(const dsopt_convolution *d) {
 }
 
 /// A convolution on a device, or one of its gradients: `result = (accumulate ? result : 0) + ...` of `a` and
-/// `b`, which are x and w, the gradient of y and w, or x and the gradient of y. The workspace has the bytes of
-/// dsopt_convolution_workspace. The host has none: its convolutions are products.
+/// `b`, which are x and w, the gradient of y and w, or x and the gradient of y. The workspace has the bytes
+/// of dsopt_convolution_workspace. The host has none: its convolutions are products.
 void dsopt_rt_convolution(dsopt_rt *rt, const dsopt_convolution *convolution, const void *a, const void *b,
                           void *result, void *workspace, int64_t accumulate);
 

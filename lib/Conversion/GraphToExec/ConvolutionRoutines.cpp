@@ -16,7 +16,7 @@ struct ConvolutionRoutine : RoutineOpInterface::ExternalModel<ConvolutionRoutine
     ConvolutionShape shape = shapeOfConvolution(cast<graph::ConvolutionOp>(op));
     shape.isNarrow = true;
     return describeConvolution(shape).algorithm == DSOPT_CONVOLUTION_PRODUCTS ? Storage::Wide
-                                                                                     : Storage::Narrow;
+                                                                              : Storage::Narrow;
   }
   Storage getOperandStorage(Operation *op, unsigned) const { return storage(op); }
   Storage getResultStorage(Operation *op, unsigned) const { return storage(op); }
@@ -28,8 +28,10 @@ struct ConvolutionRoutine : RoutineOpInterface::ExternalModel<ConvolutionRoutine
     auto convolution = cast<graph::ConvolutionOp>(op);
     Type type = getElementTypeOrSelf(convolution.getType());
     bool isKnown = type.isF32() || type.isBF16();
-    if (!isKnown || describeConvolution(shapeOfConvolution(convolution)).algorithm == DSOPT_CONVOLUTION_PRODUCTS)
-      return op->emitOpError("is a convolution of ") << type << ", expected one that the table of algorithms has";
+    if (!isKnown ||
+        describeConvolution(shapeOfConvolution(convolution)).algorithm == DSOPT_CONVOLUTION_PRODUCTS)
+      return op->emitOpError("is a convolution of ")
+             << type << ", expected one that the table of algorithms has";
     return success();
   }
 
@@ -42,8 +44,8 @@ struct ConvolutionRoutine : RoutineOpInterface::ExternalModel<ConvolutionRoutine
                        const RoutineTarget &) const {
     auto convolution = cast<graph::ConvolutionOp>(op);
     dsopt_convolution sizes = describeConvolution(shapeOfConvolution(convolution));
-    bool accumulates = convolution.getKind() == ConvolutionKind::Weight &&
-                       buffers.accumulates(convolution.getResult());
+    bool accumulates =
+        convolution.getKind() == ConvolutionKind::Weight && buffers.accumulates(convolution.getResult());
     return exec::ConvolutionOp::create(
         builder, op->getLoc(), convolution.getKind(), buffers.of(convolution.getLhs()),
         buffers.of(convolution.getRhs()), buffers.of(convolution.getResult()), buffers.workspace,

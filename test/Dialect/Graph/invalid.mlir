@@ -646,3 +646,51 @@ func.func @part_adds_nothing(%x: tensor<8x3xf32>, %w: tensor<2048x3xf32>, %s: te
   %0 = graph.matmul_part %x, %w, %s {transpose_b, whole = array<i64: 8, 5000, 3>} : (tensor<8x3xf32>, tensor<2048x3xf32>, tensor<8x2952xf32>) -> tensor<8x2952xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x3x3xbf16>) {
+  // expected-error @below {{has values of types 'tensor<2x3x5x5xf32>' and 'tensor<4x3x3x3xbf16>', expected one element type}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x5x5xf32>, tensor<4x3x3x3xbf16>) -> tensor<2x4x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @below {{convolves 'tensor<2x3x5x5xf32>' with 'tensor<4x3x3x3xf32>' to 'tensor<2x4x5x4xf32>' (strides [1, 1], dilations [1, 1], pads [1, 1], 1 groups), expected as many places as windows fit between equal pads}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @below {{expected batches and channels that fit}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, groups = 3 : i64} : (tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @below {{expected strides and dilations of 1 or more, and pads of 0 or more}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64: 1, 0>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @below {{expected an entry of strides, dilations and pads for each dimension that is moved over}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64: 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>) {
+  // expected-error @below {{expected x, w and y of one rank from 3 to 5}}
+  %0 = graph.convolution forward %x, %w {strides = array<i64>, dilations = array<i64>, pads = array<i64>, groups = 1 : i64} : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32>
+  return
+}

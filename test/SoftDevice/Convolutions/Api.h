@@ -56,7 +56,8 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t windows, 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                                                       cudnnFilterDescriptor_t w,
                                                       cudnnConvolutionDescriptor_t windows,
-                                                      cudnnTensorDescriptor_t y, int algorithm, size_t *bytes);
+                                                      cudnnTensorDescriptor_t y, int algorithm,
+                                                      size_t *bytes);
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
                                                            cudnnTensorDescriptor_t y,
                                                            cudnnConvolutionDescriptor_t windows,

@@ -16,8 +16,8 @@ static Region regionOf(const Place &place, int64_t elementBytes, bool isRead, bo
   return {reinterpret_cast<CUdeviceptr>(place.place), bytes, 1, bytes, 1, bytes, isRead, isWritten};
 }
 
-static void submit(Objects &objects, cudnnHandle_t handle, const Convolution &c, const void *alpha, Place a, Place b,
-                   void *workspace, size_t workspaceBytes, const void *beta, Place result) {
+static void submit(Objects &objects, cudnnHandle_t handle, const Convolution &c, const void *alpha, Place a,
+                   Place b, void *workspace, size_t workspaceBytes, const void *beta, Place result) {
   CUstream stream = known(objects, handle)->stream;
   expect(alpha && beta && a.place && b.place && result.place, CUDNN_STATUS_BAD_PARAM,
          "a place of the convolution is null");
@@ -45,7 +45,8 @@ extern "C" {
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, cudnnTensorDescriptor_t x,
                                                       cudnnFilterDescriptor_t w,
                                                       cudnnConvolutionDescriptor_t windows,
-                                                      cudnnTensorDescriptor_t y, int algorithm, size_t *bytes) {
+                                                      cudnnTensorDescriptor_t y, int algorithm,
+                                                      size_t *bytes) {
   return callConvolutions([&](Objects &objects) {
     *bytes = convolutionOf(objects, Kind::Forward, x, w, windows, y, algorithm).scratch;
   });

@@ -67,7 +67,7 @@ struct Convolution {
   int type, math;
   int64_t batch, channels, outputs, groups;
   int64_t size[3], count[3], kernel[3], stride[3], dilation[3], pad[3];
-  int64_t x[5], w[5], y[5]; ///< strides in elements
+  int64_t x[5], w[5], y[5];          ///< strides in elements
   int64_t extentX, extentW, extentY; ///< elements in all
   /// Products that are added before their sum is, and whether the last of the inner dimensions is first.
   int64_t group;

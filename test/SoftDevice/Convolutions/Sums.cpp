@@ -46,7 +46,8 @@ float asTf32(float value) {
 /// Adds products in groups.
 class Sum {
 public:
-  Sum(const Convolution &c) : group(c.group), isRounded(c.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH) {}
+  Sum(const Convolution &c)
+      : group(c.group), isRounded(c.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH) {}
   void add(float a, float b) {
     if (isRounded)
       a = asTf32(a), b = asTf32(b);

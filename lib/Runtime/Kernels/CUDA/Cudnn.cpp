@@ -19,8 +19,9 @@ Cudnn Cudnn::open(const std::string &file) {
   // Never closed: what it loads to a device lives as long as the process.
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw Error(StatusFailure, "no cuDNN: " + std::string(dlerror()) + "; the program's convolutions need version " +
-                                   versionText(kOldestCudnn) + " or newer, in LD_LIBRARY_PATH");
+    throw Error(StatusFailure, "no cuDNN: " + std::string(dlerror()) +
+                                   "; the program's convolutions need version " + versionText(kOldestCudnn) +
+                                   " or newer, in LD_LIBRARY_PATH");
   Cudnn found;
   const char *missing = nullptr;
 #define DSOPT_FIND(result, name, parameters)                                                                 \

@@ -59,7 +59,7 @@ constexpr Case kCases[] = {
     {2, 2, 3, 5, 1, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {2, 1, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
     {2, 3, 4, 6, 2, {9, 5}, {3, 2}, {2, 3}, {1, 1}, {1, 0}},
-    {2, 2, 6, 6, 6, {8, 8}, {3, 3}, {1, 2}, {1, 1}, {1, 1}},  // each channel by itself
+    {2, 2, 6, 6, 6, {8, 8}, {3, 3}, {1, 2}, {1, 1}, {1, 1}}, // each channel by itself
     {2, 2, 3, 4, 1, {11, 13}, {3, 3}, {1, 2}, {2, 3}, {2, 1}},
     {2, 2, 3, 4, 1, {1, 17}, {1, 5}, {1, 2}, {1, 1}, {0, 2}}, // a line
     {3, 2, 3, 4, 1, {5, 6, 7}, {3, 2, 3}, {2, 1, 2}, {1, 1, 1}, {1, 0, 1}},
@@ -87,8 +87,10 @@ struct ConvolutionsTest : testing::Test {
   static Elements some(int64_t type, int64_t count, unsigned seed) {
     std::mt19937 random(seed);
     Elements elements(type, count);
+    // As many bits as fp32 has: TF32 would show.
     for (int64_t i = 0; i < count; ++i)
-      elements.set(i, static_cast<double>(random() % 65) / 16 - 2);
+      elements.set(i, type == DSOPT_F32 ? random() / 1073741824.0 - 2
+                                        : static_cast<double>(random() % 65) / 16 - 2);
     return elements;
   }
   /// The bytes of the result, which has `before` in it.
@@ -98,7 +100,8 @@ struct ConvolutionsTest : testing::Test {
     Elements result = before ? *before : Elements(d.type, resultCount);
     Buffer place(static_cast<int64_t>(result.bytes.size()));
     if (before)
-      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, addressOf(place.at()), before->bytes.data(), before->bytes.size(), stream);
+      DSOPT_CUDA(cuMemcpyHtoDAsync_v2, addressOf(place.at()), before->bytes.data(), before->bytes.size(),
+                 stream);
     convolutions.convolve(stream, d, ofA.at(), ofB.at(), place.at(), workspace.at(), before != nullptr);
     place.read(result, stream);
     return result;
@@ -106,9 +109,14 @@ struct ConvolutionsTest : testing::Test {
   void check(const dsopt_convolution &d, double tolerance) {
     int64_t counts[] = {dsopt_convolution_x(&d), dsopt_convolution_w(&d), dsopt_convolution_y(&d)};
     Elements x = some(d.type, counts[0], 1), w = some(d.type, counts[1], 2), y = some(d.type, counts[2], 3);
-    const Elements &a = d.kind == DSOPT_CONVOLUTION_DATA ? y : x, &b = d.kind == DSOPT_CONVOLUTION_WEIGHT ? y : w;
-    const Elements &before = d.kind == DSOPT_CONVOLUTION_FORWARD ? y : d.kind == DSOPT_CONVOLUTION_DATA ? x : w;
-    std::vector<double> expected(counts[d.kind == DSOPT_CONVOLUTION_FORWARD ? 2 : d.kind == DSOPT_CONVOLUTION_DATA ? 0 : 1]);
+    const Elements &a = d.kind == DSOPT_CONVOLUTION_DATA ? y : x,
+                   &b = d.kind == DSOPT_CONVOLUTION_WEIGHT ? y : w;
+    const Elements &before = d.kind == DSOPT_CONVOLUTION_FORWARD ? y
+                             : d.kind == DSOPT_CONVOLUTION_DATA  ? x
+                                                                 : w;
+    std::vector<double> expected(counts[d.kind == DSOPT_CONVOLUTION_FORWARD ? 2
+                                        : d.kind == DSOPT_CONVOLUTION_DATA  ? 0
+                                                                            : 1]);
     forEachProduct(d, [&](int64_t atX, int64_t atW, int64_t atY) {
       if (d.kind == DSOPT_CONVOLUTION_FORWARD)
         expected[atY] += x.get(atX) * w.get(atW);
@@ -124,7 +132,8 @@ struct ConvolutionsTest : testing::Test {
     for (int64_t i = 0; i < count; ++i) {
       double scale = std::max(1.0, std::abs(expected[i]));
       ASSERT_NEAR(stored.get(i), expected[i], tolerance * scale) << convolutionText(d) << " at " << i;
-      ASSERT_NEAR(added.get(i), expected[i] + before.get(i), tolerance * scale) << convolutionText(d) << " at " << i;
+      ASSERT_NEAR(added.get(i), expected[i] + before.get(i), tolerance * scale)
+          << convolutionText(d) << " at " << i;
     }
   }
 };
@@ -142,8 +151,11 @@ TEST_F(ConvolutionsTest, Bf16WhereTheTableHasIt) {
 }
 
 TEST(ConvolutionTable, LeavesTheRestToProducts) {
-  auto algorithm = [](const Case &c, int64_t kind, int64_t type) { return describe(c, kind, type).algorithm; };
-  EXPECT_EQ(algorithm(kCases[0], DSOPT_CONVOLUTION_FORWARD, DSOPT_F32), DSOPT_CONVOLUTION_IMPLICIT_PRECOMP_GEMM);
+  auto algorithm = [](const Case &c, int64_t kind, int64_t type) {
+    return describe(c, kind, type).algorithm;
+  };
+  EXPECT_EQ(algorithm(kCases[0], DSOPT_CONVOLUTION_FORWARD, DSOPT_F32),
+            DSOPT_CONVOLUTION_IMPLICIT_PRECOMP_GEMM);
   EXPECT_EQ(algorithm(kCases[4], DSOPT_CONVOLUTION_FORWARD, DSOPT_F32), DSOPT_CONVOLUTION_IMPLICIT_GEMM);
   EXPECT_EQ(algorithm(kCases[4], DSOPT_CONVOLUTION_DATA, DSOPT_F32), DSOPT_CONVOLUTION_DATA_1);
   EXPECT_EQ(algorithm(kCases[4], DSOPT_CONVOLUTION_WEIGHT, DSOPT_F32), DSOPT_CONVOLUTION_WEIGHT_1);
@@ -167,7 +179,8 @@ TEST_F(ConvolutionsTest, TheLibraryIsTooOldOrAnother) {
   if (convolutions.library() != "cuDNN 9.13.0")
     GTEST_SKIP() << "not the software device";
   setenv("SOFT_CUDNN", "version=8907", 1);
-  EXPECT_EQ(failureOf([] { Cudnn::open("libcudnn.so.9"); }), "cuDNN is version 8.9.7, expected 9.0.0 or newer");
+  EXPECT_EQ(failureOf([] { Cudnn::open("libcudnn.so.9"); }),
+            "cuDNN is version 8.9.7, expected 9.0.0 or newer");
   unsetenv("SOFT_CUDNN");
   EXPECT_EQ(failureOf([] { Cudnn::open("libcuda.so.1"); }),
             "cuDNN is version 0.0.0 and has no cudnnGetVersion, expected 9.0.0 or newer");
@@ -181,14 +194,16 @@ TEST_F(ConvolutionsTest, RefusedAlgorithmsAreNamed) {
     return failureOf([&] { convolutions.convolve(stream, d, nullptr, nullptr, nullptr, nullptr, false); });
   };
   d.algorithm = DSOPT_CONVOLUTION_IMPLICIT_PRECOMP_GEMM;
-  EXPECT_EQ(failure(), "cuDNN 9.13.0 refuses CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM for the convolution "
-                       "2x3x11x13 with 4x3x3x3 to 2x4x11x5 (f32, channels second, strides 1x2, dilations 2x3, pads "
-                       "2x1, 1 group) on sm_90: CUDNN_STATUS_NOT_SUPPORTED (IMPLICIT_PRECOMP_GEMM has no dilations)");
+  EXPECT_EQ(failure(),
+            "cuDNN 9.13.0 refuses CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM for the convolution "
+            "2x3x11x13 with 4x3x3x3 to 2x4x11x5 (f32, channels second, strides 1x2, dilations 2x3, pads "
+            "2x1, 1 group) on sm_90: CUDNN_STATUS_NOT_SUPPORTED (IMPLICIT_PRECOMP_GEMM has no dilations)");
   d = describe(kCases[2], DSOPT_CONVOLUTION_WEIGHT, DSOPT_F32);
   setenv("SOFT_CUDNN", "scratch=5000000", 1);
-  EXPECT_EQ(failure(), "cuDNN 9.13.0 takes 5000384 bytes of scratch with CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 for the "
-                       "gradient of w of the convolution 3x4x9x5 with 6x2x3x2 to 3x6x5x2 (f32, channels second, strides "
-                       "2x3, dilations 1x1, pads 1x0, 2 groups) on sm_90, but 1051904 are planned");
+  EXPECT_EQ(failure(),
+            "cuDNN 9.13.0 takes 5000384 bytes of scratch with CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 for the "
+            "gradient of w of the convolution 3x4x9x5 with 6x2x3x2 to 3x6x5x2 (f32, channels second, strides "
+            "2x3, dilations 1x1, pads 1x0, 2 groups) on sm_90, but 1051904 are planned");
   unsetenv("SOFT_CUDNN");
 }
 

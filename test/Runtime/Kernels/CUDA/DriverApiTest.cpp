@@ -5,33 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ApiComparison.h"
 #include "Kernels/CUDA/CublasLtApi.h"
 
 #include <cublasLt.h>
 #include <cuda.h>
 #include <gtest/gtest.h>
-#include <type_traits>
 
 namespace cuda = dsopt::runtime::cuda;
-
-/// Whether a value of one type is passed as one of the other is.
-template <class Ours, class Theirs>
-constexpr bool isPassedAlike =
-    std::is_void_v<Ours> ? std::is_void_v<Theirs>
-                         : sizeof(Ours) == sizeof(Theirs) &&
-                               std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
-                               std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
-
-template <class Ours, class Theirs> struct IsCalledAlike : std::false_type {};
-template <class Ours, class Theirs, class... OurParameters, class... TheirParameters>
-struct IsCalledAlike<Ours (*)(OurParameters...), Theirs (*)(TheirParameters...)> {
-  static constexpr bool test() {
-    if constexpr (sizeof...(OurParameters) == sizeof...(TheirParameters))
-      return isPassedAlike<Ours, Theirs> && (isPassedAlike<OurParameters, TheirParameters> && ...);
-    return false;
-  }
-  static constexpr bool value = test();
-};
 
 namespace dsopt::runtime::cuda {
 #define DSOPT_COMPARE(name, parameters)                                                                      \
