@@ -63,11 +63,15 @@ void DeviceState::bringTo(char *begin, int64_t bytes) {
 }
 
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
-                       const SymbolResolver &resolve, char *mirror)
+                       const SymbolResolver &resolve, const std::vector<char *> &memories)
     : device(ordinalOf(localRank)), image(imageFor(program, device)),
-      memory(device, mirror, program.positions[info.position].memories.front().bytes), calls(device),
-      meter(calls), state(device, memory), mirror(mirror) {
+      memory(device, memories.front(), program.positions[info.position].memories.front().bytes),
+      calls(device), meter(calls), state(device, memory), mirror(memories.front()) {
   loadImage(resolve);
+  const std::vector<Memory> &planned = program.positions[info.position].memories;
+  for (size_t i = 0; i < planned.size(); ++i)
+    if (planned[i].kind == MemoryKind::Host && planned[i].bytes > 0)
+      hostMemories.push_back(std::make_unique<cuda::Pinned>(memories[i], pages(planned[i].bytes)));
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
       clearPadding(positions[info.position]);

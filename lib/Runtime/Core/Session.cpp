@@ -281,7 +281,7 @@ private:
       return nullptr;
     std::unique_ptr<DeviceRank> opened;
     together(engine, [&] {
-      opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
+      opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories);
     });
     if (engine.size() > 1 && options.engine != "host")
       joinByNccl(*opened);
