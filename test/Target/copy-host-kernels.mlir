@@ -15,7 +15,7 @@
 // CHECK-NEXT: return
 // CHECK: func.func nested @double.host(
 // CHECK-NOT: func.func
-// CHECK: // -----
+// CHECK: {{^}}// ---{{--}}
 module attributes {dsopt.target = #device} {
   exec.stream @compute compute
   exec.stream @host host
