@@ -1,7 +1,8 @@
 //===- HostKernels.cpp - kernels that a device's program runs on its host ---===//
 //
 // What a host stream does to bytes in the host's memory is the host's code, from the same
-// function: each operation of an update rounds alike on both, so that its bits are the same.
+// function: each operation of an update rounds alike on both, and what no processor has an
+// instruction for is the same polynomial, so that its bits are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,8 +108,8 @@ struct LowerHostKernels : dsopt::impl::LowerHostKernelsBase<LowerHostKernels> {
 private:
   static OpPassManager passes() {
     OpPassManager manager(ModuleOp::getOperationName());
-    if (failed(parsePassPipeline("lower-kernels", manager)))
-      llvm::report_fatal_error("lower-kernels is not registered");
+    if (failed(parsePassPipeline("lower-kernels-like-devices", manager)))
+      llvm::report_fatal_error("lower-kernels-like-devices is not registered");
     return manager;
   }
 };

@@ -1,11 +1,13 @@
 // RUN: dsopt-opt %s -lower-host-kernels | FileCheck %s
 // RUN: dsopt-opt %s -pass-pipeline='builtin.module(lower-host-kernels,builtin.module(lower-kernels-to-nvvm))' | FileCheck %s --check-prefix=BOTH
 
-// The host's kernels become functions of the ABI, the device's wait for its passes, which leave the host's alone.
+// The host's kernels become functions of the ABI, the device's wait for its passes, which leave the host's alone. No library of the
+// host's is called for what a device has none for.
 // CHECK: module @kernels
 // CHECK: func.func nested @double(%{{.*}}: tensor<64xf32>)
 // CHECK: module @host_kernels
 // CHECK: llvm.func internal @double.host.body(
+// CHECK-NOT: {{sin|llvm.call}}
 // CHECK: llvm.func @double.host(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr) {
 // BOTH: module @kernels
 // BOTH: llvm.func @double({{.*}} nvvm.kernel
@@ -23,7 +25,8 @@ module attributes {dsopt.target = #device} {
   module @host_kernels attributes {dsopt.target = #host} {
     func.func nested @double.host(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>} {
       %0 = graph.add %x, %x : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-      return %0 : tensor<64xf32>
+      %1 = graph.sin %0 : (tensor<64xf32>) -> tensor<64xf32>
+      return %1 : tensor<64xf32>
     }
   }
 }

@@ -54,8 +54,8 @@ def CopyHostKernels : Pass<"copy-host-kernels", "::mlir::ModuleOp"> {
 def LowerHostKernels : Pass<"lower-host-kernels", "::mlir::ModuleOp"> {
   let summary = "turn the host's kernels of a device's program into functions of the LLVM dialect";
   let description = [{
-    Runs the pipeline `lower-kernels` on the nested modules whose target is a processor, before the others go
-    through the device's passes.
+    Runs the pipeline `lower-kernels-like-devices` on the nested modules whose target is a processor, before
+    the others go through the device's passes: what a device has no instruction for is the same polynomial here.
   }];
 }
 
