@@ -104,7 +104,10 @@ static std::vector<const char *> toLLVMForDevice() {
   llvm::ArrayRef<const char *> own = kernelPasses();
   auto begin = passes.begin() + (own.data() - kToLLVM);
   auto at = passes.erase(begin, begin + own.size());
-  passes.insert(at, std::begin(kToNVVM), std::end(kToNVVM));
+  at = passes.insert(at, std::begin(kToNVVM), std::end(kToNVVM));
+  // Before the device's kernels' module is opened, and before calls are described.
+  passes.insert(at - 1, "lower-host-kernels");
+  passes.insert(passes.begin(), "copy-host-kernels");
   return passes;
 }
 

@@ -93,6 +93,15 @@ void dsopt::registerAllPasses() {
   static PassPipelineRegistration<> lowerKernels(
       "lower-kernels", "turn kernels into functions of the LLVM dialect",
       [addAll](OpPassManager &manager) { addAll(manager, kernelPasses()); });
+  static PassPipelineRegistration<> lowerKernelsLikeDevices(
+      "lower-kernels-like-devices", "as lower-kernels, with what devices compute for a library's functions",
+      [addAll](OpPassManager &manager) {
+        llvm::SmallVector<const char *> passes(kernelPasses());
+        std::replace_if(
+            passes.begin(), passes.end(), [](llvm::StringRef pass) { return pass == "approximate-math"; },
+            "approximate-math{all=true}");
+        addAll(manager, passes);
+      });
   static PassPipelineRegistration<> lowerKernelsToNVVM(
       "lower-kernels-to-nvvm", "turn kernels into functions for NVIDIA's devices",
       [addAll](OpPassManager &manager) { addAll(manager, deviceKernelPasses()); });

@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | memory | odd | report | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | memory | odd | offload | report | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -14,7 +14,8 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from own_models import save
-from runs import MODELS, check, execute, model, relative, train
+from runs import MODELS, Run, check, execute, model, relative, train
+from small import initializer, node, value, write
 
 dsopt, folder, what = sys.argv[1:4]
 is_real = folder == "gpu"
@@ -348,6 +349,69 @@ def odd():
     print("odd sizes have one hash over layouts")
 
 
+def offload():
+    """State, parameters and activations in the host's memory and on disk: the bits of a run that keeps them on the device, in the bytes of each memory
+    that were planned; saved, resumed and evaluated."""
+    seed, runs = 0, 0
+    kinds = {"device": "arena_bytes", "host": "host_bytes", "disk": "disk_bytes"}
+
+    def same(path, data, first, *options):
+        """The run's bits, which are `first`'s if there is one."""
+        nonlocal seed, runs
+        seed, runs = seed + 1, runs + 1
+        os.environ.update(device(seed=seed))
+        with tempfile.TemporaryDirectory() as disk:
+            more = [*options, f"-nvme-path={disk}"] if any(option.endswith("=nvme") for option in options) else options
+            plan = json.loads(execute([dsopt, path, f"-data={data}", "-plan=json", *CUDA, *more]).stdout)["ranks"]
+            execute([dsopt, path, "-run", f"-data={data}", "-quiet", f"-log={disk}/log", *CUDA, *more])
+            run = Run(f"{disk}/log")
+        found = run.hash, *run.loss_text
+        check(first in (None, found), f"{' '.join(options)} seed {seed}: {found}, expected {first}")
+        planned = [{memory["kind"]: memory["bytes"] for memory in rank["memories"]} for rank in plan]
+        for kind, key in kinds.items():
+            check(run.head["plan"][key] == [rank.get(kind, 0) for rank in planned], f"{' '.join(options)}: {kind} has {run.head['plan'][key]}, planned {planned}")
+        if any(option.startswith("-offload") for option in options):
+            check(all(rank["host"] > 0 and rank["copied"]["device"] > 0 for rank in [{**a, **b} for a, b in zip(plan, planned)]), f"{' '.join(options)}: {plan}")
+        return found
+
+    path, data = model("mlp")
+    host, half = ["-offload-optimizer=cpu"], ["-offload-optimizer=cpu", "-offload-ratio=0.5"]
+    disk, all_host = ["-offload-optimizer=nvme"], ["-offload-optimizer=cpu", "-offload-params=cpu"]
+    all_disk = ["-offload-optimizer=nvme", "-offload-params=nvme", "-sub-group-size=2048"]
+    for more, grids in (([], [(1, 1, 0, [host, half, disk]), (2, 1, 1, [host]), (2, 1, 2, [half]), (2, 1, 3, [host, all_disk]), (1, 2, 0, [host]),
+                              (2, 2, 3, [all_host, all_disk])]),
+                        (["-precision=bf16", "-grad-clip=0.1"], [(1, 1, 0, [disk]), (2, 1, 3, [all_host])]),
+                        (["-optimizer=sgd", "-momentum=0.9", "-delayed-update=1"], [(1, 1, 0, [host]), (2, 2, 3, [all_disk])])):
+        base = [*more, f"-steps={3 if more else 2}", "-lr=3e-3", "-threads=1", "-reduction-shards=2", "-accumulate=local"]
+        first = same(path, data, None, *base, "-micro-batches=2")
+        for dp, pp, zero, offloads in grids:
+            for moved in offloads:
+                same(path, data, first, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={2 // dp}", *moved)
+
+    # Values of 64 KiB and more, between forward and backward.
+    with tempfile.TemporaryDirectory() as place:
+        random = np.random.default_rng(0)
+        weights = [initializer(f"w{i}", (random.standard_normal((64, 64)) / 8).astype(np.float32)) for i in range(5)]
+        layers = [node(op, inputs, outputs) for i in range(5) for op, inputs, outputs in
+                  (("MatMul", f"x{i} w{i}", f"m{i}"), ("Tanh", f"m{i}", f"x{i + 1}"))]
+        wide = write(f"{place}/wide.onnx", [*layers, node("Mul", "x5 x5", "squares"), node("ReduceMean", "squares", "loss", keepdims=0)],
+                     [value("x0", (256, 64))], weights)
+        batches = f"{place}/wide.npz"
+        np.savez(batches, x0=random.standard_normal((2048, 64)).astype(np.float32))
+        base = ["-steps=2", "-lr=3e-3", "-threads=1", "-reduction-shards=2"]
+        first = same(wide, batches, None, *base, "-micro-batches=2")
+        for dp, pp, zero, more in ((1, 1, 0, []), (2, 1, 3, all_host), (1, 2, 0, ["-schedule=gpipe"])):
+            same(wide, batches, first, *base, f"-dp={dp}", f"-pp={pp}", f"-zero={zero}", f"-micro-batches={2 // dp}", "-offload-activations=cpu", *more)
+
+    with tempfile.TemporaryDirectory() as place:
+        base = ["-zero=3", "-dp=2", "-micro-batches=1", f"-eval-data={data}"]
+        whole = train(dsopt, "mlp", *CUDA, *base, "-steps=4")
+        train(dsopt, "mlp", *CUDA, *base, *all_host, "-steps=2", "-lr-decay-steps=4", f"-save={place}/c", "-save-async")
+        for more in ([], all_host, [*all_disk, f"-nvme-path={place}"]):
+            check(train(dsopt, "mlp", *CUDA, *base, *more, "-steps=4", f"-resume={place}/c/step-00000002").hash == whole.hash, f"{more}: a resumed run has other bits")
+    print(f"{runs} layouts and tiers, the bits of runs that keep all on the device")
+
+
 def report():
     """The device's time by kernel, with what each takes of it, and the bits of a run that measures nothing."""
     path, data = model("mlp")
@@ -391,4 +455,4 @@ if what == "reference":
         reference(name)
 else:
     {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "saves": saves, "convolutions": convolutions, "precision": precision,
-     "memory": memory, "odd": odd, "report": report, "errors": errors}[what]()
+     "memory": memory, "odd": odd, "offload": offload, "report": report, "errors": errors}[what]()

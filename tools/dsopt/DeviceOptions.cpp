@@ -2,23 +2,11 @@
 
 #include "DeviceOptions.h"
 
-#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using dsopt::runtime::Error;
 using dsopt::runtime::ParsedOptions;
-
-namespace {
-/// An option that programs for devices do not have, unless it is `without`.
-struct Refused {
-  llvm::StringLiteral option, without;
-};
-} // namespace
-
-static constexpr Refused kRefused[] = {
-    {"offload-optimizer", "none"}, {"offload-params", "none"}, {"offload-activations", "none"}};
 
 void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (!isForDevice(module)) {
@@ -38,15 +26,4 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
     throw Error(
         1, "-precision=fp16 is not available yet with -target=cuda: give -precision=bf16, or compile with "
            "-target=cpu");
-  for (const Refused &refused : kRefused) {
-    std::string name = refused.option.str(), value = options.text(name);
-    // What the module was built with, where nothing is given now.
-    if (!options.has(name))
-      value = getOption(module, optionKey(name), StringRef(refused.without)).str();
-    bool isAsked = refused.without.empty() ? options.has(name) : value != refused.without;
-    if (isAsked)
-      throw Error(1,
-                  "-" + name + (value.empty() ? "" : "=" + value) +
-                      " is not available yet with -target=cuda: leave it out, or compile with -target=cpu");
-  }
 }

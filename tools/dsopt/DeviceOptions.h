@@ -7,7 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace dsopt {
-/// Throws an Error of status 1 that names the first option that programs of the module's target do not have.
+/// Throws an Error of status 1 that names an option which programs of the module's target do not have.
 void checkDeviceOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options);
 } // namespace dsopt
 

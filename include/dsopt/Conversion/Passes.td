@@ -143,7 +143,8 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
     Expects a module of kernels after kernel-to-loops and convert-scf-to-cf. The
     body becomes an internal function of bare pointers that do not alias; the
     kernel's name goes to a function of the type `dsopt_kernel`
-    (include/dsopt/Runtime/ABI.h) that loads the pointers and calls it.
+    (include/dsopt/Runtime/ABI.h) that loads the pointers and calls it. Where the module's target has no
+    instruction that rounds to bf16, integers do, to the nearest and of two to the even one.
 
     ```mlir
     llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
@@ -193,7 +194,8 @@ def KernelToNVVM : Pass<"kernel-to-nvvm", "::mlir::ModuleOp"> {
     LLVM and NVVM dialects that a host can launch (`nvvm.kernel`), of two 64-bit numbers and bare pointers,
     with the threads of its blocks in `nvvm.reqntid` and the elements of the range that a block does at a time
     in `exec.per_block`: one row, 32 columns, one for each thread. What blocks share is in address space 3.
-    Names stay: in PTX, which has no dots in names, they have dollars (deviceName).
+    Names stay: in PTX, which has no dots in names, they have dollars (deviceName). A module whose target is a
+    processor is left as it is.
 
     ```mlir
     llvm.func @kernel0(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})

@@ -59,4 +59,31 @@ def RaiseConvolutions : Pass<"raise-convolutions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def CopyHostKernels : Pass<"copy-host-kernels", "::mlir::ModuleOp"> {
+  let summary = "give what a device's program runs on its host kernels of its own";
+  let description = [{
+    An update or a map on a `host` stream is done by the host's processor. Its kernel, which is the device's, is
+    copied into the nested module `@host_kernels`, whose target is the baseline that the host's part of such a
+    program is compiled for, and the action names the copy. What other streams run keeps the device's.
+
+    ```mlir
+    exec.update @kernels::@update.adamw of @b0 [...] elements 4096 on @host
+    // becomes
+    module @host_kernels attributes {dsopt.target = #host} {
+      func.func nested @update.adamw.host(...) attributes {graph.iterate = #graph.iteration<flat>, ...}
+    }
+    exec.update @host_kernels::@update.adamw.host of @b0 [...] elements 4096 on @host
+    ```
+  }];
+  let dependentDialects = ["::dsopt::OptionsDialect"];
+}
+
+def LowerHostKernels : Pass<"lower-host-kernels", "::mlir::ModuleOp"> {
+  let summary = "turn the host's kernels of a device's program into functions of the LLVM dialect";
+  let description = [{
+    Runs the pipeline `lower-kernels-like-devices` on the nested modules whose target is a processor, before
+    the others go through the device's passes: what a device has no instruction for is the same polynomial here.
+  }];
+}
+
 #endif // DSOPT_TARGET_PASSES

@@ -2,6 +2,7 @@
 
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Target.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -12,6 +13,7 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
@@ -31,6 +33,13 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
         for (StringRef name : {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr})
           function->removeAttr(name);
       }
+
+    if (lacksBF16(module)) {
+      RewritePatternSet expansions(context);
+      arith::populateExpandBFloat16Patterns(expansions);
+      if (failed(applyPatternsGreedily(module, std::move(expansions))))
+        return signalPassFailure();
+    }
 
     LowerToLLVMOptions options(context);
     options.useBarePtrCallConv = true;
@@ -56,6 +65,12 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
   }
 
 private:
+  /// Whether LLVM would call a library to round to bf16.
+  static bool lacksBF16(ModuleOp module) {
+    auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
+    return target && llvm::none_of(target.getFeatures().getAsValueRange<StringAttr>(),
+                                   [](StringRef feature) { return feature == "+avx512bf16"; });
+  }
   /// Makes `body` internal and gives its name to a function of the ABI's type.
   void wrap(ModuleOp module, LLVM::LLVMFuncOp body) {
     std::string name = body.getName().str();

@@ -5,6 +5,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Target.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -62,6 +63,10 @@ struct KernelToNVVM : impl::KernelToNVVMBase<KernelToNVVM> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
+    // The host's kernels are functions already.
+    if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
+        target && target.getKind() == TargetKind::CPU)
+      return;
     llvm::StringMap<Kernel> kernels; ///< by name
     StringRef threads = gpu::GPUDialect::KnownBlockSizeAttrHelper::getNameStr();
     for (auto function : module.getOps<func::FuncOp>())

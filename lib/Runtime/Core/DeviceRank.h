@@ -40,9 +40,10 @@ private:
 class DeviceRank {
 public:
   /// Opens the device that is this rank's among its host's, takes its memory and loads what the program has
-  /// for its architecture. `mirror` is as long as the memory of `info`'s position.
+  /// for its architecture. `memories` are where those of `info`'s position begin: the first one's mirror, and
+  /// the host's own, which the device copies from and to by itself.
   DeviceRank(const Program &program, const RankInfo &info, int localRank, const SymbolResolver &resolve,
-             char *mirror);
+             const std::vector<char *> &memories);
 
   /// Bytes of the mirror to the device or back; returns when they are there.
   void upload(const void *mirrored, int64_t bytes);
@@ -77,6 +78,7 @@ private:
   std::string rank; ///< for messages
   char *mirror;
   cuda::Stream copies;
+  std::vector<std::unique_ptr<cuda::Pinned>> hostMemories;
 };
 
 } // namespace dsopt::runtime

@@ -303,7 +303,7 @@ private:
     std::unique_ptr<DeviceRank> opened;
     together(engine, [&] {
       try {
-        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories.front());
+        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories);
       } catch (const cuda::Failure &failure) {
         throw Error(StatusFailure,
                     describeRank(program, info.rank) + " as its GPU was opened: " + failure.what());

@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -kernel-to-llvm | FileCheck %s
+// RUN: dsopt-opt %s -pass-pipeline='builtin.module(builtin.module(kernel-to-llvm),kernel-to-llvm)' | FileCheck %s
 
 // The body gets bare pointers; the kernel's name is the
 // function of the ABI's type that loads them.
@@ -9,4 +9,30 @@ func.func private @kernel0(%lo: index, %hi: index, %x: memref<8xf32>) attributes
   %zero = arith.constant 0.0 : f32
   memref.store %zero, %x[%lo] : memref<8xf32>
   return
+}
+
+// Integers round to bf16 where the target has no instruction for it.
+// CHECK: module @v3
+// CHECK: llvm.func internal @round.body(
+// CHECK-NOT: llvm.fptrunc
+// CHECK: llvm.lshr
+// CHECK: llvm.store %{{.*}} : bf16
+// CHECK: module @bf16
+// CHECK: llvm.func internal @round.body(
+// CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
+module @v3 attributes {dsopt.target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+avx2"]>} {
+  func.func private @round(%lo: index, %hi: index, %x: memref<8xf32>, %y: memref<8xbf16>) attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 8>} {
+    %0 = memref.load %x[%lo] : memref<8xf32>
+    %1 = arith.truncf %0 : f32 to bf16
+    memref.store %1, %y[%lo] : memref<8xbf16>
+    return
+  }
+}
+module @bf16 attributes {dsopt.target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 1, vector_bits = 512, features = ["+avx2", "+avx512bf16"]>} {
+  func.func private @round(%lo: index, %hi: index, %x: memref<8xf32>, %y: memref<8xbf16>) attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 8>} {
+    %0 = memref.load %x[%lo] : memref<8xf32>
+    %1 = arith.truncf %0 : f32 to bf16
+    memref.store %1, %y[%lo] : memref<8xbf16>
+    return
+  }
 }

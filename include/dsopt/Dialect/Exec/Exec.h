@@ -27,6 +27,8 @@ namespace dsopt::exec {
 inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
 /// The module in which nest-kernels puts the kernels of the module's own target.
 inline constexpr llvm::StringLiteral kKernelsModule = "kernels";
+/// The module in which copy-host-kernels puts what a device's program runs on its host.
+inline constexpr llvm::StringLiteral kHostKernelsModule = "host_kernels";
 /// On a segment: bytes of scratch it needs (i64).
 inline constexpr llvm::StringLiteral kTempAttr = "exec.temp_bytes";
 /// On a segment's argument: what it does with it (AccessModeAttr).
