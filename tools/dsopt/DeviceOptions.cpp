@@ -2,6 +2,7 @@
 
 #include "DeviceOptions.h"
 
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;

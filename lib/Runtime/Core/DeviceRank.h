@@ -78,7 +78,7 @@ private:
   std::string rank; ///< for messages
   char *mirror;
   cuda::Stream copies;
-  std::vector<std::unique_ptr<cuda::Pinned>> hostMemories;
+  std::vector<std::unique_ptr<cuda::PinnedRange>> hostMemories;
 };
 
 } // namespace dsopt::runtime
