@@ -134,6 +134,8 @@ def errors():
           "-min-loss-scale=1")
     fails(1, "-initial-scale-power=128: expected 0 to 127", *HALF, "-steps=1", "-initial-scale-power=128")
     fails(1, "-precision=fp16 needs F16C, which x86-64-v2 has not", *HALF, "-steps=1", "-arch=x86-64-v2")
+    done = execute([dsopt, path, "-run", f"-data={data}", "-quiet", *HALF, "-dp=2", "-steps=2", "-loss-scale=1e38"])
+    check(done.stderr.count("warning: every step has overflowed in fp16 and was skipped") == 1, done.stderr)
     with tempfile.TemporaryDirectory() as folder:
         large = onnx.load(path)
         weight = next(one for one in large.graph.initializer if len(one.dims) == 2)

@@ -337,6 +337,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         settings.steps < DataSource::kEndless)
       progress.warning("the data ended after " + std::to_string(session.stepsDone()) + " of " +
                        std::to_string(settings.steps) + " steps");
+    if (first && session.stepsSkipped() > 0 && session.stepsSkipped() == session.stepsDone())
+      progress.warning(
+          "every step has overflowed in fp16 and was skipped: the parameters are what they were; a "
+          "smaller -loss-scale or -initial-scale-power may help");
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
       stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
