@@ -37,7 +37,9 @@ Profile::Profile(const Program &program, DeviceMeter *meter) : actions(program.c
     rows.push_back({call});
   for (int kind = 0; kind < kActionKindCount; ++kind) {
     bool run = kind == static_cast<int>(ActionKind::Run);
-    rows.push_back({{run ? "other" : kActionKinds[kind], kDescribed[kind].what, ""}, kDescribed[kind].flies});
+    // A device copies by itself.
+    bool flies = kDescribed[kind].flies || (meter && kind == static_cast<int>(ActionKind::Copy));
+    rows.push_back({{run ? "other" : kActionKinds[kind], kDescribed[kind].what, ""}, flies});
   }
 }
 
