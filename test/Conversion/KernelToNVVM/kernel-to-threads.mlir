@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -pass-pipeline='builtin.module(func.func(graph-to-linalg,canonicalize,cse),kernel-to-threads,func.func(canonicalize,cse))' | FileCheck %s
 
 // A row is a block's; a total goes through the lanes of each warp, then through shared memory.
-// CHECK: memref.global "private" @softmax.shared.f32 : memref<3xf32, #gpu.address_space<workgroup>> = uninitialized
+// CHECK: memref.global "private" @softmax.shared.f32 : memref<4xf32, #gpu.address_space<workgroup>> = uninitialized {alignment = 16 : i64}
 // CHECK-LABEL: func.func private @softmax(
 // CHECK-SAME: %[[LO:.*]]: index, %[[HI:.*]]: index, %[[X:.*]]: memref<640xf32> {llvm.noalias}, %[[Y:.*]]: memref<640xf32> {llvm.noalias})
 // CHECK-SAME: gpu.known_block_size = array<i32: 96, 1, 1>
@@ -16,7 +16,7 @@
 // CHECK-COUNT-4: gpu.shuffle xor
 // CHECK-NOT: gpu.shuffle
 // CHECK: scf.if
-// CHECK: memref.store %{{.*}}, %{{.*}} : memref<3xf32, #gpu.address_space<workgroup>>
+// CHECK: memref.store %{{.*}}, %{{.*}} : memref<4xf32, #gpu.address_space<workgroup>>
 // CHECK: gpu.barrier
 // CHECK-COUNT-3: memref.load {{.*}}workgroup
 // CHECK: gpu.barrier
