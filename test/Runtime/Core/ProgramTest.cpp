@@ -54,9 +54,9 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 14", "\"version\": 1"),
-            "program table: version 1, this runtime expects 14: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 14", "\"version\": 14, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 15", "\"version\": 1"),
+            "program table: version 1, this runtime expects 15: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 15", "\"version\": 15, \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
@@ -102,7 +102,7 @@ TEST(Program, SaysWhatIsWrong) {
 
 TEST(Program, DevicesHaveImages) {
   auto with = [&](const std::string &keys) {
-    return failure(kGood, "\"version\": 14", "\"version\": 14, " + keys);
+    return failure(kGood, "\"version\": 15", "\"version\": 15, " + keys);
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;
@@ -258,7 +258,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 14, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 15, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));
