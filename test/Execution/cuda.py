@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from own_models import save
@@ -212,6 +213,36 @@ def saves():
     print(f"{len(layouts)} layouts save while steps go on")
 
 
+def odd_convolutions(place):
+    """A model of a convolution with groups and dilations, padded more on one side, and a transposed one: the host's losses
+    and norms, which makes products of all."""
+    numbers = np.random.default_rng(5)
+    shapes = {"w0": (4, 3, 2, 3), "w1": (6, 2, 3, 2), "w2": (6, 2, 2, 2), "w3": (5, 2)}
+    weights = [numpy_helper.from_array((numbers.standard_normal(shape) * 0.4).astype("f"), name) for name, shape in shapes.items()]
+    nodes = [helper.make_node("Conv", ["x", "w0"], ["a"], pads=[0, 1, 1, 2], strides=[1, 2]), helper.make_node("Tanh", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "w1"], ["c"], group=2, dilations=[2, 1], pads=[2, 0, 1, 1]), helper.make_node("Tanh", ["c"], ["d"]),
+             helper.make_node("ConvTranspose", ["d", "w2"], ["e"], strides=[2, 1], pads=[1, 0, 0, 0]), helper.make_node("Tanh", ["e"], ["f"]),
+             helper.make_node("GlobalAveragePool", ["f"], ["g"]), helper.make_node("Flatten", ["g"], ["h"]),
+             helper.make_node("Gemm", ["h", "w3"], ["z"], transB=1), helper.make_node("SoftmaxCrossEntropyLoss", ["z", "labels"], ["loss"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 7, 9]), helper.make_tensor_value_info("labels", TensorProto.INT64, [2])]
+    graph = helper.make_graph(nodes, "odd", inputs, [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], weights)
+    path, data = os.path.join(place, "odd.onnx"), os.path.join(place, "odd.npz")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    np.savez(data, x=numbers.standard_normal((8, 3, 7, 9)).astype("f"), labels=numbers.integers(0, 5, 8))
+    runs = []
+    for target in ([], CUDA):
+        execute([dsopt, path, "-run", f"-data={data}", "-quiet", f"-log={place}/log", "-log-norms", "-steps=2", "-micro-batches=2", *target], environment=device(seed=1))
+        runs.append([json.loads(line) for line in open(f"{place}/log")])
+    host, other = ([line for line in run if "grad_norms" in line] for run in runs)
+    for one, two in zip(host, other, strict=True):
+        check(relative(two["loss"], one["loss"]) < 1e-5, f"odd convolutions: loss {two['loss']}, on the host {one['loss']}")
+        for name, norm in one["grad_norms"].items():
+            check(relative(two["grad_norms"][name], norm) < 1e-4, f"odd convolutions: gradient norm of {name} is {two['grad_norms'][name]}, on the host {norm}")
+    text = execute([dsopt, path, f"-data={data}", "-emit=exec", "-micro-batches=2", *CUDA]).stdout
+    kinds = [text.count(f"exec.convolution {kind} ") > 0 for kind in ("forward", "data", "weight")]
+    check(all(kinds), f"odd convolutions: of forward, data and weight there are {kinds}")
+
+
 def convolutions():
     """Convolutions by cuDNN: one hash over layouts and orders of streams, in bf16 within 2e-2 of fp32; what is said where the library is
     missing, too old, or takes more scratch than is planned; a program without convolutions never opens it."""
@@ -232,6 +263,7 @@ def convolutions():
     check(again.hash == narrow.hash, "other bits in bf16 under -dp=2 -zero=3")
 
     with tempfile.TemporaryDirectory() as place:
+        odd_convolutions(place)
         for library in os.listdir(folder):
             if ".so" in library and "cudnn" not in library:
                 os.symlink(os.path.join(os.path.abspath(folder), library), os.path.join(place, library))
