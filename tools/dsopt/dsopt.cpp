@@ -36,6 +36,7 @@
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/Process.h"
+#include "dsopt/Runtime/RoutineImages.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
@@ -287,7 +288,10 @@ static int compileModel(MLIRContext &context, const ParsedOptions &options,
   ModuleOp compiled = module.release();
   if (goal == Stage::LLVM && options.text("plan") == "kernels") {
     writeText(options.text("o"), [&](llvm::raw_ostream &out) {
-      if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), out)))
+      RoutineTexts routines;
+      for (auto [name, text] : runtime::cuda::routineImages())
+        routines[name] = text;
+      if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), routines, out)))
         messages.fail("planning failed");
       return true;
     });
