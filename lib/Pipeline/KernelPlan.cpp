@@ -16,6 +16,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -27,6 +28,22 @@ using namespace dsopt::exec;
 static constexpr double kLeastShare = 0.0005;
 
 namespace {
+/// The runtime's images that have a routine's kernels, for an element type or for any.
+struct RoutineImage {
+  StringLiteral kind, type, image;
+};
+constexpr RoutineImage kRoutines[] = {{"attention", "f32", "Attention"},
+                                      {"attention", "bf16", "AttentionBf16"},
+                                      {"attention_grad", "f32", "AttentionGrad"},
+                                      {"attention_grad", "bf16", "AttentionGradBf16"},
+                                      {"linear_nll", "", "LinearNll"},
+                                      {"scatter_add", "", "ScatterAdd"},
+                                      {"scatter_add", "", "Sort"},
+                                      {"scatter", "", "Scatter"},
+                                      {"ctc", "", "Ctc"},
+                                      {"ctc_grad", "", "Ctc"},
+                                      {"accumulate", "", "Elementwise"}};
+
 /// What a step does of one kind of call.
 struct Row {
   DictionaryAttr call;
@@ -97,23 +114,32 @@ struct Samples {
   StringLiteral name = "rows";
 };
 
+/// What ptxas says of an architecture's kernels.
+struct ArchitectureFigures {
+  KernelFigures kernels;
+  llvm::MapVector<StringRef, KernelFigures> routines; ///< by image
+};
+
 class KernelTable {
 public:
-  KernelTable(ModuleOp module, TargetAttr target, const std::vector<KernelFigures> &figures, bool isAssembled,
-              llvm::raw_ostream &out)
-      : module(module), target(target), figures(figures), isAssembled(isAssembled),
-        rows(StepCalls(module).rows()), out(out) {
+  KernelTable(ModuleOp module, TargetAttr target, const RoutineTexts &texts, llvm::raw_ostream &out)
+      : module(module), target(target), texts(texts), rows(StepCalls(module).rows()), out(out) {
     for (ModuleOp kernels : module.getOps<ModuleOp>())
       for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
         if (auto block = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName()))
           threads[deviceName(kernel.getName())] = block[0];
   }
 
+  /// Asks ptxas. Without, registers stay unknown.
+  LogicalResult assemble(const ObjectOptions &options, StringRef assembler);
   void print() {
     std::vector<TargetAttr> targets = splitArchitectures(target);
     printHead(targets);
-    for (auto [index, one] : llvm::enumerate(targets))
-      printArchitecture(one.getArch(), isAssembled ? figures[index] : KernelFigures());
+    for (auto [index, one] : llvm::enumerate(targets)) {
+      printArchitecture(one.getArch(), figures.empty() ? KernelFigures() : figures[index].kernels);
+      if (!figures.empty())
+        printRoutines(devicesOf(one.getArch()).front(), figures[index]);
+    }
     printWords();
   }
 
@@ -122,18 +148,77 @@ private:
   void printArchitecture(StringRef arch, const KernelFigures &figures);
   void printRow(const Row &row, ArrayRef<DeviceLimits> devices, const KernelFigures &figures);
   void printSums(ArrayRef<DeviceLimits> devices);
+  void printRoutines(const DeviceLimits &device, const ArchitectureFigures &figures);
+  /// Registers, shared memory, threads of a block and the share of the warps.
+  void printFigure(const DeviceLimits &device, const KernelFigure &figure, int64_t block);
   void printWords();
   Samples samples() const;
 
   ModuleOp module;
   TargetAttr target;
-  const std::vector<KernelFigures> &figures; ///< by architecture
-  bool isAssembled;
+  const RoutineTexts &texts;
+  std::vector<ArchitectureFigures> figures; ///< by architecture; none without ptxas
   std::vector<Row> rows;
   llvm::StringMap<int64_t> threads; ///< of a block, by kernel
   llvm::raw_ostream &out;
 };
 } // namespace
+
+/// Threads of the blocks of each kernel in a text.
+static void readThreads(StringRef text, llvm::StringMap<int64_t> &threads) {
+  StringRef kernel;
+  for (StringRef line : llvm::split(text, '\n')) {
+    if (auto [before, after] = line.split(".entry "); !after.empty())
+      kernel = after.take_until([](char c) { return c == '('; });
+    int64_t count = 0;
+    if (line.consume_front(".maxntid ") && !line.consumeInteger(10, count))
+      threads[kernel] = count;
+  }
+}
+
+LogicalResult KernelTable::assemble(const ObjectOptions &options, StringRef assembler) {
+  FailureOr<std::vector<KernelFigures>> made = assembleKernels(module, options, assembler);
+  if (failed(made))
+    return failure();
+  std::vector<TargetAttr> targets = splitArchitectures(target);
+  for (auto [one, kernels] : llvm::zip_equal(targets, *made)) {
+    ArchitectureFigures &found = figures.emplace_back();
+    found.kernels = std::move(kernels);
+    for (const RoutineImage &routine : kRoutines) {
+      bool isCalled = llvm::any_of(rows, [&](const Row &row) {
+        return row.kind() == routine.kind &&
+               (routine.type.empty() || (routine.type == "bf16") == row.type().isBF16());
+      });
+      StringRef text = texts.lookup(routine.image);
+      if (!isCalled || text.empty() || found.routines.contains(routine.image))
+        continue;
+      FailureOr<KernelFigures> said = assembleKernels(module, text, one, options, assembler);
+      if (failed(said))
+        return failure();
+      readThreads(text, threads);
+      found.routines[routine.image] = std::move(*said);
+    }
+  }
+  return success();
+}
+
+void KernelTable::printFigure(const DeviceLimits &device, const KernelFigure &figure, int64_t block) {
+  int64_t warps = device.residentBlocks(block, figure.registers, figure.shared) * ((block + 31) / 32);
+  out << llvm::format("%5lld %7lld %6lld %5.0f%%", (long long)figure.registers, (long long)figure.shared,
+                      (long long)block, 100.0 * warps / device.warps);
+}
+
+void KernelTable::printRoutines(const DeviceLimits &device, const ArchitectureFigures &figures) {
+  for (const auto &[image, kernels] : figures.routines) {
+    SmallVector<StringRef> names(kernels.keys());
+    llvm::sort(names);
+    for (StringRef name : names) {
+      out << llvm::left_justify("of the runtime", 30);
+      printFigure(device, kernels.lookup(name), threads.lookup(name));
+      out << "  " << name << "\n";
+    }
+  }
+}
 
 Samples KernelTable::samples() const {
   auto inputs = module->getAttrOfType<ArrayAttr>(kInputsAttr);
@@ -164,7 +249,7 @@ void KernelTable::printHead(ArrayRef<TargetAttr> targets) {
           "  {0,-5} {1:F0} GB/s, TFLOP/s: {2:F0} bf16, {3:F0} tf32, {4:F1} fp32; {5} multiprocessors\n",
           device.name, device.memory / 1e9, device.half / 1e12, device.tf32 / 1e12, device.fp32 / 1e12,
           device.processors);
-  if (!isAssembled)
+  if (figures.empty())
     out << "no ptxas is there: registers, and so occupancy, are unknown (./dev setup -cuda installs one)\n";
 }
 
@@ -207,10 +292,7 @@ void KernelTable::printRow(const Row &row, ArrayRef<DeviceLimits> devices, const
   int64_t block = threads.lookup(row.kernel());
   const DeviceLimits &first = devices.front();
   if (known != figures.end() && block) {
-    int64_t resident = first.residentBlocks(block, known->second.registers, known->second.shared),
-            warps = resident * ((block + 31) / 32);
-    out << llvm::format("%5lld %7lld %6lld %5.0f%%", (long long)known->second.registers,
-                        (long long)known->second.shared, (long long)block, 100.0 * warps / first.warps);
+    printFigure(first, known->second, block);
   } else if (block) {
     out << llvm::format("%5s %7s %6lld %6s", "?", "?", (long long)block, "?");
   } else {
@@ -275,20 +357,16 @@ void KernelTable::printWords() {
 }
 
 LogicalResult dsopt::printKernels(ModuleOp module, const ObjectOptions &options, StringRef assembler,
-                                  llvm::raw_ostream &out) {
+                                  const RoutineTexts &routines, llvm::raw_ostream &out) {
   FailureOr<TargetAttr> target = getTarget(module);
   if (failed(target))
     return failure();
   if (target->getKind() != TargetKind::CUDA)
     return module.emitError("-plan=kernels compares with GPUs' limits, but the program is for ")
            << stringifyTargetKind(target->getKind()) << ": give -target=cuda, or run it with -report=kernels";
-  std::vector<KernelFigures> figures;
-  if (!assembler.empty()) {
-    FailureOr<std::vector<KernelFigures>> made = assembleKernels(module, options, assembler);
-    if (failed(made))
-      return failure();
-    figures = std::move(*made);
-  }
-  KernelTable(module, *target, figures, !assembler.empty(), out).print();
+  KernelTable table(module, *target, routines, out);
+  if (!assembler.empty() && failed(table.assemble(options, assembler)))
+    return failure();
+  table.print();
   return success();
 }

@@ -33,6 +33,14 @@ KernelFigures dsopt::readKernelFigures(StringRef said) {
   return figures;
 }
 
+FailureOr<KernelFigures> dsopt::assembleKernels(ModuleOp module, StringRef ptx, TargetAttr target,
+                                                const ObjectOptions &options, StringRef assembler) {
+  Assembled made = assemble(assembler, ptx, target, options);
+  if (!made.error.empty())
+    return module.emitError("cannot be assembled for ") << target.getArch() << ": " << made.error;
+  return readKernelFigures(made.said);
+}
+
 FailureOr<std::vector<KernelFigures>> dsopt::assembleKernels(ModuleOp module, const ObjectOptions &options,
                                                              StringRef assembler) {
   FailureOr<TargetAttr> target = getTarget(module);
@@ -41,10 +49,10 @@ FailureOr<std::vector<KernelFigures>> dsopt::assembleKernels(ModuleOp module, co
     return failure();
   std::vector<KernelFigures> figures;
   for (auto [one, text] : llvm::zip_equal(splitArchitectures(*target), *texts)) {
-    Assembled made = assemble(assembler, text, one, options);
-    if (!made.error.empty())
-      return module.emitError("cannot be assembled for ") << one.getArch() << ": " << made.error;
-    figures.push_back(readKernelFigures(made.said));
+    FailureOr<KernelFigures> made = assembleKernels(module, text, one, options, assembler);
+    if (failed(made))
+      return failure();
+    figures.push_back(std::move(*made));
   }
   return figures;
 }

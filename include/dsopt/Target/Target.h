@@ -86,6 +86,9 @@ llvm::FailureOr<DeviceImages> emitImages(mlir::ModuleOp module, const ObjectOpti
 /// What `assembler` says of each architecture's kernels, in ascending order; the target has to be a device.
 llvm::FailureOr<std::vector<KernelFigures>>
 assembleKernels(mlir::ModuleOp module, const ObjectOptions &options, llvm::StringRef assembler);
+/// What it says of the kernels in a text for one architecture; an error at the module.
+llvm::FailureOr<KernelFigures> assembleKernels(mlir::ModuleOp module, llvm::StringRef ptx, TargetAttr target,
+                                               const ObjectOptions &options, llvm::StringRef assembler);
 /// The ptxas that DSOPT_PTXAS names (off: none), or that of PATH, of the CUDA toolkit or of the Python
 /// package nvidia-cuda-nvcc in the environment beside `folder`; empty if there is none.
 std::string findAssembler(llvm::StringRef folder);
