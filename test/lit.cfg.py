@@ -10,8 +10,8 @@ config.name = "dsopt"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "Runtime"]
-# Ranks of one test outnumber the cores already: one such test at a time.
-lit_config.parallelism_groups["ranks"] = 1
+# Ranks of one test outnumber the cores already; half of the time they wait, so two such tests go at once.
+lit_config.parallelism_groups["ranks"] = 2
 config.test_source_root = os.path.join(config.dsopt_source, "test")
 config.test_exec_root = os.path.join(config.dsopt_build, "test")
 
