@@ -100,7 +100,7 @@ class Program:
                  "-lr=1e-3", *options, "-o", base])
         with open(base, "rb") as file:
             whole = file.read()
-        offset, size = struct.unpack_from("<QQ", whole, len(whole) - 56)  # Footer.h
+        offset, size = struct.unpack_from("<QQ", whole, len(whole) - 80)  # Footer.h
         self.bytes = whole[offset:offset + size]
         self.arguments = [f"-data={self.data}", f"-steps={steps}", "-quiet", f"-eval-data={self.data}", "-eval-every=1", "-eval-batches=2"]
         self.waits = self.read_waits()

@@ -111,7 +111,7 @@ def uses(op: str):
 
 def broken(case: generate.Case, properties: list, name: str):
     """How a case fails that does, and the smallest one found."""
-    worker = Worker(dsopt, folder, 2)
+    worker = Worker(dsopt, folder, 2, "cpu")
     worker.scratch, worker.notes = os.path.join(folder, name + ".run"), collections.Counter()
     failure = worker.attempt(case, properties)
     check(failure is not None, f"{name}: nothing is found")

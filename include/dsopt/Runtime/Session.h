@@ -44,8 +44,8 @@ Program parseProgram(const char *json, size_t bytes, std::string_view actions = 
 
 /// An Error of status 1 if this machine lacks a CPU feature the program needs.
 void checkMachine(const Program &program);
-/// Why the devices that so many ranks of this machine would take cannot run a program for devices; empty: they
-/// can. Starts the driver: for a process that ends then.
+/// Why the devices that so many ranks of this machine would take cannot run a program for devices; empty:
+/// they can. Starts the driver: for a process that ends then.
 std::string deviceObstacle(const Program &program, int ranks);
 
 /// The address of a symbol of the program's object, or null.

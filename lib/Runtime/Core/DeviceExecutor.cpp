@@ -150,6 +150,7 @@ void Executor::takeOver() {
 }
 
 void Executor::announce(int64_t index) {
+  starting = index;
   engine.publish(step, firstAction + index);
   beat();
   if (fault::active.load(std::memory_order_relaxed))

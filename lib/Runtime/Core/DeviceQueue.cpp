@@ -98,6 +98,7 @@ private:
           owner.issue(actions[i]);
       });
     graph.launch(stream);
+    owner.issued();
   }
 
   DeviceOwner &owner;

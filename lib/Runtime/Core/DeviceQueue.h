@@ -87,6 +87,8 @@ public:
   virtual void announce(int64_t action) = 0;
   /// Puts the action's work on the stream that is chosen.
   virtual void issue(int64_t action) = 0;
+  /// What was announced is on the stream.
+  virtual void issued() = 0;
   /// Whether the host has no part in the action once it is issued.
   virtual bool isDevicesAlone(int64_t action) const = 0;
 };

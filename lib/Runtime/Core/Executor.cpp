@@ -455,10 +455,9 @@ void Executor::start(int64_t index, int slot, Clock::time_point begin) {
     ++trailing;
     --left;
   }
-  starting = index;
   if (ncclActions.empty() || !ncclActions[index].group)
     run(prepared, slot);
-  starting = -1;
+  issued();
   if (!isOnDevice(prepared))
     times->*prepared.timer += since(begin);
   // An agreement's own work is what comes before its exchange.

@@ -116,7 +116,11 @@ private:
   void start(int64_t index, int slot, Clock::time_point begin) override;
   void announce(int64_t index) override;
   int64_t together(int64_t index) const override;
-  void issue(int64_t index) override { runOnDevice(actions[index]); }
+  void issue(int64_t index) override {
+    starting = index;
+    runOnDevice(actions[index]);
+  }
+  void issued() override { starting = -1; }
   bool isDevicesAlone(int64_t index) const override { return isDevicesAlone(actions[index]); }
   bool isDevicesAlone(const Prepared &prepared) const;
   void finish(int64_t index, Clock::time_point begin) override;

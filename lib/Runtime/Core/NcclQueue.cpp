@@ -121,7 +121,7 @@ private:
   /// What was issued last is on the stream.
   void goOn() {
     const NcclAction &one = actions[issuing];
-    if (one.kind == ActionKind::Reduce && !one.fast) {
+    if (one.kind == ActionKind::Reduce && !isFast(one)) {
       addPiece(one);
       offset += piece(one);
       if (offset < one.bytes) {
@@ -133,6 +133,8 @@ private:
     flying.push_back(std::exchange(issuing, -1));
   }
 
+  /// One rank alone has no communicator of NCCL's.
+  static bool isFast(const NcclAction &one) { return one.fast && one.group->size() > 1; }
   /// Bytes of each member's part that the staging buffer takes at once, and what is left of them.
   int64_t room(const NcclAction &one) const {
     int64_t bytes = place.stagingBytes / one.group->size() / 64 * 64;
@@ -164,7 +166,7 @@ private:
         }
       break;
     case ActionKind::Reduce:
-      if (one.fast) {
+      if (isFast(one)) {
         group.reduce(one.source, one.target, one.bytes / bytesOf(one.type), one.type, stream);
         return;
       }

@@ -96,7 +96,7 @@ TEST(Options, PluginsAddChoices) {
 
 TEST(Options, WhatIsNotThereYetSaysSo) {
   EXPECT_EQ(message({"-tp=2"}), "option -tp is not available yet");
-  EXPECT_EQ(message({"-reduction=fast"}), "option -reduction=fast is not available yet");
+  EXPECT_EQ(message({"-lr-schedule=wsd"}), "option -lr-schedule=wsd is not available yet");
 }
 
 TEST(Options, ValuesAreChecked) {

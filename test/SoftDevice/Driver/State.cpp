@@ -41,10 +41,11 @@ void State::configure() {
     else if (name == "fault" && planted.parse(item.substr(6)))
       continue;
     else
-      std::fprintf(stderr,
-                   "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, init, seed, "
-                   "issues or fault=KIND@DEVICE:NTH\n",
-                   item.c_str());
+      std::fprintf(
+          stderr,
+          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, init, seed, "
+          "issues or fault=KIND@DEVICE:NTH\n",
+          item.c_str());
   }
   restart(seed);
 }

@@ -7,6 +7,8 @@
 namespace dsopt::runtime::cuda {
 
 namespace {
+constexpr char kWhere[] = ", while work was recorded as a CUDA graph (-cuda-graph=off does without)";
+
 /// A stream that records as long as this lives, and the graph that comes of it.
 class Recording {
 public:
@@ -40,9 +42,10 @@ RecordedWork::RecordedWork(StreamHandle stream, const std::function<void()> &iss
     Recording recording(stream);
     issue();
     DSOPT_CUDA(cuGraphInstantiateWithFlags, &handle, recording.finish(), 0);
+  } catch (const Failure &failure) {
+    throw Failure(failure.what() + std::string(kWhere));
   } catch (const Error &error) {
-    throw Error(error.status, std::string(error.what()) +
-                                  ", while work was recorded as a CUDA graph (-cuda-graph=off does without)");
+    throw Error(error.status, error.what() + std::string(kWhere));
   }
 }
 

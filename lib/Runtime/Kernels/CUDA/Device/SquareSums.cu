@@ -107,10 +107,12 @@ template <typename T> DEVICE void addPiece(const SquarePieces &all, uint64_t *re
 }
 } // namespace
 
-KERNEL(kThreads) void dsopt_square_sums_f32(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
+KERNEL(kThreads)
+void dsopt_square_sums_f32(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addPiece<float>(pieces, record, sums);
 }
-KERNEL(kThreads) void dsopt_square_sums_bf16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
+KERNEL(kThreads)
+void dsopt_square_sums_bf16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addPiece<bf16>(pieces, record, sums);
 }
 
