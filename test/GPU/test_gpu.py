@@ -6,7 +6,7 @@ usage: ./dev test-gpu [-only=REGEX] [-list]         here, on a GPU
 The parts are the tests of test/Execution that the device in software runs, without those of what only it can do, and
 the unit tests of the runtime's kernels and products. A package holds them as programs, compiled ahead of time, and
 the models' data; packing runs them on the device in software. It needs Python with numpy there, the driver, cuBLASLt and, for several GPUs, NCCL,
-in LD_LIBRARY_PATH or as the Python packages nvidia-cublas and nvidia-nccl-cu13. The status is 1 where a part fails.
+in LD_LIBRARY_PATH or as the Python packages nvidia-cublas, nvidia-cudnn-cu13 and nvidia-nccl-cu13. The status is 1 where a part fails.
 """
 import argparse
 import glob
