@@ -25,16 +25,18 @@ DSOPT_ADAMW = ["-optimizer=adamw", f"-lr={gpt.ADAMW['lr']}", "-betas=" + ",".joi
                f"-eps={gpt.ADAMW['eps']}", f"-weight-decay={gpt.ADAMW['weight_decay']}"]
 
 
-def arguments(words=None):
-    def words_of(choices):
-        def split(text):
-            found = [word for word in text.split(",") if word]
-            unknown = [word for word in found if word not in choices]
-            if unknown:
-                raise argparse.ArgumentTypeError(f"got {unknown[0]}, expected some of {','.join(choices)}")
-            return found
-        return split
+def words_of(choices):
+    """The type of an argument that is some of the choices, separated by commas."""
+    def split(text):
+        found = [word for word in text.split(",") if word]
+        unknown = [word for word in found if word not in choices]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"got {unknown[0]}, expected some of {','.join(choices)}")
+        return found
+    return split
 
+
+def arguments(words=None):
     parser = argparse.ArgumentParser(prog="dev bench", allow_abbrev=False)
     add = parser.add_argument
     add("--build", required=True, help="dsopt's build folder (./dev passes it)")

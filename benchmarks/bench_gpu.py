@@ -34,24 +34,15 @@ HEAD = (f"{'':30}{'tokens/s':^25}  {'utilisation':^14}  {'step, ms':^17}  {'GPU,
 
 
 def arguments(words=None):
-    def words_of(choices):
-        def split(text):
-            found = [word for word in text.split(",") if word]
-            unknown = [word for word in found if word not in choices]
-            if unknown:
-                raise argparse.ArgumentTypeError(f"got {unknown[0]}, expected some of {','.join(choices)}")
-            return found
-        return split
-
     sizes = [*gpt.SIZES, *gpt.GPU_SIZES]
     parser = argparse.ArgumentParser(prog="dev bench-gpu", allow_abbrev=False)
     add = parser.add_argument
     add("--build", help="dsopt's build folder (./dev passes it); without, the package around this file")
-    add("-size", type=words_of(sizes), default=list(gpt.GPU_SIZES), help="of " + ",".join(sizes))
+    add("-size", type=bench.words_of(sizes), default=list(gpt.GPU_SIZES), help="of " + ",".join(sizes))
     add("-precision", choices=["bf16", "fp32"], default="bf16")
-    add("-peers", type=words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
+    add("-peers", type=bench.words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
     add("-gpus", type=int, help="GPUs to use (default: all); with 2 and more the layouts are -dp with -zero")
-    add("-zero", type=words_of("0123"), default=["1", "3"], help="ZeRO stages on several GPUs")
+    add("-zero", type=bench.words_of("0123"), default=["1", "3"], help="ZeRO stages on several GPUs")
     add("-rounds", type=int, default=2, help="pairs of runs, of which medians are printed")
     add("-steps", type=int, default=12, help="of a run; the median leaves out the first two")
     add("-peak", type=float, help="TFLOP/s of the GPU's dense bf16 matrices (default: by its name)")
