@@ -10,6 +10,8 @@
 #include "dsopt/Runtime/Convolution.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Value.h"
 
 #include <array>
@@ -54,6 +56,22 @@ template <typename Op> ConvolutionShape shapeOfConvolution(Op op) {
           op.getStrides(),      op.getDilations(),
           op.getPads(),         static_cast<int64_t>(op.getGroups()),
           op.getChannelsLast(), typeOf(x).getElementType().isBF16()};
+}
+
+/// One element type, and shapes and numbers that fit together.
+template <typename Op> mlir::LogicalResult verifyConvolution(Op op) {
+  auto [x, w, y] = convolved(op);
+  mlir::Type type = mlir::getElementTypeOrSelf(x.getType());
+  for (mlir::Value other : {w, y})
+    if (mlir::getElementTypeOrSelf(other.getType()) != type)
+      return op.emitOpError("has values of types ")
+             << x.getType() << " and " << other.getType() << ", expected one element type";
+  if (const char *expected = checkConvolution(shapeOfConvolution(op)))
+    return op.emitOpError("convolves ")
+           << x.getType() << " with " << w.getType() << " to " << y.getType() << " (strides ["
+           << op.getStrides() << "], dilations [" << op.getDilations() << "], pads [" << op.getPads() << "], "
+           << op.getGroups() << " groups), expected " << expected;
+  return mlir::success();
 }
 } // namespace dsopt
 

@@ -9,20 +9,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-LogicalResult ConvolutionOp::verify() {
-  auto [x, w, y] = convolved(*this);
-  Type type = getElementTypeOrSelf(x.getType());
-  for (Value other : {w, y})
-    if (getElementTypeOrSelf(other.getType()) != type)
-      return emitOpError("has values of types ")
-             << x.getType() << " and " << other.getType() << ", expected one element type";
-  if (const char *expected = checkConvolution(shapeOfConvolution(*this)))
-    return emitOpError("convolves ") << x.getType() << " with " << w.getType() << " to " << y.getType()
-                                     << " (strides [" << getStrides() << "], dilations [" << getDilations()
-                                     << "], pads [" << getPads() << "], " << getGroups()
-                                     << " groups), expected " << expected;
-  return success();
-}
+LogicalResult ConvolutionOp::verify() { return verifyConvolution(*this); }
 
 namespace {
 /// Each element of y takes those of the weight that are of its channel, or gives them; gradients do the same.
