@@ -27,31 +27,23 @@ function(dsopt_dialect name)
   add_dependencies(DsoptIncGen Dsopt${name}IncGen)
 endfunction()
 
-# dsopt_operations(Name): <Name>.td of this folder, operations of a dialect, to <Name>.{h,cpp}.inc
+# dsopt_tablegen(Name what): <Name>.td of this folder to <Name>.{h,cpp}.inc
+function(dsopt_tablegen name what)
+  set(LLVM_TARGET_DEFINITIONS ${name}.td)
+  mlir_tablegen(${name}.h.inc -gen-${what}-decls)
+  mlir_tablegen(${name}.cpp.inc -gen-${what}-defs)
+  add_public_tablegen_target(Dsopt${name}IncGen)
+  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+endfunction()
+# Operations of a dialect, an interface, enums.
 function(dsopt_operations name)
-  set(LLVM_TARGET_DEFINITIONS ${name}.td)
-  mlir_tablegen(${name}.h.inc -gen-op-decls)
-  mlir_tablegen(${name}.cpp.inc -gen-op-defs)
-  add_public_tablegen_target(Dsopt${name}IncGen)
-  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+  dsopt_tablegen(${name} op)
 endfunction()
-
-# dsopt_interface(Name): include/dsopt/Interfaces/<Name>.td to <Name>.{h,cpp}.inc
 function(dsopt_interface name)
-  set(LLVM_TARGET_DEFINITIONS ${name}.td)
-  mlir_tablegen(${name}.h.inc -gen-op-interface-decls)
-  mlir_tablegen(${name}.cpp.inc -gen-op-interface-defs)
-  add_public_tablegen_target(Dsopt${name}IncGen)
-  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+  dsopt_tablegen(${name} op-interface)
 endfunction()
-
-# dsopt_enums(Name): <Name>.td of this folder to <Name>.{h,cpp}.inc
 function(dsopt_enums name)
-  set(LLVM_TARGET_DEFINITIONS ${name}.td)
-  mlir_tablegen(${name}.h.inc -gen-enum-decls)
-  mlir_tablegen(${name}.cpp.inc -gen-enum-defs)
-  add_public_tablegen_target(Dsopt${name}IncGen)
-  add_dependencies(DsoptIncGen Dsopt${name}IncGen)
+  dsopt_tablegen(${name} enum)
 endfunction()
 
 # dsopt_attributes(Name dialect): <Name>.td of this folder, attributes and enums, to <Name>{Attrs,Enums}.{h,cpp}.inc
