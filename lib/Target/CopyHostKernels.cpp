@@ -1,4 +1,4 @@
-//===- HostKernels.cpp - kernels that a device's program runs on its host ---===//
+//===- CopyHostKernels.cpp - a device's program gets kernels of its host ---===//
 //
 // What a host stream does to bytes in the host's memory is the host's code, from the same
 // function: each operation of an update rounds alike on both, and what no processor has an
@@ -12,13 +12,10 @@
 #include "dsopt/Target/Passes.h"
 #include "dsopt/Target/Target.h"
 
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_COPYHOSTKERNELS
-#define GEN_PASS_DEF_LOWERHOSTKERNELS
 #include "dsopt/Target/Passes.h.inc"
 } // namespace dsopt
 
@@ -90,27 +87,6 @@ struct CopyHostKernels : dsopt::impl::CopyHostKernelsBase<CopyHostKernels> {
     });
     if (walked.wasInterrupted())
       signalPassFailure();
-  }
-};
-
-struct LowerHostKernels : dsopt::impl::LowerHostKernelsBase<LowerHostKernels> {
-  void getDependentDialects(DialectRegistry &registry) const override {
-    passes().getDependentDialects(registry);
-  }
-  void runOnOperation() override {
-    OpPassManager lower = passes();
-    for (auto nested : getOperation().getOps<ModuleOp>())
-      if (auto target = nested->getAttrOfType<TargetAttr>(kTargetAttr);
-          target && target.getKind() == TargetKind::CPU && failed(runPipeline(lower, nested)))
-        return signalPassFailure();
-  }
-
-private:
-  static OpPassManager passes() {
-    OpPassManager manager(ModuleOp::getOperationName());
-    if (failed(parsePassPipeline("lower-kernels-like-devices", manager)))
-      llvm::report_fatal_error("lower-kernels-like-devices is not registered");
-    return manager;
   }
 };
 } // namespace
