@@ -2,7 +2,7 @@
 
 #include "Comm/Nccl.h"
 
-#include <dlfcn.h>
+#include "Kernels/CUDA/LibraryFile.h"
 
 namespace dsopt::runtime::nccl {
 
@@ -15,26 +15,18 @@ static std::string versionText(int version) {
 }
 
 static Library open() {
-  // Never closed: its threads live as long as the process.
-  void *file = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (!file)
-    throw Error(StatusFailure, std::string("no ") + kLibrary + ": " + dlerror() + "; expected NCCL " +
+  cuda::LibraryFile file({kLibrary});
+  if (!file.isOpen())
+    throw Error(StatusFailure, std::string("no ") + kLibrary + ": " + file.reasons() + "; expected NCCL " +
                                    versionText(kOldest) + " or newer");
   Library library;
-  const char *missing = nullptr;
-#define DSOPT_FIND(name, returns, parameters)                                                                \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(file, #name));                               \
-  if (!library.name && !missing)                                                                             \
-    missing = #name;
+#define DSOPT_FIND(name, returns, parameters) file.find(library.name, #name);
   DSOPT_NCCL_LIBRARY(DSOPT_FIND)
 #undef DSOPT_FIND
   int version = 0;
   if (library.ncclGetVersion)
     library.ncclGetVersion(&version);
-  if (missing || version < kOldest)
-    throw Error(StatusFailure, std::string(kLibrary) + " is version " + versionText(version) +
-                                   (missing ? std::string(" and has no ") + missing : "") + ", expected " +
-                                   versionText(kOldest) + " or newer");
+  file.expect(version >= kOldest, kLibrary, versionText(version), versionText(kOldest));
   return library;
 }
 

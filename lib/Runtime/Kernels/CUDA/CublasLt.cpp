@@ -3,9 +3,8 @@
 #include "Kernels/CUDA/CublasLt.h"
 
 #include "Kernels/CUDA/Driver.h"
+#include "Kernels/CUDA/LibraryFile.h"
 #include "dsopt/Runtime/Error.h"
-
-#include <dlfcn.h>
 
 namespace dsopt::runtime::cuda {
 
@@ -16,32 +15,18 @@ static std::string versionText(size_t version) {
 }
 
 CublasLt CublasLt::open(const std::vector<std::string> &files) {
-  void *library = nullptr;
-  std::string reasons;
-  for (const std::string &file : files) {
-    // Never closed: what it loads to a device lives as long as the process.
-    if ((library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)))
-      break;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
-  }
-  if (!library)
-    throw Error(StatusFailure, "no cuBLASLt: " + reasons + "; the program needs version " +
+  LibraryFile library(files);
+  if (!library.isOpen())
+    throw Error(StatusFailure, "no cuBLASLt: " + library.reasons() + "; the program needs version " +
                                    versionText(kOldestCublasLt) +
                                    " or newer, which comes with the CUDA toolkit, in LD_LIBRARY_PATH");
   CublasLt found;
-  const char *missing = nullptr;
-#define DSOPT_FIND(result, name, parameters)                                                                 \
-  found.name = reinterpret_cast<decltype(found.name)>(dlsym(library, #name));                                \
-  if (!found.name && !missing)                                                                               \
-    missing = #name;
+#define DSOPT_FIND(result, name, parameters) library.find(found.name, #name);
   DSOPT_CUBLASLT(DSOPT_FIND)
 #undef DSOPT_FIND
   size_t version = found.cublasLtGetVersion ? found.cublasLtGetVersion() : 0;
   found.version = versionText(version);
-  if (missing || version < kOldestCublasLt)
-    throw Error(StatusFailure, "cuBLASLt is version " + found.version +
-                                   (missing ? std::string(" and has no ") + missing : "") + ", expected " +
-                                   versionText(kOldestCublasLt) + " or newer");
+  library.expect(version >= kOldestCublasLt, "cuBLASLt", found.version, versionText(kOldestCublasLt));
   return found;
 }
 

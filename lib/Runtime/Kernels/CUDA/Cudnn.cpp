@@ -2,9 +2,8 @@
 
 #include "Kernels/CUDA/Cudnn.h"
 
+#include "Kernels/CUDA/LibraryFile.h"
 #include "dsopt/Runtime/Error.h"
-
-#include <dlfcn.h>
 
 namespace dsopt::runtime::cuda {
 
@@ -16,26 +15,18 @@ static std::string versionText(size_t version) {
 }
 
 Cudnn Cudnn::open(const std::string &file) {
-  // Never closed: what it loads to a device lives as long as the process.
-  void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw Error(StatusFailure, "no cuDNN: " + std::string(dlerror()) +
+  LibraryFile library({file});
+  if (!library.isOpen())
+    throw Error(StatusFailure, "no cuDNN: " + library.reasons() +
                                    "; the program's convolutions need version " + versionText(kOldestCudnn) +
                                    " or newer, in LD_LIBRARY_PATH");
   Cudnn found;
-  const char *missing = nullptr;
-#define DSOPT_FIND(result, name, parameters)                                                                 \
-  found.name = reinterpret_cast<decltype(found.name)>(dlsym(library, #name));                                \
-  if (!found.name && !missing)                                                                               \
-    missing = #name;
+#define DSOPT_FIND(result, name, parameters) library.find(found.name, #name);
   DSOPT_CUDNN(DSOPT_FIND)
 #undef DSOPT_FIND
   size_t version = found.cudnnGetVersion ? found.cudnnGetVersion() : 0;
   found.version = versionText(version);
-  if (missing || version < kOldestCudnn)
-    throw Error(StatusFailure, "cuDNN is version " + found.version +
-                                   (missing ? std::string(" and has no ") + missing : "") + ", expected " +
-                                   versionText(kOldestCudnn) + " or newer");
+  library.expect(version >= kOldestCudnn, "cuDNN", found.version, versionText(kOldestCudnn));
   return found;
 }
 

@@ -1,8 +1,7 @@
 //===- Driver.cpp - the CUDA driver, opened at run time --------------------===//
 
 #include "Kernels/CUDA/Driver.h"
-
-#include <dlfcn.h>
+#include "Kernels/CUDA/LibraryFile.h"
 
 namespace dsopt::runtime::cuda {
 
@@ -11,28 +10,20 @@ static std::string versionText(int version) {
 }
 
 static Driver open() {
-  static constexpr char kLibrary[] = "libcuda.so.1";
-  // Never closed: what it starts lives as long as the process.
-  void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw Error(StatusFailure, std::string("no CUDA driver: ") + dlerror() +
+  LibraryFile library({"libcuda.so.1"});
+  if (!library.isOpen())
+    throw Error(StatusFailure, "no CUDA driver: " + library.reasons() +
                                    "; the program needs a machine with an NVIDIA GPU and driver " +
                                    versionText(kOldestDriver) + " or newer");
   Driver driver;
-  const char *missing = nullptr;
-#define DSOPT_FIND(name, parameters)                                                                         \
-  driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, #name));                              \
-  if (!driver.name && !missing)                                                                              \
-    missing = #name;
+#define DSOPT_FIND(name, parameters) library.find(driver.name, #name);
   DSOPT_CUDA_DRIVER(DSOPT_FIND)
 #undef DSOPT_FIND
   int version = 0;
   if (driver.cuDriverGetVersion)
     driver.cuDriverGetVersion(&version);
-  if (missing || version < kOldestDriver)
-    throw Error(StatusFailure, "the CUDA driver is version " + versionText(version) +
-                                   (missing ? std::string(" and has no ") + missing : "") + ", expected " +
-                                   versionText(kOldestDriver) + " or newer");
+  library.expect(version >= kOldestDriver, "the CUDA driver", versionText(version),
+                 versionText(kOldestDriver));
   Result started = driver.cuInit(0);
   int devices = 0;
   if (started == kSuccess)
