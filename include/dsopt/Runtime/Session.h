@@ -44,8 +44,8 @@ Program parseProgram(const char *json, size_t bytes, std::string_view actions = 
 
 /// An Error of status 1 if this machine lacks a CPU feature the program needs.
 void checkMachine(const Program &program);
-/// Why the devices that so many ranks of this machine would take cannot run a program for devices; empty: they
-/// can. Starts the driver: for a process that ends then.
+/// Why the devices that so many ranks of this machine would take cannot run a program for devices; empty:
+/// they can. Starts the driver: for a process that ends then.
 std::string deviceObstacle(const Program &program, int ranks);
 
 /// The address of a symbol of the program's object, or null.
@@ -83,8 +83,7 @@ struct DiskOptions {
 /// From "block_size=1048576,queue_depth=8"; an Error of status 1 says what is wrong.
 DiskOptions diskOptions(const std::string &text);
 
-/// Options of a run, resolved (defaults are PyTorch's; the caller sets the
-/// optimizer's: weight decay 0.01 for adamw, else 0).
+/// Options of a run, resolved (defaults are those of PyTorch's Adam; the caller sets the optimizer's).
 struct RunOptions {
   int64_t steps = 1;
   double lr = 1e-3;

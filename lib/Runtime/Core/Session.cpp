@@ -20,12 +20,12 @@ namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_launch_device),
-    reinterpret_cast<void *>(&dsopt_rt_gemm),       reinterpret_cast<void *>(&dsopt_rt_gemm_part),
-    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
-    reinterpret_cast<void *>(&dsopt_rt_convolution),
-    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
-    reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
+    reinterpret_cast<void *>(&dsopt_rt_launch),      reinterpret_cast<void *>(&dsopt_rt_launch_device),
+    reinterpret_cast<void *>(&dsopt_rt_gemm),        reinterpret_cast<void *>(&dsopt_rt_gemm_part),
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll),  reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+    reinterpret_cast<void *>(&dsopt_rt_convolution), reinterpret_cast<void *>(&dsopt_rt_scatter),
+    reinterpret_cast<void *>(&dsopt_rt_accumulate),  reinterpret_cast<void *>(&dsopt_rt_ctc),
+    reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 
 /// Of threads that share their CPUs with nobody.
 constexpr int kSpins = 4000;
@@ -507,8 +507,10 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   if (program.optimizer == "sgd") {
     texts["momentum"] = number(options.momentum);
   } else {
-    texts["betas"] = number(options.beta1) + "," + number(options.beta2);
-    texts["eps"] = number(options.eps);
+    if (program.optimizer != "adagrad")
+      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+    if (program.optimizer != "lion")
+      texts["eps"] = number(options.eps);
   }
   for (const auto &[name, value] : options.lrParameters)
     texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
