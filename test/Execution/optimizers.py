@@ -99,7 +99,7 @@ for name, (rule, rate, options) in RULES.items():
     check(all(np.max(np.abs(weights[key] - want[key])) < 1e-5 for key in want), f"{name}: rates by parameter")
     print(f"{name}: {STEPS} steps, at most {worst:.1e} of the largest weight off", flush=True)
 
-LAYOUTS = (["-dp=1"], ["-dp=2"], ["-dp=2", "-zero=1"], ["-dp=2", "-zero=2", "-pp=2"], ["-dp=2", "-zero=3", "-recompute=full"], ["-dp=4", "-zero=1", "-threads=2"],
+LAYOUTS = (["-dp=1"], ["-dp=2"], ["-dp=2", "-zero=1"], ["-dp=2", "-zero=2", "-pp=2"], ["-dp=2", "-zero=3", "-recompute=full", "-tile-products=16k"], ["-dp=4", "-zero=1", "-threads=2"],
            ["-dp=2", "-zero=3", "-offload-optimizer=cpu", "-offload-params=cpu"], ["-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"],
            ["-dp=2", "-zero=3", "-offload-optimizer=nvme", f"-nvme-path={folder}"])
 
@@ -138,7 +138,7 @@ for name in RULES:
     print(f"{name}: {sum(map(len, hashes.values()))} layouts of {len(hashes)} computations, one hash each; resumed in others", flush=True)
 
 for options, message in ((["-optimizer=lion", "-eps=1e-6"], "option -eps has no meaning with -optimizer=lion"),
-                         (["-optimizer=lion", "-betas=0.9,1"], "option -betas=0.9,1: expected two numbers from 0 to below 1"),
+                         (["-optimizer=lion", "-betas=0.9,1"], "option -betas: expected two numbers from 0 to below 1"),
                          (["-optimizer=adagrad", "-betas=0.9,0.99"], "option -betas has no meaning with -optimizer=adagrad"),
                          (["-optimizer=adagrad", "-momentum=0.9"], "option -momentum has no meaning with -optimizer=adagrad"),
                          (["-optimizer=lamb", "-momentum=0.9"], "option -momentum has no meaning with -optimizer=lamb"),
