@@ -23,6 +23,10 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
              "out, or compile with -target=cuda");
     return;
   }
+  if (getOption(module, "optimizer", StringRef("adamw")) == "lamb")
+    throw Error(1,
+                "-optimizer=lamb is not available yet with -target=cuda: compile with -target=cpu, or give "
+                "another one");
   if (getOption(module, "precision", StringRef("fp32")) == "fp16")
     throw Error(
         1, "-precision=fp16 is not available yet with -target=cuda: give -precision=bf16, or compile with "

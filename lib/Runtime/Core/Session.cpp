@@ -507,8 +507,10 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   if (program.optimizer == "sgd") {
     texts["momentum"] = number(options.momentum);
   } else {
-    texts["betas"] = number(options.beta1) + "," + number(options.beta2);
-    texts["eps"] = number(options.eps);
+    if (program.optimizer != "adagrad")
+      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+    if (program.optimizer != "lion")
+      texts["eps"] = number(options.eps);
   }
   for (const auto &[name, value] : options.lrParameters)
     texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
