@@ -20,12 +20,12 @@ namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
 [[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch),     reinterpret_cast<void *>(&dsopt_rt_launch_device),
-    reinterpret_cast<void *>(&dsopt_rt_gemm),       reinterpret_cast<void *>(&dsopt_rt_gemm_part),
-    reinterpret_cast<void *>(&dsopt_rt_linear_nll), reinterpret_cast<void *>(&dsopt_rt_scatter_add),
-    reinterpret_cast<void *>(&dsopt_rt_convolution),
-    reinterpret_cast<void *>(&dsopt_rt_scatter),    reinterpret_cast<void *>(&dsopt_rt_accumulate),
-    reinterpret_cast<void *>(&dsopt_rt_ctc),        reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
+    reinterpret_cast<void *>(&dsopt_rt_launch),      reinterpret_cast<void *>(&dsopt_rt_launch_device),
+    reinterpret_cast<void *>(&dsopt_rt_gemm),        reinterpret_cast<void *>(&dsopt_rt_gemm_part),
+    reinterpret_cast<void *>(&dsopt_rt_linear_nll),  reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+    reinterpret_cast<void *>(&dsopt_rt_convolution), reinterpret_cast<void *>(&dsopt_rt_scatter),
+    reinterpret_cast<void *>(&dsopt_rt_accumulate),  reinterpret_cast<void *>(&dsopt_rt_ctc),
+    reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
 
 /// Of threads that share their CPUs with nobody.
 constexpr int kSpins = 4000;
@@ -273,10 +273,6 @@ private:
       throw Error(StatusInput,
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
-                  /*quiet=*/info.rank != 0);
-    if (isOnDevice() && scalesLoss(program.precision))
-      throw Error(StatusInput,
-                  "-precision=fp16 is not available yet for programs of -target=" + program.target,
                   /*quiet=*/info.rank != 0);
     limitLibraries(program.features);
     return given;
