@@ -385,10 +385,10 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   early.apply = !pending;
   try {
     writeTables(pending && *pending ? **pending : early);
+    writeSeed();
   } catch (const cuda::Failure &failure) {
     throw deviceFailed(failure);
   }
-  writeSeed();
   result->breakdown = {};
   Clock::time_point begin = Clock::now();
   runActions(result->breakdown);

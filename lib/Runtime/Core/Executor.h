@@ -139,6 +139,7 @@ private:
   void prepareGraphs();
   void leaveRest();
   void uploadTables();
+  void uploadSeed(const float *seed);
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -198,6 +199,9 @@ private:
   /// What goes up of `tables`, by turns: what went two times ago is there when an agreement is.
   std::unique_ptr<cuda::Pinned> tableCopies;
   size_t tableTurn = 0;
+  /// What goes up of the loss's gradient: the last one is there when an agreement is.
+  std::unique_ptr<cuda::Pinned> seedCopy;
+  std::optional<float> uploadedSeed;                ///< what the device has
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first

@@ -274,10 +274,6 @@ private:
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
                   /*quiet=*/info.rank != 0);
-    if (isOnDevice() && scalesLoss(program.precision))
-      throw Error(StatusInput,
-                  "-precision=fp16 is not available yet for programs of -target=" + program.target,
-                  /*quiet=*/info.rank != 0);
     limitLibraries(program.features);
     return given;
   }
