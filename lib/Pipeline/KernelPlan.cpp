@@ -34,8 +34,10 @@ struct RoutineImage {
 };
 constexpr RoutineImage kRoutines[] = {{"attention", "f32", "Attention"},
                                       {"attention", "bf16", "AttentionBf16"},
+                                      {"attention", "f16", "AttentionF16"},
                                       {"attention_grad", "f32", "AttentionGrad"},
                                       {"attention_grad", "bf16", "AttentionGradBf16"},
+                                      {"attention_grad", "f16", "AttentionGradF16"},
                                       {"linear_nll", "", "LinearNll"},
                                       {"scatter_add", "", "ScatterAdd"},
                                       {"scatter_add", "", "Sort"},
@@ -52,6 +54,7 @@ struct Row {
   StringRef kind() const { return call.getAs<StringAttr>("kind").getValue(); }
   StringRef what() const { return call.getAs<StringAttr>("what").getValue(); }
   Type type() const { return call.getAs<TypeAttr>("type").getValue(); }
+  StringRef typeName() const { return type().isBF16() ? "bf16" : type().isF16() ? "f16" : "f32"; }
   bool isKernel() const { return kind() == "kernel" || kind() == "update"; }
   /// The kernel's name in PTX.
   std::string kernel() const { return isKernel() ? deviceName(what().split(' ').first) : ""; }
@@ -186,8 +189,7 @@ LogicalResult KernelTable::assemble(const ObjectOptions &options, StringRef asse
     found.kernels = std::move(kernels);
     for (const RoutineImage &routine : kRoutines) {
       bool isCalled = llvm::any_of(rows, [&](const Row &row) {
-        return row.kind() == routine.kind &&
-               (routine.type.empty() || (routine.type == "bf16") == row.type().isBF16());
+        return row.kind() == routine.kind && (routine.type.empty() || routine.type == row.typeName());
       });
       StringRef text = texts.lookup(routine.image);
       if (!isCalled || text.empty() || found.routines.contains(routine.image))

@@ -16,18 +16,19 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// A call and an image that it takes kernels from; those of matrix instructions are for bf16 alone.
+/// A call and an image that it takes kernels from; those of matrix instructions are for one type.
 struct Use {
-  llvm::StringLiteral call, image;
-  bool isForBf16 = false;
+  llvm::StringLiteral call, image, type = "";
 };
 } // namespace
 
 static constexpr Use kUses[] = {{"dsopt_rt_accumulate", "Elementwise"},
                                 {"dsopt_rt_attention", "Attention"},
-                                {"dsopt_rt_attention", "AttentionBf16", true},
+                                {"dsopt_rt_attention", "AttentionBf16", "bf16"},
+                                {"dsopt_rt_attention", "AttentionF16", "f16"},
                                 {"dsopt_rt_attention_grad", "AttentionGrad"},
-                                {"dsopt_rt_attention_grad", "AttentionGradBf16", true},
+                                {"dsopt_rt_attention_grad", "AttentionGradBf16", "bf16"},
+                                {"dsopt_rt_attention_grad", "AttentionGradF16", "f16"},
                                 {"dsopt_rt_ctc", "Ctc"},
                                 {"dsopt_rt_ctc_grad", "Ctc"},
                                 {"dsopt_rt_linear_nll", "LinearNll"},
@@ -35,11 +36,12 @@ static constexpr Use kUses[] = {{"dsopt_rt_accumulate", "Elementwise"},
                                 {"dsopt_rt_scatter_add", "ScatterAdd"},
                                 {"dsopt_rt_scatter_add", "Sort"}};
 
-/// Whether a call of the module computes with bf16, as far as is known.
-static bool hasBf16(ModuleOp module) {
+/// Whether a call of the module computes with elements of a type, as far as is known.
+static bool hasCallsOf(ModuleOp module, StringRef type) {
   auto calls = module->getAttrOfType<ArrayAttr>(exec::kCallsAttr);
-  return !calls || llvm::any_of(calls.getAsRange<DictionaryAttr>(), [](DictionaryAttr call) {
-    return call.getAs<TypeAttr>("type").getValue().isBF16();
+  return !calls || llvm::any_of(calls.getAsRange<DictionaryAttr>(), [&](DictionaryAttr call) {
+    Type its = call.getAs<TypeAttr>("type").getValue();
+    return type == "bf16" ? its.isBF16() : its.isF16();
   });
 }
 
@@ -49,9 +51,8 @@ std::vector<const runtime::RoutineImage *> dsopt::collectRoutines(ModuleOp modul
     if (auto callee = call.getCallee())
       calls.insert(*callee);
   });
-  bool isNarrow = hasBf16(module);
   for (const Use &use : kUses)
-    if (calls.contains(use.call) && (!use.isForBf16 || isNarrow))
+    if (calls.contains(use.call) && (use.type.empty() || hasCallsOf(module, use.type)))
       needed.insert(use.image);
   module.walk([&](Operation *op) {
     if (isa<exec::AddOp, exec::FoldOp>(op))

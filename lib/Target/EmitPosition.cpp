@@ -258,6 +258,13 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         json->attribute("bucket", indexOfBucket(update.getBucketAttr()));
         if (update.getSliced())
           json->attribute("sliced", true);
+        if (update.getDirection())
+          json->attribute("direction", true);
+        if (auto record = update.getRecord()) {
+          json->attributeBegin("temp");
+          ref(*record);
+          json->attributeEnd();
+        }
         return success();
       })
       .Case<exec::MapOp>([&](exec::MapOp map) {
@@ -375,7 +382,7 @@ LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           sources[copy.getTarget()] = copy.getSource();
         auto update = dyn_cast<exec::UpdateOp>(op);
-        if (!update || update.getFrom())
+        if (!update || update.getFrom() || update.getDirection())
           continue;
         json->object([&] {
           json->attribute("queue", int64_t(streams.of(update)));

@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | memory | odd | offload | report | errors
+usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | scale | memory | odd | offload | report | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -288,18 +288,20 @@ def convolutions():
 
 
 def precision():
-    """bf16 within 2e-2 of fp32, TF32 within 1e-3, one hash and text of losses over layouts, with gradients of either type."""
+    """bf16 and fp16 within 2e-2 of fp32, TF32 within 1e-3, one hash and text of losses over layouts, with gradients of either type."""
     for name in ("mlp", "gpt2-tiny", "bert-tiny"):
         options = ["-micro-batches=2", "-steps=3", "-lr=1e-3"]
         os.environ.update(device(seed=1))
         full = train(dsopt, name, *options).losses
-        for gradients in ("fp32", "param"):
-            half = [*CUDA, *options[1:], "-precision=bf16", f"-gradient-type={gradients}", "-reduction-shards=2"]
+        for precision, gradients in (("bf16", "fp32"), ("bf16", "param"), ("fp16", "param" if name == "gpt2-tiny" else "fp32")):
+            what = f"{name} in {precision}, gradients {gradients}"
+            half = [*CUDA, *options[1:], f"-precision={precision}", f"-gradient-type={gradients}", "-reduction-shards=2"]
+            half += ["-initial-scale-power=10"] if precision == "fp16" else []
             one = train(dsopt, name, *half, "-micro-batches=2")
-            check(relative(one.losses, full) < 2e-2, f"{name}, gradients {gradients}: losses {one.losses}, in fp32 {full}")
+            check(relative(one.losses, full) < 2e-2, f"{what}: losses {one.losses}, in fp32 {full}")
             os.environ.update(device(seed=2))
             two = train(dsopt, name, *half, "-dp=2", "-zero=3", "-micro-batches=1")
-            check(two.hash == one.hash and two.loss_text == one.loss_text, f"{name}, gradients {gradients}: other bits under -dp=2 -zero=3")
+            check(two.hash == one.hash and two.loss_text == one.loss_text, f"{what}: other bits under -dp=2 -zero=3")
     # fp32 products by TF32: other numbers, close to those of fp32, the same in every layout.
     options = [*CUDA, "-steps=3", "-lr=1e-3", "-reduction-shards=2"]
     os.environ.update(device(seed=1))
@@ -307,7 +309,56 @@ def precision():
     check(0 < relative(one.losses, full.losses) < 1e-3, f"losses by TF32 {one.losses}, in full {full.losses}")
     two = train(dsopt, "gpt2-tiny", *options, "-dp=2", "-zero=3", "-micro-batches=1", "-matmul-precision=high")
     check(two.hash == one.hash and two.loss_text == one.loss_text, "TF32: other bits under -dp=2 -zero=3")
-    print("bf16 and TF32")
+    print("bf16, fp16 and TF32")
+
+
+def scale():
+    """fp16 whose first scales overflow: the same steps are skipped, with the same bits, in all layouts, with graphs and without, offloaded, by NCCL
+    and by hosts; the steps in between change the scale that graphs read. A checkpoint goes on under either target."""
+    seed, text = 0, []
+
+    def scales(run):
+        return [(step["loss_scale"], step["skipped"]) for step in run.steps]
+
+    def same(name, layouts, *options):
+        nonlocal seed
+        first = None
+        for devices, *layout in layouts:
+            seed += 1
+            os.environ.update(device(seed=seed, devices=devices))
+            half = [*CUDA, "-precision=fp16", "-threads=1", "-reduction-shards=2", *options, *layout]
+            run = train(dsopt, name, *half, *([] if "-dp=2" in layout else ["-micro-batches=2"]))
+            first = first or run
+            check((run.hash, run.loss_text, scales(run)) == (first.hash, first.loss_text, scales(first)),
+                  f"{name} {' '.join(layout)} seed {seed}: {run.loss_text} {scales(run)} {run.hash}, expected {first.loss_text} {scales(first)} {first.hash}")
+            check((run.head["cuda_graphs"] > 1) == ("-cuda-graph=off" not in layout), f"{name} {layout}: {run.head['cuda_graphs']} graphs")
+        check({True, False} == {skipped for _, skipped in scales(first)}, f"{name}: expected steps of both kinds: {scales(first)}")
+        text.append(f"{name} {first.hash[:8]} with {first.end['skipped']} of {len(first.steps)} skipped")
+        return first
+
+    two = ["-dp=2", "-micro-batches=1"]
+    offloaded = ["-offload-optimizer=cpu", "-offload-params=cpu", "-offload-activations=cpu"]
+    options = ["-steps=6", "-lr=3e-3", "-grad-clip=1", "-initial-scale-power=22", "-loss-scale-window=1"]
+    run = same("gpt2-tiny", [(1,), (1, "-cuda-graph=off"), (2, *two, "-zero=3"), (1, "-pp=2"), (1, *two, "-zero=3", *offloaded)], *options)
+    # Running statistics stay where a step is skipped, also behind the first one that applies, from which on graphs are replayed.
+    odd = same("resnet-tiny", [(1,), (1, "-cuda-graph=off")], "-steps=5", "-initial-scale-power=19", "-loss-scale-hysteresis=1", "-loss-scale-window=1")
+    check([skipped for _, skipped in scales(odd)][1:] == [False, False, True, False], f"resnet-tiny: {scales(odd)}")
+    same("mlp", [(1,), (2, *two, "-zero=1", "-accumulate=sharded")], "-steps=6", "-optimizer=sgd", "-momentum=0.9", "-gradient-type=param",
+         "-initial-scale-power=21", "-loss-scale-window=1")
+    # Updates that lag: a step that overflows leaves nothing to the next one.
+    same("gpt2-tiny", [(1,), (2, *two, "-zero=3", "-offload-optimizer=cpu")], "-steps=7", "-delayed-update=2", "-initial-scale-power=22", "-loss-scale-window=1")
+
+    os.environ.update(device(seed=seed))
+    half = ["-precision=fp16", "-threads=1", "-reduction-shards=2", "-micro-batches=2", *options]
+    with tempfile.TemporaryDirectory() as folder:
+        train(dsopt, "gpt2-tiny", *CUDA, *half, "-steps=3", f"-save={folder}/save")
+        rest = train(dsopt, "gpt2-tiny", *CUDA, *half, f"-resume={folder}/save/step-00000003")
+        check((rest.hash, scales(rest)) == (run.hash, scales(run)[3:]), f"resumed: {scales(rest)} {rest.hash}")
+        host = train(dsopt, "gpt2-tiny", *half, f"-resume={folder}/save/step-00000003")
+        one, two = run.steps[3], host.steps[0]
+        check(scales(host)[0] == scales(run)[3] == (2.0**20, False) and all(relative(two[what], one[what]) < 2e-2 for what in ("loss", "grad_norm")),
+              f"on the host: {two}, expected {one}")
+    print("; ".join(text))
 
 
 def long_contraction(folder):
@@ -495,4 +546,4 @@ if what == "reference":
         reference(name)
 else:
     {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "saves": saves, "convolutions": convolutions, "precision": precision,
-     "memory": memory, "odd": odd, "offload": offload, "report": report, "errors": errors}[what]()
+     "scale": scale, "memory": memory, "odd": odd, "offload": offload, "report": report, "errors": errors}[what]()

@@ -94,7 +94,8 @@ def groups(of):
 
 for make in (lambda of: torch.optim.AdamW(groups(of), lr=1e-2, betas=(0.8, 0.95), eps=1e-7, weight_decay=0.1),
              lambda of: torch.optim.SGD(groups(of), lr=1e-2, momentum=0.9, weight_decay=0.1),
-             lambda of: torch.optim.Adam(groups(of), lr=1e-2, weight_decay=0.1)):
+             lambda of: torch.optim.Adam(groups(of), lr=1e-2, weight_decay=0.1),
+             lambda of: torch.optim.Adagrad(groups(of), lr=1e-2, weight_decay=0.1)):
     twin = copy.deepcopy(model)
     steps, want = make(twin), []
     for a, b in zip(x, y):
@@ -122,7 +123,8 @@ def refuses(make, *words):
     refused(lambda: dsopt.export(model, {"x": x[0], "y": y[0]}, path("refused.onnx"), optimizer=make(model.parameters())), *words)
 
 
-refuses(torch.optim.RMSprop, "optimizer RMSprop is not available: SGD, Adam and AdamW of torch.optim are")
+refuses(torch.optim.RMSprop, "optimizer RMSprop is not available: SGD, Adam, AdamW and Adagrad of torch.optim are")
+refuses(lambda p: torch.optim.Adagrad(p, lr_decay=0.1), "parameter group 0 of Adagrad has lr_decay=0.1", "lr_decay=0")
 refuses(lambda p: torch.optim.SGD(p, lr=1, momentum=0.9, nesterov=True), "parameter group 0 of SGD has nesterov=True", "nesterov=False")
 refuses(lambda p: torch.optim.AdamW(p, amsgrad=True), "amsgrad=True")
 first, *rest = model.parameters()

@@ -273,6 +273,8 @@ TEST_F(Instruction, ShortFloats) {
   }
   check2<u16, u16, u16>("add.rn.bf16 %to, %a, %b;",
                         [](u16 a, u16 b) { return toBF16(fromBF16(a) + fromBF16(b)); });
+  check2<u16, u16, u16>("add.rn.f16 %to, %a, %b;",
+                        [](u16 a, u16 b) { return toF16(fromF16(a) + fromF16(b)); });
   check2<u16, u16, u16>("mul.f16 %to, %a, %b;", [](u16 a, u16 b) { return toF16(fromF16(a) * fromF16(b)); });
   check3<u32, u32, u32, u32>("fma.rn.bf16x2 %to, %a, %b, %c;", [](u32 a, u32 b, u32 c) {
     u32 made = 0;
@@ -315,6 +317,9 @@ TEST_F(Instruction, Conversions) {
   check1<float, u16>("cvt.f32.bf16 %to, %a;", [](u16 a) { return fromBF16(a); });
   check1<double, float>("cvt.f64.f32 %to, %a;", [](float a) { return double(a); });
   check1<float, double>("cvt.rn.f32.f64 %to, %a;", [](double a) { return float(a); });
+  check1<float, u16>("cvt.f32.f16 %to, %a;", [](u16 a) { return fromF16(a); });
+  check2<u32, float, float>("cvt.rn.f16x2.f32 %to, %a, %b;",
+                            [](float a, float b) { return u32(toF16(a)) << 16 | toF16(b); });
   check2<u32, float, float>("cvt.rn.bf16x2.f32 %to, %a, %b;",
                             [](float a, float b) { return u32(toBF16(a)) << 16 | toBF16(b); });
 }

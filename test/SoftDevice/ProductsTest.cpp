@@ -204,7 +204,7 @@ TEST_F(ProductCalls, WhatTheLibraryRefuses) {
   refused(layout(CUDA_R_32F, 8, 9, 8), CUBLAS_STATUS_INVALID_VALUE,
           "the matrices do not fit for a product of 8x9x8");
   refused(layout(CUDA_R_32F, 8, 8, 8, 2), CUBLAS_STATUS_INVALID_VALUE, "a batch of 1, expected 2");
-  refused(layout(2, 8, 8, 8), CUBLAS_STATUS_NOT_SUPPORTED, "the software device does not multiply type 2");
+  refused(layout(3, 8, 8, 8), CUBLAS_STATUS_NOT_SUPPORTED, "the software device does not multiply type 3");
   refused(layout(CUDA_R_16BF, 8, 8, 8), CUBLAS_STATUS_NOT_SUPPORTED,
           "types 0, 0 and 14 with compute type 68 and scale type 0");
   cublasLtMatmulDesc_t half;

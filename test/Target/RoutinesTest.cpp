@@ -44,16 +44,18 @@ TEST(Routines, AreThoseThatSegmentsCall) {
 }
 
 /// Where nobody says which types there are, all are taken.
-TEST(Routines, OfBf16AreForIt) {
+TEST(Routines, OfOneTypeAreForIt) {
   auto calls = [](const std::string &type) {
     return "exec.calls = [{kind = \"attention\", what = \"\", type = " + type + ", bytes = 0, flops = 0}]";
   };
-  EXPECT_EQ(imagesOf("dsopt_rt_attention"), Names({"Attention", "AttentionBf16"}));
+  EXPECT_EQ(imagesOf("dsopt_rt_attention"), Names({"Attention", "AttentionBf16", "AttentionF16"}));
   EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("bf16")), Names({"Attention", "AttentionBf16"}));
+  EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("f16")), Names({"Attention", "AttentionF16"}));
   EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("f32")), Names({"Attention"}));
   EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("f32")), Names({"AttentionGrad"}));
   EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("bf16")),
             Names({"AttentionGrad", "AttentionGradBf16"}));
+  EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("f16")), Names({"AttentionGrad", "AttentionGradF16"}));
 }
 
 TEST(Routines, AddUpPartsOfRanks) {

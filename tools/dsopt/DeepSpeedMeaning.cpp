@@ -28,6 +28,8 @@ public:
     precision();
     optimizer();
     scheduler();
+    if (lower(config.text("optimizer.type")) == "lion") // DeepSpeed's, not the paper's
+      set("lr", "0.001", "optimizer.type");
     zero();
     clipping();
     output();
@@ -164,7 +166,7 @@ private:
         type == "AdamW" || !config.has(params + ".adam_w_mode") || config.flag(params + ".adam_w_mode");
     if (type == "AdamW" && config.has(params + ".adam_w_mode") && !config.flag(params + ".adam_w_mode"))
       config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
-    set("optimizer", !adam ? "sgd" : decoupled ? "adamw" : "adam", "optimizer.type");
+    set("optimizer", !adam ? lower(type) : decoupled ? "adamw" : "adam", "optimizer.type");
     for (auto [key, option] :
          {std::pair("eps", "eps"), {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
       if (std::string path = params + "." + key; config.has(path))
@@ -172,6 +174,8 @@ private:
     if (const json::Value *betas = config.find(params + ".betas"))
       set("betas", jsonText((*betas->getAsArray())[0]) + "," + jsonText((*betas->getAsArray())[1]),
           params + ".betas");
+    else if (type == "Lion")
+      set("betas", "0.9,0.999", "optimizer.type");
     if (adam && !config.has(params + ".weight_decay"))
       set("weight-decay", config.flag(params + ".torch_adam") && decoupled ? "0.01" : "0", "optimizer.type");
   }

@@ -1,4 +1,4 @@
-//===- DeviceOptions.cpp - what programs for devices cannot do ------------===//
+//===- DeviceOptions.cpp - what programs for devices alone can do ---------===//
 
 #include "DeviceOptions.h"
 
@@ -10,21 +10,19 @@ using dsopt::runtime::Error;
 using dsopt::runtime::ParsedOptions;
 
 void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
-  if (!isForDevice(module)) {
-    if (options.text("emit") == "ptx")
-      throw Error(1, "-emit=ptx prints the kernels of a device: give -target=cuda");
-    if (options.text("reduction") == "fast")
-      throw Error(1,
-                  "-reduction=fast leaves the order of sums to NCCL: give -target=cuda; between processors "
-                  "the canonical order is as fast");
-    if (getOption(module, "matmul_precision", StringRef("highest")) != "highest")
-      throw Error(
-          1, "-matmul-precision=high rounds fp32 products of a GPU to TF32, which CPUs do not have: leave it "
-             "out, or compile with -target=cuda");
+  if (isForDevice(module)) {
+    if (getOption(module, "optimizer", StringRef("adamw")) == "lamb")
+      throw Error(1, "-optimizer=lamb is not available yet with -target=cuda: compile with -target=cpu, or "
+                     "give another one");
     return;
   }
-  if (getOption(module, "precision", StringRef("fp32")) == "fp16")
+  if (options.text("emit") == "ptx")
+    throw Error(1, "-emit=ptx prints the kernels of a device: give -target=cuda");
+  if (options.text("reduction") == "fast")
+    throw Error(1, "-reduction=fast leaves the order of sums to NCCL: give -target=cuda; between processors "
+                   "the canonical order is as fast");
+  if (getOption(module, "matmul_precision", StringRef("highest")) != "highest")
     throw Error(
-        1, "-precision=fp16 is not available yet with -target=cuda: give -precision=bf16, or compile with "
-           "-target=cpu");
+        1, "-matmul-precision=high rounds fp32 products of a GPU to TF32, which CPUs do not have: leave it "
+           "out, or compile with -target=cuda");
 }

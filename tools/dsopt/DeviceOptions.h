@@ -1,4 +1,4 @@
-//===- DeviceOptions.h - what programs for devices cannot do --*- C++ -*-===//
+//===- DeviceOptions.h - what only programs for devices can do -*- C++ -*-===//
 
 #ifndef DSOPT_TOOLS_DSOPT_DEVICEOPTIONS_H
 #define DSOPT_TOOLS_DSOPT_DEVICEOPTIONS_H

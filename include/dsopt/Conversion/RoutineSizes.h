@@ -8,6 +8,7 @@
 #ifndef DSOPT_CONVERSION_ROUTINESIZES_H
 #define DSOPT_CONVERSION_ROUTINESIZES_H
 
+#include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -61,8 +62,9 @@ inline mlir::FailureOr<ProductMatrix> productMatrix(llvm::ArrayRef<int64_t> shap
 /// Bytes of scratch of a product whose result lies so; `contraction` is the whole's.
 inline int64_t productWorkspace(int64_t lines, int64_t leading, int64_t contraction, mlir::Type type,
                                 bool onDevice) {
-  return onDevice && type.isBF16() ? dsopt_device_product_workspace(lines, leading, contraction, DSOPT_BF16)
-                                   : 0;
+  return onDevice && graph::isNarrowFloat(type)
+             ? dsopt_device_product_workspace(lines, leading, contraction, DSOPT_F16)
+             : 0;
 }
 
 /// Rows whose logits exist at a time.

@@ -31,6 +31,16 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       "getReplaced", (ins "unsigned":$result)>,
     InterfaceMethod<"How much of a parameter the rule has to see at once.", "::dsopt::UpdateScope",
       "getScope">,
+    InterfaceMethod<[{
+      Of a rule that sees norms of whole parameters: an operation on operands in the order of
+      UpdateRole, elements by themselves, whose results are the direction of the step and the new states.
+    }], "::mlir::Operation *", "buildDirection",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
+    InterfaceMethod<[{
+      The one that makes the new parameter of parameter, direction and scalars, the last two of a table
+      in which DSOPT_TRUST is the quotient of the norms.
+    }], "::mlir::Operation *", "buildStep",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"What kernels of the rule are called.", "::llvm::StringRef", "getRuleName">,
   ];
 }

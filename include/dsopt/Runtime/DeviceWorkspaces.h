@@ -20,8 +20,11 @@ static inline int dsopt_device_product_has_chunks(int64_t contraction, int64_t t
   return type_ab != DSOPT_F64 && contraction >= 2 * DSOPT_GEMM_CHUNK;
 }
 
-/// Rows of such sums that are rounded to bf16 together, lines of `leading` elements: 32 MiB of them, but 256
-/// rows at least.
+/// Whether elements have 16 bits.
+static inline int dsopt_device_is_narrow(int64_t type) { return type == DSOPT_BF16 || type == DSOPT_F16; }
+
+/// Rows of such sums that are rounded to 16 bits together, lines of `leading` elements: 32 MiB of them, but
+/// 256 rows at least.
 static inline int64_t dsopt_device_product_rows(int64_t leading) {
   int64_t most = (INT64_C(1) << 23) / leading / 256 * 256;
   return most < 256 ? 256 : most;
@@ -31,7 +34,7 @@ static inline int64_t dsopt_device_product_rows(int64_t leading) {
 /// At a multiple of 64 bytes.
 static inline int64_t dsopt_device_product_workspace(int64_t rows, int64_t leading, int64_t contraction,
                                                      int64_t type_c) {
-  if (type_c != DSOPT_BF16 || !dsopt_device_product_has_chunks(contraction, DSOPT_BF16))
+  if (!dsopt_device_is_narrow(type_c) || !dsopt_device_product_has_chunks(contraction, type_c))
     return 0;
   int64_t most = dsopt_device_product_rows(leading);
   return (rows < most ? rows : most) * leading * 4;
@@ -42,7 +45,7 @@ static inline int64_t dsopt_device_attention_workspace(const dsopt_attention *d,
   return backward ? d->batch * d->heads * d->rows * 4 : 0;
 }
 
-/// Floats between rows of logits: rows begin at multiples of 128 bytes, also as bf16 gradients.
+/// Floats between rows of logits: rows begin at multiples of 128 bytes, also as gradients of 16 bits.
 static inline int64_t dsopt_device_linear_nll_stride(int64_t classes) { return (classes + 31) / 32 * 32; }
 
 /// Rows whose logits exist at a time: 256 MiB of them, but 512 rows at least, since each such tile adds to

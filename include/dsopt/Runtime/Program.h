@@ -114,6 +114,8 @@ struct RankGroups {
 
 /// Words of 64 bits in the record of a norm.
 inline constexpr int64_t kNormWords = 21;
+/// Of each trainable parameter in the record of a direction: the digits of two sums.
+inline constexpr int64_t kTrustWords = 40;
 
 enum class QueueKind { Compute, Communication, Copy, Disk, Host };
 inline constexpr const char *const kQueueKinds[] = {"compute", "communication", "copy", "disk",
@@ -172,7 +174,8 @@ struct Action {
                          ///< the value; Norm: gradient,
   ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Map: what its kernel
   ///< takes; Fold: all ranks' statistics, then a target for each of `folds`
-  Ref temp;                ///< Run: scratch, if any
+  Ref temp; ///< Run: scratch, if any; Update: this rank's record of norms where it is a `direction`, else all
+            ///< ranks', if any
   std::string symbol;      ///< Run: the segment; Update, Map: the kernel
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
@@ -184,14 +187,15 @@ struct Action {
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =
-      -1;              ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
-  int64_t peer = 0;    ///< Send, Recv: place among the communicator's members
-  std::string tag;     ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv or tied
-  int64_t bucket = -1; ///< Gather, Reduce, Norm, Update: index into Program::buckets
-  int64_t norms = 0;   ///< Agree: how many of `refs` are records
-  bool sliced = false; ///< Update: elements start at this rank's slice
-  int64_t from = 0;    ///< Update: so many elements behind that
+      -1;                 ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
+  int64_t peer = 0;       ///< Send, Recv: place among the communicator's members
+  std::string tag;        ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic;    ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1;    ///< Gather, Reduce, Norm, Update: index into Program::buckets
+  int64_t norms = 0;      ///< Agree: how many of `refs` are records
+  bool sliced = false;    ///< Update: elements start at this rank's slice
+  bool direction = false; ///< Update: of states alone, with norms for another one of the bucket
+  int64_t from = 0;       ///< Update: so many elements behind that
   std::vector<int64_t> changes; ///< buffers that outlive the step and that it writes to
 };
 

@@ -25,6 +25,7 @@ enum dsopt_scalar {
   DSOPT_RSQRT_BIAS2 = 10,  ///< 1 / sqrt(1 - beta2^t)
   DSOPT_DECAY_FACTOR = 11, ///< 1 - lr * weight decay (decoupled)
   DSOPT_FIRST = 12,        ///< 1 in the first applied step (momentum starts as the gradient)
+  DSOPT_TRUST = 13,        ///< norm of the parameter / norm of its direction, within bounds
   DSOPT_SCALARS = 16       ///< floats in a table
 };
 

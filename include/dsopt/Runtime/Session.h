@@ -83,8 +83,7 @@ struct DiskOptions {
 /// From "block_size=1048576,queue_depth=8"; an Error of status 1 says what is wrong.
 DiskOptions diskOptions(const std::string &text);
 
-/// Options of a run, resolved (defaults are PyTorch's; the caller sets the
-/// optimizer's: weight decay 0.01 for adamw, else 0).
+/// Options of a run, resolved (defaults are those of PyTorch's Adam; the caller sets the optimizer's).
 struct RunOptions {
   int64_t steps = 1;
   double lr = 1e-3;

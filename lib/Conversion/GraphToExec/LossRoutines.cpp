@@ -36,7 +36,7 @@ struct LinearNllGradRoutine
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type> gradients) const {
     auto loss = cast<graph::LinearNllGradOp>(op);
-    auto typeOf = [](Type type) { return type.isBF16() ? DSOPT_BF16 : DSOPT_F32; };
+    auto typeOf = [](Type type) { return type.isBF16() ? DSOPT_BF16 : type.isF16() ? DSOPT_F16 : DSOPT_F32; };
     dsopt_linear_nll sizes{};
     sizes.rows = tensorType(loss.getX()).getDimSize(0);
     sizes.depth = tensorType(loss.getX()).getDimSize(1);

@@ -56,8 +56,9 @@ struct NestKernels : impl::NestKernelsBase<NestKernels> {
         return WalkResult::interrupt();
       }
       llvm::TypeSwitch<Operation *>(op).Case<exec::LaunchOp, exec::UpdateOp, exec::MapOp>(refer);
-      if (auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr))
-        op->setAttr(graph::kKernelAttr, find(kernel));
+      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr)})
+        if (auto kernel = op->getAttrOfType<SymbolRefAttr>(name))
+          op->setAttr(name, find(kernel));
       return WalkResult::advance();
     });
     if (walked.wasInterrupted())

@@ -1,8 +1,10 @@
 //===- ActionInterfaces.cpp - what each action reads, writes and is called -===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/Optimizers.h"
 
 using namespace mlir;
+using namespace dsopt;
 using namespace dsopt::exec;
 
 #include "dsopt/Dialect/Exec/ActionInterfaces.cpp.inc"
@@ -186,8 +188,25 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
                                << " names as states";
   if (!context.kernel(getKernelAttr()))
     return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
-  for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), bucket->operands))
-    context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
+  // Of two updates the first leaves the parameter as it is, the second the states.
+  bool twice = getRecord().has_value();
+  for (auto [i, ref, use] : llvm::enumerate(refsOf(getBuffers()), bucket->operands)) {
+    bool isParameter = i == kUpdatedParameter || (i == kFirstUpdateState && bucket->hasMaster);
+    bool isState = i >= kFirstUpdateState && !isParameter;
+    bool reads = use.reads && !(twice && isState && !getDirection());
+    bool writes = !twice ? use.writes : getDirection() ? !isParameter : isParameter;
+    context.add(ref, (int64_t)getElements() * use.bytes, reads, writes);
+  }
+  if (twice) {
+    // Of a bucket that is updated part by part each part adds to the record.
+    auto whole = context.slotBytes(*this, getRecord()->getBuffer().getAttr());
+    int64_t bytes = bucket->parameters * kTrustWords * sizeof(int64_t);
+    if (!whole)
+      return emitOpError("has its record in ") << getRecord()->getBuffer() << ", which is no buffer";
+    context.add(*getRecord(), getDirection() ? bytes : *whole, !getDirection() || getFrom(), getDirection());
+  } else if (getDirection()) {
+    return emitOpError("is a direction without a record of norms");
+  }
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
   return success();
 }

@@ -30,6 +30,7 @@ static const AttributeRow kAttributes[] = {
     {kRangeAttr, On::Function, kExtentsKind},
     {kInPlaceAttr, On::Function, kExtentsKind},
     {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

@@ -163,6 +163,11 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp>(context);
+    attachOperandCost<9, LionOp>(context);
+    attachOperandCost<8, AdagradOp>(context);
+    attachOperandCost<15, LambOp>(context);
+    attachOperandCost<12, LambDirectionOp>(context);
+    attachOperandCost<3, LambStepOp>(context);
     attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
                  SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
                  ScatterOp, StopGradientOp, CustomGradientOp>(context);

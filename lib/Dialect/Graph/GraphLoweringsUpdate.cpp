@@ -62,6 +62,43 @@ Values update(AdamOp op, Step &s, ValueRange args) {
   return {s.subtract(s.get(DSOPT_STEP_SIZE), direction, p), m, v};
 }
 
+/// The sign of 0 is 0, as PyTorch has it: what is padding stays 0. Momentum starts at 0.
+Values update(LionOp, Step &s, ValueRange args) {
+  Value p = s.mul(args[0], s.get(DSOPT_DECAY_FACTOR)), g = s.mul(args[1], s.get(DSOPT_FACTOR)), m = args[2];
+  Value mixed = s.fma(s.get(DSOPT_BETA1), m, s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
+  Value zero = constantScalar(s.b, mixed.getType(), 0), one = constantScalar(s.b, mixed.getType(), 1);
+  auto compare = [&](arith::CmpFPredicate predicate) {
+    return arith::CmpFOp::create(s.b, predicate, mixed, zero);
+  };
+  Value sign = s.select(compare(arith::CmpFPredicate::OGT), one,
+                        s.select(compare(arith::CmpFPredicate::OLT), arith::NegFOp::create(s.b, one), mixed));
+  return {s.subtract(s.get(DSOPT_LR), sign, p),
+          s.fma(s.get(DSOPT_BETA2), m, s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g))};
+}
+
+Values update(AdagradOp, Step &s, ValueRange args) {
+  Value p = args[0];
+  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value sum = s.fma(g, g, args[2]);
+  Value root = math::SqrtOp::create(s.b, sum);
+  Value direction = arith::DivFOp::create(s.b, g, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  return {s.subtract(s.get(DSOPT_LR), direction, p), sum};
+}
+
+/// As DeepSpeed's FusedLamb: the bias of both moments is corrected in the step size.
+Values update(LambDirectionOp, Step &s, ValueRange args) {
+  Value g = s.mul(args[1], s.get(DSOPT_FACTOR));
+  Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
+  Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
+  Value root = math::SqrtOp::create(s.b, v);
+  Value direction = arith::DivFOp::create(s.b, m, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  return {s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], direction), m, v};
+}
+
+Values update(LambStepOp, Step &s, ValueRange args) {
+  return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], args[0])};
+}
+
 template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
@@ -83,8 +120,9 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
                                     Step step{b, operands.back()};
                                     Values updated =
                                         update(cast<Op>(op), step, args.take_front(inputs.size()));
-                                    // What is replaced: the parameter and the states, not the gradient.
-                                    Values old{args[0]};
+                                    // What is replaced: the parameter (or, by a direction, the gradient) and
+                                    // the states.
+                                    Values old{args[isa<LambDirectionOp>(op) ? 1 : 0]};
                                     llvm::append_range(old, args.slice(2, updated.size() - 1));
                                     Value apply = step.is(DSOPT_APPLY);
                                     for (auto [value, before] : llvm::zip_equal(updated, old))
@@ -100,5 +138,9 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   SgdOp::attachInterface<UpdateModel<SgdOp>>(*context);
   MomentumOp::attachInterface<UpdateModel<MomentumOp>>(*context);
   AdamOp::attachInterface<UpdateModel<AdamOp>>(*context);
+  LionOp::attachInterface<UpdateModel<LionOp>>(*context);
+  AdagradOp::attachInterface<UpdateModel<AdagradOp>>(*context);
+  LambDirectionOp::attachInterface<UpdateModel<LambDirectionOp>>(*context);
+  LambStepOp::attachInterface<UpdateModel<LambStepOp>>(*context);
 }
 } // namespace dsopt::graph

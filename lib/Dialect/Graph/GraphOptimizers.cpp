@@ -9,7 +9,8 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"};
+static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
+                                     kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -76,6 +77,39 @@ struct AdamRule : ElementwiseRule<AdamRule, AdamOp> {
   static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v"}, element); }
   StringRef getRuleName(Operation *op) const { return cast<AdamOp>(op).getDecoupled() ? "adamw" : "adam"; }
 };
+
+/// What -optimizer=NAME means whatever the other options are.
+static std::optional<NamedAttrList> chooseByName(StringRef name, ArrayRef<llvm::StringLiteral> names) {
+  return name == names[0] ? std::optional(NamedAttrList()) : std::nullopt;
+}
+
+struct LionRule : ElementwiseRule<LionRule, LionOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kLion; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) { return chooseByName(name, kLion); }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m"}, element); }
+};
+
+struct AdagradRule : ElementwiseRule<AdagradRule, AdagradOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kAdagrad; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) {
+    return chooseByName(name, kAdagrad);
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"sum"}, element); }
+};
+
+struct LambRule : ElementwiseRule<LambRule, LambOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kLamb; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) { return chooseByName(name, kLamb); }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v"}, element); }
+  UpdateScope getScope(Operation *) const { return UpdateScope::Parameters; }
+  Operation *buildDirection(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    Type type = operands[0].getType();
+    return LambDirectionOp::create(builder, op->getLoc(), TypeRange{type, type, type}, operands);
+  }
+  Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return LambStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
+  }
+};
 } // namespace
 
 void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
@@ -83,5 +117,8 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     SgdOp::attachInterface<SgdRule>(*context);
     MomentumOp::attachInterface<MomentumRule>(*context);
     AdamOp::attachInterface<AdamRule>(*context);
+    LionOp::attachInterface<LionRule>(*context);
+    AdagradOp::attachInterface<AdagradRule>(*context);
+    LambOp::attachInterface<LambRule>(*context);
   });
 }

@@ -77,8 +77,8 @@ void Communicator::gather(const void *slice, void *target, int64_t bytes, Stream
 
 void Communicator::reduce(const void *whole, void *slice, int64_t elements, Element type,
                           StreamHandle stream) {
-  DSOPT_NCCL(ncclReduceScatter, whole, slice, static_cast<size_t>(elements),
-             type == Element::BF16 ? kBfloat16 : kFloat32, kSum, handle, stream);
+  DataType added = type == Element::BF16 ? kBfloat16 : type == Element::F16 ? kFloat16 : kFloat32;
+  DSOPT_NCCL(ncclReduceScatter, whole, slice, static_cast<size_t>(elements), added, kSum, handle, stream);
 }
 
 void Communicator::exchange(const std::vector<Transfer> &transfers, StreamHandle stream) {

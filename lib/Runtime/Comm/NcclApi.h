@@ -22,7 +22,7 @@ using StreamHandle = cuda::StreamHandle;
 
 enum : Result { kSuccess = 0, kInProgress = 7 };
 /// ncclDataType_t: what is not added goes as bytes.
-enum DataType : int { kUint8 = 1, kFloat32 = 7, kBfloat16 = 9 };
+enum DataType : int { kUint8 = 1, kFloat16 = 6, kFloat32 = 7, kBfloat16 = 9 };
 /// ncclRedOp_t
 enum Reduction : int { kSum = 0 };
 

@@ -283,7 +283,12 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       if (action.from < 0 || action.elements < 0)
         bad(where + ": " + std::to_string(action.elements) + " elements from " + std::to_string(action.from) +
             " on");
-      expect(2);
+      if (action.direction && action.temp.buffer < 0)
+        bad(where + ": a direction without a record of norms");
+      if (action.temp.buffer >= 0 && action.temp.offset % static_cast<int64_t>(sizeof(int64_t)))
+        bad(where + ": its record is at byte " + std::to_string(action.temp.offset) +
+            ", expected a multiple of " + std::to_string(sizeof(int64_t)));
+      expect(action.direction ? 3 : 2);
       break;
     case ActionKind::Map:
       expect(1);

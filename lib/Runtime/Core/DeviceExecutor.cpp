@@ -144,7 +144,20 @@ void Executor::uploadTables() {
   order->putFirst(device->copyStream());
 }
 
+void Executor::uploadSeed(const float *seed) {
+  if (uploadedSeed == *seed)
+    return;
+  if (!seedCopy)
+    seedCopy = std::make_unique<cuda::Pinned>(sizeof(float));
+  *seedCopy->as<float>() = *seed;
+  DSOPT_CUDA(cuMemcpyHtoDAsync_v2, cuda::addressOf(device->memory.onDevice(seed)), seedCopy->as<float>(),
+             sizeof(float), device->copyStream());
+  uploadedSeed = *seed;
+  order->putFirst(device->copyStream());
+}
+
 void Executor::takeOver() {
+  uploadedSeed.reset();
   for (ScalarTable &table : tables)
     table.uploaded.clear();
 }
@@ -293,15 +306,14 @@ void Executor::runOnDevice(const Prepared &prepared) {
   }
   case ActionKind::Add:
     cuda::addInto(device->device, stream, args[0], args[1], action.elements,
-                  prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32);
+                  static_cast<int64_t>(prepared.type));
     return;
   case ActionKind::Norm:
     if (options.logNorms)
       sumByParameter(prepared);
     else
       cuda::squareSums(device->device, stream, prepared.pieces.data(), prepared.pieces.size(),
-                       prepared.type == Element::BF16 ? DSOPT_BF16 : DSOPT_F32,
-                       static_cast<int64_t *>(args[1]), nullptr, 0);
+                       static_cast<int64_t>(prepared.type), static_cast<int64_t *>(args[1]), nullptr, 0);
     return;
   case ActionKind::Fold:
     if (applies)

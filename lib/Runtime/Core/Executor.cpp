@@ -37,13 +37,6 @@ static double Breakdown::*timerOf(Phase phase) {
   return &Breakdown::forward;
 }
 
-static void *flatKernel(const Action &action, const SymbolResolver &resolve) {
-  void *kernel = resolve(action.symbol);
-  if (!kernel)
-    throw Error(StatusInput, "the program has no kernel '" + action.symbol + "'");
-  return kernel;
-}
-
 Executor::Executor(const Program &program, const RankInfo &info, size_t list, Engine &engine,
                    const Addresses &addresses, DiskMemory *disk, DeviceRank *device,
                    const SymbolResolver &resolve, ThreadPool &pool, const RunOptions &options,
@@ -117,7 +110,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     case ActionKind::Map:
       prepared.timer = &Breakdown::backward;
       prepared.firstLaunch = launches.size();
-      launches.push_back({flatKernel(action, resolve), 0, action.elements, prepared.args});
+      launches.push_back({flatKernel(action.symbol, resolve), 0, action.elements, prepared.args});
       prepared.lastLaunch = launches.size();
       break;
     case ActionKind::Update:
@@ -184,41 +177,6 @@ const Communicator &Executor::communicator(int64_t index) {
   return known->second;
 }
 
-void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
-  const Action &action = *prepared.action;
-  const Bucket &bucket = program.buckets[action.bucket];
-  void *kernel = flatKernel(action, resolve);
-  int64_t first = (action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0) + action.from;
-  if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
-    prepared.call = it->second;
-  prepared.firstLaunch = launches.size();
-  for (const Group &group : bucket.groups) {
-    int64_t begin = std::max(group.begin, first), end = std::min(group.end, first + action.elements);
-    if (begin >= end)
-      continue;
-    launches.push_back({kernel, begin - first, end - first, pointers.size()});
-    for (const Ref &ref : action.refs)
-      pointers.push_back(addresses.at(ref));
-    pointers.push_back(scalarTable(group.lr_scale, group.decay_scale));
-  }
-  prepared.lastLaunch = launches.size();
-}
-
-float *Executor::scalarTable(double lrScale, double decayScale) {
-  for (const ScalarTable &table : tables)
-    if (table.lrScale == lrScale && table.decayScale == decayScale)
-      return table.values;
-  const Buffer *buffer = addresses.find("scalars");
-  int64_t bytes = DSOPT_SCALARS * sizeof(float);
-  int64_t have = buffer ? buffer->bytes / bytes : 0;
-  if (have <= static_cast<int64_t>(tables.size()))
-    throw Error(StatusInput, "program table: buffer 'scalars' of position " + std::to_string(info.position) +
-                                 " has room for " + std::to_string(have) + " groups, expected more");
-  auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
-  tables.push_back({lrScale, decayScale, values});
-  return values;
-}
-
 void Executor::fillInput(const Prepared &prepared, void *target) {
   int64_t input = prepared.action->input;
   if (input < 0) {
@@ -263,12 +221,16 @@ void Executor::run(const Prepared &prepared, int slot) {
     return;
   case ActionKind::Map:
   case ActionKind::Update:
+    if (action.temp.buffer >= 0 && !action.direction)
+      ratios->writeTables(action, prepared.norm, prepared.norm + prepared.lastLaunch - prepared.firstLaunch);
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
       pool.split(launch.begin, launch.end, 4096, [&](int64_t begin, int64_t end, int) {
         reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }
+    if (action.direction)
+      ratios->measure(prepared.norm);
     return;
   case ActionKind::Fold:
     fold(action, args);
@@ -423,10 +385,10 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   early.apply = !pending;
   try {
     writeTables(pending && *pending ? **pending : early);
+    writeSeed();
   } catch (const cuda::Failure &failure) {
     throw deviceFailed(failure);
   }
-  writeSeed();
   result->breakdown = {};
   Clock::time_point begin = Clock::now();
   runActions(result->breakdown);

@@ -18,6 +18,7 @@
 #include "Core/NcclQueue.h"
 #include "Core/Queue.h"
 #include "Core/Trace.h"
+#include "Core/TrustRatios.h"
 #include "Kernels/CPU/Runtime.h"
 #include "Kernels/CUDA/SquarePiece.h"
 
@@ -75,11 +76,11 @@ private:
     int64_t microBatch = 0;                 ///< Input: index in the step
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
-    size_t norm = 0;                        ///< Norm: its number
-    std::vector<cuda::SquarePiece> pieces;  ///< Norm on a device
-    DiskTransfer *transfer = nullptr;       ///< Copy: where it is one
-    bool trails = false;                    ///< Copy: the step need not wait for it
-    bool flies = false;                     ///< trails: now, since step `startedIn`
+    size_t norm = 0; ///< Norm: its number; Update: that of the direction, or of the first launch by ratios
+    std::vector<cuda::SquarePiece> pieces; ///< Norm on a device
+    DiskTransfer *transfer = nullptr;      ///< Copy: where it is one
+    bool trails = false;                   ///< Copy: the step need not wait for it
+    bool flies = false;                    ///< trails: now, since step `startedIn`
     int64_t startedIn = 0;
     bool meetsTrailing = false; ///< touches what those touch that trail
     const Communicator *communicator = nullptr;
@@ -109,7 +110,9 @@ private:
   NcclAction ncclAction(size_t index) const;
   NcclPlace ncclPlace() const;
   void prepareTrailing();
+  static void *flatKernel(const std::string &symbol, const SymbolResolver &resolve);
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
+  void addLaunch(const Action &action, const Launch &launch, const float *table);
   float *scalarTable(double lrScale, double decayScale);
   bool isComplete(int64_t action) const override { return done[action]; }
   bool isHeld(int64_t action) override;
@@ -136,6 +139,7 @@ private:
   void prepareGraphs();
   void leaveRest();
   void uploadTables();
+  void uploadSeed(const float *seed);
   /// Whether a device does it, not the host or its engine.
   bool isOnDevice(const Prepared &prepared) const;
   void fillInput(const Prepared &prepared, void *target);
@@ -195,12 +199,16 @@ private:
   /// What goes up of `tables`, by turns: what went two times ago is there when an agreement is.
   std::unique_ptr<cuda::Pinned> tableCopies;
   size_t tableTurn = 0;
+  /// What goes up of the loss's gradient: the last one is there when an agreement is.
+  std::unique_ptr<cuda::Pinned> seedCopy;
+  std::optional<float> uploadedSeed;                ///< what the device has
   std::vector<std::unique_ptr<ActionQueue>> queues; ///< as the program lists them
   std::vector<int> slots;                           ///< of the engine, by queue, -1: it does not fly
   std::vector<ActionQueue *> polled;                ///< communication first
   StallClock clock;                                 ///< of waiting for peers
   std::optional<WaitsForPeers> deviceWaits;         ///< for what peers have a part in, until it gets on
   std::unique_ptr<Agreement> agreement;
+  std::unique_ptr<TrustRatios> ratios; ///< where updates go by norms of whole parameters
   /// Where each micro-batch of the step, by index, is among the ranks' in their run orders.
   std::vector<int64_t> microBatches;
 

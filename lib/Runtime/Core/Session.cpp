@@ -274,10 +274,6 @@ private:
                   "-threads=" + std::to_string(given.threads) + ": expected 1 to " +
                       std::to_string(program.threads) + ", for which the program was compiled",
                   /*quiet=*/info.rank != 0);
-    if (isOnDevice() && scalesLoss(program.precision))
-      throw Error(StatusInput,
-                  "-precision=fp16 is not available yet for programs of -target=" + program.target,
-                  /*quiet=*/info.rank != 0);
     limitLibraries(program.features);
     return given;
   }
@@ -507,8 +503,10 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   if (program.optimizer == "sgd") {
     texts["momentum"] = number(options.momentum);
   } else {
-    texts["betas"] = number(options.beta1) + "," + number(options.beta2);
-    texts["eps"] = number(options.eps);
+    if (program.optimizer != "adagrad")
+      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+    if (program.optimizer != "lion")
+      texts["eps"] = number(options.eps);
   }
   for (const auto &[name, value] : options.lrParameters)
     texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);

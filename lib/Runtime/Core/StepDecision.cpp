@@ -24,11 +24,13 @@ void Executor::writeTables(const Decision &decision) {
 
 /// Backward begins with the loss's own gradient: the mean over micro-batches, scaled.
 void Executor::writeSeed() {
-  const Buffer *seed = addresses.find("seed");
-  if (!seed || !lossScale)
+  const Buffer *buffer = addresses.find("seed");
+  if (!buffer || !lossScale)
     return;
-  *reinterpret_cast<float *>(addresses.at(*seed)) =
-      static_cast<float>(lossScale->scale() / static_cast<double>(program.K));
+  auto *seed = reinterpret_cast<float *>(addresses.at(*buffer));
+  *seed = static_cast<float>(lossScale->scale() / static_cast<double>(program.K));
+  if (device)
+    uploadSeed(seed);
 }
 
 void Executor::decide() {

@@ -74,6 +74,37 @@ static bool hasMomentum(const Program &program) {
   return false;
 }
 
+/// Options that are not what Options.def says where they are not given, by optimizer: PyTorch's, of Lion
+/// those of its paper's code.
+static const std::map<std::string, std::map<std::string, std::string>> kOptimizerDefaults = {
+    {"adamw", {{"weight-decay", "0.01"}}},
+    {"lion", {{"lr", "0.0001"}, {"betas", "0.9,0.99"}}},
+    {"adagrad", {{"lr", "0.01"}, {"eps", "1e-10"}}},
+};
+/// Options that mean nothing to an optimizer.
+static const std::map<std::string, std::vector<const char *>> kMeaningless = {
+    {"lion", {"eps", "momentum"}},
+    {"adagrad", {"betas", "momentum"}},
+    {"lamb", {"momentum"}},
+};
+
+/// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.
+static void resolveOptimizer(const Program &program, ParsedOptions &options) {
+  const std::string &name = program.optimizer;
+  if (auto own = kOptimizerDefaults.find(name); own != kOptimizerDefaults.end())
+    for (const auto &[option, value] : own->second)
+      options.setDefault(option, value);
+  if (auto refused = kMeaningless.find(name); refused != kMeaningless.end())
+    for (const char *option : refused->second)
+      if (options.has(option))
+        throw Error(StatusInput,
+                    std::string("option -") + option + " has no meaning with -optimizer=" + name);
+  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb";
+  if (divides && !(static_cast<float>(options.number("eps")) > 0))
+    throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
+                                 " divides by it where gradients are 0, expected a number above 0 in fp32");
+}
+
 /// The schedule with its parameters; what it does not take is an Error.
 static void resolveSchedule(RunOptions &run, const Program &program, const ParsedOptions &options) {
   std::string name = options.text("lr-schedule");
@@ -93,7 +124,9 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   else if (run.warmupSteps < 1)
     throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
   bool cycles = run.schedule == LrSchedule::OneCycle;
-  if (cycles && run.lrParameters["cycle_momentum"] > 0 && program.optimizer.rfind("adam", 0) != 0)
+  bool takesBetas =
+      program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" || program.optimizer == "lamb";
+  if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }
 
@@ -142,12 +175,13 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   }
 
   RunOptions &run = settings.options;
+  resolveOptimizer(program, options);
   run.lr = options.number("lr");
   run.minLr = options.number("min-lr");
   run.momentum = options.number("momentum");
   std::tie(run.beta1, run.beta2) = options.numberPair("betas");
   run.eps = options.number("eps");
-  run.weightDecay = options.number("weight-decay", program.optimizer == "adamw" ? 0.01 : 0.0);
+  run.weightDecay = options.number("weight-decay");
   run.gradClip = options.number("grad-clip");
   run.lossScale = resolveLossScale(program, options, given);
   run.seed = options.integer("seed");
@@ -260,7 +294,9 @@ std::string dsopt::runtime::graphLine(const GraphCounts &counts, const RunSettin
 
 std::string dsopt::runtime::programHelp(const Program &program, const std::string &name) {
   std::map<std::string, std::string> values = program.defaults;
-  values.emplace("weight-decay", program.optimizer == "adamw" ? "0.01" : "0");
+  if (auto own = kOptimizerDefaults.find(program.optimizer); own != kOptimizerDefaults.end())
+    values.insert(own->second.begin(), own->second.end());
+  values.emplace("weight-decay", "0");
   values.emplace("threads", "at most " + std::to_string(program.threads));
   std::string text = "usage: " + name + " -data=FILE.npz [options]\n\nTrains " +
                      (program.model.empty() ? "a model" : program.model) + ", compiled by dsopt " +

@@ -62,6 +62,16 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       append(*chosen, parameter, states->second, builder, body, update.getArgument(0));
     }
     func::ReturnOp::create(body, loc);
+    // What a step goes along takes the gradient's place until its norm is known.
+    for (Operation &op : update.front())
+      if (auto rule = dyn_cast<OptimizerOpInterface>(op);
+          rule && rule.getScope() == UpdateScope::Parameters &&
+          getOption(module, "precision", StringRef("fp32")) != "fp32" &&
+          getOption(module, "gradient_type", StringRef("fp32")) == "param") {
+        module.emitError("-optimizer=") << rule.getRuleName() << " works in the gradients' place: expected "
+                                        << "-gradient-type=fp32, got param";
+        return signalPassFailure();
+      }
   }
 
   std::optional<SymbolTable> symbols;

@@ -258,9 +258,10 @@ void ApplyPrecision::addMasters(Block &block) {
     if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
       Value gradient = gradientOf(rule).get();
       auto extended = gradient.getDefiningOp<graph::CastOp>();
-      updates[symbols->lookup<func::FuncOp>(
-          op.getAttrOfType<FlatSymbolRefAttr>(graph::kKernelAttr).getAttr())] =
-          getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());
+      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr)})
+        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>(name))
+          updates[symbols->lookup<func::FuncOp>(kernel.getAttr())] =
+              getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());
     }
     auto read = dyn_cast<graph::ReadOp>(op);
     auto write = dyn_cast<graph::WriteOp>(op);
@@ -315,15 +316,19 @@ void ApplyPrecision::addMasterToKernel(func::FuncOp kernel, Type gradient) {
   Operation *terminator = body.getTerminator();
   builder->setInsertionPoint(terminator);
   ArrayRef<int64_t> replaced = kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr).asArrayRef();
-  unsigned updated = llvm::find(replaced, kUpdatedParameter) - replaced.begin();
-  Value rounded = graph::CastOp::create(*builder, loc, stored, terminator->getOperand(updated));
-  terminator->insertOperands(0, rounded);
+  // What was the parameter is the master now, and states stand one further.
+  SmallVector<int64_t> inPlace;
+  if (auto updated = llvm::find(replaced, kUpdatedParameter); updated != replaced.end()) {
+    Value whole = terminator->getOperand(updated - replaced.begin());
+    terminator->insertOperands(0, graph::CastOp::create(*builder, loc, stored, whole).getResult());
+    inPlace.push_back(kUpdatedParameter);
+  }
+  for (int64_t argument : replaced)
+    inPlace.push_back(argument == kUpdatedParameter  ? kFirstUpdateState
+                      : argument < kFirstUpdateState ? argument
+                                                     : argument + 1);
   extendArgument(body.getArgument(kUpdateGradient), withElement(wide, gradient));
   kernel.setType(builder->getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
-  // What was the parameter is the master now, and states stand one further.
-  SmallVector<int64_t> inPlace{kUpdatedParameter};
-  for (int64_t argument : replaced)
-    inPlace.push_back(argument == kUpdatedParameter ? kFirstUpdateState : argument + 1);
   kernel->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
 }
 } // namespace

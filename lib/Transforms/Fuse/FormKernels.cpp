@@ -47,6 +47,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
 private:
   LogicalResult formKernels(Block &block);
   LogicalResult formUpdate(OptimizerOpInterface rule);
+  FlatSymbolRefAttr formFlat(OptimizerOpInterface rule, std::string name, ArrayRef<int64_t> inPlace,
+                             function_ref<Operation *(ValueRange)> compute);
   func::FuncOp outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs);
   func::FuncOp share(func::FuncOp function);
   void call(const PlannedNode &node);
@@ -208,24 +210,20 @@ SmallVector<unsigned> orderOperands(OptimizerOpInterface rule) {
   return order;
 }
 
-/// Names the flat kernel of an optimizer's operation, after making it if it is new.
-LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
-  if (rule.getScope() != UpdateScope::Elements)
-    return rule->emitOpError("needs ")
-           << describe(rule.getScope()) << ", but parameters and states are updated in slices: expected "
-           << "a rule that takes " << describe(UpdateScope::Elements);
-  std::string name = ("update." + rule.getRuleName()).str();
-  SmallVector<unsigned> order = orderOperands(rule);
+/// A flat kernel with all operands of the rule, in its kernels' order; its results are those of what
+/// `compute` builds, each in the place of an argument. Made if it is new.
+FlatSymbolRefAttr FormKernels::formFlat(OptimizerOpInterface rule, std::string name,
+                                        ArrayRef<int64_t> inPlace,
+                                        function_ref<Operation *(ValueRange)> compute) {
   SmallVector<Type> inputs, results;
-  auto nominal = [&](Type type) {
-    return RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType());
-  };
-  for (unsigned operand : order) {
+  for (unsigned operand : orderOperands(rule)) {
     Type type = rule->getOperand(operand).getType();
-    inputs.push_back(rule.getRole(operand) == UpdateRole::Scalars ? type : Type(nominal(type)));
+    bool isTable = rule.getRole(operand) == UpdateRole::Scalars;
+    inputs.push_back(
+        isTable ? type : RankedTensorType::get(kNominal, cast<RankedTensorType>(type).getElementType()));
   }
-  for (Type type : rule->getResultTypes())
-    results.push_back(nominal(type));
+  for (int64_t argument : inPlace)
+    results.push_back(inputs[argument]);
   FunctionType type = builder->getFunctionType(inputs, results);
   // One kernel for each combination of element types.
   graph::makeWay(*symbols, name);
@@ -241,23 +239,49 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     function.setPrivate();
     function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(&getContext(), graph::Iteration::Flat));
     function->setAttr(graph::kRangeAttr, builder->getDenseI64ArrayAttr({kNominal}));
-    SmallVector<int64_t> inPlace;
-    for (unsigned result = 0; result < results.size(); ++result)
-      inPlace.push_back(llvm::find(order, rule.getReplaced(result)) - order.begin());
     function->setAttr(graph::kInPlaceAttr, builder->getDenseI64ArrayAttr(inPlace));
     Block *body = function.addEntryBlock();
     builder->setInsertionPointToStart(body);
-    Operation *copy = rule->cloneWithoutRegions();
-    for (auto [argument, operand] : llvm::zip_equal(body->getArguments(), order))
-      copy->setOperand(operand, argument);
-    copy->setDiscardableAttrs(DictionaryAttr::get(&getContext()));
-    for (auto [result, type] : llvm::zip_equal(copy->getResults(), results))
-      result.setType(type);
-    builder->insert(copy);
-    func::ReturnOp::create(*builder, rule->getLoc(), copy->getResults());
+    Operation *computed = compute(body->getArguments());
+    func::ReturnOp::create(*builder, rule->getLoc(), computed->getResults());
     symbols->insert(function);
   }
-  rule->setAttr(graph::kKernelAttr, FlatSymbolRefAttr::get(&getContext(), name));
+  return FlatSymbolRefAttr::get(&getContext(), name);
+}
+
+/// Names the flat kernels of an optimizer's operation.
+LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
+  std::string name = ("update." + rule.getRuleName()).str();
+  SmallVector<unsigned> order = orderOperands(rule);
+  if (rule.getScope() == UpdateScope::Parameters) {
+    auto direct = [&](ValueRange operands) { return rule.buildDirection(*builder, operands); };
+    auto step = [&](ValueRange operands) {
+      return rule.buildStep(*builder,
+                            {operands[kUpdatedParameter], operands[kUpdateGradient], operands.back()});
+    };
+    // A direction stands where the gradient was.
+    SmallVector<int64_t> changed = llvm::to_vector(llvm::seq<int64_t>(kUpdateGradient, order.size() - 1));
+    rule->setAttr(graph::kDirectionKernelAttr, formFlat(rule, name + ".direction", changed, direct));
+    rule->setAttr(graph::kKernelAttr, formFlat(rule, name, {kUpdatedParameter}, step));
+    return success();
+  }
+  if (rule.getScope() != UpdateScope::Elements)
+    return rule->emitOpError("needs ")
+           << describe(rule.getScope()) << ", but parameters and states are updated in slices: expected "
+           << "a rule that takes " << describe(UpdateScope::Elements);
+  SmallVector<int64_t> inPlace;
+  for (unsigned result = 0; result < rule->getNumResults(); ++result)
+    inPlace.push_back(llvm::find(order, rule.getReplaced(result)) - order.begin());
+  auto copy = [&](ValueRange arguments) {
+    Operation *copy = rule->cloneWithoutRegions();
+    for (auto [argument, operand] : llvm::zip_equal(arguments, order))
+      copy->setOperand(operand, argument);
+    copy->setDiscardableAttrs(DictionaryAttr::get(&getContext()));
+    for (auto [result, argument] : llvm::zip_equal(copy->getResults(), inPlace))
+      result.setType(arguments[argument].getType());
+    return builder->insert(copy);
+  };
+  rule->setAttr(graph::kKernelAttr, formFlat(rule, name, inPlace, copy));
   return success();
 }
 } // namespace

@@ -96,6 +96,8 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
     return &use;
   use.slice = op.getSlice();
   use.gradientBytes = graph::elementBytes(op.getGradientType());
+  use.parameters = op.getRanges().size();
+  use.hasMaster = op.getMaster().has_value();
   SmallVector<Type> types{op.getType(), op.getGradientType()};
   if (auto master = op.getMaster())
     types.push_back(*master);

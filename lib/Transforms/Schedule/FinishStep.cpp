@@ -35,10 +35,12 @@ namespace {
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
   llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
-  int64_t scalarGroups = 1;    ///< distinct (lr_scale, decay_scale) of trained parameters
-  bool needsAgreement = false; ///< nothing is updated before the agreement
-  bool delays = false;         ///< some steps leave gradients to the next one
-  bool lags = false;           ///< these do
+  /// Of updates that see norms of whole parameters the kernels before them; none, or of every bucket.
+  llvm::DenseMap<Attribute, SymbolRefAttr> directions;
+  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool updatesLast = false; ///< nothing is updated before the norms of all gradients are taken
+  bool delays = false;      ///< some steps leave gradients to the next one
+  bool lags = false;        ///< these do
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -63,7 +65,11 @@ private:
   void writeTiedGradients(const PlacedBucket &bucket);
   void writeWholeGradient(const PlacedBucket &bucket);
   void writeNorm(const PlacedBucket &bucket);
-  void writeUpdate(const PlacedBucket &bucket);
+  /// Those of the buckets that are this position's own.
+  void writeUpdates(ArrayRef<const PlacedBucket *> buckets);
+  UpdateOp writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel);
+  /// Sets aside the gradient that the next step updates with.
+  void keepGradient(const PlacedBucket &bucket);
   /// The gradient as the bucket's update takes it.
   RefAttr updateGradient(const PlacedBucket &bucket) {
     bool part = !bucket.wholeStates() && bucket.wholeGradients();
@@ -195,13 +201,55 @@ void StepFinisher::finishBucket(const PlacedBucket &bucket) {
   }
   writeNorm(bucket);
   finished.insert(&bucket);
-  if (step.needsAgreement)
+  if (step.updatesLast)
     return;
-  writeUpdate(bucket);
+  writeUpdates(&bucket);
   writeNewParameters(bucket, bucket.owner);
 }
 
-void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
+/// Where updates see norms of whole parameters, which may lie in several buckets and on all ranks, all
+/// directions come first, and their records are gathered.
+void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
+  SmallVector<const PlacedBucket *> own;
+  llvm::copy_if(buckets, std::back_inserter(own),
+                [&](const PlacedBucket *bucket) { return bucket->owner == stage; });
+  auto kernelOf = [](auto &kernels, const PlacedBucket *bucket) {
+    return kernels.lookup(dist::BucketOp(bucket->op).getSymNameAttr());
+  };
+  RefAttr record, records;
+  SmallVector<UpdateOp> directions;
+  int64_t bytes = 0;
+  if (!step.directions.empty() && !own.empty()) {
+    for (const PlacedBucket *bucket : own)
+      bytes += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
+    auto words = [&](int64_t ranks) {
+      return MemRefType::get({ranks * bytes / (int64_t)sizeof(int64_t)}, IntegerType::get(out.context, 64));
+    };
+    record = records = out.ref(out.buffer("norms.own", words(1), BufferKind::Buffers));
+    int64_t at = 0;
+    for (const PlacedBucket *bucket : own) {
+      UpdateOp direction = writeUpdate(*bucket, kernelOf(step.directions, bucket));
+      direction.setDirection(true);
+      direction.setRecordAttr(out.ref(record.getBuffer(), 0, at));
+      at += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
+    }
+    const PlacedBucket &first = *own.front();
+    if (first.ranks > 1 && !first.wholeStates()) {
+      records = out.ref(out.buffer("norms.all", words(first.ranks), BufferKind::Buffers));
+      out.emit<GatherOp>(record, records, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(),
+                         first.group(), kCommStream);
+    }
+  }
+  for (const PlacedBucket *bucket : own) {
+    UpdateOp update = writeUpdate(*bucket, kernelOf(step.kernels, bucket));
+    if (records)
+      update.setRecordAttr(records);
+    if (step.lags)
+      keepGradient(*bucket);
+  }
+}
+
+UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel) {
   // At stages 1 and 2 the parameters are whole and the optimizer's state is not;
   // at stage 1 the gradient is whole as well.
   bool sliced = !bucket.wholeStates();
@@ -217,12 +265,14 @@ void StepFinisher::writeUpdate(const PlacedBucket &bucket) {
   if (auto states = op.getStates())
     for (auto state : states->getAsRange<dist::StateAttr>())
       refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
-  out.emit<UpdateOp>(step.kernels.lookup(op.getSymNameAttr()), bucket.name(),
-                     ArrayAttr::get(out.context, refs), sliced ? bucket.slice : bucket.padded, sliced,
-                     kComputeStream);
-  if (step.lags)
-    out.emit<CopyOp>(updateGradient(bucket), out.ref(buffers.pendingGradient(bucket)),
-                     bytesOf(sliced ? bucket.slice : bucket.padded, bucket.gradientType()), kDownloadStream);
+  return out.emit<UpdateOp>(kernel, bucket.name(), ArrayAttr::get(out.context, refs),
+                            sliced ? bucket.slice : bucket.padded, sliced, kComputeStream);
+}
+
+void StepFinisher::keepGradient(const PlacedBucket &bucket) {
+  int64_t elements = bucket.wholeStates() ? bucket.padded : bucket.slice;
+  out.emit<CopyOp>(updateGradient(bucket), out.ref(buffers.pendingGradient(bucket)),
+                   bytesOf(elements, bucket.gradientType()), kDownloadStream);
 }
 
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
@@ -281,7 +331,7 @@ void StepFinisher::finish() {
     if (!bucket.frozen && bucket.isAt(stage)) {
       if (!finished.contains(&bucket))
         rest.push_back(&bucket);
-      if (step.needsAgreement || !finished.contains(&bucket))
+      if (step.updatesLast || !finished.contains(&bucket))
         updates.push_back(&bucket);
     }
   for (const PlacedBucket *bucket : rest)
@@ -293,16 +343,14 @@ void StepFinisher::finish() {
     }
   agree.setNormsAttr(ArrayAttr::get(out.context, norms));
   // What was agreed on a step ago is done before the next agreement.
-  for (const PlacedBucket *bucket : updates)
-    if (step.lags && bucket->owner == stage)
-      writeUpdate(*bucket);
+  if (step.lags)
+    writeUpdates(updates);
   out.insertAfter(&schedule.getBody().front().back());
   for (auto [bucket, from] : step.statistics)
     if (step.buckets[bucket].isAt(stage))
       writeNewParameters(step.buckets[bucket], from);
-  for (const PlacedBucket *bucket : updates)
-    if (!step.lags && bucket->owner == stage)
-      writeUpdate(*bucket);
+  if (!step.lags)
+    writeUpdates(updates);
   for (const PlacedBucket *bucket : updates)
     writeNewParameters(*bucket, bucket->owner);
   renumberCollectives(schedule);
@@ -315,14 +363,18 @@ bool dsopt::updatesNeedAgreement(ModuleOp module) {
 /// Which kernel of @update changes each bucket, by what the kernels read.
 static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
   SymbolTable symbols(module);
-  llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< by parameter that it, or whose state it, reads
+  struct Kernels {
+    SymbolRefAttr update, direction;
+  };
+  llvm::DenseMap<Attribute, Kernels> kernels; ///< by parameter that they, or whose state they, read
   if (auto update = symbols.lookup<func::FuncOp>("update"))
     update.walk([&](Operation *op) {
       auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
+      auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = kernel;
+          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = {kernel, direction};
         }
     });
   for (PlacedBucket &bucket : step.buckets) {
@@ -330,7 +382,7 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
       continue;
     SymbolRefAttr &known = step.kernels[bucket.op.getSymNameAttr()];
     for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
-      SymbolRefAttr kernel = kernels.lookup(range.getParameter());
+      auto [kernel, direction] = kernels.lookup(range.getParameter());
       if (!kernel)
         return bucket.op.emitOpError("holds ")
                << range.getParameter() << ", which no operation of @update with a kernel reads";
@@ -338,6 +390,8 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
         return bucket.op.emitOpError("holds parameters that ")
                << known << " and " << kernel << " update, expected one kernel";
       known = kernel;
+      if (direction)
+        step.directions[bucket.op.getSymNameAttr()] = direction;
     }
   }
   return success();
@@ -347,7 +401,6 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   StepBuckets step;
   step.delays = getOption(module, "delayed_update", 0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
-  step.needsAgreement = !step.lags && updatesNeedAgreement(module);
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
@@ -392,6 +445,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   llvm::erase_if(step.statistics, [&](auto entry) { return step.buckets[entry.first].stages.size() < 2; });
   if (failed(readKernels(module, step)))
     return failure();
+  step.updatesLast = (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty();
   return step;
 }
 

@@ -67,15 +67,19 @@ public:
 
 private:
   LogicalResult split(UpdateOp update);
-  /// Whether the update need not wait for what reads the parameters: it leaves these alone until then.
+  /// Whether the update need not wait for what reads the parameters: it leaves these alone until then. One
+  /// that goes by norms waits for all ranks anyhow.
   bool isEarly(UpdateOp update) {
-    return lags && analysis.bucket(update.getBucketAttr().getAttr()).getTier() == dist::Tier::Device;
+    return lags && !update.getRecord() &&
+           analysis.bucket(update.getBucketAttr().getAttr()).getTier() == dist::Tier::Device;
   }
   FailureOr<SmallVector<Operand>> operandsOf(UpdateOp update, dist::BucketOp bucket);
   /// Where a part of a buffer lies on the host for a while.
   RefAttr stage(const Operand &operand, int64_t number);
   /// Where the new parameters lie until the old ones are not needed any more.
   RefAttr next(UpdateOp update, const Operand &operand);
+  /// Where the host has a record of norms: it brings that of all ranks once, before what it writes next.
+  RefAttr record(UpdateOp update);
   /// Copies what of the part lies in that memory to the host, or what changed back.
   void bring(const Part &part, MemoryKind from, StringRef stream);
   void takeBack(const Part &part, MemoryKind to, StringRef stream);
@@ -87,9 +91,10 @@ private:
   AccessAnalysis &analysis;
   ProgramBuilder out;
   bool usesDisk, lags;
-  Operation *start; ///< the step's first action
-  int64_t most = 0; ///< elements of a part
-  int64_t kept = 0; ///< parts of gradients that were set aside on disk
+  Operation *start;      ///< the step's first action
+  int64_t most = 0;      ///< elements of a part
+  bool hasNorms = false; ///< of all ranks
+  int64_t kept = 0;      ///< parts of gradients that were set aside on disk
   std::vector<Part> parts;
 };
 } // namespace
@@ -153,6 +158,10 @@ LogicalResult Offloader::split(UpdateOp update) {
   FailureOr<SmallVector<Operand>> operands = operandsOf(update, bucket);
   if (failed(operands))
     return failure();
+  // What is read ahead would be the gradient still.
+  if (update.getRecord() && lags && memoryOf(bucket.getStateTier()) == MemoryKind::Disk)
+    return update.emitOpError("lags a step behind, goes by norms of whole parameters and has its state on "
+                              "disk: expected offload_optimizer = cpu, or no delayed_update");
   auto home = FlatSymbolRefAttr::get(
       out.context, memoryOf(bucket.getStateTier()) == MemoryKind::Disk ? kDiskMemory : kHostMemory);
   for (const Operand &state : ArrayRef(*operands).drop_front(kFirstUpdateState))
@@ -191,16 +200,37 @@ void Offloader::takeBack(const Part &part, MemoryKind to, StringRef stream) {
                        stream);
 }
 
+RefAttr Offloader::record(UpdateOp update) {
+  RefAttr home = *update.getRecord();
+  Type type = bufferOf(home).getType();
+  ProgramBuilder::BufferTraits traits;
+  traits.memory = kHostMemory;
+  FlatSymbolRefAttr buffer = out.buffer(update.getDirection() ? "host.norms.own" : "host.norms.all", type,
+                                        BufferKind::Buffers, traits);
+  RefAttr there = out.ref(buffer, 0, home.getOffset());
+  if (!update.getDirection() && !std::exchange(hasNorms, true))
+    out.emit<CopyOp>(home, there, bytesOf(type), kDownloadStream);
+  return there;
+}
+
 void Offloader::write(size_t number) {
   const Part &part = parts[number];
   UpdateOp whole = part.update;
   out.insertBefore(part.isEarly ? start : whole);
   bring(part, MemoryKind::Device, kDownloadStream);
+  RefAttr norms = whole.getRecord() ? record(whole) : RefAttr();
   UpdateOp update = out.repeat(whole);
   update.setBuffersAttr(ArrayAttr::get(out.context, part.staged));
   update.setElements(part.elements);
   update.setFrom(part.from);
   update.setStream(kHostStream);
+  if (norms)
+    update.setRecordAttr(norms);
+  if (norms && whole.getDirection() && part.isLast) {
+    int64_t parameters = analysis.bucket(whole.getBucketAttr().getAttr()).getRanges().size();
+    out.emit<CopyOp>(norms, *whole.getRecord(), parameters * kTrustWords * (int64_t)sizeof(int64_t),
+                     kUploadStream);
+  }
   if (!part.isEarly)
     takeBack(part, MemoryKind::Device, kUploadStream);
   if (usesDisk) {

@@ -290,7 +290,7 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   // Where copies bring what is updated, they take it back.
   for (auto [i, ref] : llvm::enumerate(update.getBuffers().getAsRange<RefAttr>())) {
     BufferOp updated = analysis.buffer(program, ref.getBuffer().getAttr());
-    if (i == kUpdateGradient || !updated || updated.getPersistent())
+    if (i == kUpdateGradient || !(*accesses)[i].writes || !updated || updated.getPersistent())
       continue;
     bool isParameter = i == kUpdatedParameter;
     bool reads = !isParameter || (*accesses)[i].reads;
@@ -324,13 +324,13 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
 
 LogicalResult Completeness::verifyBuckets() {
   llvm::DenseMap<StringAttr, SmallVector<NormOp, 1>> norms;
-  llvm::DenseMap<StringAttr, SmallVector<UpdateOp, 1>> updates;
+  llvm::DenseMap<StringAttr, SmallVector<UpdateOp, 1>> updates, directions;
   for (ProgramOp program : programs)
     for (Operation &op : getSchedule(program).getBody().front()) {
       if (auto norm = dyn_cast<NormOp>(op))
         norms[norm.getBucketAttr().getAttr()].push_back(norm);
       else if (auto update = dyn_cast<UpdateOp>(op))
-        updates[update.getBucketAttr().getAttr()].push_back(update);
+        (update.getDirection() ? directions : updates)[update.getBucketAttr().getAttr()].push_back(update);
       else if (auto copy = dyn_cast<CopyOp>(op))
         copies.push_back(copy);
     }
@@ -367,18 +367,24 @@ LogicalResult Completeness::verifyBuckets() {
       return diag;
     };
     auto norm = norms.lookup(bucket.getSymNameAttr());
+    if (failed(check("norm", norm)))
+      return failure();
+    auto verifyAll = [&](StringRef what, ArrayRef<UpdateOp> parts) {
+      auto wholes =
+          llvm::to_vector(llvm::make_filter_range(parts, [](UpdateOp part) { return !part.getFrom(); }));
+      return success(succeeded(check(what, wholes)) &&
+                     (!trained || (succeeded(verifyParts(parts)) && llvm::all_of(parts, [&](UpdateOp part) {
+                                     return succeeded(verifyUpdate(part, norm.front()));
+                                   }))));
+    };
     auto parts = updates.lookup(bucket.getSymNameAttr());
-    auto update =
-        llvm::to_vector(llvm::make_filter_range(parts, [](UpdateOp part) { return !part.getFrom(); }));
-    if (failed(check("norm", norm)) || failed(check("update", update)))
+    if (failed(verifyAll("update", parts)))
       return failure();
-    if (!trained)
-      continue;
-    if (failed(verifyParts(parts)))
+    // Norms that an update sees are of directions before it.
+    auto before = directions.lookup(bucket.getSymNameAttr());
+    bool expected = trained && parts.front().getRecord();
+    if ((expected || !before.empty()) && failed(verifyAll("direction", before)))
       return failure();
-    for (UpdateOp part : parts)
-      if (failed(verifyUpdate(part, norm.front())))
-        return failure();
   }
   return success();
 }

@@ -6,17 +6,19 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ._refused import Refused
 
 _SAME = ("betas", "eps", "momentum")  # over all groups
-_ABSENT = {"amsgrad": False, "maximize": False, "nesterov": False, "dampening": 0}
+_ABSENT = {"amsgrad": False, "maximize": False, "nesterov": False, "dampening": 0,
+           "lr_decay": 0, "initial_accumulator_value": 0}
 
 
 def _kind(optimizer: Any) -> str:
     import torch
 
-    for kind, name in ((torch.optim.AdamW, "adamw"), (torch.optim.Adam, "adam"), (torch.optim.SGD, "sgd")):
+    for kind, name in ((torch.optim.AdamW, "adamw"), (torch.optim.Adam, "adam"), (torch.optim.SGD, "sgd"),
+                       (torch.optim.Adagrad, "adagrad")):
         if type(optimizer) is kind:
             decoupled = name == "adam" and optimizer.param_groups[0].get("decoupled_weight_decay")
             return "adamw" if decoupled else name
-    raise Refused(f"optimizer {type(optimizer).__name__} is not available: SGD, Adam and AdamW of torch.optim are")
+    raise Refused(f"optimizer {type(optimizer).__name__} is not available: SGD, Adam, AdamW and Adagrad of torch.optim are")
 
 
 def _check_groups(optimizer: Any) -> None:
@@ -30,7 +32,8 @@ def _check_groups(optimizer: Any) -> None:
             if group.get(name) != groups[0].get(name):
                 raise Refused(f"parameter groups 0 and {at} of {type(optimizer).__name__} have {name}="
                               f"{groups[0].get(name)} and {group.get(name)}, expected one for all")
-    if optimizer.state:
+    # A new Adagrad has sums of 0 already, and has counted no step.
+    if any(float(state.get("step", 1)) for state in optimizer.state.values()):
         raise Refused(f"{type(optimizer).__name__} has taken steps, whose state the file does not hold: export with a "
                       "new optimizer")
 
@@ -56,7 +59,8 @@ def optimizer_options(optimizer: Any, names: Mapping[int, str]) -> Tuple[Dict[st
     if kind == "sgd":
         options["momentum"] = _number(first["momentum"])
     else:
-        options["betas"] = ",".join(_number(one) for one in first["betas"])
+        if kind != "adagrad":
+            options["betas"] = ",".join(_number(one) for one in first["betas"])
         options["eps"] = _number(first["eps"])
     scales: Dict[str, List[str]] = {"lr-scale": [], "decay-scale": []}
     for (_, members), own_rate, own_decay in zip(groups, rates, decays):

@@ -67,6 +67,16 @@ check("hysteresis at each step", {"fp16": {"enabled": True, "consecutive_hystere
       "fp16.consecutive_hysteresis: is not available yet")
 check("gradients in fp16", {"fp16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp16"}}, None,
       {"precision": "fp16", "gradient_type": "param"})
+check("lion", {"optimizer": {"type": "Lion", "params": {"weight_decay": 0.1}}}, None,
+      {"optimizer": "lion", "lr": "0.001", "betas": "0.9,0.999", "weight-decay": "0.1"})
+check("adagrad", {"optimizer": {"type": "Adagrad", "params": {"lr": 0.02, "eps": 1e-9}}}, None,
+      {"optimizer": "adagrad", "lr": "0.02", "eps": "1e-09"})
+check("lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "betas": [0.8, 0.9], "max_coeff": 10, "min_coeff": 0.01}}}, None,
+      {"optimizer": "lamb", "lr": "0.002", "betas": "0.8,0.9"})
+check("bounds of lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "max_coeff": 0.3}}},
+      "optimizer.params.max_coeff")
+check("betas of adagrad", {"optimizer": {"type": "Adagrad", "params": {"betas": [0.8, 0.9]}}},
+      "is no parameter of optimizer.type")
 check("gradients in fp16 of fp32", {"communication_data_type": "fp16"},
       "communication_data_type: fp16 needs fp16.enabled, or -precision=fp16")
 check("cifar", {"train_batch_size": 8, "steps_per_print": 2000,
@@ -153,7 +163,7 @@ check("micro batch", {"train_micro_batch_size_per_device": 8}, "did you mean 'tr
 check("partitioned", {"activation_checkpointing": {"partitioned_activations": True}},
       "did you mean 'partition_activations'?")
 check("grad clip", {"gradient_cliping": 1.0}, "did you mean 'gradient_clipping'?")
-check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, got 'AdamWW'")
+check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, got 'AdamWW'")
 check("warm-up", {"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 10}}},
       "did you mean 'warmup_num_steps'?")
 check("autotuning", {"autotuning": {"enabeld": True}}, "'autotuning' has no such key; did you mean 'enabled'?")

@@ -123,6 +123,13 @@ TEST(Decide, Scalars) {
   EXPECT_EQ(table[DSOPT_DECAY_FACTOR], 1.0f);
   EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
   EXPECT_EQ(table[DSOPT_FIRST], 0.0f);
+  // LAMB corrects the bias of both moments in its step size; Lion has betas and corrects nothing.
+  writeScalars(decision, options, "lamb", 1.0, 1.0, table);
+  EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
+  EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.01 * std::sqrt(1 - 0.999 * 0.999) / (1 - 0.9 * 0.9));
+  writeScalars(decision, options, "lion", 1.0, 1.0, table);
+  EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
+  EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
 }
 
 TEST(Decide, ClipFactor) {

@@ -144,7 +144,9 @@ std::vector<int> everybody(int size) {
 float valueOf(int rank, int64_t i) { return std::sin(static_cast<float>(rank * 131 + i)) * (1 + i % 1000); }
 void narrow(float value, float &result) { result = value; }
 void narrow(float value, uint16_t &result) { result = roundToBf16(value); }
+void narrow(float value, _Float16 &result) { result = static_cast<_Float16>(value); }
 float widen(float value) { return value; }
+float widen(_Float16 value) { return value; }
 float widen(uint16_t value) {
   uint32_t bits = static_cast<uint32_t>(value) << 16;
   float result;
@@ -180,7 +182,9 @@ void gathers(Rank &rank, nccl::Communicator &group, int64_t elements) {
 }
 
 template <typename T> void reduces(Rank &rank, nccl::Communicator &group, int64_t elements) {
-  constexpr Element type = sizeof(T) == 2 ? Element::BF16 : Element::F32;
+  constexpr Element type = std::is_same_v<T, uint16_t> ? Element::BF16
+                           : sizeof(T) == 2            ? Element::F16
+                                                       : Element::F32;
   T *whole = rank.take<T>(elements * group.size()), *target = rank.take<T>(elements);
   for (int mode = 0; mode < 5; ++mode) { // stored, added, in place; stored and in place in NCCL's own order
     for (int64_t i = 0; i < elements * group.size(); ++i)
@@ -339,6 +343,7 @@ TEST(NcclQueue, HasTheHostsBits) {
       for (int64_t elements : {64, 960, 4096}) {
         reduces<float>(rank, world, elements);
         reduces<uint16_t>(rank, world, elements);
+        reduces<_Float16>(rank, world, elements);
       }
     });
     EXPECT_EQ(ended.statuses, all(size, 0)) << size << " ranks, seed " << seed;

@@ -188,8 +188,8 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
   std::vector<Part> sends, receives;
   int size = 0;
   ncclResult_t checked = guarded([&] {
-    need(type == 7 || type == 9,
-         "the software device adds float32 and bfloat16 only, not type " + std::to_string(type));
+    need(type == 6 || type == 7 || type == 9,
+         "the software device adds float16, float32 and bfloat16 only, not type " + std::to_string(type));
     need(reduction == 0, "the software device has sums only, not reduction " + std::to_string(reduction));
     size = of(comm).size;
     size_t bytes = count * bytesOf(type);

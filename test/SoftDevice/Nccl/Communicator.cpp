@@ -1,6 +1,7 @@
 //===- Communicator.cpp - a communicator and what it has to do ------------===//
 
 #include "Communicator.h"
+#include "Machine/Numbers.h"
 
 #include <cstdio>
 #include <cstring>
@@ -14,7 +15,7 @@ std::string &lastNcclError() {
 
 static const char *const kTypes[] = {"int8",   "uint8",   "int32",   "uint32",  "int64",
                                      "uint64", "float16", "float32", "float64", "bfloat16"};
-static constexpr ncclDataType_t kBfloat16 = 9;
+static constexpr ncclDataType_t kFloat16 = 6, kBfloat16 = 9;
 static constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
 size_t bytesOf(ncclDataType_t type) {
@@ -28,6 +29,11 @@ static void addTo(std::string &value, const std::string &other, ncclDataType_t t
   for (size_t at = 0; at < value.size(); at += kBytes[type]) {
     auto read = [&](const std::string &from) {
       float number = 0;
+      if (type == kFloat16) {
+        uint16_t half;
+        std::memcpy(&half, from.data() + at, sizeof(half));
+        return fromF16(half);
+      }
       std::memcpy(reinterpret_cast<char *>(&number) + (type == kBfloat16 ? 2 : 0), from.data() + at,
                   kBytes[type]);
       return number;
@@ -35,6 +41,8 @@ static void addTo(std::string &value, const std::string &other, ncclDataType_t t
     float sum = read(value) + read(other);
     uint32_t bits;
     std::memcpy(&bits, &sum, sizeof(bits));
+    if (type == kFloat16)
+      bits = toF16(sum);
     if (type == kBfloat16)
       bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     std::memcpy(value.data() + at, &bits, kBytes[type]);

@@ -70,8 +70,8 @@ Product productOf(Objects &objects, cublasLtMatmulDesc_t operation, cublasLtMatr
     expect(one->count <= 65535, CUBLAS_STATUS_NOT_SUPPORTED,
            "a batch of " + number(one->count) + ", expected at most 65535");
   }
-  bool isDouble = a->type == CUDA_R_64F;
-  expect(a->type == b->type && (d->type == a->type || (a->type == CUDA_R_16BF && d->type == CUDA_R_32F)) &&
+  bool isDouble = a->type == CUDA_R_64F, isNarrow = a->type == CUDA_R_16F || a->type == CUDA_R_16BF;
+  expect(a->type == b->type && (d->type == a->type || (isNarrow && d->type == CUDA_R_32F)) &&
              (p.operation->compute == (isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
               (a->type == CUDA_R_32F && p.operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32)) &&
              p.operation->scaleType == (isDouble ? CUDA_R_64F : CUDA_R_32F),
@@ -199,10 +199,10 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *alg
     Configured configured = configuredOf(algo);
     expect(attribute == 15, CUBLAS_STATUS_INVALID_VALUE,
            "the software device does not have capability " + std::to_string(attribute));
-    uint64_t flags = configured.id == kShortened      ? kTf32
-                     : configured.type == CUDA_R_16BF ? kTensor
-                     : configured.type == CUDA_R_64F  ? kDouble
-                                                      : kPlain;
+    uint64_t flags = configured.id == kShortened                                       ? kTf32
+                     : configured.type == CUDA_R_16BF || configured.type == CUDA_R_16F ? kTensor
+                     : configured.type == CUDA_R_64F                                   ? kDouble
+                                                                                       : kPlain;
     copyOut(&flags, 8, value, bytes, written);
   });
 }

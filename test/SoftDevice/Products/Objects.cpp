@@ -40,6 +40,7 @@ uint64_t bytesOfType(uint32_t type) {
     return 4;
   case CUDA_R_64F:
     return 8;
+  case CUDA_R_16F:
   case CUDA_R_16BF:
     return 2;
   default:

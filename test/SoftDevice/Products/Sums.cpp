@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Machine/Numbers.h"
 #include "Objects.h"
 
 #include <algorithm>
@@ -57,10 +58,8 @@ template <class Value> static Value load(const char *place, int64_t at, uint32_t
     return static_cast<Value>(reinterpret_cast<const double *>(place)[at]);
   if (type == CUDA_R_32F)
     return static_cast<Value>(reinterpret_cast<const float *>(place)[at]);
-  uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t *>(place)[at]) << 16;
-  float value;
-  std::memcpy(&value, &bits, 4);
-  return static_cast<Value>(value);
+  uint16_t bits = reinterpret_cast<const uint16_t *>(place)[at];
+  return static_cast<Value>(type == CUDA_R_16F ? fromF16(bits) : fromBF16(bits));
 }
 
 /// To tf32, which has ten bits behind the point; half of the last one goes up.
@@ -83,12 +82,7 @@ template <class Value> static void store(char *place, int64_t at, uint32_t type,
     reinterpret_cast<float *>(place)[at] = single;
     return;
   }
-  uint32_t bits;
-  std::memcpy(&bits, &single, 4);
-  bool isNan = (bits & 0x7fffffff) > 0x7f800000;
-  // To the nearest, to an even one between two.
-  bits = isNan ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  reinterpret_cast<uint16_t *>(place)[at] = static_cast<uint16_t>(bits);
+  reinterpret_cast<uint16_t *>(place)[at] = type == CUDA_R_16F ? toF16(single) : toBF16(single);
 }
 
 template <class Value>

@@ -72,3 +72,41 @@ module @groups attributes {dsopt.options = {lr_scale = ["h.*=0.5", "h.1.*=0.25"]
   graph.state @h.1.weight.grad.0 : tensor<4x4xf32> gradient of @h.1.weight block 0
   graph.state @h.1.bias.grad.0 : tensor<4xf32> gradient of @h.1.bias block 0
 }
+
+// -----
+
+// CHECK-LABEL: module @lion
+// CHECK: graph.state @w.m : tensor<4xf32> optimizer "m" of @w
+// CHECK: %[[P:.*]], %[[M:.*]] = graph.lion
+// CHECK: graph.write @w, %[[P]]
+// CHECK: graph.write @w.m, %[[M]]
+module @lion attributes {dsopt.options = {optimizer = "lion"}} {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+}
+
+// -----
+
+// CHECK-LABEL: module @adagrad
+// CHECK: graph.state @w.sum : tensor<4xf32> optimizer "sum" of @w
+// CHECK: %[[P:.*]], %[[S:.*]] = graph.adagrad
+// CHECK: graph.write @w, %[[P]]
+// CHECK: graph.write @w.sum, %[[S]]
+module @adagrad attributes {dsopt.options = {optimizer = "adagrad"}} {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+}
+
+// -----
+
+// CHECK-LABEL: module @lamb
+// CHECK: graph.state @w.m : tensor<4xf32> optimizer "m" of @w
+// CHECK: graph.state @w.v : tensor<4xf32> optimizer "v" of @w
+// CHECK: %[[P:.*]], %[[M:.*]], %[[V:.*]] = graph.lamb
+// CHECK: graph.write @w, %[[P]]
+// CHECK: graph.write @w.m, %[[M]]
+// CHECK: graph.write @w.v, %[[V]]
+module @lamb attributes {dsopt.options = {optimizer = "lamb"}} {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+}

@@ -126,3 +126,20 @@ func.func @update(%p: tensor<10xf32>, %q: tensor<3xf32>, %s: tensor<16xf32>) -> 
   %b:3 = graph.adam %q, %q, %q, %q, %s {decoupled} : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<16xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
   return %a#0, %b#0 : tensor<10xf32>, tensor<3xf32>
 }
+
+// -----
+
+// What sees norms of whole parameters has two: one for where the step goes, in the gradient's place, and one for
+// the step.
+// CHECK-LABEL: func.func @update
+// CHECK: graph.lamb {{.*}} {graph.direction_kernel = @update.lamb.direction, graph.kernel = @update.lamb}
+// CHECK: func.func private @update.lamb.direction(%arg0: tensor<64xf32>, {{.*}}, %arg4: tensor<16xf32>)
+// CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2, 3>
+// CHECK-NEXT: graph.lamb_direction %arg0, %arg1, %arg2, %arg3, %arg4
+// CHECK: func.func private @update.lamb(%arg0: tensor<64xf32>, {{.*}}, %arg4: tensor<16xf32>)
+// CHECK-SAME: attributes {graph.in_place = array<i64: 0>
+// CHECK-NEXT: graph.lamb_step %arg0, %arg1, %arg4
+func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
+  %a:3 = graph.lamb %p, %p, %p, %p, %s : (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<16xf32>) -> (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>)
+  return %a#0 : tensor<10xf32>
+}

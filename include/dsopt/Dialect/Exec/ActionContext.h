@@ -38,6 +38,8 @@ struct SegmentUse {
 struct BucketUse {
   int64_t slice = 0;                     ///< elements
   int64_t gradientBytes = 0;             ///< of an element of its gradient
+  int64_t parameters = 0;                ///< that it holds
+  bool hasMaster = false;                ///< the first of its states
   llvm::SmallVector<BufferUse> operands; ///< of its update, each of one element: parameter, gradient, states
 };
 

@@ -16,6 +16,8 @@ inline constexpr int64_t kAlignment = 64;
 
 /// Words of 64 bits in the record of a norm: the digits of an exact sum and a parameter.
 inline constexpr int64_t kNormWords = 21;
+/// And of each trained parameter in the record of a direction.
+inline constexpr int64_t kTrustWords = 40;
 
 /// The communicators of a grid: the data-parallel ranks of a position, those of one data-parallel index, all.
 inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";

@@ -333,16 +333,22 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     starting at the same element of the bucket: 0, or with `sliced` this rank's
     first. `elements` is how many there are. Where a bucket is updated part by part, `from` is
     how many come before this part.
+
+    A rule that sees norms of whole parameters has two updates of a bucket. That with `direction`
+    changes the states and puts where the step goes in the gradient's place; its `record` gets, for each
+    trained parameter of the module, the digits of the sums of squares of the parameter and of its
+    direction. That without changes the parameter by the norms in the records of all ranks.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
-                       FlatSymbolRefAttr:$stream);
+                       UnitAttr:$direction, OptionalAttr<Exec_RefAttr>:$record, FlatSymbolRefAttr:$stream);
   let builders = [OpBuilder<(ins "::mlir::Type":$event, "::mlir::SymbolRefAttr":$kernel, "::llvm::StringRef":$bucket,
       "::mlir::ArrayAttr":$buffers, "int64_t":$elements, "bool":$sliced, "::llvm::StringRef":$stream), [{
-    build($_builder, $_state, event, kernel, bucket, buffers, elements, /*from=*/0, sliced, stream);
+    build($_builder, $_state, event, kernel, bucket, buffers, elements, /*from=*/0, sliced,
+          /*direction=*/false, /*record=*/RefAttr(), stream);
   }]>];
   let assemblyFormat = [{
-    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? `on` $stream attr-dict
+    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`direction` $direction^)? (`record` custom<Ref>($record)^)? `on` $stream attr-dict
   }];
 }
 

@@ -43,6 +43,8 @@ inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
 inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 /// On an optimizer's operation: the flat kernel function that computes it.
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
+/// On one that sees norms of whole parameters: the flat kernel that comes before them.
+inline constexpr llvm::StringLiteral kDirectionKernelAttr = "graph.direction_kernel";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On a parameter: its factors of the learning rate and of weight decay (f64).

@@ -130,5 +130,35 @@ def Graph_AdamOp : Graph_Optimizer<"adam", "Adam; with `decoupled`, AdamW (Loshc
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v);
 }
+def Graph_LionOp : Graph_Optimizer<"lion", "Lion (Chen et al., 2023): the sign of a momentum, decay decoupled"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m);
+}
+def Graph_AdagradOp : Graph_Optimizer<"adagrad", "Adagrad as in PyTorch, learning rate decay 0"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$sum, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_sum);
+}
+def Graph_LambOp : Graph_Optimizer<"lamb", "LAMB (You et al., 2020) as DeepSpeed has it"> {
+  let description = [{
+    The step of a parameter is as long as the parameter: `lamb_direction` of each element,
+    then `lamb_step` by the quotient of the norms of the whole parameter and of its direction.
+  }];
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
+                      Graph_FloatTensor:$new_v);
+}
+def Graph_LambDirectionOp : Graph_Optimizer<"lamb_direction", "moments of LAMB, and where they point to"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$direction, Graph_FloatTensor:$new_m, Graph_FloatTensor:$new_v);
+}
+def Graph_LambStepOp : Graph_Optimizer<"lamb_step", "p - step size * trust * direction"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$direction,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS

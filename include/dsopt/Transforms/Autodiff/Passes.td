@@ -266,7 +266,7 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"\"",
-                        "sgd, adam or adamw (empty: as dsopt.options says, else adamw)">];
+                        "sgd, adam, adamw, lion, adagrad, lamb or a plugin's (empty: as dsopt.options says, else adamw)">];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 

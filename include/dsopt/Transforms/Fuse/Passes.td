@@ -108,7 +108,8 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     - `flat`: over elements; one for each kind of optimizer (`@update.adamw`).
       Operands have the nominal shape of 64 elements; the last is the table of
       scalars. `graph.in_place` lists the operand that each result replaces: they
-      are one pointer. The optimizer's operation names it in `graph.kernel`.
+      are one pointer. The optimizer's operation names it in `graph.kernel`. A rule that sees norms of
+      whole parameters has two: `graph.direction_kernel` names the one that comes before the norms.
 
     ```mlir
     %a = graph.add %x, %b {graph.block = 0, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>

@@ -128,6 +128,16 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     left is updated, and new parameters go where they are needed: to the other ranks where those hold them
     whole, to the other positions where they are shared. `@update` is gone.
 
+    A rule that sees norms of whole parameters (LAMB) is updated behind the agreement: first all directions,
+    each with a record of its parameters' norms, then a gather of the records where ranks have slices, then
+    the updates that go by them.
+
+    ```mlir
+    %0 = exec.update @update.lamb.direction of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced direction record @norms.own on @compute
+    %1 = exec.gather @norms.own to @norms.all bytes 320 all_gather order 3 over @dp on @comm
+    %2 = exec.update @update.lamb of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced record @norms.all on @compute
+    ```
+
     With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
     update with it, before the agreement also where gradients are clipped: how much was agreed on a step
     before. The new gradient takes its place behind.

@@ -16,15 +16,17 @@ struct Kernel {
   int64_t blocks, threads;
 };
 
-/// `suffix` tells directions apart. Heads of bf16 that are not too large go through matrix instructions, with
-/// all of a result's width in a block; others have one or two times 64 of it.
+/// `suffix` tells directions apart. Heads of bf16 and f16 that are not too large go through matrix
+/// instructions, with all of a result's width in a block; others have one or two times 64 of it.
 Kernel kernelFor(const dsopt_attention &d, const char *suffix, int64_t size, int64_t width) {
   int64_t blocks = d.batch * d.heads * blocksFor(size, kTile), head = std::max(d.depth, d.width);
-  bool isNarrow = d.type == DSOPT_BF16;
+  bool isNarrow = d.type != DSOPT_F32;
   if (isNarrow && head <= 128)
-    return {"dsopt_attention_matrix" + std::string(suffix) + (head <= 64 ? "_64" : "_128"), blocks, 128};
+    return {"dsopt_attention_matrix" + std::string(suffix) + "_" + suffixOf(d.type) +
+                (head <= 64 ? "_64" : "_128"),
+            blocks, 128};
   int64_t chunks = isNarrow || width > kTile ? 2 : 1;
-  return {"dsopt_attention" + std::string(suffix) + (isNarrow ? "_bf16_" : "_f32_") + std::to_string(chunks),
+  return {"dsopt_attention" + std::string(suffix) + "_" + suffixOf(d.type) + "_" + std::to_string(chunks),
           blocks * blocksFor(width, chunks * kTile), 256};
 }
 } // namespace
@@ -40,8 +42,7 @@ void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d
                    const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace) {
   constexpr int64_t kRowsOfDots = 8;
   auto *dots = static_cast<float *>(workspace);
-  launchBlocks(device, stream,
-               d.type == DSOPT_BF16 ? "dsopt_attention_dots_bf16" : "dsopt_attention_dots_f32",
+  launchBlocks(device, stream, "dsopt_attention_dots_" + suffixOf(d.type),
                blocksFor(d.batch * d.heads * d.rows, kRowsOfDots), 32 * kRowsOfDots, d, out, grad, dots);
   Kernel rows = kernelFor(d, "_rows", d.rows, d.depth);
   launchBlocks(device, stream, rows.name, rows.blocks, rows.threads, d, q, k, v, mask, lse, dots, grad,

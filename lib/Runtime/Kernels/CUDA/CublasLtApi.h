@@ -24,7 +24,7 @@ using LtPreference = struct LtPreferenceObject *; ///< cublasLtMatmulPreference_
 inline constexpr LtStatus kLtSuccess = 0;
 
 /// cudaDataType_t.
-enum LtType : int { kLtF32 = 0, kLtF64 = 1, kLtBf16 = 14 };
+enum LtType : int { kLtF32 = 0, kLtF64 = 1, kLtF16 = 2, kLtBf16 = 14 };
 /// cublasComputeType_t.
 enum LtCompute : int { kLtComputeF32 = 68, kLtComputeF64 = 70, kLtComputeTf32 = 77 };
 /// cublasOperation_t.

@@ -28,7 +28,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
                float *losses, void *xGrad, void *weightGrad, void *biasGrad, void *workspace,
                bool accumulateWeight, bool accumulateBias) {
   constexpr int64_t kRowThreads = 512, kColumns = 32, kColumnThreads = 256;
-  bool isNarrow = d.type == DSOPT_BF16;
+  bool isNarrow = d.type != DSOPT_F32;
   int64_t bytes = isNarrow ? 2 : 4, step = dsopt_device_linear_nll_stride(d.classes);
   int64_t stride = isNarrow ? 2 * step : step; // of a row of gradients
   int64_t chunk = dsopt_device_linear_nll_chunk(d.rows, d.classes);
@@ -43,9 +43,9 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
     p.ldb = d.transpose_b ? d.depth : d.classes;
     p.ldc = step;
     multiply(p, inputs, weight, logits, sums, false);
-    launchBlocks(device, stream, isNarrow ? "dsopt_nll_rows_bf16" : "dsopt_nll_rows_f32", rows, kRowThreads,
-                 logits, step, d.classes, bias, static_cast<const char *>(labels) + first * d.label_bytes,
-                 d.label_bytes, d.ignore_index, grad + first, losses + first);
+    launchBlocks(device, stream, "dsopt_nll_rows_" + suffixOf(d.type), rows, kRowThreads, logits, step,
+                 d.classes, bias, static_cast<const char *>(labels) + first * d.label_bytes, d.label_bytes,
+                 d.ignore_index, grad + first, losses + first);
     if (xGrad) {
       p = matrixProduct(rows, d.depth, d.classes, d.type);
       p.type_c = d.type;
@@ -65,8 +65,7 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
                first || accumulateWeight);
     }
     if (biasGrad) {
-      std::string kernel = isNarrow ? "dsopt_nll_columns_bf16_" : "dsopt_nll_columns_f32_";
-      kernel += d.type_bias_grad == DSOPT_BF16 ? "bf16" : "f32";
+      std::string kernel = "dsopt_nll_columns_" + suffixOf(d.type) + "_" + suffixOf(d.type_bias_grad);
       launchBlocks(device, stream, kernel, blocksFor(d.classes, kColumns), kColumnThreads, logits, stride,
                    rows, d.classes, biasGrad, static_cast<int>(first || accumulateBias));
     }

@@ -2,6 +2,7 @@
 
 #include "Kernels/CUDA/ProductAlgorithms.h"
 
+#include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
@@ -12,14 +13,14 @@ namespace dsopt::runtime::cuda {
 /// That the library is asked for: the first ones may add up in pieces.
 static constexpr int kCandidates = 32;
 
-int64_t bytesOfElement(int64_t type) { return type == DSOPT_F64 ? 8 : type == DSOPT_BF16 ? 2 : 4; }
+int64_t bytesOfElement(int64_t type) { return type == DSOPT_F64 ? 8 : dsopt_device_is_narrow(type) ? 2 : 4; }
 
 static const char *nameOf(int64_t type) {
-  return type == DSOPT_F64 ? "f64" : type == DSOPT_BF16 ? "bf16" : "f32";
+  return type == DSOPT_F64 ? "f64" : type == DSOPT_BF16 ? "bf16" : type == DSOPT_F16 ? "f16" : "f32";
 }
 
 static LtType typeOf(int64_t type) {
-  return type == DSOPT_F64 ? kLtF64 : type == DSOPT_BF16 ? kLtBf16 : kLtF32;
+  return type == DSOPT_F64 ? kLtF64 : type == DSOPT_BF16 ? kLtBf16 : type == DSOPT_F16 ? kLtF16 : kLtF32;
 }
 
 std::string ProductShape::text() const {

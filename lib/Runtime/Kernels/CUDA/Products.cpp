@@ -36,7 +36,7 @@ static bool hasChunks(const dsopt_gemm_part &part) {
 }
 
 static bool isRoundedLater(const dsopt_gemm_part &part) {
-  return hasChunks(part) && part.product.type_c == DSOPT_BF16;
+  return hasChunks(part) && dsopt_device_is_narrow(part.product.type_c);
 }
 
 /// What a place, the lines of a matrix and its batch are all multiples of, in bytes, up to kMostAlignment.
@@ -205,7 +205,8 @@ void Products::roundInPieces(StreamHandle stream, const ProductShape &shape, con
     sumChunks(stream, shape, call, a + row * line * bytesOfElement(call.typeAB), b,
               addend ? addend + row * call.ldc : nullptr, workspace, false);
     launch(stream, round, call.m, kRoundSumsThreads, 0, static_cast<void *>(c + row * call.ldc * 2),
-           workspace, call.n, call.ldc, static_cast<int64_t>(accumulate));
+           workspace, call.n, call.ldc, static_cast<int64_t>(accumulate),
+           static_cast<int64_t>(whole.typeAB == DSOPT_F16));
   }
 }
 

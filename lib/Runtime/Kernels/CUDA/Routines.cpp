@@ -18,15 +18,13 @@ void accumulate(Device &device, StreamHandle stream, int64_t elements, const flo
       DSOPT_CUDA(cuMemcpyDtoDAsync_v2, addressOf(gradient), addressOf(value), elements * 4, stream);
     return;
   }
-  const char *kernel = !accumulates         ? "dsopt_convert_bf16_f32"
-                       : type == DSOPT_BF16 ? "dsopt_add_bf16_f32"
-                                            : "dsopt_add_f32_f32";
+  std::string kernel = (accumulates ? "dsopt_add_" : "dsopt_convert_") + suffixOf(type) + "_f32";
   launchBlocks(device, stream, kernel, blocksFor(elements, kElements), kThreads, gradient, value, elements);
 }
 
 void addInto(Device &device, StreamHandle stream, void *target, const void *source, int64_t elements,
              int64_t type) {
-  launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_add_bf16_bf16" : "dsopt_add_f32_f32",
+  launchBlocks(device, stream, "dsopt_add_" + suffixOf(type) + "_" + suffixOf(type),
                blocksFor(elements, kElements), kThreads, target, source, elements);
 }
 
@@ -55,8 +53,8 @@ void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, 
       some.pieces[i] = pieces[first + i];
       some.firsts[i + 1] = some.firsts[i] + blocksFor(pieces[first + i].elements, kSquareElements);
     }
-    launchBlocks(device, stream, type == DSOPT_BF16 ? "dsopt_square_sums_bf16" : "dsopt_square_sums_f32",
-                 some.firsts[some.count], kThreads, some, record, sums);
+    launchBlocks(device, stream, "dsopt_square_sums_" + suffixOf(type), some.firsts[some.count], kThreads,
+                 some, record, sums);
   }
   launchBlocks(device, stream, "dsopt_normalize_sums", blocksFor(sumCount + 1, 32), 32, record, sums,
                sumCount);

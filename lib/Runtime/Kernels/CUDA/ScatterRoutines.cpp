@@ -32,13 +32,12 @@ static const uint64_t *sortRows(Device &device, StreamHandle stream, const dsopt
 
 void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &d, const void *rows,
                 const void *indices, void *result, void *workspace, bool accumulates) {
-  bool isNarrow = d.type_result == DSOPT_BF16;
-  if (int64_t bytes = d.size * d.width * (isNarrow ? 2 : 4); !accumulates && !d.sums && bytes)
+  if (int64_t bytes = d.size * d.width * (d.type_result == DSOPT_F32 ? 4 : 2);
+      !accumulates && !d.sums && bytes)
     DSOPT_CUDA(cuMemsetD8Async, addressOf(result), 0, bytes, stream);
   const uint64_t *order = d.count ? sortRows(device, stream, d, indices, workspace) : nullptr;
   std::string kernel = d.sums ? "dsopt_add_sums_" : "dsopt_scatter_add_";
-  kernel += isNarrow ? "bf16_" : "f32_";
-  kernel += d.type_rows == DSOPT_BF16 ? "bf16" : "f32";
+  kernel += suffixOf(d.type_result) + "_" + suffixOf(d.type_rows);
   launchBlocks(device, stream, kernel, (d.sums ? d.size : d.count) * blocksFor(d.width, kThreads), kThreads,
                d, rows, order, result);
 }

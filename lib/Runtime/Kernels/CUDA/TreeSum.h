@@ -26,7 +26,7 @@ public:
 
 private:
   int64_t mostBlocks;
-  Function f32, bf16;
+  Function f32, bf16, f16;
 };
 
 } // namespace dsopt::runtime::cuda

@@ -42,7 +42,18 @@ def adam(s, p, g, m, v, decoupled=False):
     return [p - s[STEP] * m / (np.sqrt(v) * s[RSQRT] + s[EPS]), m, v]
 
 
-CASES = {"sgd": (sgd, 0, ""), "momentum": (momentum, 1, ""), "adam": (adam, 2, ""),
+def lion(s, p, g, m):
+    g = g * s[FACTOR]
+    return [p * s[DECAYED] - s[LR] * np.sign(s[BETA1] * m + s[ONE1] * g), s[BETA2] * m + s[ONE2] * g]
+
+
+def adagrad(s, p, g, total):
+    g = g * s[FACTOR] + s[DECAY] * p
+    total = total + g * g
+    return [p - s[LR] * g / (np.sqrt(total) + s[EPS]), total]
+
+
+CASES = {"lion": (lion, 1, ""), "adagrad": (adagrad, 1, ""), "sgd": (sgd, 0, ""), "momentum": (momentum, 1, ""), "adam": (adam, 2, ""),
          "adamw": (lambda *a: adam(*a, decoupled=True), 2, " {decoupled}")}
 
 for name, (oracle, states, attributes) in CASES.items():
@@ -57,8 +68,8 @@ for name, (oracle, states, attributes) in CASES.items():
 """
     _, _, library = compile_kernels(opt, folder, f"update_{name}", text, device)
     start = [random.standard_normal(N).astype(np.float32) for _ in range(2 + states)]
-    if states == 2:
-        start[3] = np.abs(start[3]) * 0.01
+    if states == 2 or name == "adagrad":
+        start[-1] = np.abs(start[-1]) * 0.01
     gradients = [random.standard_normal(N).astype(np.float32) for _ in range(3)]
     outcomes = []
     for parts in [1, 7, 13, 1009]:

@@ -52,7 +52,7 @@ TEST_P(Attention, IsTheDefinition) {
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  for (int64_t type : {DSOPT_F32, DSOPT_BF16}) {
+  for (int64_t type : {DSOPT_F32, DSOPT_BF16, DSOPT_F16}) {
     for (Case c :
          {Case{1, 1, 1, 1, 1, 1}, Case{2, 2, 1, 17, 15, 15}, Case{1, 3, 17, 1, 64, 64},
           Case{1, 2, 65, 67, 80, 64}, Case{1, 1, 70, 130, 64, 15}, Case{1, 1, 64, 64, 64, 64},

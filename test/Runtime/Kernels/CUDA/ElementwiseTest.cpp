@@ -8,13 +8,35 @@
 namespace dsopt::runtime::cuda {
 
 namespace {
-using Elementwise = OnDevice;
+class Elementwise : public OnDevice {
+protected:
+  /// Adds `value` to numbers of 16 bits, or rounds it to those.
+  template <typename T>
+  void checkNarrow(const std::vector<float> &value, float *valueThere, int64_t offset, bool accumulates) {
+    auto narrow = numbersAs<T>(value.size(), 2);
+    int64_t elements = value.size() - offset;
+    T *there = upload(narrow);
+    accumulate(device, stream, elements, valueThere + offset, there + offset, typeOf<T>(), accumulates);
+    dsopt_rt_accumulate(&rt, elements, value.data() + offset, narrow.data() + offset, typeOf<T>(),
+                        accumulates);
+    expectSame(download(there, value.size()), narrow);
+  }
+  template <typename T> void checkAdd(const std::vector<float> &values, int64_t elements) {
+    auto to = stored<T>(values), more = numbersAs<T>(elements, 4);
+    T *there = upload(to), *moreThere = upload(more);
+    cuda::addInto(device, stream, there, moreThere, elements, typeOf<T>());
+    runtime::addInto(to.data(), more.data(), elements);
+    expectSame(download(there, elements), to);
+  }
+};
 
-/// Numbers of all sizes, to the ends of what there is; ties of bf16 among them.
+/// Numbers of all sizes, to the ends of what there is; ties of bf16 and f16 among them.
 std::vector<float> odd(std::vector<float> values) {
-  const float some[] = {0.0f,     -0.0f,     FLT_MAX,       -FLT_MAX,   FLT_TRUE_MIN, -FLT_MIN,
-                        INFINITY, 0x1.01p0f, 0x1.03p0f,     0x1.018p0f, 0x1.fep127f,  0x1.ffp127f,
-                        1e-40f,   -3.0e-39f, 0x1.808p-120f, 0x1p-133f};
+  const float some[] = {0.0f,         -0.0f,        FLT_MAX,       -FLT_MAX,   FLT_TRUE_MIN, -FLT_MIN,
+                        INFINITY,     0x1.01p0f,    0x1.03p0f,     0x1.018p0f, 0x1.fep127f,  0x1.ffp127f,
+                        1e-40f,       -3.0e-39f,    0x1.808p-120f, 0x1p-133f,  0x1.002p3f,   0x1.006p-3f,
+                        65504.0f,     65519.0f,     -65520.0f,     0x1p-24f,   0x1.8p-24f,   0x1p-25f,
+                        0x1.802p-15f, -0x1.004p-16f};
   for (size_t i = 0; i < values.size(); i += 3)
     values[i] = some[i / 3 % std::size(some)];
   return values;
@@ -26,34 +48,22 @@ TEST_F(Elementwise, AccumulateHasTheHostsBits) {
     for (int64_t offset : {0, 1}) // of 16-byte accesses
       for (int64_t accumulates : {0, 1}) {
         std::vector<float> value = odd(numbers(elements + offset, 1)), wide = numbers(elements + offset, 2);
-        auto narrow = stored<uint16_t>(wide);
-        auto *valueThere = upload(value);
-        auto *wideThere = upload(wide);
-        auto *narrowThere = upload(narrow);
+        auto *valueThere = upload(value), *wideThere = upload(wide);
         accumulate(device, stream, elements, valueThere + offset, wideThere + offset, DSOPT_F32, accumulates);
-        accumulate(device, stream, elements, valueThere + offset, narrowThere + offset, DSOPT_BF16,
-                   accumulates);
         dsopt_rt_accumulate(&rt, elements, value.data() + offset, wide.data() + offset, DSOPT_F32,
                             accumulates);
-        dsopt_rt_accumulate(&rt, elements, value.data() + offset, narrow.data() + offset, DSOPT_BF16,
-                            accumulates);
         ASSERT_NO_FATAL_FAILURE(expectSame(download(wideThere, elements + offset), wide));
-        ASSERT_NO_FATAL_FAILURE(expectSame(download(narrowThere, elements + offset), narrow));
+        ASSERT_NO_FATAL_FAILURE(checkNarrow<uint16_t>(value, valueThere, offset, accumulates));
+        ASSERT_NO_FATAL_FAILURE(checkNarrow<_Float16>(value, valueThere, offset, accumulates));
       }
 }
 
 TEST_F(Elementwise, AddIntoHasTheHostsBits) {
   for (int64_t elements : {1, 15, 4096, 4099}) {
-    std::vector<float> wide = odd(numbers(elements, 3)), more = numbers(elements, 4);
-    auto narrow = stored<uint16_t>(wide), few = stored<uint16_t>(more);
-    auto *wideThere = upload(wide), *moreThere = upload(more);
-    auto *narrowThere = upload(narrow), *fewThere = upload(few);
-    cuda::addInto(device, stream, wideThere, moreThere, elements, DSOPT_F32);
-    cuda::addInto(device, stream, narrowThere, fewThere, elements, DSOPT_BF16);
-    runtime::addInto(wide.data(), more.data(), elements);
-    runtime::addInto(narrow.data(), few.data(), elements);
-    ASSERT_NO_FATAL_FAILURE(expectSame(download(wideThere, elements), wide));
-    ASSERT_NO_FATAL_FAILURE(expectSame(download(narrowThere, elements), narrow));
+    std::vector<float> values = odd(numbers(elements, 3));
+    ASSERT_NO_FATAL_FAILURE(checkAdd<float>(values, elements));
+    ASSERT_NO_FATAL_FAILURE(checkAdd<uint16_t>(values, elements));
+    ASSERT_NO_FATAL_FAILURE(checkAdd<_Float16>(values, elements));
   }
 }
 

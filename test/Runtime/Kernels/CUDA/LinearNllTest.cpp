@@ -17,6 +17,9 @@ protected:
       if (type == DSOPT_BF16) {
         for (uint16_t value : download(static_cast<const uint16_t *>(from) + row * stride, columns))
           values.push_back(bf16ToFloat(value));
+      } else if (type == DSOPT_F16) {
+        for (_Float16 value : download(static_cast<const _Float16 *>(from) + row * stride, columns))
+          values.push_back(value);
       } else {
         for (float value : download(static_cast<const float *>(from) + row * stride, columns))
           values.push_back(value);
@@ -46,6 +49,8 @@ protected:
       }
       if (p.type_c == DSOPT_BF16)
         write(static_cast<uint16_t *>(c) + i * p.ldc, row);
+      else if (p.type_c == DSOPT_F16)
+        write(static_cast<_Float16 *>(c) + i * p.ldc, row);
       else
         write(static_cast<float *>(c) + i * p.ldc, row);
     }
@@ -125,6 +130,8 @@ TEST(LinearNllWorkspace, FollowsFromTheShape) {
   EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d) + 5000 * 16 * 4);
   d.classes = 2048, d.type_weight_grad = DSOPT_BF16;
   EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d) + 2048 * 16 * 4);
+  d.type = d.type_weight_grad = DSOPT_F16;
+  EXPECT_EQ(dsopt_device_linear_nll_workspace(&d), dsopt_device_linear_nll_logits(&d) + 2048 * 16 * 4);
 }
 
 TEST_F(LinearNll, IsTheDefinition) {
@@ -135,6 +142,9 @@ TEST_F(LinearNll, IsTheDefinition) {
       ASSERT_NO_FATAL_FAILURE((check<float, uint16_t, int32_t>(s, false, hasBias)));
       ASSERT_NO_FATAL_FAILURE((check<uint16_t, float, int32_t>(s, true, hasBias)));
       ASSERT_NO_FATAL_FAILURE((check<uint16_t, uint16_t, int64_t>(s, false, hasBias)));
+      ASSERT_NO_FATAL_FAILURE((check<float, _Float16, int32_t>(s, false, hasBias)));
+      ASSERT_NO_FATAL_FAILURE((check<_Float16, float, int32_t>(s, true, hasBias)));
+      ASSERT_NO_FATAL_FAILURE((check<_Float16, _Float16, int64_t>(s, false, hasBias)));
     }
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 namespace dsopt::runtime::cuda {
@@ -69,12 +70,14 @@ protected:
     return stored<T>(numbers(count, seed, scale));
   }
   static std::vector<float> widened(const std::vector<float> &values) { return values; }
-  static std::vector<float> widened(const std::vector<uint16_t> &values) {
+  template <typename T> static std::vector<float> widened(const std::vector<T> &values) {
     std::vector<float> result(values.size());
     convert(values.data(), result.data(), values.size());
     return result;
   }
-  template <typename T> static constexpr int64_t typeOf() { return sizeof(T) == 2 ? DSOPT_BF16 : DSOPT_F32; }
+  template <typename T> static constexpr int64_t typeOf() {
+    return std::is_same_v<T, uint16_t> ? DSOPT_BF16 : sizeof(T) == 2 ? DSOPT_F16 : DSOPT_F32;
+  }
 
   Device device{0};
   Stream stream;
@@ -90,7 +93,8 @@ template <typename T> void expectSame(const std::vector<T> &got, const std::vect
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(T)), 0)
-        << "element " << i << ": got " << got[i] << ", expected " << expected[i];
+        << "element " << i << ": got " << static_cast<double>(got[i]) << ", expected "
+        << static_cast<double>(expected[i]);
 }
 
 } // namespace dsopt::runtime::cuda

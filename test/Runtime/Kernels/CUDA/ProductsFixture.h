@@ -25,6 +25,8 @@ struct Elements {
       return reinterpret_cast<const double *>(bytes.data())[at];
     if (type == DSOPT_F32)
       return reinterpret_cast<const float *>(bytes.data())[at];
+    if (type == DSOPT_F16)
+      return reinterpret_cast<const _Float16 *>(bytes.data())[at];
     uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t *>(bytes.data())[at]) << 16;
     float value;
     std::memcpy(&value, &bits, 4);
@@ -39,6 +41,8 @@ struct Elements {
       reinterpret_cast<double *>(bytes.data())[at] = value;
     else if (type == DSOPT_F32)
       reinterpret_cast<float *>(bytes.data())[at] = single;
+    else if (type == DSOPT_F16)
+      reinterpret_cast<_Float16 *>(bytes.data())[at] = static_cast<_Float16>(single);
     else
       reinterpret_cast<uint16_t *>(bytes.data())[at] = static_cast<uint16_t>(bits >> 16);
   }

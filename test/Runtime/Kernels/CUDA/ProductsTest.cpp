@@ -9,8 +9,8 @@
 using namespace dsopt::runtime::cuda;
 
 namespace {
-constexpr int64_t kTypes[][2] = {
-    {DSOPT_F32, DSOPT_F32}, {DSOPT_BF16, DSOPT_BF16}, {DSOPT_BF16, DSOPT_F32}, {DSOPT_F64, DSOPT_F64}};
+constexpr int64_t kTypes[][2] = {{DSOPT_F32, DSOPT_F32}, {DSOPT_BF16, DSOPT_BF16}, {DSOPT_BF16, DSOPT_F32},
+                                 {DSOPT_F16, DSOPT_F16}, {DSOPT_F16, DSOPT_F32},   {DSOPT_F64, DSOPT_F64}};
 
 /// Random values with all of their bits, between 2^-6 and 2: their sums are others in another order.
 Elements randomElements(int64_t type, int64_t count, uint64_t seed) {
@@ -59,7 +59,10 @@ Elements expected(const dsopt_gemm &p, const Elements &a, const Elements &b, con
 
 void expectNear(const Elements &found, const Elements &wanted, int64_t k, const std::string &what) {
   for (int64_t i = 0; i < static_cast<int64_t>(found.bytes.size()) / bytesOfElement(found.type); ++i) {
-    double relative = found.type == DSOPT_BF16 ? 1.0 / 128 : found.type == DSOPT_F64 ? 1e-13 : 1e-5;
+    double relative = found.type == DSOPT_BF16  ? 1.0 / 128
+                      : found.type == DSOPT_F16 ? 1.0 / 1024
+                      : found.type == DSOPT_F64 ? 1e-13
+                                                : 1e-5;
     ASSERT_NEAR(found.get(i), wanted.get(i), relative * (std::abs(wanted.get(i)) + std::sqrt(k)))
         << what << " at " << i;
   }
@@ -116,7 +119,7 @@ TEST_F(ProductsRun, RightForBatches) {
   std::mt19937_64 random(7);
   auto draw = [&](int64_t below) { return static_cast<int64_t>(random() % below); };
   for (int round = 0; round < 200; ++round) {
-    auto [typeAB, typeC] = kTypes[draw(4)];
+    auto [typeAB, typeC] = kTypes[draw(std::size(kTypes))];
     dsopt_gemm p = denseProduct(1 + draw(20), 1 + draw(20), 1 + draw(40), draw(2), draw(2), typeAB, typeC);
     // Batches lie one in the other, some within a line as heads do; some operands are there once for all.
     int64_t *leading[] = {&p.lda, &p.ldb, &p.ldc}, *strides[] = {p.stride_a, p.stride_b, p.stride_c};
@@ -147,7 +150,7 @@ TEST_F(ProductsRun, RightForLongContractions) {
   for (auto [typeAB, typeC] : kTypes)
     for (int mode = 0; mode < 8; ++mode) {
       dsopt_gemm p = denseProduct(9, 24, 4608, mode & 1, mode >> 1 & 1, typeAB, typeC);
-      bool rounds = typeC == DSOPT_BF16;
+      bool rounds = typeC == DSOPT_BF16 || typeC == DSOPT_F16;
       EXPECT_EQ(workspaceBytes(p), rounds ? 9 * 24 * 4 : 0);
       expectRight(p, mode & 4);
       p.batch[2] = 2, p.batch[3] = 3;
@@ -161,18 +164,20 @@ TEST_F(ProductsRun, RightForLongContractions) {
 
 TEST_F(ProductsRun, SumsAreRoundedInPieces) {
   // 256 rows of sums at a time.
-  dsopt_gemm p = denseProduct(300, 8, 4096, 0, 0, DSOPT_BF16, DSOPT_BF16);
-  p.ldc = 32768;
-  EXPECT_EQ(workspaceBytes(p), INT64_C(256) * 32768 * 4);
-  Elements a = randomElements(DSOPT_BF16, p.m * p.k, 1), b = randomElements(DSOPT_BF16, p.k * p.n, 2),
-           before = randomElements(DSOPT_BF16, p.m * p.ldc, 3);
-  dsopt_gemm close = p;
-  close.ldc = 8;
-  Elements pieces = multiply(p, a, b, before, false),
-           whole = multiply(close, a, b, Elements(DSOPT_BF16, p.m * 8), false);
-  for (int64_t row = 0; row < p.m; ++row)
-    ASSERT_EQ(std::memcmp(&pieces.bytes[row * p.ldc * 2], &whole.bytes[row * 8 * 2], 16), 0) << row;
-  EXPECT_EQ(pieces.get(8), before.get(8));
+  for (int64_t type : {DSOPT_BF16, DSOPT_F16}) {
+    dsopt_gemm p = denseProduct(300, 8, 4096, 0, 0, type, type);
+    p.ldc = 32768;
+    EXPECT_EQ(workspaceBytes(p), INT64_C(256) * 32768 * 4);
+    Elements a = randomElements(type, p.m * p.k, 1), b = randomElements(type, p.k * p.n, 2),
+             before = randomElements(type, p.m * p.ldc, 3);
+    dsopt_gemm close = p;
+    close.ldc = 8;
+    Elements pieces = multiply(p, a, b, before, false),
+             whole = multiply(close, a, b, Elements(type, p.m * 8), false);
+    for (int64_t row = 0; row < p.m; ++row)
+      ASSERT_EQ(std::memcmp(&pieces.bytes[row * p.ldc * 2], &whole.bytes[row * 8 * 2], 16), 0) << row;
+    EXPECT_EQ(pieces.get(8), before.get(8));
+  }
 }
 
 TEST_F(ProductsRun, RightAtAnyPlace) {

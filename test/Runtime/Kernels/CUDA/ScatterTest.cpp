@@ -92,6 +92,9 @@ TEST_F(Scatter, AddHasTheHostsBits) {
     ASSERT_NO_FATAL_FAILURE((checkAdd<uint16_t, float>(shape, hot)));
     ASSERT_NO_FATAL_FAILURE((checkAdd<float, uint16_t>(shape, hot)));
     ASSERT_NO_FATAL_FAILURE((checkAdd<uint16_t, uint16_t>(shape, hot)));
+    ASSERT_NO_FATAL_FAILURE((checkAdd<_Float16, float>(shape, hot)));
+    ASSERT_NO_FATAL_FAILURE((checkAdd<float, _Float16>(shape, hot)));
+    ASSERT_NO_FATAL_FAILURE((checkAdd<_Float16, _Float16>(shape, hot)));
   }
 }
 

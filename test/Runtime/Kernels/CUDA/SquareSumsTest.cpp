@@ -17,9 +17,11 @@ protected:
   template <typename T> void check(bool byParameter, std::vector<std::pair<int64_t, float>> odd) {
     const int64_t sizes[] = {1, 64, 1000, 2048, 4099}, parameters[] = {4, 4, 7, 9, 9},
                   place[] = {2, 2, 0, 1, 1};
+    constexpr bool isHalf = typeOf<T>() == DSOPT_F16;
     std::vector<float> values = numbers(1 + 64 + 1000 + 2048 + 4099, 1);
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = std::ldexp(values[i], static_cast<int>(i * 7919 % 250) - 140);
+      values[i] = std::ldexp(values[i], isHalf ? static_cast<int>(i * 7919 % 36) - 24
+                                               : static_cast<int>(i * 7919 % 250) - 140);
     for (auto [at, value] : odd)
       values[at] = value;
     auto all = stored<T>(values);
@@ -60,6 +62,7 @@ TEST_F(SquareSums, HaveTheHostsDigits) {
   for (bool byParameter : {false, true}) {
     ASSERT_NO_FATAL_FAILURE(check<float>(byParameter, {}));
     ASSERT_NO_FATAL_FAILURE(check<uint16_t>(byParameter, {}));
+    ASSERT_NO_FATAL_FAILURE(check<_Float16>(byParameter, {}));
   }
   // The least and the largest square, and many in one digit.
   ASSERT_NO_FATAL_FAILURE(check<float>(true, {{0, FLT_TRUE_MIN}, {2, FLT_MAX}, {5000, -FLT_MAX}}));
@@ -69,6 +72,8 @@ TEST_F(SquareSums, SayWhichParameterIsNotFinite) {
   ASSERT_NO_FATAL_FAILURE(check<float>(true, {{7211, NAN}}));
   ASSERT_NO_FATAL_FAILURE(check<float>(false, {{7211, NAN}, {1064, INFINITY}}));
   ASSERT_NO_FATAL_FAILURE(check<uint16_t>(true, {{3000, -INFINITY}, {70, NAN}, {0, INFINITY}}));
+  // What rounds beyond the largest is infinite.
+  ASSERT_NO_FATAL_FAILURE(check<_Float16>(true, {{3000, -65520.0f}, {70, NAN}, {0, 65504.0f}}));
 }
 
 TEST_F(SquareSums, TakeManyPiecesAndLongOnes) {

@@ -10,7 +10,7 @@ class TreeSumTest : public OnDevice {
 protected:
   /// Of `count` members, with any of them as this rank, beside the host's.
   template <typename T> void sums(int count, int64_t elements, bool accumulate) {
-    constexpr Element type = sizeof(T) == 2 ? Element::BF16 : Element::F32;
+    constexpr auto type = static_cast<Element>(typeOf<T>());
     int64_t stride = elements + 64;
     int self = count / 2;
     std::vector<T> parts = numbersAs<T>(count * stride, count), own = numbersAs<T>(elements, 77);
@@ -31,6 +31,7 @@ TEST_F(TreeSumTest, HasTheHostsBits) {
     for (bool accumulate : {false, true}) {
       sums<float>(count, 320, accumulate);
       sums<uint16_t>(count, 320, accumulate);
+      sums<_Float16>(count, 320, accumulate);
     }
 }
 

@@ -81,5 +81,6 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
   }
 ATTENTION(f32, float, 1)
 ATTENTION(f32, float, 2)
-// Smaller heads of bf16 are AttentionBf16.cu's.
+// Smaller heads of 16 bits are AttentionForward.h's.
 ATTENTION(bf16, bf16, 2)
+ATTENTION(f16, f16, 2)

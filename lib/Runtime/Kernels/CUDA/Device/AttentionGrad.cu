@@ -119,6 +119,7 @@ DEVICE void gradientOfColumns(const dsopt_attention &d, const T *q, const T *k, 
   }
 DOTS(f32, float)
 DOTS(bf16, bf16)
+DOTS(f16, f16)
 
 #define GRADIENTS(name, T, chunks)                                                                           \
   KERNEL(kThreads)                                                                                           \
@@ -136,3 +137,4 @@ DOTS(bf16, bf16)
 GRADIENTS(f32, float, 1)
 GRADIENTS(f32, float, 2)
 GRADIENTS(bf16, bf16, 2)
+GRADIENTS(f16, f16, 2)

@@ -1,6 +1,6 @@
-//===- AttentionMatrices.h - attention's products in bf16 -------*- C++ -*-===//
+//===- AttentionMatrices.h - attention's products in 16 bits ----*- C++ -*-===//
 //
-// By mma.sync: a block of 4 warps has 64 rows, each warp 16 of them. Operands lie in
+// By mma.sync, of bf16 or f16: a block of 4 warps has 64 rows, each warp 16 of them. Operands lie in
 // shared memory as they do in the tensors, zeros past the ends, with rows 8 elements
 // further apart so that eight of them lie in different banks.
 //
@@ -16,7 +16,7 @@ inline constexpr int kMatrixThreads = 128, kWarpRows = 16;
 /// `rows` rows of `size` elements in shared memory.
 template <int rows, int size> struct Matrix {
   static constexpr int kPitch = size + 8;
-  alignas(16) bf16 values[rows * kPitch];
+  alignas(16) uint16_t values[rows * kPitch];
 };
 
 DEVICE uint32_t sharedAddress(const void *p) {
@@ -24,15 +24,15 @@ DEVICE uint32_t sharedAddress(const void *p) {
 }
 
 /// Rows from `first` on.
-template <int rows, int size>
-DEVICE void fill(Matrix<rows, size> &to, const Rows<const bf16> &from, int64_t first, int64_t width) {
+template <int rows, int size, typename T>
+DEVICE void fill(Matrix<rows, size> &to, const Rows<const T> &from, int64_t first, int64_t width) {
   constexpr int kPiece = 8, kPieces = size / kPiece;
   bool isAligned =
       ((reinterpret_cast<uint64_t>(from.values) | static_cast<uint64_t>(from.stride * 2)) & 15) == 0;
 #pragma unroll 4
   for (int i = threadX(); i < rows * kPieces; i += kMatrixThreads) {
     int row = i / kPieces, at = i % kPieces * kPiece;
-    const bf16 *source = from.values + (first + row) * from.stride + at;
+    const T *source = from.values + (first + row) * from.stride + at;
     Word4 words = {};
     if (first + row < from.count && at < width) {
       if (isAligned && at + kPiece <= width) {
@@ -41,7 +41,7 @@ DEVICE void fill(Matrix<rows, size> &to, const Rows<const bf16> &from, int64_t f
 #pragma unroll
         for (int j = 0; j < kPiece; ++j)
           if (at + j < width)
-            words[j / 2] |= static_cast<uint32_t>(source[j]) << j % 2 * 16;
+            words[j / 2] |= static_cast<uint32_t>(__builtin_bit_cast(uint16_t, source[j])) << j % 2 * 16;
       }
     }
     *reinterpret_cast<Word4 *>(to.values + row * to.kPitch + at) = words;
@@ -78,38 +78,42 @@ DEVICE void loadRows(uint32_t (&r)[4], const Matrix<rows, size> &from, int row, 
                : "r"(sharedAddress(p))
                : "memory");
 }
-DEVICE void multiplyAdd(Sums &c, const Left &a, uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-               "{%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+#define MULTIPLY_ADD(T)                                                                                      \
+  template <> DEVICE void multiplyAdd<T>(Sums & c, const Left &a, uint32_t b0, uint32_t b1) {                \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #T "." #T ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "    \
+                 "{%8,%9}, {%0,%1,%2,%3};"                                                                   \
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                            \
+  }
+template <typename T> DEVICE void multiplyAdd(Sums &c, const Left &a, uint32_t b0, uint32_t b1);
+MULTIPLY_ADD(bf16)
+MULTIPLY_ADD(f16)
 
 /// c += left * the transposed of `right`, of one step of 16 of what is summed.
-template <int tiles, int rows, int size>
+template <typename T, int tiles, int rows, int size>
 DEVICE void addScores(Sums (&c)[tiles], const Left &left, const Matrix<rows, size> &right, int at) {
 #pragma unroll
   for (int tile = 0; tile < tiles; tile += 2) {
     uint32_t r[4];
     loadColumns(r, right, tile * 8, at);
-    multiplyAdd(c[tile], left, r[0], r[1]);
-    multiplyAdd(c[tile + 1], left, r[2], r[3]);
+    multiplyAdd<T>(c[tile], left, r[0], r[1]);
+    multiplyAdd<T>(c[tile + 1], left, r[2], r[3]);
   }
 }
 /// c += weights * right: weights are rounded.
-template <int tiles, int wide, int rows, int size>
+template <typename T, int tiles, int wide, int rows, int size>
 DEVICE void addWeighted(Sums (&c)[wide], const Sums (&weights)[tiles], const Matrix<rows, size> &right) {
 #pragma unroll
   for (int step = 0; step < tiles; step += 2) {
     const Sums &low = weights[step], &high = weights[step + 1];
-    Left left = {pairOfBf16(low[0], low[1]), pairOfBf16(low[2], low[3]), pairOfBf16(high[0], high[1]),
-                 pairOfBf16(high[2], high[3])};
+    Left left = {pairOf<T>(low[0], low[1]), pairOf<T>(low[2], low[3]), pairOf<T>(high[0], high[1]),
+                 pairOf<T>(high[2], high[3])};
 #pragma unroll
     for (int tile = 0; tile < wide; tile += 2) {
       uint32_t r[4];
       loadRows(r, right, step * 8, tile * 8);
-      multiplyAdd(c[tile], left, r[0], r[1]);
-      multiplyAdd(c[tile + 1], left, r[2], r[3]);
+      multiplyAdd<T>(c[tile], left, r[0], r[1]);
+      multiplyAdd<T>(c[tile + 1], left, r[2], r[3]);
     }
   }
 }
@@ -142,27 +146,26 @@ DEVICE Line lineOfColumn(const Scores &scores, int64_t column, int64_t row) {
           column < d.columns ? asOffset(d.rows - row) : 0,
           scores.maskBase + row * d.mask[2] + column * d.mask[3], d.mask[2]};
 }
+template <int tiles, typename Mask>
+DEVICE void addMask(Sums (&s)[tiles], int half, float scale, const Mask *mask, const Line &line) {
+#pragma unroll
+  for (int i = 0; i < 2 * tiles; ++i) {
+    int offset = i / 2 * 8 + i % 2;
+    float added = offset >= line.from && offset < line.to ? widen(mask[offset * line.step]) : 0.0f;
+    s[i / 2][2 * half + i % 2] = fma(s[i / 2][2 * half + i % 2], scale, added * kLog2E);
+  }
+}
 /// The scores of a line in place of their products: those of a lane's upper or lower row of the sums.
 template <int tiles> DEVICE void score(Sums (&s)[tiles], int half, const Scores &scores, Line line) {
   float scale = scores.scale;
   // Multiples of it would be kept in registers from one tile to the next.
   asm volatile("" : "+l"(line.step));
   if (scores.mask && scores.d.mask_type == DSOPT_BF16) {
-    auto *mask = static_cast<const bf16 *>(scores.mask) + line.at;
-#pragma unroll
-    for (int i = 0; i < 2 * tiles; ++i) {
-      int offset = i / 2 * 8 + i % 2;
-      float added = offset >= line.from && offset < line.to ? widen(mask[offset * line.step]) : 0.0f;
-      s[i / 2][2 * half + i % 2] = fma(s[i / 2][2 * half + i % 2], scale, added * kLog2E);
-    }
+    addMask(s, half, scale, static_cast<const bf16 *>(scores.mask) + line.at, line);
+  } else if (scores.mask && scores.d.mask_type == DSOPT_F16) {
+    addMask(s, half, scale, static_cast<const f16 *>(scores.mask) + line.at, line);
   } else if (scores.mask) {
-    auto *mask = static_cast<const float *>(scores.mask) + line.at;
-#pragma unroll
-    for (int i = 0; i < 2 * tiles; ++i) {
-      int offset = i / 2 * 8 + i % 2;
-      float added = offset >= line.from && offset < line.to ? mask[offset * line.step] : 0.0f;
-      s[i / 2][2 * half + i % 2] = fma(s[i / 2][2 * half + i % 2], scale, added * kLog2E);
-    }
+    addMask(s, half, scale, static_cast<const float *>(scores.mask) + line.at, line);
   } else {
 #pragma unroll
     for (int i = 0; i < 2 * tiles; ++i)
@@ -177,8 +180,8 @@ template <int tiles> DEVICE void score(Sums (&s)[tiles], int half, const Scores 
 }
 
 /// Stores the warp's 16 rows from `first` on, times a factor for each of the lane's two.
-template <int tiles>
-DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const Rows<bf16> &to, int64_t first,
+template <int tiles, typename T>
+DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const Rows<T> &to, int64_t first,
                       int64_t width) {
   bool isPaired = ((reinterpret_cast<uint64_t>(to.values) | static_cast<uint64_t>(to.stride * 2)) & 3) == 0;
 #pragma unroll
@@ -189,15 +192,15 @@ DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const R
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
       int64_t at = tile * 8 + laneX() % 4 * 2;
-      bf16 *target = to.values + row * to.stride + at;
+      T *target = to.values + row * to.stride + at;
       float low = c[tile][2 * half] * factors[half], high = c[tile][2 * half + 1] * factors[half];
       if (isPaired && at + 1 < width) {
-        *reinterpret_cast<uint32_t *>(target) = pairOfBf16(low, high);
+        *reinterpret_cast<uint32_t *>(target) = pairOf<T>(low, high);
       } else {
         if (at < width)
-          target[0] = roundToBf16(low);
+          store(low, target[0]);
         if (at + 1 < width)
-          target[1] = roundToBf16(high);
+          store(high, target[1]);
       }
     }
   }

@@ -159,8 +159,9 @@ struct Scores {
     if (!mask)
       return product * scale;
     int64_t place = maskBase + row * d.mask[2] + column * d.mask[3];
-    float added = d.mask_type == DSOPT_BF16 ? widen(static_cast<const bf16 *>(mask)[place])
-                                            : static_cast<const float *>(mask)[place];
+    float added = d.mask_type == DSOPT_BF16  ? widen(static_cast<const bf16 *>(mask)[place])
+                  : d.mask_type == DSOPT_F16 ? widen(static_cast<const f16 *>(mask)[place])
+                                             : static_cast<const float *>(mask)[place];
     return fma(product, scale, added * kLog2E);
   }
 };

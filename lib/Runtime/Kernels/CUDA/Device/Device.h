@@ -19,6 +19,7 @@
 #define BY_VALUE __attribute__((grid_constant))
 
 typedef uint16_t bf16;
+typedef _Float16 f16;
 typedef float Float4 __attribute__((ext_vector_type(4)));
 typedef uint32_t Word2 __attribute__((ext_vector_type(2)));
 typedef uint32_t Word4 __attribute__((ext_vector_type(4)));
@@ -81,14 +82,27 @@ DEVICE bf16 roundToBf16(float value) {
   uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
   return (bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded;
 }
+DEVICE f16 roundToF16(float value) {
+  auto bits = __builtin_bit_cast(uint32_t, value);
+  uint16_t quiet = (bits >> 16 & 0x8000) | 0x7e00 | (bits >> 13 & 0x1ff);
+  return (bits & 0x7fffffff) > 0x7f800000 ? __builtin_bit_cast(f16, quiet) : static_cast<f16>(value);
+}
 DEVICE float widen(float value) { return value; }
+DEVICE float widen(f16 value) { return value; }
 DEVICE float widen(bf16 value) { return __builtin_bit_cast(float, uint32_t(value) << 16); }
 DEVICE void store(float value, float &target) { target = value; }
 DEVICE void store(float value, bf16 &target) { target = roundToBf16(value); }
-/// Two in a word, the first below.
-DEVICE uint32_t pairOfBf16(float low, float high) {
+DEVICE void store(float value, f16 &target) { target = roundToF16(value); }
+/// Two of `T` in a word, the first below.
+template <typename T> DEVICE uint32_t pairOf(float low, float high);
+template <> DEVICE uint32_t pairOf<bf16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+template <> DEVICE uint32_t pairOf<f16>(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 

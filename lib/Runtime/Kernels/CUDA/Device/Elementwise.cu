@@ -26,6 +26,11 @@ DEVICE void load(const bf16 *from, float (&to)[kEach]) {
     to[2 * i + 1] = widen(bf16(some[i] >> 16));
   }
 }
+DEVICE void load(const f16 *from, float (&to)[kEach]) {
+  Word4 some = *reinterpret_cast<const Word4 *>(from);
+  for (int i = 0; i < kEach; ++i)
+    to[i] = widen(__builtin_bit_cast(f16, static_cast<uint16_t>(some[i / 2] >> i % 2 * 16)));
+}
 DEVICE void save(const float (&from)[kEach], float *to) {
   for (int i = 0; i < kEach; i += 4)
     *reinterpret_cast<Float4 *>(to + i) = Float4{from[i], from[i + 1], from[i + 2], from[i + 3]};
@@ -34,6 +39,13 @@ DEVICE void save(const float (&from)[kEach], bf16 *to) {
   Word4 some;
   for (int i = 0; i < 4; ++i)
     some[i] = roundToBf16(from[2 * i]) | uint32_t(roundToBf16(from[2 * i + 1])) << 16;
+  *reinterpret_cast<Word4 *>(to) = some;
+}
+
+DEVICE void save(const float (&from)[kEach], f16 *to) {
+  Word4 some = {};
+  for (int i = 0; i < kEach; ++i)
+    some[i / 2] |= static_cast<uint32_t>(__builtin_bit_cast(uint16_t, roundToF16(from[i]))) << i % 2 * 16;
   *reinterpret_cast<Word4 *>(to) = some;
 }
 
@@ -62,15 +74,18 @@ DEVICE void combine(Target *target, const Source *source, int64_t elements) {
 KERNEL(kThreads) void dsopt_add_f32_f32(float *target, const float *source, int64_t elements) {
   combine<true>(target, source, elements);
 }
-KERNEL(kThreads) void dsopt_add_bf16_f32(bf16 *target, const float *source, int64_t elements) {
-  combine<true>(target, source, elements);
-}
-KERNEL(kThreads) void dsopt_add_bf16_bf16(bf16 *target, const bf16 *source, int64_t elements) {
-  combine<true>(target, source, elements);
-}
-KERNEL(kThreads) void dsopt_convert_bf16_f32(bf16 *target, const float *source, int64_t elements) {
-  combine<false>(target, source, elements);
-}
+#define NARROW(T)                                                                                            \
+  KERNEL(kThreads) void dsopt_add_##T##_f32(T *target, const float *source, int64_t elements) {              \
+    combine<true>(target, source, elements);                                                                 \
+  }                                                                                                          \
+  KERNEL(kThreads) void dsopt_add_##T##_##T(T *target, const T *source, int64_t elements) {                  \
+    combine<true>(target, source, elements);                                                                 \
+  }                                                                                                          \
+  KERNEL(kThreads) void dsopt_convert_##T##_f32(T *target, const float *source, int64_t elements) {          \
+    combine<false>(target, source, elements);                                                                \
+  }
+NARROW(bf16)
+NARROW(f16)
 
 /// Running statistics take those of each micro-batch, in the order of their places.
 KERNEL(kThreads)

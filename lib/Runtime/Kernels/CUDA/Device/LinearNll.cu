@@ -55,13 +55,13 @@ DEVICE void save(float *row, int64_t at, int64_t classes, const float (&x)[kEach
       if (at + i < classes)
         row[at + i] = x[i];
 }
-DEVICE void save(bf16 *row, int64_t at, int64_t classes, const float (&x)[kEach]) {
+template <typename T> DEVICE void save(T *row, int64_t at, int64_t classes, const float (&x)[kEach]) {
   if (at + kEach <= classes)
-    *reinterpret_cast<Word2 *>(row + at) = Word2{pairOfBf16(x[0], x[1]), pairOfBf16(x[2], x[3])};
+    *reinterpret_cast<Word2 *>(row + at) = Word2{pairOf<T>(x[0], x[1]), pairOf<T>(x[2], x[3])};
   else
     for (int i = 0; i < kEach; ++i)
       if (at + i < classes)
-        row[at + i] = roundToBf16(x[i]);
+        store(x[i], row[at + i]);
 }
 
 template <typename T>
@@ -151,6 +151,7 @@ DEVICE void addColumns(const T *rows, int64_t stride, int64_t count, int64_t cla
   }
 ROWS(f32, float)
 ROWS(bf16, bf16)
+ROWS(f16, f16)
 
 #define COLUMNS(name, T, Result)                                                                             \
   KERNEL(kColumns *kGroups)                                                                                  \
@@ -160,5 +161,8 @@ ROWS(bf16, bf16)
   }
 COLUMNS(f32_f32, float, float)
 COLUMNS(f32_bf16, float, bf16)
+COLUMNS(f32_f16, float, f16)
 COLUMNS(bf16_f32, bf16, float)
 COLUMNS(bf16_bf16, bf16, bf16)
+COLUMNS(f16_f32, f16, float)
+COLUMNS(f16_f16, f16, f16)

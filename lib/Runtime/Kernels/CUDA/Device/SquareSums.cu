@@ -115,6 +115,9 @@ KERNEL(kThreads)
 void dsopt_square_sums_bf16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addPiece<bf16>(pieces, record, sums);
 }
+KERNEL(kThreads) void dsopt_square_sums_f16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
+  addPiece<f16>(pieces, record, sums);
+}
 
 /// A thread a number: the first is the record's.
 KERNEL(32) void dsopt_normalize_sums(uint64_t *record, uint64_t *sums, int64_t count) {

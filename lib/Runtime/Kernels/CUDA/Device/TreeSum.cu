@@ -97,13 +97,12 @@ DEVICE void treeSum(T *target, Parts<T> parts, int count, int64_t elements, int 
 }
 } // namespace
 
-KERNEL(kThreads)
-void dsopt_tree_sum_f32(float *target, const float *own, const float *others, int64_t stride, int self,
-                        int count, int64_t elements, int accumulate) {
-  treeSum(target, {own, others, stride, self}, count, elements, accumulate);
-}
-KERNEL(kThreads)
-void dsopt_tree_sum_bf16(bf16 *target, const bf16 *own, const bf16 *others, int64_t stride, int self,
-                         int count, int64_t elements, int accumulate) {
-  treeSum(target, {own, others, stride, self}, count, elements, accumulate);
-}
+#define TREE_SUM(name, T)                                                                                    \
+  KERNEL(kThreads)                                                                                           \
+  void dsopt_tree_sum_##name(T *target, const T *own, const T *others, int64_t stride, int self, int count,  \
+                             int64_t elements, int accumulate) {                                             \
+    treeSum(target, {own, others, stride, self}, count, elements, accumulate);                               \
+  }
+TREE_SUM(f32, float)
+TREE_SUM(bf16, bf16)
+TREE_SUM(f16, f16)

@@ -1,0 +1,80 @@
+//===- PrepareUpdates.cpp - the launches of updates ------------------------===//
+//
+// A launch for each group of parameters with scalars of its own, or, where an
+// update goes by norms of whole parameters, for each parameter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Core/Executor.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <algorithm>
+
+namespace dsopt::runtime {
+
+void *Executor::flatKernel(const std::string &symbol, const SymbolResolver &resolve) {
+  void *kernel = resolve(symbol);
+  if (!kernel)
+    throw Error(StatusInput, "the program has no kernel '" + symbol + "'");
+  return kernel;
+}
+
+void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
+  const Action &action = *prepared.action;
+  const Bucket &bucket = program.buckets[action.bucket];
+  void *kernel = flatKernel(action.symbol, resolve);
+  int64_t first = (action.sliced ? info.dpRank * (bucket.padded / program.dp) : 0) + action.from;
+  if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
+    prepared.call = it->second;
+  prepared.firstLaunch = launches.size();
+  if (action.temp.buffer >= 0) {
+    if (!ratios)
+      ratios = std::make_unique<TrustRatios>(program, position, addresses, pool);
+    prepared.norm = action.direction ? ratios->addDirection(action, first) : ratios->launches();
+  }
+  for (const Group &group : bucket.groups) {
+    int64_t begin = std::max(group.begin, first), end = std::min(group.end, first + action.elements);
+    if (begin >= end)
+      continue;
+    Launch launch{kernel, begin - first, end - first, 0};
+    const float *table = scalarTable(group.lr_scale, group.decay_scale);
+    if (action.temp.buffer < 0 || action.direction) {
+      addLaunch(action, launch, table);
+      continue;
+    }
+    // By whole parameters: each has a ratio of its own.
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      for (const Part &part : partsOf(program.parameters[i])) {
+        launch.begin = std::max(begin, part.bucket_offset) - first;
+        launch.end = std::min(end, part.bucket_offset + part.elements) - first;
+        if (part.bucket == action.bucket && launch.begin < launch.end)
+          addLaunch(action, launch, ratios->addLaunch(table, static_cast<int64_t>(i)));
+      }
+  }
+  prepared.lastLaunch = launches.size();
+}
+
+void Executor::addLaunch(const Action &action, const Launch &launch, const float *table) {
+  launches.push_back(launch);
+  launches.back().args = pointers.size();
+  for (const Ref &ref : action.refs)
+    pointers.push_back(addresses.at(ref));
+  pointers.push_back(const_cast<float *>(table));
+}
+
+float *Executor::scalarTable(double lrScale, double decayScale) {
+  for (const ScalarTable &table : tables)
+    if (table.lrScale == lrScale && table.decayScale == decayScale)
+      return table.values;
+  const Buffer *buffer = addresses.find("scalars");
+  int64_t bytes = DSOPT_SCALARS * sizeof(float);
+  int64_t have = buffer ? buffer->bytes / bytes : 0;
+  if (have <= static_cast<int64_t>(tables.size()))
+    throw Error(StatusInput, "program table: buffer 'scalars' of position " + std::to_string(info.position) +
+                                 " has room for " + std::to_string(have) + " groups, expected more");
+  auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
+  tables.push_back({lrScale, decayScale, values});
+  return values;
+}
+
+} // namespace dsopt::runtime

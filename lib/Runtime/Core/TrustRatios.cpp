@@ -1,0 +1,101 @@
+//===- TrustRatios.cpp - updates by the norms of whole parameters ----------===//
+
+#include "Core/TrustRatios.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dsopt::runtime {
+
+static_assert(kTrustWords == 2 * ExactSum::kDigits);
+
+/// DeepSpeed's bounds of LAMB's ratio.
+static constexpr double kLeastRatio = 0.01, kLargestRatio = 10;
+
+size_t TrustRatios::addDirection(const Action &action, int64_t first) {
+  auto [parameters, isNew] = held.try_emplace(action.bucket);
+  if (isNew) {
+    words = position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t));
+    for (size_t i = 0; i < program.parameters.size(); ++i) {
+      const Parameter &parameter = program.parameters[i];
+      std::vector<Part> parts = partsOf(parameter);
+      if (!parameter.trainable || std::none_of(parts.begin(), parts.end(), [&](const Part &part) {
+            return part.bucket == action.bucket;
+          }))
+        continue;
+      int64_t at = action.temp.offset / static_cast<int64_t>(sizeof(int64_t)) +
+                   static_cast<int64_t>(parameters->second.size()) * kTrustWords;
+      if (at + kTrustWords > words)
+        throw Error(StatusInput, "program table: the record of '" + action.name + "' has no room for '" +
+                                     parameter.name + "'");
+      places[static_cast<int64_t>(i)].push_back(at);
+      parameters->second.push_back(static_cast<int64_t>(i));
+    }
+  }
+  Direction direction;
+  // The master, where parameters are stored in less, is the first state.
+  bool isNarrow = program.buckets[action.bucket].type != "f32";
+  auto sums = [&](size_t ref) {
+    auto squares = std::make_unique<SquareSums>(program, pool.threads(), /*byParameter=*/true);
+    squares->addRange(action.bucket, Element::F32, addresses.at(action.refs[ref]), first, action.elements);
+    return squares;
+  };
+  direction.weights = sums(isNarrow ? 2 : 0);
+  direction.steps = sums(1);
+  direction.parameters = &parameters->second;
+  direction.record = reinterpret_cast<int64_t *>(addresses.at(action.temp));
+  direction.adds = action.from > 0;
+  directions.push_back(std::move(direction));
+  return directions.size() - 1;
+}
+
+void TrustRatios::measure(size_t number) {
+  Direction &direction = directions[number];
+  direction.weights->compute(0, pool);
+  direction.steps->compute(0, pool);
+  int64_t *record = direction.record;
+  for (int64_t parameter : *direction.parameters)
+    for (SquareSums *squares : {direction.weights.get(), direction.steps.get()}) {
+      ExactSum sum = squares->of(parameter);
+      if (direction.adds) {
+        sum.add(record);
+        sum.normalize();
+      }
+      record = std::copy_n(sum.digits, ExactSum::kDigits, record);
+    }
+}
+
+float *TrustRatios::addLaunch(const float *group, int64_t parameter) {
+  if (!places.count(parameter))
+    throw Error(StatusInput, "program table: an update goes by the norm of '" +
+                                 program.parameters[parameter].name + "', which no direction has before it");
+  tables.push_back({group, parameter, {}});
+  return tables.back().values.data();
+}
+
+void TrustRatios::writeTables(const Action &action, size_t begin, size_t end) {
+  auto *records = reinterpret_cast<const int64_t *>(addresses.at(action.temp));
+  int64_t ranks = position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
+  for (size_t i = begin; i < end; ++i) {
+    Table &table = tables[i];
+    std::copy_n(table.group, DSOPT_SCALARS, table.values.begin());
+    table.values[DSOPT_TRUST] = ratio(table.parameter, records, ranks);
+  }
+}
+
+float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ranks) const {
+  ExactSum weight, step;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (int64_t place : places.at(parameter)) {
+      weight.add(records + rank * words + place);
+      step.add(records + rank * words + place + ExactSum::kDigits);
+    }
+  weight.normalize();
+  step.normalize();
+  double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
+  if (length == 0 || along == 0)
+    return 1;
+  return static_cast<float>(std::clamp(length / along, kLeastRatio, kLargestRatio));
+}
+
+} // namespace dsopt::runtime

@@ -1,0 +1,69 @@
+//===- TrustRatios.h - updates by the norms of whole parameters -*- C++ -*-===//
+//
+// An update of a rule such as LAMB is two actions. The first one, a direction,
+// leaves where the step goes in the gradient's place; here the squares of it and
+// of the parameter are summed exactly, by parameter, into a record. The second
+// one finds the records of all ranks and takes each parameter's ratio of norms
+// from them, so that how parameters were cut changes no bit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_TRUSTRATIOS_H
+#define DSOPT_LIB_RUNTIME_CORE_TRUSTRATIOS_H
+
+#include "Core/Addresses.h"
+#include "Core/SquareSums.h"
+#include "dsopt/Runtime/Scalars.h"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace dsopt::runtime {
+
+class TrustRatios {
+public:
+  TrustRatios(const Program &program, const Position &position, const Addresses &addresses, ThreadPool &pool)
+      : program(program), position(position), addresses(addresses), pool(pool) {}
+
+  /// Prepares an action that is a direction; `first` is its first element in the bucket. Returns its number.
+  size_t addDirection(const Action &action, int64_t first);
+  /// Sums what direction number `direction` has made.
+  void measure(size_t direction);
+
+  /// Prepares a launch of an update for elements of one parameter: returns its table of scalars, the one of
+  /// `group` but for the ratio.
+  float *addLaunch(const float *group, int64_t parameter);
+  size_t launches() const { return tables.size(); }
+  /// Fills the tables of launches [begin, end), of the update `action`.
+  void writeTables(const Action &action, size_t begin, size_t end);
+
+private:
+  struct Direction {
+    std::unique_ptr<SquareSums> weights, steps;
+    const std::vector<int64_t> *parameters;
+    int64_t *record;
+    bool adds; ///< to what earlier parts of the bucket have
+  };
+  struct Table {
+    const float *group;
+    int64_t parameter;
+    std::array<float, DSOPT_SCALARS> values;
+  };
+  float ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
+
+  const Program &program;
+  const Position &position;
+  const Addresses &addresses;
+  ThreadPool &pool;
+  std::vector<Direction> directions;
+  std::map<int64_t, std::vector<int64_t>> held;   ///< by bucket: its parameters, as its record has them
+  std::map<int64_t, std::vector<int64_t>> places; ///< by parameter: words from the start of a rank's record
+  int64_t words = 0;                              ///< of a rank's record
+  std::deque<Table> tables;
+};
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_TRUSTRATIOS_H
