@@ -32,11 +32,11 @@ class Training:
 
 try:
     import torch
-    from in_torch import TorchGradients as Gradients, TorchUpdate as Update
+    from in_torch import TorchGradients as Gradients, make_update
     torch.set_num_threads(1)
 except ImportError:
     from gradients import Gradients
-    from training import Update
+    from training import Update as make_update
 
 
 class Oracle:
@@ -63,7 +63,7 @@ class Oracle:
         case, options = self.case, self.case.options
         weights = self.weights()
         start = {name: weights[name] for name in self.trained}
-        update, losses, norms, parts = Update(options, start), [], [], {}
+        update, losses, norms, parts = make_update(options, start), [], [], {}
         for step in range(options.steps):
             total, sums = 0.0, {name: 0.0 for name in self.trained}
             folded = {name: weights[name] for name in self.forward.folds}

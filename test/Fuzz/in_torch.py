@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from expand import reduced_axes
 from gradients import MOVEMENTS, STOPS, Gradients, is_float
 from reference import Step
-from training import Options
+from training import Options, Update
 
 Tensors = list
 
@@ -168,6 +168,11 @@ class TorchGradients(Gradients):
         return x
 
 
+def make_update(options: Options, parameters: dict[str, np.ndarray]) -> Update | TorchUpdate:
+    """PyTorch's optimizer where it has the one that is asked for."""
+    return (Update if options.optimizer in ("lion", "lamb") else TorchUpdate)(options, parameters)
+
+
 class TorchUpdate:
     """torch.optim with a group for each parameter."""
 
@@ -181,6 +186,8 @@ class TorchUpdate:
             groups.append({"params": [leaf], "weight_decay": 0.0 if exempt else options.weight_decay, "name": name})
         if options.optimizer == "sgd":
             self.optimizer = torch.optim.SGD(groups, lr=1.0, momentum=options.momentum)
+        elif options.optimizer == "adagrad":
+            self.optimizer = torch.optim.Adagrad(groups, lr=1.0, eps=options.eps)
         else:
             kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
             self.optimizer = kind(groups, lr=1.0, betas=options.betas, eps=options.eps)

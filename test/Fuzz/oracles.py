@@ -10,7 +10,7 @@ import numpy as np
 from compare import Oracle
 from generate import generate
 from gradients import Gradients
-from in_torch import TorchGradients, TorchUpdate
+from in_torch import TorchGradients, make_update
 from reference import trace
 from training import Update
 
@@ -25,7 +25,7 @@ for seed in range(first, first + count):
     # Differences of the reference leave a relative 1e-6 or less.
     off += [float(np.linalg.norm(gradients[name] - others[name]) / (np.linalg.norm(gradients[name]) + 1e-4)) for name in gradients]
     weights = [{name: values[name] for name in gradients} for _ in range(2)]
-    updates = [kind(case.options, weights[0]) for kind in (Update, TorchUpdate)]
+    updates = [kind(case.options, weights[0]) for kind in (Update, make_update)]
     for _ in range(3):
         weights = [update(old, gradients) for update, old in zip(updates, weights)]
     off += [float(np.max(np.abs(weights[0][name] - weights[1][name]), initial=0)) for name in gradients]

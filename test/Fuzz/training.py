@@ -33,10 +33,9 @@ class Options:
     def arguments(self, spell: Callable[[str], str] = str) -> list[str]:
         """Everything but the layout; `spell` is how parameters are named in the file."""
         words = [f"-steps={self.steps}", f"-optimizer={self.optimizer}", f"-lr={self.lr}"]
-        if self.optimizer == "sgd":
-            words += [f"-momentum={self.momentum}"] if self.momentum else []
-        else:
-            words += [f"-betas={self.betas[0]},{self.betas[1]}", f"-eps={self.eps}"]
+        words += [f"-momentum={self.momentum}"] if self.optimizer == "sgd" and self.momentum else []
+        words += [f"-betas={self.betas[0]},{self.betas[1]}"] if self.optimizer in ("adam", "adamw", "lion", "lamb") else []
+        words += [f"-eps={self.eps}"] if self.optimizer in ("adam", "adamw", "adagrad", "lamb") else []
         words += [f"-weight-decay={self.weight_decay}"]
         words += [f"-no-decay={name if name == 'rank1' else spell(name)}" for name in self.no_decay]
         words += [f"-lr-scale={spell(name)}={scale}" for name, scale in self.lr_scale.items()]
@@ -83,7 +82,18 @@ def draw_options(rng: np.random.Generator) -> Options:
         # Nothing is left to decay over: an error of its own.
         if not options.decay_steps and options.steps <= options.warmup:
             options.decay_steps = options.warmup + 3
+    draw_optimizer(options, rng.spawn(1)[0])
     return options
+
+
+def draw_optimizer(options: Options, rng: np.random.Generator) -> None:
+    """One of the rarer ones in some cases, by a generator that leaves the other choices as they are."""
+    if rng.random() < 0.3:
+        options.optimizer = str(rng.choice(["lion", "adagrad", "lamb"]))
+        options.lr = float(rng.choice([0.01, 0.003, 0.001]))
+        options.min_lr = min(options.min_lr, options.lr / 10)
+        options.betas = (float(rng.choice([0.9, 0.5])), float(rng.choice([0.99, 0.9])))
+        options.eps = float(rng.choice([1e-8, 1e-6, 1e-3]))
 
 
 def name_parameters(options: Options, names: list[str], rng: np.random.Generator) -> None:
@@ -95,7 +105,7 @@ def name_parameters(options: Options, names: list[str], rng: np.random.Generator
 
 
 class Update:
-    """The optimizer's state and formulas, as PyTorch has them."""
+    """The optimizer's state and formulas, as PyTorch has them; those of Lion and LAMB as the papers' or DeepSpeed's code."""
 
     def __init__(self, options: Options, parameters: dict[str, np.ndarray]):
         self.options, self.step = options, 0
@@ -115,18 +125,32 @@ class Update:
             lr, decay = options.rate(self.step), self.decay(name, value)
             for glob, scale in options.lr_scale.items():
                 lr *= scale if fnmatch.fnmatchcase(name, glob) else 1.0
-            if options.optimizer == "adamw":
+            if options.optimizer in ("adamw", "lion"):
                 value = value * (1 - lr * decay)
-            else:
+            elif options.optimizer != "lamb":
                 gradient = gradient + decay * value
             if options.optimizer == "sgd":
                 self.m[name] = options.momentum * self.m[name] + gradient
                 updated[name] = value - lr * self.m[name]
                 continue
+            if options.optimizer == "adagrad":
+                self.v[name] = self.v[name] + gradient ** 2
+                updated[name] = value - lr * gradient / (np.sqrt(self.v[name]) + options.eps)
+                continue
             a, b = options.betas
+            if options.optimizer == "lion":
+                updated[name] = value - lr * np.sign(a * self.m[name] + (1 - a) * gradient)
+                self.m[name] = b * self.m[name] + (1 - b) * gradient
+                continue
             self.m[name] = a * self.m[name] + (1 - a) * gradient
             self.v[name] = b * self.v[name] + (1 - b) * gradient ** 2
             t = self.step + 1
+            if options.optimizer == "lamb":
+                direction = self.m[name] / (np.sqrt(self.v[name]) + options.eps) + decay * value
+                old, new = np.linalg.norm(value), np.linalg.norm(direction)
+                trust = np.clip(old / new, 0.01, 10.0) if old > 0 and new > 0 else 1.0
+                updated[name] = value - lr * math.sqrt(1 - b ** t) / (1 - a ** t) * trust * direction
+                continue
             root = np.sqrt(self.v[name] / (1 - b ** t)) + options.eps
             updated[name] = value - lr / (1 - a ** t) * self.m[name] / root
         self.step += 1
