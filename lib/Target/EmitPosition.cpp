@@ -372,17 +372,18 @@ static OwningOpRef<exec::UpdateOp> withHomes(exec::UpdateOp update,
 }
 
 /// What they refer to tells which state there is: said beside the actions, for ranks of other positions. Of
-/// what is updated part by part the first part says it.
+/// what is updated part by part, or in two actions, the first says it: later ones may not read all of it.
 LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
   LogicalResult result = success();
   DenseMap<exec::RefAttr, exec::RefAttr> sources; ///< of what was copied last
+  DenseSet<Attribute> said;
   json->attributeArray("updates", [&] {
     for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
       for (Operation &op : schedule.getBody().front()) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           sources[copy.getTarget()] = copy.getSource();
         auto update = dyn_cast<exec::UpdateOp>(op);
-        if (!update || update.getFrom() || update.getDirection())
+        if (!update || update.getFrom() || !said.insert(update.getBucketAttr()).second)
           continue;
         json->object([&] {
           json->attribute("queue", int64_t(streams.of(update)));
