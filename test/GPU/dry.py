@@ -97,8 +97,9 @@ def bench():
         check("eager: left out, torch is not installed" in said and "mini : one hash of all runs" in said and "one hash of once" in said and "two ranks" in said, said)
         check("with CUDA graphs" in said and "with -cuda-graph=off" in said and "x; one hash" in said, said)
         check("mini attention: not compared with flash attention: it has no fp32" in said, said)
-        args = bench_gpu.arguments(["--build", build, "-peer-python=absent", "-steps=1", "-size=mini", f"-folder={folder}"])
+        args = bench_gpu.arguments(["--build", build, "-peer-python=absent", "-steps=2", "-size=mini", f"-folder={folder}"])
         args.environment = SOFT
+        os.environ.update(SOFT)
         why = bench_gpu.compile_program(args, "mini", "", [], "sm_80")
         check(not why, why)
         with contextlib.redirect_stdout(io.StringIO()) as lines:
