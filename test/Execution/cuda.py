@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from own_models import save
-from runs import MODELS, Run, check, execute, model, relative, train
+from runs import MODELS, SOURCE, Run, check, execute, model, relative, train
 from small import initializer, node, value, write
 
 dsopt, folder, what = sys.argv[1:4]
@@ -435,10 +435,25 @@ def odd_sizes(folder, rows):
     return path, data
 
 
+def wide_heads(place):
+    """Attention whose heads are too large for matrix instructions, whose kernels have images of their own: close to the host's in 16 bits."""
+    path, data = os.path.join(place, "wide.onnx"), os.path.join(place, "wide.npz")
+    execute([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), path, "--layers=1", "--width=136", "--heads=1", "--tokens=16", "--rows=1"])
+    random = np.random.default_rng(0)
+    np.savez(data, input_ids=random.integers(0, 256, (2, 1, 16)), labels=random.integers(0, 256, (2, 1, 16)))
+    for precision in ("bf16", "fp16"):
+        losses = []
+        for target in ([], CUDA):
+            execute([dsopt, path, "-run", "-quiet", f"-data={data}", f"-precision={precision}", "-steps=2", f"-log={place}/log", *target])
+            losses.append(Run(f"{place}/log").losses)
+        check(relative(losses[1], losses[0]) < 1e-3, f"heads of 136 in {precision}: losses {losses[1]}, on the host {losses[0]}")
+
+
 def odd():
-    """Products of odd sizes and single lines take one algorithm in every layout, whole or in parts."""
+    """Products of odd sizes and single lines take one algorithm in every layout, whole or in parts; heads are odd."""
     os.environ.update(device(devices=2, seed=1))
     with tempfile.TemporaryDirectory() as place:
+        wide_heads(place)
         for rows in (1, 3):
             path, data = odd_sizes(place, rows)
             for numbers in ([], ["-precision=bf16", "-gradient-type=param"]):
