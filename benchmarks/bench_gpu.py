@@ -9,7 +9,9 @@ what the columns mean. The status is 1 where losses differ or layouts have other
 import argparse
 import json
 import os
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ PEAKS = {"H100": 989, "H200": 989, "A100": 312, "B200": 2250, "L40": 181}
 # Layouts of two micro-batches that have to have one hash; two ranks share a GPU where there is one.
 HASHES = [("once", ["-micro-batches=2"]), ("again full", ["-micro-batches=2", "-recompute=full"]), ("two ranks", ["-dp=2", "-zero=3", "-micro-batches=1"])]
 HASH_STEPS = 3
+# A row of -report=kernels: calls and milliseconds a step, and what of: batch, heads, rows, columns and the sizes of a head.
+ATTENTION = re.compile(r"^ +([\d.]+) +([\d.]+) .*%  (attention|attention_grad)(?: b?f16)? ([\dx]+)( causal)?", re.M)
 HEAD = (f"{'':30}{'tokens/s':^25}  {'utilisation':^14}  {'step, ms':^17}  {'GPU, MB':^15}\n"
         f"{'size':11}{'layout':9}{'peer':10}{'dsopt':>9}{'peer':>9}{'ratio':>7}  {'dsopt':>7}{'peer':>7}  "
         f"{'dsopt':>8}{'peer':>9}  {'dsopt':>7}{'peer':>8}  losses differ by")
@@ -230,14 +234,66 @@ def compare_hashes(args, size, arch):
     return same
 
 
+def compare_graphs(args, size, raw):
+    """A step with and without CUDA graphs: its time, and that it is the same."""
+    weights, data = data_of(args, size, 1)
+    rows = {"auto": [], "off": []}
+    for number in range(args.rounds):
+        for graph, those in rows.items():
+            row, why = train(args, program_path(args, size, ""), weights, data, args.steps, [f"-cuda-graph={graph}"])
+            if not row:
+                print(f"{size} -cuda-graph={graph}: failed ({why})", flush=True)
+                return False
+            those.append(row)
+            raw.write(kind="graphs", size=size, precision=args.precision, layout="", against=f"-cuda-graph={graph}", round=number, **row)
+    times = {graph: statistics.median(row["step_s"] for row in those) * 1e3 for graph, those in rows.items()}
+    hashes = {row["hash"] for those in rows.values() for row in those}
+    print(f"{size}: {times['auto']:.2f} ms a step with CUDA graphs, {times['off']:.2f} with -cuda-graph=off, {times['off'] / times['auto']:.2f}x; "
+          + ("one hash" if len(hashes) == 1 else "NOT ONE HASH"), flush=True)
+    return len(hashes) == 1
+
+
 def report(args, size):
-    """What each kernel takes beside its limit, in a file; nothing where the program cannot say it."""
+    """What each kernel takes beside its limit, in a file; its text, empty where the program cannot say it."""
     weights, data = data_of(args, size, 1)
     done = watch([program_path(args, size, ""), f"-data={data}", f"-weights={weights}", f"-steps={args.steps}", "-report=kernels"], args.environment)
-    if done.status == 0:
-        path = os.path.join(args.folder, f"kernels-{size}.txt")
-        open(path, "w").writelines(done.lines)
-        print(f"{size}: kernels are in {path}", flush=True)
+    if done.status:
+        return ""
+    path = os.path.join(args.folder, f"kernels-{size}.txt")
+    open(path, "w").writelines(done.lines)
+    print(f"{size}: kernels are in {path}", flush=True)
+    return "".join(done.lines)
+
+
+def attention_rows(text):
+    """Microseconds of a call and its shape, by kind."""
+    return {kind: (float(ms) / float(calls) * 1e3, [int(extent) for extent in shape.split("x")])
+            for calls, ms, kind, shape, causal in ATTENTION.findall(text) if causal}
+
+
+def compare_attention(args, size, text, raw):
+    """Lines of attention forward and backward beside PyTorch's flash attention of the same shape."""
+    def left_out(why):
+        print(f"{size} attention: not compared with flash attention: {why}", flush=True)
+
+    if args.precision != "bf16":
+        return left_out("it has no fp32 (-precision=bf16)")
+    ours = attention_rows(text)
+    if set(ours) != {"attention", "attention_grad"}:
+        return left_out("-report=kernels has no rows of it")
+    if not bench.has(args, "torch"):
+        return left_out(f"torch is not installed for {args.peer_python} (./dev bench -install)")
+    batch, heads, tokens, _, head, _ = ours["attention"][1]
+    done = watch([args.peer_python, os.path.join(here, "torch_attention.py"), *map(str, (batch, heads, tokens, head))])
+    if done.status:
+        return left_out(done.why())
+    theirs = json.loads(done.lines[-1])
+    for kind, said, share in (("attention", "forward", 1.0), ("attention_grad", "backward", 2.5)):
+        # Half of the products of rows and columns: two forward, five backward.
+        flops, mine, other = share * 2 * batch * heads * tokens * tokens * head, ours[kind][0], theirs[kind]
+        print(f"{size} attention {said} {batch}x{heads}x{tokens}x{head} causal bf16: dsopt {mine:.1f} us ({flops / mine / 1e6:.1f} TFLOP/s), "
+              f"flash {other:.1f} us ({flops / other / 1e6:.1f}), {other / mine:.2f}x", flush=True)
+        raw.write(kind="attention", size=size, precision="bf16", layout=said, against="flash", us={"dsopt": mine, "flash": other})
 
 
 def pack(args):
@@ -255,7 +311,7 @@ def pack(args):
             for name, options in HASHES:
                 if why := compile_program(args, size, "hash " + name, [*options, "-reduction-shards=2"], args.arch):
                     sys.exit(f"{size} {name}: {why}")
-        for name in ("bench.py", "bench_gpu.py", "gpt.py", "measure.py", "table.py", "torch_gpt.py"):
+        for name in ("bench.py", "bench_gpu.py", "gpt.py", "measure.py", "table.py", "torch_attention.py", "torch_gpt.py"):
             shutil.copy(os.path.join(here, name), root)
         shutil.copy(gpu.__file__, root)
         said = subprocess.run(["ldd", os.path.join(args.build, "bin", "dsopt-run")], capture_output=True, text=True).stdout
@@ -303,7 +359,9 @@ def main():
                 continue
             fine = compare(args, size, name, ranks, peak, raw) and fine
         fine = compare_hashes(args, size, arch) and fine
-        report(args, size)
+        if os.path.exists(program_path(args, size, "")):
+            fine = compare_graphs(args, size, raw) and fine
+            compare_attention(args, size, report(args, size), raw)
     return 0 if fine else 1
 
 

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -28,24 +29,6 @@ using namespace dsopt::exec;
 static constexpr double kLeastShare = 0.0005;
 
 namespace {
-/// The runtime's images that have a routine's kernels, for an element type or for any.
-struct RoutineImage {
-  StringLiteral kind, type, image;
-};
-constexpr RoutineImage kRoutines[] = {{"attention", "f32", "Attention"},
-                                      {"attention", "bf16", "AttentionBf16"},
-                                      {"attention", "f16", "AttentionF16"},
-                                      {"attention_grad", "f32", "AttentionGrad"},
-                                      {"attention_grad", "bf16", "AttentionGradBf16"},
-                                      {"attention_grad", "f16", "AttentionGradF16"},
-                                      {"linear_nll", "", "LinearNll"},
-                                      {"scatter_add", "", "ScatterAdd"},
-                                      {"scatter_add", "", "Sort"},
-                                      {"scatter", "", "Scatter"},
-                                      {"ctc", "", "Ctc"},
-                                      {"ctc_grad", "", "Ctc"},
-                                      {"accumulate", "", "Elementwise"}};
-
 /// What a step does of one kind of call.
 struct Row {
   DictionaryAttr call;
@@ -54,7 +37,6 @@ struct Row {
   StringRef kind() const { return call.getAs<StringAttr>("kind").getValue(); }
   StringRef what() const { return call.getAs<StringAttr>("what").getValue(); }
   Type type() const { return call.getAs<TypeAttr>("type").getValue(); }
-  StringRef typeName() const { return type().isBF16() ? "bf16" : type().isF16() ? "f16" : "f32"; }
   bool isKernel() const { return kind() == "kernel" || kind() == "update"; }
   /// The kernel's name in PTX.
   std::string kernel() const { return isKernel() ? deviceName(what().split(' ').first) : ""; }
@@ -125,8 +107,8 @@ struct ArchitectureFigures {
 
 class KernelTable {
 public:
-  KernelTable(ModuleOp module, TargetAttr target, const RoutineTexts &texts, llvm::raw_ostream &out)
-      : module(module), target(target), texts(texts), rows(StepCalls(module).rows()), out(out) {
+  KernelTable(ModuleOp module, TargetAttr target, llvm::raw_ostream &out)
+      : module(module), target(target), rows(StepCalls(module).rows()), out(out) {
     for (ModuleOp kernels : module.getOps<ModuleOp>())
       for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
         if (auto block = kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName()))
@@ -159,7 +141,6 @@ private:
 
   ModuleOp module;
   TargetAttr target;
-  const RoutineTexts &texts;
   std::vector<ArchitectureFigures> figures; ///< by architecture; none without ptxas
   std::vector<Row> rows;
   llvm::StringMap<int64_t> threads; ///< of a block, by kernel
@@ -183,22 +164,23 @@ LogicalResult KernelTable::assemble(const ObjectOptions &options, StringRef asse
   FailureOr<std::vector<KernelFigures>> made = assembleKernels(module, options, assembler);
   if (failed(made))
     return failure();
+  llvm::StringSet<> called;
+  for (const Row &row : rows)
+    for (StringRef name : routinesOf(row.call))
+      called.insert(name);
+  std::vector<Routine> routines = collectRoutines(module);
   std::vector<TargetAttr> targets = splitArchitectures(target);
   for (auto [one, kernels] : llvm::zip_equal(targets, *made)) {
     ArchitectureFigures &found = figures.emplace_back();
     found.kernels = std::move(kernels);
-    for (const RoutineImage &routine : kRoutines) {
-      bool isCalled = llvm::any_of(rows, [&](const Row &row) {
-        return row.kind() == routine.kind && (routine.type.empty() || routine.type == row.typeName());
-      });
-      StringRef text = texts.lookup(routine.image);
-      if (!isCalled || text.empty() || found.routines.contains(routine.image))
+    for (const Routine &routine : routines) {
+      if (!called.contains(routine.name))
         continue;
-      FailureOr<KernelFigures> said = assembleKernels(module, text, one, options, assembler);
+      FailureOr<KernelFigures> said = assembleKernels(module, routine.ptx, one, options, assembler);
       if (failed(said))
         return failure();
-      readThreads(text, threads);
-      found.routines[routine.image] = std::move(*said);
+      readThreads(routine.ptx, threads);
+      found.routines[routine.name] = std::move(*said);
     }
   }
   return success();
@@ -359,14 +341,14 @@ void KernelTable::printWords() {
 }
 
 LogicalResult dsopt::printKernels(ModuleOp module, const ObjectOptions &options, StringRef assembler,
-                                  const RoutineTexts &routines, llvm::raw_ostream &out) {
+                                  llvm::raw_ostream &out) {
   FailureOr<TargetAttr> target = getTarget(module);
   if (failed(target))
     return failure();
   if (target->getKind() != TargetKind::CUDA)
     return module.emitError("-plan=kernels compares with GPUs' limits, but the program is for ")
            << stringifyTargetKind(target->getKind()) << ": give -target=cuda, or run it with -report=kernels";
-  KernelTable table(module, *target, routines, out);
+  KernelTable table(module, *target, out);
   if (!assembler.empty() && failed(table.assemble(options, assembler)))
     return failure();
   table.print();

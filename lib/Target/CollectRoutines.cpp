@@ -1,59 +1,85 @@
 //===- CollectRoutines.cpp - the runtime's routines that are used ---------===//
 //
-// Segments call them by name; what programs do by themselves is in their actions.
+// Segments' calls are described in the module; what programs do by themselves is in their actions.
 //
 //===----------------------------------------------------------------------===//
 
-#include "CollectRoutines.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/RoutineImages.h"
+#include "dsopt/Target/Target.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// A call and an image that it takes kernels from; those of matrix instructions are for one type.
+enum class Head { Any, Matrix, Wide };
+
+/// A kind of call and an image that it takes kernels from; some are for one type, some for one size of heads.
 struct Use {
   llvm::StringLiteral call, image, type = "";
+  Head head = Head::Any;
 };
 } // namespace
 
-static constexpr Use kUses[] = {{"dsopt_rt_accumulate", "Elementwise"},
-                                {"dsopt_rt_attention", "Attention"},
-                                {"dsopt_rt_attention", "AttentionBf16", "bf16"},
-                                {"dsopt_rt_attention", "AttentionF16", "f16"},
-                                {"dsopt_rt_attention_grad", "AttentionGrad"},
-                                {"dsopt_rt_attention_grad", "AttentionGradBf16", "bf16"},
-                                {"dsopt_rt_attention_grad", "AttentionGradF16", "f16"},
-                                {"dsopt_rt_ctc", "Ctc"},
-                                {"dsopt_rt_ctc_grad", "Ctc"},
-                                {"dsopt_rt_linear_nll", "LinearNll"},
-                                {"dsopt_rt_scatter", "Scatter"},
-                                {"dsopt_rt_scatter_add", "ScatterAdd"},
-                                {"dsopt_rt_scatter_add", "Sort"}};
+static constexpr Use kUses[] = {
+    {"accumulate", "Elementwise"},
+    {"attention", "Attention", "f32"},
+    {"attention", "AttentionBf16", "bf16", Head::Matrix},
+    {"attention", "AttentionF16", "f16", Head::Matrix},
+    {"attention", "AttentionWideBf16", "bf16", Head::Wide},
+    {"attention", "AttentionWideF16", "f16", Head::Wide},
+    {"attention_grad", "AttentionDots"},
+    {"attention_grad", "AttentionGrad", "f32"},
+    {"attention_grad", "AttentionGradBf16", "bf16", Head::Matrix},
+    {"attention_grad", "AttentionGradF16", "f16", Head::Matrix},
+    {"attention_grad", "AttentionGradWideBf16", "bf16", Head::Wide},
+    {"attention_grad", "AttentionGradWideF16", "f16", Head::Wide},
+    {"ctc", "Ctc"},
+    {"ctc_grad", "Ctc"},
+    {"linear_nll", "LinearNll"},
+    {"scatter", "Scatter"},
+    {"scatter_add", "ScatterAdd"},
+    {"scatter_add", "Sort"},
+};
 
-/// Whether a call of the module computes with elements of a type, as far as is known.
-static bool hasCallsOf(ModuleOp module, StringRef type) {
-  auto calls = module->getAttrOfType<ArrayAttr>(exec::kCallsAttr);
-  return !calls || llvm::any_of(calls.getAsRange<DictionaryAttr>(), [&](DictionaryAttr call) {
-    Type its = call.getAs<TypeAttr>("type").getValue();
-    return type == "bf16" ? its.isBF16() : its.isF16();
-  });
+static StringRef nameOf(Type type) { return type.isBF16() ? "bf16" : type.isF16() ? "f16" : "f32"; }
+
+/// The larger of a head's two sizes, which end the shape that attention is described by.
+static Head headOf(StringRef what) {
+  SmallVector<StringRef> sizes;
+  what.split(' ').first.split(sizes, 'x');
+  int64_t largest = 0;
+  for (StringRef text : ArrayRef(sizes).take_back(2)) {
+    int64_t size = 0;
+    text.getAsInteger(10, size);
+    largest = std::max(largest, size);
+  }
+  return largest > runtime::kMatrixHead ? Head::Wide : Head::Matrix;
 }
 
-std::vector<const runtime::RoutineImage *> dsopt::collectRoutines(ModuleOp module) {
-  llvm::StringSet<> calls, needed;
-  module.walk([&](LLVM::CallOp call) {
-    if (auto callee = call.getCallee())
-      calls.insert(*callee);
-  });
+SmallVector<StringRef, 2> dsopt::routinesOf(DictionaryAttr call) {
+  StringRef kind = call.getAs<StringAttr>("kind").getValue(),
+            type = nameOf(call.getAs<TypeAttr>("type").getValue());
+  SmallVector<StringRef, 2> images;
   for (const Use &use : kUses)
-    if (calls.contains(use.call) && (use.type.empty() || hasCallsOf(module, use.type)))
-      needed.insert(use.image);
+    if (use.call == kind && (use.type.empty() || use.type == type) &&
+        (use.head == Head::Any || use.head == headOf(call.getAs<StringAttr>("what").getValue())))
+      images.push_back(use.image);
+  return images;
+}
+
+std::vector<Routine> dsopt::collectRoutines(ModuleOp module) {
+  llvm::StringSet<> needed;
+  auto calls = module->getAttrOfType<ArrayAttr>(exec::kCallsAttr);
+  if (calls)
+    for (auto call : calls.getAsRange<DictionaryAttr>())
+      for (StringRef image : routinesOf(call))
+        needed.insert(image);
   module.walk([&](Operation *op) {
     if (isa<exec::AddOp, exec::FoldOp>(op))
       needed.insert("Elementwise");
@@ -63,9 +89,10 @@ std::vector<const runtime::RoutineImage *> dsopt::collectRoutines(ModuleOp modul
   // NCCL's queues are made wherever there are several ranks.
   if (getOption(module, "dp", 1) * getOption(module, "pp", 1) > 1)
     needed.insert("TreeSum");
-  std::vector<const runtime::RoutineImage *> images;
+  std::vector<Routine> routines;
   for (const runtime::RoutineImage &image : runtime::routineImages())
-    if (needed.contains(image.name))
-      images.push_back(&image);
-  return images;
+    // Where nobody has described the calls, any may be among them.
+    if (!calls || needed.contains(image.name))
+      routines.push_back({image.name, image.ptx});
+  return routines;
 }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assemble.h"
-#include "CollectRoutines.h"
 #include "CompileGroups.h"
 #include "dsopt/Runtime/ABI.h"
+#include "dsopt/Runtime/RoutineImages.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <atomic>
@@ -113,8 +113,8 @@ FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &
   std::vector<TargetAttr> targets = splitArchitectures(*target);
   for (auto [one, ptx] : llvm::zip_equal(targets, *own))
     texts.push_back({"", one.getArch().str(), ptx, {one}, {}});
-  for (const runtime::RoutineImage *routine : collectRoutines(module))
-    texts.push_back({routine->name, runtime::kRoutineArch, routine->ptx, llvm::to_vector(targets), {}});
+  for (const Routine &routine : collectRoutines(module))
+    texts.push_back({routine.name.str(), runtime::kRoutineArch, routine.ptx, llvm::to_vector(targets), {}});
   if (!assembler.empty())
     assembleAll(texts, assembler, options);
   auto add = [&](DeviceImage image, StringRef bytes) {

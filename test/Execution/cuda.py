@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from own_models import save
-from runs import MODELS, Run, check, execute, model, relative, train
+from runs import MODELS, SOURCE, Run, check, execute, model, relative, train
 from small import initializer, node, value, write
 
 dsopt, folder, what = sys.argv[1:4]
@@ -176,19 +176,37 @@ def graphs():
 
 
 def checkpoints():
-    """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through."""
+    """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through. What makes other
+    bits is said, and which target and device a run has."""
     path, data = model("gpt2-tiny")
     os.environ.update(device(seed=3))
     with tempfile.TemporaryDirectory() as place:
-        def run(*options):
-            execute([dsopt, path, "-run", f"-data={data}", "-quiet", "-micro-batches=1", f"-log={place}/log", *options])
-            return [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"]
+        def run(*options, says=(), quiet=True):
+            done = execute([dsopt, path, "-run", f"-data={data}", *["-quiet"] * quiet, "-micro-batches=1", f"-log={place}/log", *options])
+            differ = [line.split("warning: ")[-1] for line in done.stderr.splitlines() if "the checkpoint was written with" in line and "architecture" not in line]
+            check(differ == list(says), f"{' '.join(options)}: {done.stderr}, expected {list(says)}")
+            return [json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"], done.stdout
 
-        whole = run(*CUDA, "-steps=4")
+        def head():
+            with open(f"{place}/log") as file:
+                return json.loads(file.readline())["run"]
+
+        whole, said = run(*CUDA, "-steps=4", quiet=False)
+        name = head()["device"]
+        check(f"target: cuda, {name}\n" in said and name.endswith(")") and " (sm_" in name, f"{name}: {said}")
+        check((head()["target"], head()["arch"].startswith("sm_")) == ("cuda", False), head())
         run(*CUDA, "-steps=2", "-lr-decay-steps=4", f"-save={place}/c")
-        check(run(*CUDA, "-steps=4", f"-resume={place}/c") == whole, "a resumed run has other bits")
-        run("-steps=3", f"-resume={place}/c", f"-save={place}/h")
-        run(*CUDA, "-steps=4", f"-resume={place}/h")
+        check(run(*CUDA, "-steps=4", f"-resume={place}/c")[0] == whole, "a resumed run has other bits")
+        high = "-matmul-precision is high, the checkpoint was written with highest"
+        run(*CUDA, "-steps=3", f"-resume={place}/c", "-matmul-precision=high", f"-save={place}/t", says=[high])
+        run(*CUDA, "-steps=4", f"-resume={place}/t", "-matmul-precision=high")
+        run(*CUDA, "-steps=4", f"-resume={place}/t", says=["-matmul-precision is highest, the checkpoint was written with high"])
+        _, said = run("-steps=3", f"-resume={place}/c", f"-save={place}/h", says=["-target is cpu, the checkpoint was written with cuda"], quiet=False)
+        os.remove(f"{place}/log")
+        run(*CUDA, "-steps=4", f"-resume={place}/h", says=["-target is cuda, the checkpoint was written with cpu"])
+        os.remove(f"{place}/log")
+        _, said = run("-steps=1", quiet=False)
+        check((head()["target"], "device" in head()) == ("cpu", False) and f"target: cpu, {head()['arch']}\n" in said, f"{head()}: {said}")
     print("checkpoints go both ways")
 
 
@@ -417,10 +435,25 @@ def odd_sizes(folder, rows):
     return path, data
 
 
+def wide_heads(place):
+    """Attention whose heads are too large for matrix instructions, whose kernels have images of their own: close to the host's in 16 bits."""
+    path, data = os.path.join(place, "wide.onnx"), os.path.join(place, "wide.npz")
+    execute([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), path, "--layers=1", "--width=136", "--heads=1", "--tokens=16", "--rows=1"])
+    random = np.random.default_rng(0)
+    np.savez(data, input_ids=random.integers(0, 256, (2, 1, 16)), labels=random.integers(0, 256, (2, 1, 16)))
+    for precision in ("bf16", "fp16"):
+        losses = []
+        for target in ([], CUDA):
+            execute([dsopt, path, "-run", "-quiet", f"-data={data}", f"-precision={precision}", "-steps=2", f"-log={place}/log", *target])
+            losses.append(Run(f"{place}/log").losses)
+        check(relative(losses[1], losses[0]) < 1e-3, f"heads of 136 in {precision}: losses {losses[1]}, on the host {losses[0]}")
+
+
 def odd():
-    """Products of odd sizes and single lines take one algorithm in every layout, whole or in parts."""
+    """Products of odd sizes and single lines take one algorithm in every layout, whole or in parts; heads are odd."""
     os.environ.update(device(devices=2, seed=1))
     with tempfile.TemporaryDirectory() as place:
+        wide_heads(place)
         for rows in (1, 3):
             path, data = odd_sizes(place, rows)
             for numbers in ([], ["-precision=bf16", "-gradient-type=param"]):

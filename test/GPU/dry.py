@@ -3,7 +3,10 @@ table, formula and commands.
 
 usage: dry.py BUILD tests | packages | bench
 """
+import contextlib
+import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +55,22 @@ def packages():
         check("no program in" in done.stdout, done.stdout)
 
 
+def flash_lines(args, text, folder):
+    """With figures in PyTorch's place."""
+    stand_in, bench_gpu.here = bench_gpu.here, os.path.join(folder, "peers")
+    os.makedirs(bench_gpu.here)
+    with open(os.path.join(bench_gpu.here, "torch_attention.py"), "w") as file:
+        file.write("import json, sys\nassert sys.argv[1:] == ['2', '2', '16', '16']\nprint(json.dumps({'attention': 2.0, 'attention_grad': 5.0}))\n")
+    has, bench_gpu.bench.has = bench_gpu.bench.has, lambda args, module: module == "torch"
+    text = re.sub(r"^ +[\d.]+ +[\d.]+ (.*%  attention(_grad)? )", lambda m: f"      4.0     {0.02 if m[2] else 0.004} {m[1]}", text, flags=re.M)
+    with contextlib.redirect_stdout(io.StringIO()) as lines:
+        bench_gpu.compare_attention(args, "mini", text, bench_gpu.bench.Raw(os.path.join(folder, "raw.jsonl")))
+    bench_gpu.here, bench_gpu.bench.has = stand_in, has
+    said = lines.getvalue()
+    check("forward 2x2x16x16 causal bf16: dsopt 1.0 us" in said and "flash 2.0 us" in said and "2.00x" in said, said)
+    check("backward 2x2x16x16 causal bf16: dsopt 5.0 us" in said and "1.00x" in said, said)
+
+
 def bench():
     geometry = bench_gpu.sized("gpt2-1024")
     check(gpt.parameters(geometry) == 124439808 and gpt.parameters(bench_gpu.sized("gpt-1.3b")) == 1315723264, "other numbers of parameters")
@@ -76,6 +95,23 @@ def bench():
                  "-precision=fp32", f"-folder={folder}"]
         said = execute(words, environment=SOFT).stdout
         check("eager: left out, torch is not installed" in said and "mini : one hash of all runs" in said and "one hash of once" in said and "two ranks" in said, said)
+        check("with CUDA graphs" in said and "with -cuda-graph=off" in said and "x; one hash" in said, said)
+        check("mini attention: not compared with flash attention: it has no fp32" in said, said)
+        args = bench_gpu.arguments(["--build", build, "-peer-python=absent", "-steps=2", "-size=mini", f"-folder={folder}"])
+        args.environment = SOFT
+        os.environ.update(SOFT)
+        why = bench_gpu.compile_program(args, "mini", "", [], "sm_80")
+        check(not why, why)
+        with contextlib.redirect_stdout(io.StringIO()) as lines:
+            text = bench_gpu.report(args, "mini")
+            bench_gpu.compare_attention(args, "mini", text, None)
+            bench_gpu.compare_attention(args, "mini", "", None)
+        rows = bench_gpu.attention_rows(text)
+        check({kind: shape for kind, (_, shape) in rows.items()} == dict.fromkeys(("attention", "attention_grad"), [2, 2, 16, 16, 16, 16]) and
+              all(us > 0 for us, _ in rows.values()), text)
+        check("flash attention: torch is not installed for absent" in lines.getvalue() and "kernels has no rows of it" in lines.getvalue(), lines.getvalue())
+        args.peer_python = sys.executable
+        flash_lines(args, text, folder)
         gpt.save_weights(os.path.join(folder, "w"), bench_gpu.sized("mini"))
         read, drawn = gpt.load_weights(os.path.join(folder, "w")), gpt.weights(bench_gpu.sized("mini"))
         check(read.keys() == drawn.keys() and all((read[name] == drawn[name]).all() for name in read), "weights are read as others")

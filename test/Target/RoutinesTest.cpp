@@ -1,64 +1,83 @@
 //===- RoutinesTest.cpp - what a program holds of the runtime's routines --===//
 
-#include "CollectRoutines.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Runtime/RoutineImages.h"
+#include "dsopt/Target/Target.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
-#include <set>
 
 using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// The images of a module whose segment makes a call, with these attributes.
-std::vector<std::string> imagesOf(const std::string &call, const std::string &attributes = "") {
+using Names = std::vector<std::string>;
+
+/// The routines of a module with these attributes.
+Names routinesWith(const std::string &attributes) {
   MLIRContext context;
-  context.loadDialect<LLVM::LLVMDialect, exec::ExecDialect>();
-  context.allowUnregisteredDialects();
-  std::string text = "module attributes {" + attributes + "} {\n  llvm.func @" + call +
-                     "()\n  llvm.func @segment() {\n    llvm.call @" + call +
-                     "() : () -> ()\n    llvm.return\n  }\n}";
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  context.loadDialect<exec::ExecDialect>();
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>("module attributes {" + attributes + "} {}", &context);
   EXPECT_TRUE(module);
-  std::vector<std::string> names;
-  for (const runtime::RoutineImage *image : collectRoutines(*module))
-    names.push_back(image->name);
+  Names names;
+  for (const Routine &routine : collectRoutines(*module))
+    names.push_back(routine.name.str());
   return names;
 }
 
-using Names = std::vector<std::string>;
+std::string call(const std::string &kind, const std::string &type = "f32", const std::string &what = "4") {
+  return "{kind = \"" + kind + "\", what = \"" + what + "\", type = " + type + ", bytes = 0, flops = 0}";
+}
+
+Names routinesOfCall(const std::string &kind, const std::string &type = "f32",
+                     const std::string &what = "4") {
+  return routinesWith("exec.calls = [" + call(kind, type, what) + "]");
+}
 } // namespace
 
 TEST(Routines, AreThoseThatSegmentsCall) {
-  EXPECT_EQ(imagesOf("dsopt_rt_gemm"), Names());
-  EXPECT_EQ(imagesOf("dsopt_rt_launch_device"), Names());
-  EXPECT_EQ(imagesOf("dsopt_rt_accumulate"), Names({"Elementwise"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_ctc"), Names({"Ctc"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_ctc_grad"), Names({"Ctc"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_linear_nll"), Names({"LinearNll"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_scatter"), Names({"Scatter"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_scatter_add"), Names({"ScatterAdd", "Sort"}));
+  EXPECT_EQ(routinesWith("exec.calls = []"), Names());
+  EXPECT_EQ(routinesOfCall("product"), Names());
+  EXPECT_EQ(routinesOfCall("kernel"), Names());
+  EXPECT_EQ(routinesOfCall("accumulate"), Names({"Elementwise"}));
+  EXPECT_EQ(routinesOfCall("ctc"), Names({"Ctc"}));
+  EXPECT_EQ(routinesOfCall("ctc_grad"), Names({"Ctc"}));
+  EXPECT_EQ(routinesOfCall("linear_nll"), Names({"LinearNll"}));
+  EXPECT_EQ(routinesOfCall("scatter"), Names({"Scatter"}));
+  EXPECT_EQ(routinesOfCall("scatter_add"), Names({"ScatterAdd", "Sort"}));
+  EXPECT_EQ(
+      routinesWith("exec.calls = [" + call("scatter") + ", " + call("ctc") + ", " + call("ctc_grad") + "]"),
+      Names({"Ctc", "Scatter"}));
 }
 
-/// Where nobody says which types there are, all are taken.
-TEST(Routines, OfOneTypeAreForIt) {
-  auto calls = [](const std::string &type) {
-    return "exec.calls = [{kind = \"attention\", what = \"\", type = " + type + ", bytes = 0, flops = 0}]";
-  };
-  EXPECT_EQ(imagesOf("dsopt_rt_attention"), Names({"Attention", "AttentionBf16", "AttentionF16"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("bf16")), Names({"Attention", "AttentionBf16"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("f16")), Names({"Attention", "AttentionF16"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention", calls("f32")), Names({"Attention"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("f32")), Names({"AttentionGrad"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("bf16")),
-            Names({"AttentionGrad", "AttentionGradBf16"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_attention_grad", calls("f16")), Names({"AttentionGrad", "AttentionGradF16"}));
+/// Batch, heads, rows, columns, and the sizes of a head of q and of v.
+TEST(Routines, OfAttentionAreForTypeAndHead) {
+  EXPECT_EQ(routinesOfCall("attention", "f32", "2x4x64x64x16x16 causal"), Names({"Attention"}));
+  EXPECT_EQ(routinesOfCall("attention", "f32", "2x4x64x64x256x256"), Names({"Attention"}));
+  EXPECT_EQ(routinesOfCall("attention", "bf16", "2x4x64x64x128x16"), Names({"AttentionBf16"}));
+  EXPECT_EQ(routinesOfCall("attention", "f16", "2x4x640x640x16x128 causal"), Names({"AttentionF16"}));
+  EXPECT_EQ(routinesOfCall("attention", "bf16", "2x4x64x64x129x16"), Names({"AttentionWideBf16"}));
+  EXPECT_EQ(routinesOfCall("attention", "f16", "2x4x64x64x16x129 causal"), Names({"AttentionWideF16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f32", "2x4x64x64x16x16"),
+            Names({"AttentionDots", "AttentionGrad"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", "2x4x64x64x64x64"),
+            Names({"AttentionDots", "AttentionGradBf16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f16", "2x4x64x64x64x64"),
+            Names({"AttentionDots", "AttentionGradF16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", "2x4x64x64x200x64"),
+            Names({"AttentionDots", "AttentionGradWideBf16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f16", "2x4x64x64x64x200 causal"),
+            Names({"AttentionDots", "AttentionGradWideF16"}));
+}
+
+TEST(Routines, AreAllWhereNobodyHasDescribedTheCalls) {
+  EXPECT_EQ(routinesWith("").size(), runtime::routineImages().size());
 }
 
 TEST(Routines, AddUpPartsOfRanks) {
-  EXPECT_EQ(imagesOf("dsopt_rt_gemm", "dsopt.options = {dp = 2 : i64}"), Names({"TreeSum"}));
-  EXPECT_EQ(imagesOf("dsopt_rt_gemm", "dsopt.options = {dp = 1 : i64}"), Names());
+  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {dp = 2 : i64}"), Names({"TreeSum"}));
+  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {pp = 2 : i64}"), Names({"TreeSum"}));
+  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {dp = 1 : i64}"), Names());
 }

@@ -14,10 +14,10 @@ LAYOUTS = {"mlp": ["-precision=bf16", "-dp=2", "-zero=3", "-grad-clip=1"], "gpt2
            "bert-tiny": ["-precision=bf16"]}
 # What they use of the runtime's: nothing else is in them.
 ALL = ["Elementwise", "LinearNll", "SquareSums"]
-GPT = ["Attention", "AttentionGrad", "Elementwise", "LinearNll", "ScatterAdd", "Sort", "SquareSums"]
+GPT = ["Attention", "AttentionDots", "AttentionGrad", "Elementwise", "LinearNll", "ScatterAdd", "Sort", "SquareSums"]
 ROUTINES = {"mlp": [*ALL, "TreeSum"], "mlp-mse": ["Elementwise", "SquareSums"], "resnet-tiny": ALL, "conv-lstm": ALL,
             "gpt2-tiny": [*GPT, "TreeSum"], "gpt2-tiny-opset23-dynamic": GPT,
-            "bert-tiny": ["Attention", "AttentionBf16", "AttentionGrad", "AttentionGradBf16", *GPT[2:]]}
+            "bert-tiny": ["AttentionBf16", "AttentionDots", "AttentionGradBf16", *GPT[3:]]}
 os.makedirs(folder, exist_ok=True)
 
 

@@ -37,7 +37,6 @@
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
 #include "dsopt/Runtime/Process.h"
-#include "dsopt/Runtime/RoutineImages.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
@@ -293,10 +292,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   ModuleOp compiled = module.release();
   if (goal == Stage::LLVM && options.text("plan") == "kernels") {
     writeText(options.text("o"), [&](llvm::raw_ostream &out) {
-      RoutineTexts routines;
-      for (const runtime::RoutineImage &image : runtime::routineImages())
-        routines[image.name] = image.ptx;
-      if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), routines, out)))
+      if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), out)))
         messages.fail("planning failed");
       return true;
     });

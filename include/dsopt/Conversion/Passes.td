@@ -134,7 +134,7 @@ def ApproximateMath : Pass<"approximate-math", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"all", "all", "bool", "false", "also what a library has on processors">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {

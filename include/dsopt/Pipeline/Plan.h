@@ -19,13 +19,10 @@ llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, boo
 /// in dist form with a target. Emits an error where a layout has no plan.
 llvm::LogicalResult printRecomputeCurve(mlir::ModuleOp module, llvm::raw_ostream &out);
 
-/// PTX of the runtime's routines, by the images' names.
-using RoutineTexts = llvm::StringMap<llvm::StringRef>;
 /// Prints what each call of a step takes at the limits of GPUs, for a module in the LLVM dialect whose target
 /// is a device. `assembler` (ptxas; empty: none) says how many registers kernels have.
 llvm::LogicalResult printKernels(mlir::ModuleOp module, const ObjectOptions &options,
-                                 llvm::StringRef assembler, const RoutineTexts &routines,
-                                 llvm::raw_ostream &out);
+                                 llvm::StringRef assembler, llvm::raw_ostream &out);
 
 } // namespace dsopt
 

@@ -20,6 +20,10 @@ struct RoutineImage {
 /// What their PTX is for: the oldest architecture, so that drivers compile it for all newer ones.
 inline constexpr char kRoutineArch[] = "sm_80";
 
+/// Of heads of 16 bits, the largest that attention by matrix instructions takes; larger ones have images of
+/// their own.
+inline constexpr int kMatrixHead = 128;
+
 /// All of them, by name.
 const std::vector<RoutineImage> &routineImages();
 

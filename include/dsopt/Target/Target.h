@@ -77,6 +77,14 @@ struct KernelFigure {
 /// By the kernels' names in PTX.
 using KernelFigures = llvm::StringMap<KernelFigure>;
 
+/// PTX of a routine of the runtime, for all architectures; behind it there is a zero.
+struct Routine {
+  llvm::StringRef name, ptx;
+};
+/// Those that a device's module uses, by name.
+std::vector<Routine> collectRoutines(mlir::ModuleOp module);
+/// The names of those that a call of `exec.calls` takes kernels from.
+llvm::SmallVector<llvm::StringRef, 2> routinesOf(mlir::DictionaryAttr call);
 /// PTX of all kernels for each architecture, of them in ascending order; the target has to be a device.
 llvm::FailureOr<std::vector<std::string>> emitPTX(mlir::ModuleOp module, const ObjectOptions &options);
 /// As emitPTX, beside it that of the runtime's routines that the module uses, and a cubin of each for each

@@ -498,6 +498,10 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
       texts["min-loss-scale"] = number(scale.least);
     }
   }
+  if (program.target != "cpu")
+    texts["target"] = program.target;
+  if (program.matmul_precision != "highest")
+    texts["matmul-precision"] = program.matmul_precision;
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {

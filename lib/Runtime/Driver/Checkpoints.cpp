@@ -13,8 +13,10 @@ using namespace dsopt::runtime;
 
 /// How often what was chosen may vanish before it is opened.
 static constexpr int kMostVanished = 20;
-/// The option whose absence is a value of its own: no update lags.
-static constexpr const char *kDelayed = "delayed-update";
+/// Options whose absence is a value of its own: no update lags; the host computes; products of fp32 are of
+/// fp32.
+static constexpr std::pair<const char *, const char *> kUnwritten[] = {
+    {"delayed-update", "off"}, {"target", "cpu"}, {"matmul-precision", "highest"}};
 
 /// A checkpoint whose batch is not the program's: which programs could go on with it.
 static void checkBatch(const Program &program, const RunSettings &settings, const std::string &checkpoint,
@@ -109,21 +111,21 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
   compare("precision", m.precision, program.precision);
   compare("gradient type", m.gradientType, program.gradient_type);
   compare("architecture", m.arch, program.arch);
-  for (auto &[name, value] : optionsOf(program, settings.options))
-    if (auto it = m.options.find(name); it != m.options.end() && name != kDelayed)
+  std::map<std::string, std::string> before = m.options, after = optionsOf(program, settings.options);
+  for (auto [name, value] : kUnwritten) {
+    before.emplace(name, value);
+    after.emplace(name, value);
+  }
+  if (!program.trains)
+    after.erase("delayed-update");
+  for (auto &[name, value] : after)
+    if (auto it = before.find(name); it != before.end())
       compare("-" + name, it->second, value);
   const std::string &path = resumed.choice.path;
-  if (program.trains) {
-    // Runs that delay nothing do not write the option.
-    auto written = m.options.find(kDelayed);
-    std::string before = written == m.options.end() ? "off" : written->second;
-    compare(std::string("-") + kDelayed, before,
-            program.delayed_update > 0 ? std::to_string(program.delayed_update) : "off");
-    if (program.delayed_update > 0 && m.step > program.delayed_update && !m.pendingFactor)
-      notes.push_back({path + " has no gradients that wait for their update: step " + std::to_string(m.step) +
-                           " updates nothing, its gradients wait",
-                       true});
-  }
+  if (program.trains && program.delayed_update > 0 && m.step > program.delayed_update && !m.pendingFactor)
+    notes.push_back({path + " has no gradients that wait for their update: step " + std::to_string(m.step) +
+                         " updates nothing, its gradients wait",
+                     true});
   if (!m.ranks.layout.empty())
     notes.push_back({path + " has state of ranks of the layout " + m.ranks.layout +
                          ", for which the program has no use: it is dropped",

@@ -127,7 +127,8 @@ void MetricsLog::run() {
         field("K", program.K) + field("V", program.V) + field("M", program.M) +
         field("micro_batch_size", program.micro_batch_size) + text("accumulate", program.accumulate) +
         text("gradient_type", program.gradient_type) + text("precision", program.precision) +
-        text("optimizer", program.optimizer) + text("arch", program.arch) + text("engine", facts.engine) +
+        text("optimizer", program.optimizer) + text("target", program.target) + text("arch", program.arch) +
+        (facts.device.empty() ? "" : text("device", facts.device)) + text("engine", facts.engine) +
         (facts.graphs ? field("cuda_graphs", *facts.graphs) : "") + field("threads", run.threads) +
         (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") +
         (facts.microBatches ? field("micro_batches", facts.microBatches) : "") + field("seed", run.seed) +

@@ -24,6 +24,7 @@ struct RunFacts {
   int64_t steps = 0;        ///< of the run
   int64_t microBatches = 0; ///< in the data
   std::string engine;
+  std::string device;               ///< of the first rank, with its architecture; empty: the host
   std::optional<int64_t> graphs;    ///< CUDA graphs of a step; none: the host
   std::vector<int64_t> arenaBytes;  ///< mapped, one a rank
   std::vector<int64_t> hostBytes;   ///< the same of the host's memory

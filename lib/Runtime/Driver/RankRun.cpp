@@ -230,6 +230,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   facts.steps = settings.steps;
   facts.microBatches = run.data.microBatches();
   facts.engine = session.engineName();
+  facts.device = session.device();
   std::optional<GraphCounts> graphs = session.graphs();
   if (graphs)
     facts.graphs = graphs->graphs;
@@ -246,8 +247,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   if (first) {
     if (std::string obstacle = session.diskObstacle(); !obstacle.empty())
       run.notes.push_back({obstacle, true});
-    if (std::string device = session.device(); !device.empty())
-      progress.line("device: " + device);
+    progress.line(targetLine(program, facts.device));
     if (graphs)
       progress.line(graphLine(*graphs, settings));
     if (std::string obstacle = session.ncclObstacle(); !obstacle.empty())

@@ -282,6 +282,10 @@ std::string dsopt::runtime::batchLine(const Program &program) {
          std::to_string(program.micro_batch_size);
 }
 
+std::string dsopt::runtime::targetLine(const Program &program, const std::string &device) {
+  return "target: " + program.target + ", " + (device.empty() ? program.arch : device);
+}
+
 std::string dsopt::runtime::graphLine(const GraphCounts &counts, const RunSettings &settings) {
   if (settings.options.cudaGraph == "off")
     return "no CUDA graphs: -cuda-graph=off";
@@ -312,7 +316,8 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
           (program.matmul_precision == "high" ? ", fp32 products by TF32\n" : "\n");
   text +=
       "  optimizer   " + program.optimizer + (program.clip ? ", with clipping" : ", without clipping") + "\n";
-  text += "  target      " + program.arch + ", threads " + number(program.threads) + "\n";
+  text +=
+      "  target      " + program.target + ", " + program.arch + ", threads " + number(program.threads) + "\n";
   text += "  inputs      " + describeInputs(program) + "\n";
   text += "  command     " + program.command + "\n";
   return text;

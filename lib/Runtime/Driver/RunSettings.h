@@ -51,6 +51,9 @@ std::string dsoptCommand(const Program &program, const std::vector<std::string> 
 /// "global batch 32 = 4 dp x 2 micro-batches x 4".
 std::string batchLine(const Program &program);
 
+/// "target: cpu, x86-64-v3" or, on a device, "target: cuda, NVIDIA H100 80GB HBM3 (sm_90)".
+std::string targetLine(const Program &program, const std::string &device);
+
 /// What a device replays of a step, or why it does not: "CUDA graphs: 5 a step, for 63 of the device's 70
 /// actions".
 std::string graphLine(const GraphCounts &counts, const RunSettings &settings);

@@ -12,7 +12,7 @@ MODELS = ["lib/Conversion/GraphToExec/*Routines.cpp", "lib/Conversion/ExecToLLVM
           "lib/Dialect/Graph/GraphOptimizers.cpp"]
 PASSES = ["lib/Transforms", "lib/Conversion", "lib/Pipeline", "lib/Target"]
 # They find what a model computes, or what backward made of it, and write it as another operation.
-REWRITES = ["Raise*.cpp", "MergeLossGradient.cpp", "BuildEvaluation.cpp", "Origins.cpp"]
+REWRITES = ["Raise*.cpp", "ConvolutionWindows.*", "MergeLossGradient.cpp", "BuildEvaluation.cpp", "Origins.cpp"]
 
 
 # An effect on state, which passes follow as such; it becomes a call by itself.

@@ -2,6 +2,7 @@
 
 #include "Kernels/CUDA/Grids.h"
 #include "Kernels/CUDA/Routines.h"
+#include "dsopt/Runtime/RoutineImages.h"
 
 #include <algorithm>
 
@@ -21,7 +22,7 @@ struct Kernel {
 Kernel kernelFor(const dsopt_attention &d, const char *suffix, int64_t size, int64_t width) {
   int64_t blocks = d.batch * d.heads * blocksFor(size, kTile), head = std::max(d.depth, d.width);
   bool isNarrow = d.type != DSOPT_F32;
-  if (isNarrow && head <= 128)
+  if (isNarrow && head <= kMatrixHead)
     return {"dsopt_attention_matrix" + std::string(suffix) + "_" + suffixOf(d.type) +
                 (head <= 64 ? "_64" : "_128"),
             blocks, 128};

@@ -233,6 +233,42 @@ suite.check("rounding", f"""
   return %a, %b, %c, %d, %e, %f, %g : {X}, {X}, {X}, {X}, {X}, {J}, {T(9)}""", [x, k, j],
             [np.floor(x), np.ceil(x), np.rint(x), np.sin(x.astype(f64)), np.cos(x.astype(f64)), np.fmod(k, j),
              x.astype(f64).prod(1)])
+# Remainders to the bit: numbers of every kind with each other, bits at random, and quotients of few and of many digits.
+special = np.array([0, 1, 2.5, 3, 0.1, 1e-30, 1e30, 2**23 - 1, 2**24, 1.1754942e-38, 1.17549435e-38, 1e-45, 3e-45, 7e-42, 3.4028235e38, np.inf, np.nan], np.float32)
+special = np.concatenate([special, -special])
+anything = random.integers(0, 2**32, (2, 5000), dtype=np.uint32).view(np.float32)
+near = real(2, 5000, scale=100)
+x, y = (np.concatenate([pairs.ravel(), anything[i], near[i]]) for i, pairs in enumerate(np.meshgrid(special, special)))
+X = T(x.size)
+
+
+def narrow(x, t):
+    """To the nearest number of a type, of two to the even one; infinite where it has none."""
+    if t == "f16":
+        return x.astype(np.float16).astype(np.float32)
+    bits = x.view(np.uint32)
+    return np.where(np.isnan(x), x, (((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32)).view(np.float32))
+
+
+with np.errstate(all="ignore"):
+    suite.check("remainders", f"""
+  %r = graph.rem %arg0, %arg1 : ({X}, {X}) -> {X}
+  %o = graph.constant dense<1.0> : {X}
+  %s = graph.div %o, %r : ({X}, {X}) -> {X}
+  return %r, %s : {X}, {X}""", [x, y], [np.fmod(x, y), 1 / np.fmod(x, y)], exact=True)
+    for t in ("f16", "bf16"):
+        if t == "bf16":
+            # Processors that round to bf16 by an instruction take numbers below the least normal one for 0.
+            normal = [(np.abs(z) >= np.finfo(np.float32).tiny) | (z == 0) | np.isnan(z) for z in (x, y, np.fmod(narrow(x, t), narrow(y, t)))]
+            x, y = x[np.all(normal, 0)], y[np.all(normal, 0)]
+            X = T(x.size)
+        N = T(x.size, t=t)
+        suite.check(f"remainders in {t}", f"""
+  %a = graph.cast %arg0 : ({X}) -> {N}
+  %b = graph.cast %arg1 : ({X}) -> {N}
+  %r = graph.rem %a, %b : ({N}, {N}) -> {N}
+  %f = graph.cast %r : ({N}) -> {X}
+  return %f : {X}""", [x, y], [np.fmod(narrow(x, t), narrow(y, t))], exact=True)
 for size in [1, 17, 64, 1023]:
     x = random.integers(-50, 50, (3, size, 2))
     X = T(3, size, 2, t="i64")

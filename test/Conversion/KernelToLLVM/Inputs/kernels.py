@@ -118,8 +118,8 @@ class Suite:
             from device import Device
         self.device = Device(driver) if driver else None
 
-    def check(self, name, body, inputs, expected, tolerance=3e-6):
-        """`body` uses %arg0...; its last line returns what `expected` lists."""
+    def check(self, name, body, inputs, expected, tolerance=3e-6, exact=False):
+        """`body` uses %arg0...; its last line returns what `expected` lists, to a part of the largest value or `exact`ly."""
         arguments = ", ".join(f"%arg{i}: {spell(x)}" for i, x in enumerate(inputs))
         expected = [np.asarray(e) for e in expected]
         returned = re.findall(r"return .* : (.*)", body)[-1]
@@ -130,6 +130,9 @@ class Suite:
         for i, (got, want) in enumerate(zip(results, expected)):
             if got.shape != want.shape:
                 sys.exit(f"{name}: result {i} has shape {got.shape}, expected {want.shape}")
+            if exact and not np.array_equal(got, want, equal_nan=True):
+                wrong = ~((got == want) | (np.isnan(got) & np.isnan(want)))
+                sys.exit(f"{name}: result {i} is {got[wrong][:8]}, expected {want[wrong][:8]}, of {[x[wrong][:8] for x in inputs if x.shape == got.shape]}")
             got, want = got.astype(np.float64), want.astype(np.float64)
             finite = np.isfinite(want)
             if not np.array_equal(got[~finite], want[~finite], equal_nan=True):

@@ -1,8 +1,8 @@
 //===- AttentionBackward.h - its gradient by matrix instructions *- C++ -*-===//
 //
-// As AttentionGrad.cu, for heads of at most 128. Blocks that have rows and blocks that
-// have columns do the same: 64 of what they own stay in shared memory, some of the others
-// at a time come beside them.
+// As AttentionTiledBackward.h, for heads of at most 128. Blocks that have rows and blocks
+// that have columns do the same: 64 of what they own stay in shared memory, some of the
+// others at a time come beside them.
 //
 //===----------------------------------------------------------------------===//
 

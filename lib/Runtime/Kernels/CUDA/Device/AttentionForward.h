@@ -1,8 +1,8 @@
 //===- AttentionForward.h - attention by matrix instructions ----*- C++ -*-===//
 //
-// As Attention.cu, for heads of at most 128: a warp has 16 rows and all columns of their
-// result. Weights are rounded to 16 bits where they are multiplied, not where they are
-// summed.
+// As AttentionTiledForward.h, for heads of at most 128: a warp has 16 rows and all columns
+// of their result. Weights are rounded to 16 bits where they are multiplied, not where
+// they are summed.
 //
 //===----------------------------------------------------------------------===//
 
