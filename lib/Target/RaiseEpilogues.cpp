@@ -58,6 +58,17 @@ bool canHaveEpilogue(graph::MatMulOp product) {
          !dsopt_device_product_has_chunks(lhs.getDimSize(product.getTransposeA() ? 0 : 1), DSOPT_F32);
 }
 
+/// The product that a value shows, if nothing else reads it and the library can go on with it.
+graph::MatMulOp productOf(Value value, Operation *reader) {
+  for (; value.hasOneUse(); value = value.getDefiningOp()->getOperand(0)) {
+    if (auto product = value.getDefiningOp<graph::MatMulOp>())
+      return isOfOneGroup(product, reader) && canHaveEpilogue(product) ? product : nullptr;
+    if (!value.getDefiningOp<graph::ReshapeOp>())
+      break;
+  }
+  return nullptr;
+}
+
 /// A sum of a product and a parameter that has a value for each column.
 struct BiasedProduct {
   graph::MatMulOp product;
@@ -66,11 +77,12 @@ struct BiasedProduct {
 
 std::optional<BiasedProduct> matchBias(graph::AddOp add) {
   for (auto [value, bias] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
-    auto product = value.getDefiningOp<graph::MatMulOp>();
-    if (!product || !product->hasOneUse() || !isOfOneGroup(product, add) || !canHaveEpilogue(product) ||
-        !unshaped(bias).getDefiningOp<graph::ReadOp>() || add.getType() != product.getType())
+    auto product = productOf(value, add);
+    if (!product || !unshaped(bias).getDefiningOp<graph::ReadOp>() || add.getType() != value.getType())
       continue;
-    if (typeOf(bias).getShape() == product.getType().getShape().drop_front())
+    // Whatever leading dimensions the sum has: its last one are the columns.
+    ArrayRef<int64_t> columns = product.getType().getShape().drop_front();
+    if (typeOf(bias).getShape() == columns && add.getType().getShape().take_back() == columns)
       return BiasedProduct{product, bias};
   }
   return std::nullopt;
@@ -212,13 +224,13 @@ void RaiseEpilogues::raise(graph::GeluOp gelu) {
   llvm::erase_if(ofSum, [&](OpOperand *use) { return use->getOwner() == gelu; });
   bool keeps = !ofSum.empty() || !backward.empty();
   if (llvm::any_of(ofSum, [&](OpOperand *use) { return inForward(use->getOwner()); }) ||
-      (keeps && add.getType().getDimSize(1) % DSOPT_EPILOGUE_COLUMNS))
+      (keeps && biased->product.getType().getDimSize(1) % DSOPT_EPILOGUE_COLUMNS))
     return;
   computeAgain(gelu, backward);
   auto made = build(Epilogue::BiasGelu, biased->product, biased->bias, keeps, add);
   // What backward takes of GELU is a copy, which takes the sum.
   if (keeps)
-    add.replaceAllUsesWith(made.getPreActivation());
+    replace(add, made.getPreActivation());
   replace(gelu, made.getResult());
 }
 
@@ -226,16 +238,10 @@ void RaiseEpilogues::raise(graph::GeluOp gelu) {
 void RaiseEpilogues::raise(graph::MulOp gradient) {
   Value x = matchGeluSlope(gradient.getRhs());
   auto forward = x ? unshaped(x).getDefiningOp<graph::MatMulEpilogueOp>() : nullptr;
-  auto product = unshaped(gradient.getLhs()).getDefiningOp<graph::MatMulOp>();
-  if (!forward || unshaped(x) != forward.getPreActivation() || !product || !canHaveEpilogue(product) ||
-      !isOfOneGroup(product, gradient) || product.getType() != unshaped(x).getType())
+  auto product = productOf(gradient.getLhs(), gradient);
+  if (!forward || unshaped(x) != forward.getPreActivation() || !product ||
+      product.getType() != unshaped(x).getType() || gradient.getType() != gradient.getLhs().getType())
     return;
-  for (Value value = gradient.getLhs();; value = value.getDefiningOp()->getOperand(0)) {
-    if (!value.hasOneUse())
-      return;
-    if (value.getDefiningOp() == product)
-      break;
-  }
   replace(gradient, build(Epilogue::GeluGrad, product, unshaped(x), /*keeps=*/false, gradient).getResult());
 }
 

@@ -27,6 +27,25 @@ module attributes {dsopt.target = #device} {
     return %y, %z : tensor<4x8x8xf32>, tensor<8x8xf32>
   }
 
+  // Leading dimensions between product and bias.
+  // CHECK-LABEL: @reshaped
+  // CHECK: %[[A:.*]] = graph.matmul_epilogue bias %{{.*}} : (tensor<8x64xf32>, tensor<64x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+  // CHECK-NEXT: graph.reshape %[[A]] : (tensor<8x32xf32>) -> tensor<2x4x32xf32>
+  // CHECK-NOT: graph.matmul_epilogue
+  func.func @reshaped(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>) -> (tensor<2x4x4xf32>, tensor<1x256x256xf32>) {
+    %b = graph.read @b : tensor<32xf32>
+    %s = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+    %r = graph.reshape %s : (tensor<8x32xf32>) -> tensor<2x4x32xf32>
+    %a = graph.add %r, %b : (tensor<2x4x32xf32>, tensor<32xf32>) -> tensor<2x4x32xf32>
+    %y = graph.matmul %a, %a {transpose_b} : (tensor<2x4x32xf32>, tensor<2x4x32xf32>) -> tensor<2x4x4xf32>
+    // Its columns are others.
+    %t = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+    %u = graph.reshape %t : (tensor<8x32xf32>) -> tensor<1x256x1xf32>
+    %c = graph.add %u, %b : (tensor<1x256x1xf32>, tensor<32xf32>) -> tensor<1x256x32xf32>
+    %z = graph.matmul %c, %c {transpose_b} : (tensor<1x256x32xf32>, tensor<1x256x32xf32>) -> tensor<1x256x256xf32>
+    return %y, %z : tensor<2x4x4xf32>, tensor<1x256x256xf32>
+  }
+
   // A kernel that reads the sum adds the bias itself.
   // CHECK-LABEL: @kernel
   // CHECK-NOT: graph.matmul_epilogue

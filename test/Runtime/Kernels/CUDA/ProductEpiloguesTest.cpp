@@ -58,8 +58,8 @@ struct EpiloguesTest : ProductsTest {
     Buffer a(one.a, stream), b(one.b, stream), given(one.given, stream);
     Elements c(p.type_c, (p.m - 1) * p.ldc + p.n), kept(p.type_c, p.m * p.n);
     Buffer onC(c, stream), onKept(kept, stream);
-    products.multiplyEpilogue(stream, one.product, a.at(), b.at(), given.at(),
-                              keeps ? onKept.at() : nullptr, onC.at());
+    products.multiplyEpilogue(stream, one.product, a.at(), b.at(), given.at(), keeps ? onKept.at() : nullptr,
+                              onC.at());
     onC.read(c, stream);
     onKept.read(kept, stream);
     return {c, kept};
@@ -92,8 +92,8 @@ TEST_F(EpiloguesTest, Bias) {
         Elements found = run(one, false).first;
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < n - 3; ++j)
-            expectNear(found.get(i * one.product.product.ldc + j), one.sums[i * (n - 3) + j] + one.given.get(j),
-                       type, k, "bias");
+            expectNear(found.get(i * one.product.product.ldc + j),
+                       one.sums[i * (n - 3) + j] + one.given.get(j), type, k, "bias");
       }
 }
 
@@ -141,8 +141,9 @@ TEST_F(EpiloguesTest, WhatCannotBe) {
             "activation's operand at an address that is no multiple of 16");
   dsopt_gemm several = p;
   several.batch[0] = 2;
-  EXPECT_NE(failureOfEpilogue(several, DSOPT_EPILOGUE_BIAS).find("has an epilogue, expected one of two matrices"),
-            std::string::npos);
+  EXPECT_NE(
+      failureOfEpilogue(several, DSOPT_EPILOGUE_BIAS).find("has an epilogue, expected one of two matrices"),
+      std::string::npos);
   EXPECT_NE(failureOfEpilogue(denseProduct(8, 8, 4096, 0, 0, DSOPT_F32, DSOPT_F32), DSOPT_EPILOGUE_BIAS)
                 .find("expected one of two matrices in one piece"),
             std::string::npos);
@@ -152,8 +153,9 @@ TEST_F(EpiloguesTest, WhatCannotBe) {
             "aligned to 8, 8 and 8 bytes) on sm_90: CUBLAS_STATUS_INVALID_VALUE (an unsupported value or "
             "parameter was passed to the function)");
   p.lda = INT64_C(1) << 32;
-  EXPECT_EQ(failureOfEpilogue(p, DSOPT_EPILOGUE_BIAS_GELU),
-            "cuBLASLt 13.1.0 refuses algorithm 66 (tile 15, stages 0, swizzle 0, custom option 0, inner shape 0, "
-            "cluster shape 0) for the product 8x8x4 NN with bias and gelu (f32 to f32, aligned to 16, 16 and 16 "
-            "bytes) on sm_90: CUBLAS_STATUS_NOT_SUPPORTED (the functionality requested is not supported)");
+  EXPECT_EQ(
+      failureOfEpilogue(p, DSOPT_EPILOGUE_BIAS_GELU),
+      "cuBLASLt 13.1.0 refuses algorithm 66 (tile 15, stages 0, swizzle 0, custom option 0, inner shape 0, "
+      "cluster shape 0) for the product 8x8x4 NN with bias and gelu (f32 to f32, aligned to 16, 16 and 16 "
+      "bytes) on sm_90: CUBLAS_STATUS_NOT_SUPPORTED (the functionality requested is not supported)");
 }
