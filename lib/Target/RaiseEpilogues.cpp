@@ -51,9 +51,13 @@ void collectReaders(Value value, function_ref<bool(Operation *)> most,
       readers.push_back(&use);
 }
 
-/// Whether the library can do a product with an epilogue: of two matrices, added up in one piece.
+/// Whether the library can do a product with an epilogue: of two matrices, added up in one piece. For lines
+/// of other lengths it may have none.
 bool canHaveEpilogue(graph::MatMulOp product) {
-  RankedTensorType type = product.getType(), lhs = typeOf(product.getLhs());
+  RankedTensorType type = product.getType(), lhs = typeOf(product.getLhs()), rhs = typeOf(product.getRhs());
+  for (RankedTensorType matrix : {type, lhs, rhs})
+    if (matrix.getShape().back() % DSOPT_EPILOGUE_COLUMNS)
+      return false;
   return type.getRank() == 2 && type.getElementType().isF32() && graph::numElements(type) > 0 &&
          !dsopt_device_product_has_chunks(lhs.getDimSize(product.getTransposeA() ? 0 : 1), DSOPT_F32);
 }
@@ -223,8 +227,7 @@ void RaiseEpilogues::raise(graph::GeluOp gelu) {
       return;
   llvm::erase_if(ofSum, [&](OpOperand *use) { return use->getOwner() == gelu; });
   bool keeps = !ofSum.empty() || !backward.empty();
-  if (llvm::any_of(ofSum, [&](OpOperand *use) { return inForward(use->getOwner()); }) ||
-      (keeps && biased->product.getType().getDimSize(1) % DSOPT_EPILOGUE_COLUMNS))
+  if (llvm::any_of(ofSum, [&](OpOperand *use) { return inForward(use->getOwner()); }))
     return;
   computeAgain(gelu, backward);
   auto made = build(Epilogue::BiasGelu, biased->product, biased->bias, keeps, add);

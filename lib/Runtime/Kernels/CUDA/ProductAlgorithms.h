@@ -6,8 +6,8 @@
 // The numbers of cuBLASLt's algorithms mean something else in each of its versions and on
 // each architecture, so no table of them holds. The library's own heuristics choose, which
 // are a function of what they are asked. They are asked with what is the same in every
-// layout of ranks, and in every part as in the whole: the whole's extents, transposes and
-// types, and the alignment of its matrices' lines, of matrices that lie one line behind the
+// layout of ranks, and in every part as in the whole: the whole's extents, transposes,
+// types and epilogue, and the alignment of its matrices' lines, of matrices that lie one line behind the
 // other. Where the matrices of a call really lie is not asked for. Only algorithms that add
 // a contraction up in one piece come into question (no split-K, no reduction), and that
 // need no workspace. So the bits are those of the library's version and of the kind of GPU:
