@@ -20,9 +20,9 @@ static const char *const kToDist[] = {
     "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
     "append-optimizer", "verify-graph",
     // stage 3: kernels, for a target
-    "attach-target", "raise-convolutions", "decompose-composites", "flatten-rows", "canonicalize", "cse",
-    "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision", "tile-products",
-    "form-blocks", "verify-kernels",
+    "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
+    "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",
+    "tile-products", "form-blocks", "verify-kernels",
     // stage 4: parallelize
     "split-stages", "partition-zero", "offload-parameters", "place-collectives", "verify-dist"};
 

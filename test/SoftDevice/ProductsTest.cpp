@@ -11,6 +11,10 @@ namespace {
 /// Attributes by the library's numbers.
 enum : int {
   TransposeA = 3,
+  Epilogue = 7,
+  BiasPointer = 8,
+  AuxPointer = 11,
+  AuxLeading = 12,
   BatchCount = 5,
   BatchStride = 6,
   MaxWorkspace = 1,
@@ -66,6 +70,9 @@ protected:
     EXPECT_EQ(cublasLtMatrixLayoutSetAttribute(made, BatchStride, &stride, 8), CUBLAS_STATUS_SUCCESS);
     layouts.push_back(made);
     return made;
+  }
+  template <class Value> void set(int attribute, Value value) {
+    fine(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)));
   }
   template <class Value> cublasStatus_t prefer(int attribute, Value value) {
     return cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value));
@@ -232,6 +239,87 @@ TEST_F(ProductCalls, WhatTheLibraryRefuses) {
           "algorithm 66 takes lines and matrices that begin at multiples of 16 bytes");
 }
 
+TEST_F(ProductCalls, EpiloguesTakeAndGiveWhatTheySay) {
+  // Sums of 8 and a bias of each row; GELU's operand in lines of 16; its slope at 0 is a half.
+  std::vector<float> bias = {-8, -7, 0, 1, 2, 3, 4, 100};
+  CUdeviceptr onBias = upload(bias), onAux = upload(std::vector<float>(128, 7)), onD = room(256);
+  set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_GELU_AUX_BIAS));
+  set(BiasPointer, onBias);
+  set(AuxPointer, onAux);
+  set(AuxLeading, int64_t(16));
+  fine(multiply(ones(), ones(), 0, onD));
+  std::vector<float> result = download(onD, 64), aux = download(onAux, 128);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(aux[i / 8 * 16 + i % 8], 8 + bias[i % 8]);
+    EXPECT_EQ(aux[i / 8 * 16 + 8 + i % 8], 7);
+  }
+  EXPECT_EQ(result[0], 0);
+  EXPECT_NEAR(result[1], 0.841192f, 1e-6);
+  EXPECT_EQ(result[7], 108);
+  set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_BIAS));
+  fine(multiply(ones(), ones(), 0, onD));
+  EXPECT_EQ(download(onD, 2), std::vector<float>({0, 1}));
+  set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_DGELU));
+  set(AuxPointer, upload(std::vector<float>(128, 0)));
+  fine(multiply(ones(), ones(), 0, onD));
+  EXPECT_EQ(download(onD, 64), std::vector<float>(64, 4));
+}
+
+TEST_F(ProductCalls, WhatEpiloguesTouchIsOrderedAndChecked) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    begin(seed);
+    CUdeviceptr onBias = upload(std::vector<float>(8, 1));
+    CUstream other;
+    ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_BIAS));
+    set(BiasPointer, onBias);
+    fine(multiply(ones(), ones(), 0, room(256)));
+    ok(cuMemsetD8Async(onBias, 0, 4, other));
+    cuStreamSynchronize(other);
+    faults("no order between a product of 8x8x8 (columns) and a fill, which touch the same bytes");
+  }
+  begin(1);
+  set(BiasPointer, room(28));
+  fine(multiply(ones(), ones(), 0, room(256)));
+  faults(
+      "a product of 8x8x8 (columns): a read of 32 bytes reaches 4 bytes past the end of an allocation of 28");
+}
+
+TEST_F(ProductCalls, WhatEpiloguesAreRefused) {
+  CUdeviceptr onA = ones(), onBias = ones();
+  auto refused = [&](cublasStatus_t expected, const std::string &text) {
+    refuses(multiply(onA, onA, 0, onA), expected, text);
+  };
+  set(Epilogue, uint32_t(512));
+  refused(CUBLAS_STATUS_NOT_SUPPORTED, "the software device does not have epilogue 512");
+  set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_BIAS));
+  refused(CUBLAS_STATUS_INVALID_VALUE, "epilogue 4 has no bias");
+  set(BiasPointer, onBias + 2);
+  refused(CUBLAS_STATUS_INVALID_VALUE, "epilogue 4 has a bias that is not aligned as its type");
+  // Heuristics go by the alignment of its place; a call is refused with less than its algorithm takes.
+  set(BiasPointer, onBias + 4);
+  EXPECT_EQ(candidates().size(), 2u);
+  set(BiasPointer, onBias);
+  std::vector<cublasLtMatmulHeuristicResult_t> all = candidates();
+  ASSERT_EQ(all.size(), 3u);
+  set(BiasPointer, onBias + 4);
+  refuses(multiplyBy(all[0], onA, onA, onA, room(256)), CUBLAS_STATUS_INVALID_VALUE,
+          "the bias begins at an address that is no multiple of the 16 bytes of algorithm 66");
+  set(Epilogue, uint32_t(CUBLASLT_EPILOGUE_DGELU));
+  refused(CUBLAS_STATUS_INVALID_VALUE, "epilogue 192 has no auxiliary matrix");
+  set(AuxPointer, onBias);
+  for (int64_t leading : {0, 12}) {
+    set(AuxLeading, leading);
+    refused(CUBLAS_STATUS_INVALID_VALUE, "epilogue 192 has an auxiliary matrix with a leading dimension of " +
+                                             std::to_string(leading) +
+                                             ", expected a multiple of 8 of at least 8");
+  }
+  set(AuxLeading, int64_t(8));
+  a = b = c = layout(CUDA_R_32F, 8, 8, 8, 2, 64);
+  refused(CUBLAS_STATUS_NOT_SUPPORTED,
+          "the software device has epilogue 192 for single matrices of at most 32 bits");
+}
+
 TEST_F(ProductCalls, AttributesAndObjectsAreChecked) {
   refuses(prefer(MaxWorkspace, uint32_t(0)), CUBLAS_STATUS_INVALID_VALUE,
           "attribute 1 of preferences has 4 bytes, expected 8");
@@ -240,8 +328,8 @@ TEST_F(ProductCalls, AttributesAndObjectsAreChecked) {
   int64_t value = 1;
   refuses(cublasLtMatrixLayoutSetAttribute(a, 7, &value, 8), CUBLAS_STATUS_INVALID_VALUE,
           "the software device does not have attribute 7 of layouts");
-  refuses(cublasLtMatmulDescSetAttribute(operation, 7, &value, 4), CUBLAS_STATUS_INVALID_VALUE,
-          "the software device does not have attribute 7 of operations");
+  refuses(cublasLtMatmulDescSetAttribute(operation, 9, &value, 4), CUBLAS_STATUS_INVALID_VALUE,
+          "the software device does not have attribute 9 of operations");
   value = 2;
   refuses(cublasLtMatmulDescSetAttribute(operation, TransposeA, &value, 4), CUBLAS_STATUS_NOT_SUPPORTED,
           "the software device does not have transpose 2");

@@ -59,6 +59,31 @@ def RaiseConvolutions : Pass<"raise-convolutions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
+def RaiseEpilogues : Pass<"raise-epilogues", "::mlir::ModuleOp"> {
+  let summary = "products of a device take in biases and GELU";
+  let description = [{
+    Input: a graph whose gradients are built, with a target. For a host nothing is done. For a
+    device, what follows a product of two matrices that is added up in one piece becomes the
+    epilogue of a `graph.matmul_epilogue`, where that saves a pass over the result, by shapes and
+    types alone:
+
+    - a bias, a parameter with a value for each column, where routines read the sum;
+    - a bias and GELU by tanh, where routines read the result. The product keeps the sum where
+      backward reads it; what backward takes of GELU itself is computed again from that;
+    - the slope of such a GELU, which backward multiplies a product by.
+
+    ```mlir
+    %s = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+    %a = graph.add %s, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %z = graph.matmul %a, %v : (tensor<8x32xf32>, tensor<32x64xf32>) -> tensor<8x64xf32>
+    // becomes
+    %a = graph.matmul_epilogue bias %x, %w, %b : (tensor<8x64xf32>, tensor<64x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %z = graph.matmul %a, %v : (tensor<8x32xf32>, tensor<32x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def CopyHostKernels : Pass<"copy-host-kernels", "::mlir::ModuleOp"> {
   let summary = "give what a device's program runs on its host kernels of its own";
   let description = [{

@@ -2,6 +2,7 @@
 
 #include "RuntimeCalls.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Dialect/Exec/Epilogue.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/ABI.h"
 
@@ -26,7 +27,17 @@ static FailureOr<Matrix> matrixOf(MemRefType type) {
   return Matrix{*matrix, SmallVector<int64_t>(ArrayRef(strides).drop_back(2))};
 }
 
-static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
+namespace {
+/// A product as the library takes it: the fields of dsopt_gemm, and the operands in its order.
+struct Product {
+  SmallVector<int64_t> fields;
+  Value lhs, rhs;
+  int64_t m, k, leading; ///< rows of the result, and how far apart they are
+};
+} // namespace
+
+/// Of exec.gemm or exec.gemm_epilogue; with `writesRows` the result may not be a transposed one.
+template <typename Op> static FailureOr<Product> productOf(Op gemm, bool writesRows) {
   auto typeOf = [&](Value memref) -> FailureOr<int64_t> {
     if (cast<MemRefType>(memref.getType()).getElementType().isF64())
       return int64_t(DSOPT_F64);
@@ -54,8 +65,9 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
   }
   bool transposeA = gemm.getTransposeA() != matrices[0].transposed,
        transposeB = gemm.getTransposeB() != matrices[1].transposed;
-  if (gemm.getWhole() && matrices[2].transposed)
-    return gemm.emitOpError("writes columns of ") << type << ", expected a part to write rows";
+  if (writesRows && matrices[2].transposed)
+    return gemm.emitOpError("writes columns of ")
+           << type << ", expected a part or one with an epilogue to write rows";
   // The library writes rows: a transposed result is the product of the transposed operands.
   if (matrices[2].transposed) {
     std::swap(operands[0], operands[1]);
@@ -65,11 +77,6 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
     transposeA = !transposeB;
     transposeB = !left;
   }
-  if (failed(verifyWorkspace(gemm, gemm.getWorkspace(),
-                             productWorkspace(m, matrices[2].leading,
-                                              gemm.getWhole() ? (*gemm.getWhole())[2] : k,
-                                              type.getElementType(), isForDevice(gemm)))))
-    return failure();
   SmallVector<int64_t> extents(type.getShape().drop_back(2));
   // Neighbouring leading dimensions that are one in all three matrices.
   for (size_t d = extents.size(); d-- > 1;) {
@@ -88,32 +95,64 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
     return gemm.emitOpError("has ") << extents.size()
                                     << " leading dimensions that are no one dimension, expected at most "
                                     << int(DSOPT_BATCH_RANK);
-  SmallVector<int64_t> fields{
-      m,      n,     k, transposeA, transposeB, matrices[0].leading, matrices[1].leading, matrices[2].leading,
-      *typeA, *typeC};
+  Product product = {{m, n, k, transposeA, transposeB, matrices[0].leading, matrices[1].leading,
+                      matrices[2].leading, *typeA, *typeC},
+                     operands[0],
+                     operands[1],
+                     m,
+                     k,
+                     matrices[2].leading};
   auto append = [&](ArrayRef<int64_t> values, int64_t fill) {
-    fields.append(DSOPT_BATCH_RANK - values.size(), fill);
-    llvm::append_range(fields, values);
+    product.fields.append(DSOPT_BATCH_RANK - values.size(), fill);
+    llvm::append_range(product.fields, values);
   };
   append(extents, 1);
   for (const Matrix &matrix : matrices)
     append(matrix.batchStrides, 0);
-  if (auto whole = gemm.getWhole()) {
-    llvm::append_range(fields, *whole);
-    builder.call("dsopt_rt_gemm_part", {builder.descriptor("product", fields), builder.pointer(operands[0]),
-                                        builder.pointer(operands[1]), builder.pointer(gemm.getAddend()),
-                                        builder.pointer(operands[2]), builder.pointer(gemm.getWorkspace()),
-                                        builder.accumulates(gemm.getIntoGradient())});
+  return product;
+}
+
+static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
+  auto whole = gemm.getWhole();
+  auto product = productOf(gemm, whole.has_value());
+  if (failed(product) ||
+      failed(verifyWorkspace(gemm, gemm.getWorkspace(),
+                             productWorkspace(product->m, product->leading, whole ? (*whole)[2] : product->k,
+                                              memrefType(gemm.getResult()).getElementType(),
+                                              isForDevice(gemm)))))
+    return failure();
+  if (whole) {
+    llvm::append_range(product->fields, *whole);
+    builder.call("dsopt_rt_gemm_part",
+                 {builder.descriptor("product", product->fields), builder.pointer(product->lhs),
+                  builder.pointer(product->rhs), builder.pointer(gemm.getAddend()),
+                  builder.pointer(gemm.getResult()), builder.pointer(gemm.getWorkspace()),
+                  builder.accumulates(gemm.getIntoGradient())});
     return success();
   }
   builder.call("dsopt_rt_gemm",
-               {builder.descriptor("product", fields), builder.pointer(operands[0]),
-                builder.pointer(operands[1]), builder.pointer(operands[2]),
+               {builder.descriptor("product", product->fields), builder.pointer(product->lhs),
+                builder.pointer(product->rhs), builder.pointer(gemm.getResult()),
                 builder.pointer(gemm.getWorkspace()), builder.accumulates(gemm.getIntoGradient())});
   return success();
 }
 
-static CallDescription describeGemm(exec::GemmOp gemm) {
+static LogicalResult buildGemmEpilogue(exec::GemmEpilogueOp gemm, RuntimeCallBuilder &builder) {
+  if (!isForDevice(gemm))
+    return gemm.emitOpError("is for a device, expected a product and a kernel on a host");
+  auto product = productOf(gemm, /*writesRows=*/true);
+  if (failed(product))
+    return failure();
+  product->fields.push_back(static_cast<int64_t>(gemm.getKind()));
+  builder.call("dsopt_rt_gemm_epilogue",
+               {builder.descriptor("product", product->fields), builder.pointer(product->lhs),
+                builder.pointer(product->rhs), builder.pointer(gemm.getGiven()),
+                builder.pointer(gemm.getPreActivation()), builder.pointer(gemm.getResult())});
+  return success();
+}
+
+/// Of exec.gemm or exec.gemm_epilogue; all of its operands but `scratch` are read or written once.
+template <typename Op> static CallDescription describeProduct(Op gemm, Value scratch) {
   auto result = cast<MemRefType>(gemm.getResult().getType()), lhs = cast<MemRefType>(gemm.getLhs().getType());
   int64_t rank = result.getRank(), batch = 1, m = result.getDimSize(rank - 2),
           n = result.getDimSize(rank - 1);
@@ -125,8 +164,8 @@ static CallDescription describeGemm(exec::GemmOp gemm) {
   call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
               (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
   call.bytes = sumBytes(gemm->getOperands());
-  if (gemm.getWorkspace())
-    call.bytes -= sumBytes(gemm.getWorkspace());
+  if (scratch)
+    call.bytes -= sumBytes(scratch);
   return call;
 }
 
@@ -135,7 +174,22 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
   LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
     return buildGemm(cast<exec::GemmOp>(op), builder);
   }
-  CallDescription describeCall(Operation *op) const { return describeGemm(cast<exec::GemmOp>(op)); }
+  CallDescription describeCall(Operation *op) const {
+    auto gemm = cast<exec::GemmOp>(op);
+    return describeProduct(gemm, gemm.getWorkspace());
+  }
+};
+
+struct GemmEpilogueCall : RuntimeCallOpInterface::ExternalModel<GemmEpilogueCall, exec::GemmEpilogueOp> {
+  LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
+    return buildGemmEpilogue(cast<exec::GemmEpilogueOp>(op), builder);
+  }
+  CallDescription describeCall(Operation *op) const {
+    auto gemm = cast<exec::GemmEpilogueOp>(op);
+    CallDescription call = describeProduct(gemm, /*scratch=*/Value());
+    call.what += (" " + stringifyEpilogue(gemm.getKind())).str();
+    return call;
+  }
 };
 
 struct AccumulateCall : RuntimeCallOpInterface::ExternalModel<AccumulateCall, exec::AccumulateOp> {
@@ -159,5 +213,6 @@ struct AccumulateCall : RuntimeCallOpInterface::ExternalModel<AccumulateCall, ex
 
 void dsopt::registerProductCalls(MLIRContext *context) {
   exec::GemmOp::attachInterface<GemmCall>(*context);
+  exec::GemmEpilogueOp::attachInterface<GemmEpilogueCall>(*context);
   exec::AccumulateOp::attachInterface<AccumulateCall>(*context);
 }

@@ -29,6 +29,7 @@ inline mlir::Value viewAs(mlir::OpBuilder &builder, mlir::Location loc, mlir::Va
 
 // One for each file.
 void registerConvolutionRoutines(mlir::MLIRContext *context);
+void registerEpilogueRoutines(mlir::MLIRContext *context);
 void registerProductRoutines(mlir::MLIRContext *context);
 void registerAttentionRoutines(mlir::MLIRContext *context);
 void registerLossRoutines(mlir::MLIRContext *context);

@@ -106,6 +106,7 @@ void dsopt::registerRoutines(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, graph::GraphDialect *) {
     registerProductRoutines(context);
     registerConvolutionRoutines(context);
+    registerEpilogueRoutines(context);
     registerAttentionRoutines(context);
     registerLossRoutines(context);
     registerScatterRoutines(context);

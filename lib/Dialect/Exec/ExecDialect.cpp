@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Exec/Convolution.h"
+#include "dsopt/Dialect/Exec/Epilogue.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -114,6 +115,10 @@ void ExecDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Exec/ExecConvolutionOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Exec/ExecEpilogueOps.cpp.inc"
       >();
 }
 

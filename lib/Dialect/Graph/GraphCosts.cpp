@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Graph/Convolution.h"
+#include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
@@ -137,6 +138,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     MatMulOp::attachInterface<MatMulCost>(*context);
     MatMulPartOp::attachInterface<MatMulPartCost>(*context);
     attachConvolutionCost(context);
+    attachEpilogueCost(context);
     AttentionOp::attachInterface<AttentionCost<AttentionOp, 2>>(*context);
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);

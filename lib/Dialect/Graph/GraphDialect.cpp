@@ -1,6 +1,7 @@
 //===- GraphDialect.cpp - the graph dialect: registration -----------------===//
 
 #include "dsopt/Dialect/Graph/Convolution.h"
+#include "dsopt/Dialect/Graph/Epilogue.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -25,6 +26,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphConvolutionOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Graph/GraphEpilogueOps.cpp.inc"
       >();
 }
 

@@ -10,6 +10,7 @@
 #include "Core/SavedState.h"
 #include "Core/Together.h"
 #include "dsopt/Runtime/Convolution.h"
+#include "dsopt/Runtime/Epilogue.h"
 #include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace dsopt::runtime {
     reinterpret_cast<void *>(&dsopt_rt_linear_nll),  reinterpret_cast<void *>(&dsopt_rt_scatter_add),
     reinterpret_cast<void *>(&dsopt_rt_convolution), reinterpret_cast<void *>(&dsopt_rt_scatter),
     reinterpret_cast<void *>(&dsopt_rt_accumulate),  reinterpret_cast<void *>(&dsopt_rt_ctc),
-    reinterpret_cast<void *>(&dsopt_rt_ctc_grad)};
+    reinterpret_cast<void *>(&dsopt_rt_ctc_grad),    reinterpret_cast<void *>(&dsopt_rt_gemm_epilogue)};
 
 /// Of threads that share their CPUs with nobody.
 constexpr int kSpins = 4000;

@@ -11,6 +11,7 @@
 
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Convolution.h"
+#include "dsopt/Runtime/Epilogue.h"
 
 namespace dsopt::runtime {
 
@@ -23,6 +24,8 @@ public:
                     bool accumulate) = 0;
   virtual void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
                         void *c, void *workspace, bool accumulate) = 0;
+  virtual void gemmEpilogue(const dsopt_gemm_epilogue &product, const void *a, const void *b,
+                            const void *given, void *kept, void *c) = 0;
   virtual void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                            void *workspace, bool accumulate) = 0;
   virtual void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,

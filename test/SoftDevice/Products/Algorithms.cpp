@@ -79,6 +79,7 @@ Product productOf(Objects &objects, cublasLtMatmulDesc_t operation, cublasLtMatr
          "types " + number(a->type) + ", " + number(b->type) + " and " + number(d->type) +
              " with compute type " + number(p.operation->compute) + " and scale type " +
              number(p.operation->scaleType));
+  checkEpilogue(p);
   return p;
 }
 
@@ -105,14 +106,16 @@ static std::vector<Configured> candidatesOf(const Product &product, const softPr
     made.push_back({kMagic, id, tile, 1, 0, 0, 0, 0, 0, 0, type, group, alignment, 0});
     return made.back();
   };
-  // The library's heuristics may look at anything that layouts say.
-  bool isLarge = product.m * product.n >= 64 * 64 && product.d->leading < product.m + 64;
+  // The library's heuristics may look at anything that layouts say, and at the epilogue.
+  bool isLarge =
+      product.m * product.n >= 64 * 64 && product.d->leading < product.m + 64 && !hasEpilogue(product);
   const char *shortens = std::getenv("NVIDIA_TF32_OVERRIDE");
   if (product.operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
       (type == CUDA_R_32F && shortens && *shortens == '1'))
     add(kShortened, 20, 8, 16);
   if (type != CUDA_R_64F) {
     add(kBuffered, 20, 64, 16).workspaceBytes = 1 << 12;
+    // Reductions have no epilogues.
     Configured &split = add(kTiled, 20, 32, 16);
     split.splitK = 2;
     split.reductionScheme = 2;
@@ -122,6 +125,12 @@ static std::vector<Configured> candidatesOf(const Product &product, const softPr
   }
   add(kSimple, 0, INT32_MAX, 1);
   auto isUnwanted = [&](const Configured &one) {
+    const softOperation &operation = *product.operation;
+    uint64_t places =
+        (addsBias(operation) ? reinterpret_cast<uint64_t>(operation.bias) : 0) |
+        (writesAux(operation) || readsAux(operation) ? reinterpret_cast<uint64_t>(operation.aux) : 0);
+    if (places % one.alignment || (hasEpilogue(product) && one.splitK > 1))
+      return true;
     uint32_t least = *std::min_element(preference.alignments, preference.alignments + 4);
     return one.workspaceBytes > preference.workspaceBytes || one.alignment > least ||
            (one.reductionScheme & ~preference.reductionSchemes);

@@ -38,6 +38,12 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
     checkPlace("B", b, *p.b);
     checkPlace("C", before == 0 ? d : c, *p.c);
     checkPlace("D", d, *p.d);
+    const softOperation &op = *p.operation;
+    bool hasAux = writesAux(op) || readsAux(op);
+    if (addsBias(op))
+      checkPlace("the bias", op.bias, *p.d);
+    if (hasAux)
+      checkPlace("the auxiliary matrix", op.aux, *p.d);
     expect(workspaceBytes >= algorithm.workspaceBytes && (workspace || !algorithm.workspaceBytes),
            CUBLAS_STATUS_INVALID_VALUE,
            "a workspace of " + std::to_string(workspaceBytes) + " bytes, expected at least " +
@@ -46,8 +52,19 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
     bool isInPlace = before != 0 && c == d;
     std::vector<Region> regions = {regionOf(a, *p.a, true, false), regionOf(b, *p.b, true, false),
                                    regionOf(d, *p.d, isInPlace, true)};
+    size_t atC = 2, atBias = 0, atAux = 0;
+    auto add = [&](const Region &region) {
+      regions.push_back(region);
+      return regions.size() - 1;
+    };
     if (before != 0 && !isInPlace)
-      regions.push_back(regionOf(c, *p.c, true, false));
+      atC = add(regionOf(c, *p.c, true, false));
+    softLayout bias = {p.d->type, p.d->rows, 1, static_cast<int64_t>(p.d->rows)},
+               aux = {p.d->type, p.d->rows, p.d->columns, op.auxLeading};
+    if (addsBias(op))
+      atBias = add(regionOf(op.bias, bias, true, false));
+    if (hasAux)
+      atAux = add(regionOf(op.aux, aux, readsAux(op), writesAux(op)));
     SumShape shape = {p.m,
                       p.n,
                       p.k,
@@ -60,11 +77,13 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmul
                       p.a->type,
                       p.d->type,
                       algorithm.group,
-                      isShortened(algorithm)};
+                      isShortened(algorithm),
+                      {op.epilogue, p.d->type, op.auxLeading}};
     auto work = [=](const std::vector<char *> &places) {
       for (uint64_t matrix = 0; matrix < regions[0].count; ++matrix) {
         auto at = [&](size_t region) { return places[region] + matrix * regions[region].stride; };
-        multiply(shape, factor, at(0), at(1), before, at(regions.size() - 1), at(2));
+        multiply(shape, factor, at(0), at(1), before, at(atC), at(2),
+                 {atBias ? at(atBias) : nullptr, atAux ? at(atAux) : nullptr});
       }
     };
     std::string what = "a product of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" +

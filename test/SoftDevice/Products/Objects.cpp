@@ -153,9 +153,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, int a
                                               size_t bytes) {
   return callProducts([&](Objects &objects) {
     softOperation *operation = known(objects.operations, handle, "operation");
-    Field field = attribute == 3   ? Field{&operation->transposeA, 4}
-                  : attribute == 4 ? Field{&operation->transposeB, 4}
-                                   : Field{nullptr, 0};
+    Field field = attribute == 3    ? Field{&operation->transposeA, 4}
+                  : attribute == 4  ? Field{&operation->transposeB, 4}
+                  : attribute == 7  ? Field{&operation->epilogue, 4}
+                  : attribute == 8  ? Field{&operation->bias, 8}
+                  : attribute == 11 ? Field{&operation->aux, 8}
+                  : attribute == 12 ? Field{&operation->auxLeading, 8}
+                                    : Field{nullptr, 0};
     setField("operations", attribute, field, value, bytes);
     // Conjugates are of complex numbers.
     for (int32_t transpose : {operation->transposeA, operation->transposeB})

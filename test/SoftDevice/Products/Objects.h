@@ -16,6 +16,10 @@ struct cublasLtContext {
 struct softOperation {
   int compute, scaleType;
   int32_t transposeA = 0, transposeB = 0;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
+  void *aux = nullptr;
+  int64_t auxLeading = 0;
 };
 struct softLayout {
   uint32_t type;
@@ -97,8 +101,38 @@ bool isShortened(const Configured &algorithm);
 void checkAlgorithm(const cublasLtContext &handle, const Product &product, const Configured &algorithm);
 
 //===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+bool hasEpilogue(const Product &product);
+/// Whether a bias is added, and whether there is an auxiliary matrix: one that is written, or one that is
+/// read.
+bool addsBias(const softOperation &operation);
+bool writesAux(const softOperation &operation);
+bool readsAux(const softOperation &operation);
+/// Throws where an epilogue is none of the library's, or is not told what it needs.
+void checkEpilogue(const Product &product);
+
+/// What becomes of a column's element before it is stored, by single precision.
+struct EpilogueShape {
+  uint32_t epilogue;
+  uint32_t type; ///< of bias and auxiliary matrix
+  int64_t auxLeading;
+};
+struct EpiloguePlaces {
+  const char *bias;
+  char *aux;
+};
+float finish(const EpilogueShape &shape, const EpiloguePlaces &places, int64_t row, int64_t column,
+             float sum);
+
+//===----------------------------------------------------------------------===//
 // Sums
 //===----------------------------------------------------------------------===//
+
+/// An element as it is stored.
+float loadElement(const char *place, int64_t at, uint32_t type);
+void storeElement(char *place, int64_t at, uint32_t type, float value);
 
 /// Matrices with contiguous columns; a sum's order is the algorithm's alone.
 struct SumShape {
@@ -108,10 +142,11 @@ struct SumShape {
   uint32_t typeAB, typeC;
   int64_t group;
   bool rounds; ///< operands to tf32
+  EpilogueShape epilogue;
 };
-/// D = alpha A B + beta C; C is not read where beta is 0.
+/// D = epilogue(alpha A B + beta C); C is not read where beta is 0.
 void multiply(const SumShape &shape, double alpha, const char *a, const char *b, double beta, const char *c,
-              char *d);
+              char *d, const EpiloguePlaces &places);
 
 } // namespace softdevice
 

@@ -85,9 +85,14 @@ template <class Value> static void store(char *place, int64_t at, uint32_t type,
   reinterpret_cast<uint16_t *>(place)[at] = type == CUDA_R_16F ? toF16(single) : toBF16(single);
 }
 
+float loadElement(const char *place, int64_t at, uint32_t type) { return load<float>(place, at, type); }
+void storeElement(char *place, int64_t at, uint32_t type, float value) {
+  store<float>(place, at, type, value);
+}
+
 template <class Value>
 static void multiplyAs(const SumShape &s, double alpha, const char *a, const char *b, double beta,
-                       const char *c, char *d) {
+                       const char *c, char *d, const EpiloguePlaces &places) {
   // Blocks of rows of op(A) and of columns of op(B), zeros behind the last.
   auto pack = [&](const char *from, int64_t extent, int64_t block, int64_t step, int64_t next) {
     std::vector<Value> packed((extent + block - 1) / block * block * s.k);
@@ -111,17 +116,19 @@ static void multiplyAs(const SumShape &s, double alpha, const char *a, const cha
           Value value = static_cast<Value>(alpha) * sums[(j - column) * kRows + i - row];
           if (beta != 0)
             value += static_cast<Value>(beta) * load<Value>(c, i + j * s.ldc, s.typeC);
+          if (s.epilogue.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+            value = finish(s.epilogue, places, i, j, static_cast<float>(value));
           store(d, i + j * s.ldd, s.typeC, value);
         }
     }
 }
 
 void multiply(const SumShape &shape, double alpha, const char *a, const char *b, double beta, const char *c,
-              char *d) {
+              char *d, const EpiloguePlaces &places) {
   if (shape.typeAB == CUDA_R_64F)
-    multiplyAs<double>(shape, alpha, a, b, beta, c, d);
+    multiplyAs<double>(shape, alpha, a, b, beta, c, d, places);
   else
-    multiplyAs<float>(shape, alpha, a, b, beta, c, d);
+    multiplyAs<float>(shape, alpha, a, b, beta, c, d, places);
 }
 
 } // namespace softdevice

@@ -40,6 +40,10 @@ void Calls::gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, 
                      void *workspace, bool accumulate) {
   products.multiplyPart(stream, part, a, b, addend, c, accumulate, workspace);
 }
+void Calls::gemmEpilogue(const dsopt_gemm_epilogue &product, const void *a, const void *b, const void *given,
+                         void *kept, void *c) {
+  products.multiplyEpilogue(stream, product, a, b, given, kept, c);
+}
 void Calls::convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                         void *workspace, bool accumulate) {
   // Programs without one run where the library is not.

@@ -34,6 +34,8 @@ public:
             bool accumulate) override;
   void gemmPart(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend, void *c,
                 void *workspace, bool accumulate) override;
+  void gemmEpilogue(const dsopt_gemm_epilogue &product, const void *a, const void *b, const void *given,
+                    void *kept, void *c) override;
   void convolution(const dsopt_convolution &convolution, const void *a, const void *b, void *result,
                    void *workspace, bool accumulate) override;
   void linearNll(const dsopt_linear_nll &loss, const void *x, const void *weight, const void *bias,

@@ -55,12 +55,8 @@ void CublasLt::fail(LtStatus status, const char *call) const {
 
 Operation::Operation(LtCompute compute, LtType scale, bool transposeA, bool transposeB) {
   DSOPT_CUBLASLT_CALL(cublasLtMatmulDescCreate, &handle, compute, scale);
-  auto set = [&](LtOperationAttribute attribute, bool isTransposed) {
-    int32_t value = isTransposed ? kLtTransposed : kLtNormal;
-    DSOPT_CUBLASLT_CALL(cublasLtMatmulDescSetAttribute, handle, attribute, &value, sizeof(value));
-  };
-  set(kLtTransposeA, transposeA);
-  set(kLtTransposeB, transposeB);
+  set<int32_t>(kLtTransposeA, transposeA ? kLtTransposed : kLtNormal);
+  set<int32_t>(kLtTransposeB, transposeB ? kLtTransposed : kLtNormal);
 }
 
 Layout::Layout(LtType type, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t stride) {

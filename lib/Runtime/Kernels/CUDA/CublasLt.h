@@ -72,6 +72,9 @@ public:
 class Operation : public LtObject<LtOperation, &CublasLt::cublasLtMatmulDescDestroy> {
 public:
   Operation(LtCompute compute, LtType scale, bool transposeA, bool transposeB);
+  template <typename Value> void set(LtOperationAttribute attribute, Value value) const {
+    DSOPT_CUBLASLT_CALL(cublasLtMatmulDescSetAttribute, handle, attribute, &value, sizeof(value));
+  }
 };
 
 /// How a batch of matrices lies whose columns are contiguous and begin `leading` elements apart.

@@ -30,8 +30,24 @@ enum LtCompute : int { kLtComputeF32 = 68, kLtComputeF64 = 70, kLtComputeTf32 = 
 /// cublasOperation_t.
 enum LtTranspose : int { kLtNormal = 0, kLtTransposed = 1 };
 
-/// cublasLtMatmulDescAttributes_t; each is an int32_t.
-enum LtOperationAttribute : int { kLtTransposeA = 3, kLtTransposeB = 4 };
+/// cublasLtMatmulDescAttributes_t: an int32_t each, a uint32_t, two pointers and an int64_t.
+enum LtOperationAttribute : int {
+  kLtTransposeA = 3,
+  kLtTransposeB = 4,
+  kLtEpilogue = 7,
+  kLtBiasPointer = 8,
+  kLtAuxPointer = 11,
+  kLtAuxLeading = 12,
+};
+
+/// cublasLtEpilogue_t.
+enum LtEpilogue : int {
+  kLtNoEpilogue = 1,
+  kLtBias = 4,
+  kLtGeluBias = 36,
+  kLtGeluAuxBias = 164,
+  kLtGeluGrad = 192,
+};
 
 /// cublasLtMatrixLayoutAttribute_t: an int32_t and an int64_t.
 enum LtLayoutAttribute : int { kLtBatchCount = 5, kLtBatchStride = 6 };

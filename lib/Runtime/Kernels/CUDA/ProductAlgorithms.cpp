@@ -23,12 +23,27 @@ static LtType typeOf(int64_t type) {
   return type == DSOPT_F64 ? kLtF64 : type == DSOPT_BF16 ? kLtBf16 : type == DSOPT_F16 ? kLtF16 : kLtF32;
 }
 
+static const char *textOfEpilogue(int64_t epilogue) {
+  switch (epilogue) {
+  case kLtBias:
+    return " with bias";
+  case kLtGeluBias:
+    return " with bias and gelu";
+  case kLtGeluAuxBias:
+    return " with bias and gelu, whose operand is kept,";
+  case kLtGeluGrad:
+    return " with gelu's gradient";
+  default:
+    return "";
+  }
+}
+
 std::string ProductShape::text() const {
   auto number = [](int64_t value) { return std::to_string(value); };
   return (batch > 1 ? number(batch) + " of " : "") + number(m) + "x" + number(n) + "x" + number(k) + " " +
-         (transposeA ? "T" : "N") + (transposeB ? "T" : "N") + " (" + (isTf32 ? "tf32" : nameOf(typeAB)) +
-         " to " + nameOf(typeC) + ", aligned to " + number(alignmentA) + ", " + number(alignmentB) + " and " +
-         number(alignmentC) + " bytes)";
+         (transposeA ? "T" : "N") + (transposeB ? "T" : "N") + textOfEpilogue(epilogue) + " (" +
+         (isTf32 ? "tf32" : nameOf(typeAB)) + " to " + nameOf(typeC) + ", aligned to " + number(alignmentA) +
+         ", " + number(alignmentB) + " and " + number(alignmentC) + " bytes)";
 }
 
 CallObjects::CallObjects(const ProductCall &p)
@@ -38,7 +53,19 @@ CallObjects::CallObjects(const ProductCall &p)
                 p.typeAB == DSOPT_F64 ? kLtF64 : kLtF32, p.transposeB, p.transposeA),
       first(typeOf(p.typeAB), p.transposeB ? p.k : p.n, p.transposeB ? p.n : p.k, p.ldb, p.count, p.strideB),
       second(typeOf(p.typeAB), p.transposeA ? p.m : p.k, p.transposeA ? p.k : p.m, p.lda, p.count, p.strideA),
-      result(typeOf(p.typeC), p.n, p.m, p.ldc, p.count, p.strideC) {}
+      result(typeOf(p.typeC), p.n, p.m, p.ldc, p.count, p.strideC) {
+  if (p.epilogue == kLtNoEpilogue)
+    return;
+  operation.set(kLtEpilogue, static_cast<uint32_t>(p.epilogue));
+  // Where nothing is read, addresses only say how they are aligned.
+  const void *place = reinterpret_cast<const void *>(kEpilogueAlignment);
+  if (p.epilogue != kLtGeluGrad)
+    operation.set(kLtBiasPointer, place);
+  if (p.epilogue == kLtGeluAuxBias || p.epilogue == kLtGeluGrad) {
+    operation.set(kLtAuxPointer, place);
+    operation.set(kLtAuxLeading, p.n);
+  }
+}
 
 /// The product of a shape whose lines are as close as their alignment lets them.
 static ProductCall denseCall(const ProductShape &s) {
@@ -54,6 +81,7 @@ static ProductCall denseCall(const ProductShape &s) {
   call.strideA = call.lda * (s.transposeA ? s.k : s.m);
   call.strideB = call.ldb * (s.transposeB ? s.n : s.k);
   call.strideC = call.ldc * s.m;
+  call.epilogue = s.epilogue;
   return call;
 }
 

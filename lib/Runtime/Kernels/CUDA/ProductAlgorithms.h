@@ -6,8 +6,8 @@
 // The numbers of cuBLASLt's algorithms mean something else in each of its versions and on
 // each architecture, so no table of them holds. The library's own heuristics choose, which
 // are a function of what they are asked. They are asked with what is the same in every
-// layout of ranks, and in every part as in the whole: the whole's extents, transposes and
-// types, and the alignment of its matrices' lines, of matrices that lie one line behind the
+// layout of ranks, and in every part as in the whole: the whole's extents, transposes,
+// types and epilogue, and the alignment of its matrices' lines, of matrices that lie one line behind the
 // other. Where the matrices of a call really lie is not asked for. Only algorithms that add
 // a contraction up in one piece come into question (no split-K, no reduction), and that
 // need no workspace. So the bits are those of the library's version and of the kind of GPU:
@@ -34,9 +34,11 @@ struct ProductShape {
   int64_t transposeA, transposeB, typeAB, typeC;
   int64_t isTf32;                             ///< f32 operands may be rounded to tf32
   int64_t alignmentA, alignmentB, alignmentC; ///< bytes that lines and matrices begin at multiples of
+  int64_t epilogue = kLtNoEpilogue;           ///< an LtEpilogue
 
   bool operator<(const ProductShape &other) const { return std::memcmp(this, &other, sizeof(other)) < 0; }
-  /// "2 of 64x32x16 TN (bf16 to f32, aligned to 16, 16 and 8 bytes)"; "tf32" for what is rounded to it.
+  /// "2 of 64x32x16 TN (bf16 to f32, aligned to 16, 16 and 8 bytes)"; "tf32" for what is rounded to it;
+  /// "64x32x16 TN with bias (...)".
   std::string text() const;
 };
 
@@ -46,9 +48,13 @@ struct ProductCall {
   int64_t transposeA, transposeB, typeAB, typeC, isTf32;
   int64_t lda, ldb, ldc;
   int64_t count, strideA, strideB, strideC;
+  int64_t epilogue = kLtNoEpilogue; ///< an LtEpilogue
 
   bool operator<(const ProductCall &other) const { return std::memcmp(this, &other, sizeof(other)) < 0; }
 };
+
+/// What epilogues take lies at multiples of it; algorithms are asked for by it, not by real places.
+inline constexpr int64_t kEpilogueAlignment = 16;
 
 /// The same as the library's objects. Its matrices have contiguous columns, so that it multiplies the
 /// transposed matrices, which are the same bytes: its first operand is our second one.

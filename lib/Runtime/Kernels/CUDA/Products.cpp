@@ -222,8 +222,7 @@ void Products::sumChunks(StreamHandle stream, const ProductShape &shape, Product
   }
 }
 
-void Products::run(StreamHandle stream, const ProductShape &shape, const ProductCall &call, const void *a,
-                   const void *b, const void *addend, void *c, bool adds) {
+Products::Prepared &Products::prepare(const ProductShape &shape, const ProductCall &call) {
   auto found = prepared.find({shape, call});
   if (found == prepared.end()) {
     const Algorithm &algorithm = algorithms.choose(shape);
@@ -231,7 +230,56 @@ void Products::run(StreamHandle stream, const ProductShape &shape, const Product
     algorithms.check(shape, algorithm, objects);
     found = prepared.emplace(std::pair(shape, call), Prepared{std::move(objects), algorithm}).first;
   }
-  const auto &[objects, algorithm] = found->second;
+  return found->second;
+}
+
+void Products::multiplyEpilogue(StreamHandle stream, const dsopt_gemm_epilogue &product, const void *a,
+                                const void *b, const void *given, void *kept, void *c) {
+  const dsopt_gemm_part part = {product.product, product.product.m, product.product.n, product.product.k};
+  const dsopt_gemm p = normalized(part);
+  if (p.m == 0 || p.n == 0)
+    return;
+  ProductShape shape = shapeOf({p, p.m, p.n, p.k}, a, b, nullptr, c);
+  bool isGradient = product.kind == DSOPT_EPILOGUE_GELU_GRAD;
+  shape.epilogue = product.kind == DSOPT_EPILOGUE_BIAS ? kLtBias
+                   : isGradient                        ? kLtGeluGrad
+                   : kept                              ? kLtGeluAuxBias
+                                                       : kLtGeluBias;
+  if (p.k == 0 || shape.batch != 1 || hasChunks(part))
+    throw Error(StatusFailure, "the product " + shape.text() +
+                                   " has an epilogue, expected one of two matrices in one piece");
+  for (const void *place : {given, static_cast<const void *>(kept)})
+    if (addressOf(place) % kEpilogueAlignment)
+      throw Error(StatusFailure,
+                  "the product " + shape.text() + " has a bias or an activation's operand at " +
+                      "an address that is no multiple of " + std::to_string(kEpilogueAlignment));
+  ProductCall call = {p.m,
+                      p.n,
+                      p.k,
+                      p.transpose_a,
+                      p.transpose_b,
+                      p.type_ab,
+                      shape.typeC,
+                      shape.isTf32,
+                      p.lda,
+                      p.ldb,
+                      p.ldc,
+                      1,
+                      0,
+                      0,
+                      0,
+                      shape.epilogue};
+  const Operation &operation = prepare(shape, call).objects.operation;
+  if (!isGradient)
+    operation.set(kLtBiasPointer, given);
+  if (isGradient || kept)
+    operation.set(kLtAuxPointer, isGradient ? given : static_cast<const void *>(kept));
+  run(stream, shape, call, a, b, c, c, false);
+}
+
+void Products::run(StreamHandle stream, const ProductShape &shape, const ProductCall &call, const void *a,
+                   const void *b, const void *addend, void *c, bool adds) {
+  const auto &[objects, algorithm] = prepare(shape, call);
   float single[] = {1, adds ? 1.0f : 0.0f};
   double doubled[] = {1, adds ? 1.0 : 0.0};
   const void *alpha = single, *beta = single + 1;

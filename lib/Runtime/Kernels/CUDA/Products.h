@@ -12,6 +12,7 @@
 
 #include "Kernels/CUDA/Driver.h"
 #include "Kernels/CUDA/ProductAlgorithms.h"
+#include "dsopt/Runtime/Epilogue.h"
 
 namespace dsopt::runtime::cuda {
 
@@ -29,6 +30,9 @@ public:
   }
   void multiplyPart(StreamHandle stream, const dsopt_gemm_part &part, const void *a, const void *b,
                     const float *addend, void *c, bool accumulate, void *workspace);
+  /// As dsopt_rt_gemm_epilogue.
+  void multiplyEpilogue(StreamHandle stream, const dsopt_gemm_epilogue &product, const void *a, const void *b,
+                        const void *given, void *kept, void *c);
 
   /// What multiplies, for logs: "cuBLASLt 13.1.0".
   std::string library() const { return "cuBLASLt " + CublasLt::get().version; }
@@ -40,6 +44,7 @@ private:
     CallObjects objects;
     const Algorithm &algorithm;
   };
+  Prepared &prepare(const ProductShape &shape, const ProductCall &call);
   void run(StreamHandle stream, const ProductShape &shape, const ProductCall &call, const void *a,
            const void *b, const void *addend, void *c, bool adds);
   void sumChunks(StreamHandle stream, const ProductShape &shape, ProductCall call, const char *a,
