@@ -2,6 +2,7 @@
 
 #include "CompileOptions.h"
 #include "Messages.h"
+#include "NodeOptions.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
@@ -224,6 +225,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   setText("accumulate", layout.accumulate);
   if (layout.rows)
     setInteger("micro_batch_size", layout.rows);
+  setNodeOptions(module, options, launcher);
 
   // A choice or number with a default: taken where given, or where the module has none yet.
   auto text = [&](const char *name, StringRef key) {

@@ -183,7 +183,8 @@ struct Action {
   int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Copy;
                      ///< Fold: of one micro-batch
   std::vector<Folded> folds;
-  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map
+  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map: of these or rows
+  int64_t grain = 4096;     ///< Map: a thread takes a multiple of it
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =

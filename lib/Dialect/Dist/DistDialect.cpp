@@ -132,7 +132,8 @@ LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   BucketOp bucket = findBucket(*this, getBucketAttr(), symbols);
   if (!bucket || failed(verifyGroup(*this, getAxes(), bucket)))
     return failure();
-  if (auto wire = getWire(); wire && !(bucket.getType().isF32() && wire->isBF16()))
+  if (auto wire = getWire(); wire && !(bucket.getType().isF32() && wire->isBF16()) &&
+                             !(isa<FloatType>(bucket.getType()) && wire->isInteger(8)))
     return misfit(*this, bucket) << "sends " << *wire << ", but the bucket's parameters are "
                                  << bucket.getType();
   llvm::DenseMap<Attribute, int64_t> elements;

@@ -73,6 +73,8 @@ static const AttributeRow kAttributes[] = {
     {kDelayedAttr, On::Operation, kUnitKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
+    {kLogicalAttr, On::Operation, kCountsKind, kProgram},
+    {kBetweenNodesAttr, On::Operation, kCountsKind, kProgram},
     {kCopiedAttr, On::Operation, kCountsKind, kProgram},
     {kChangesAttr, On::Operation, kSymbolsKind, kAction, isAction},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},

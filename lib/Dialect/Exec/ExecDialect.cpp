@@ -217,8 +217,8 @@ static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind)
 }
 
 LogicalResult GatherOp::verify() {
-  if (auto wire = getWire(); wire && !wire->isBF16())
-    return emitOpError("travels as ") << *wire << ", expected bf16";
+  if (auto wire = getWire(); wire && !wire->isBF16() && !wire->isInteger(8))
+    return emitOpError("travels as ") << *wire << ", expected bf16 or i8";
   if (getWire() && getSlice().getBuffer() == getTarget().getBuffer())
     return emitOpError("of a part of its own target travels as ")
            << *getWire() << ", expected the slice in another buffer";

@@ -134,8 +134,8 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .name("phase", a.phase, kPhases)("queue", a.queue)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
           "accumulate", a.accumulate)("fast", a.fast)("bytes", a.bytes)("elements", a.elements)(
-          "type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)("tag", a.tag)(
-          "traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
+          "grain", a.grain)("type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)(
+          "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
           "direction", a.direction)("from", a.from)("changes", a.changes)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);

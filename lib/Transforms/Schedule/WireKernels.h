@@ -1,0 +1,57 @@
+//===- WireKernels.h - what goes over the wire in another type --*- C++ -*-===//
+//
+// The kernels that conversions are made of, and how many bytes elements are there.
+//
+// As i8, elements travel in blocks of `kWireBlock` (the last one of a slice may be shorter): all
+// of them as multiples -127 to 127 of their block's scale, then the scales in f32.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H
+
+#include "dsopt/Dialect/Exec/Actions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace dsopt {
+
+/// Elements that share a scale.
+inline constexpr int64_t kWireBlock = 2048;
+
+/// Bytes of a slice of so many elements on the wire.
+inline int64_t wireBytes(int64_t elements, mlir::Type wire) {
+  int64_t bytes = exec::bytesOf(elements, wire);
+  return wire.isInteger(8) ? bytes + llvm::divideCeil(elements, kWireBlock) * (int64_t)sizeof(float) : bytes;
+}
+
+/// Kernels of conversions, made where one is first needed: beside the target's others where these
+/// are in a module of their own (nest-kernels).
+class WireKernels {
+public:
+  explicit WireKernels(mlir::ModuleOp module);
+  /// The first operand's values as those of another type.
+  mlir::SymbolRefAttr convert(llvm::StringRef name, mlir::Type from, mlir::Type to);
+  /// target += source.
+  mlir::SymbolRefAttr accumulate(mlir::Type target, mlir::Type source);
+  /// The sum of two values of a type, rounded to it, as one of another.
+  mlir::SymbolRefAttr sum(mlir::Type type, mlir::Type to);
+  /// Rows of so many elements as multiples of a scale each, and the scales.
+  mlir::SymbolRefAttr quantize(mlir::Type from, int64_t row);
+  /// And back: multiples times scales.
+  mlir::SymbolRefAttr dequantize(mlir::Type to, int64_t row);
+
+private:
+  mlir::SymbolRefAttr get(llvm::StringRef name, llvm::ArrayRef<mlir::Type> operands, mlir::Type result,
+                          bool inPlace);
+  /// A new function, with an empty body.
+  mlir::func::FuncOp create(llvm::StringRef name, mlir::FunctionType type, bool overRows);
+  mlir::SymbolRefAttr finish(mlir::func::FuncOp function);
+
+  mlir::ModuleOp nested, home; ///< null where kernels are in the module itself
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<std::pair<mlir::StringAttr, mlir::Type>, mlir::SymbolRefAttr> kernels; ///< by name and type
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H

@@ -1,0 +1,157 @@
+"""ZeRO++: parameters that a node keeps change no bit and leave backward nothing to fetch from other nodes; int8
+gathers are those of parameters that numpy rounds to the same multiples, with exact masters and the documented bound.
+
+usage: zeropp.py DSOPT DSOPT-OPT
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from runs import Run, check, execute, model
+
+dsopt, opt = sys.argv[1:]
+BLOCK = 2048
+
+
+def run(*arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log.jsonl")
+        execute([dsopt, *arguments, "-run", "-quiet", f"-log={log}"])
+        return Run(log)
+
+
+def plan(*arguments):
+    return json.loads(execute([dsopt, *arguments, "-plan=json"]).stdout)["ranks"]
+
+
+def measured(trained, ranks, what):
+    """A step sends what the plan says."""
+    for rank, entry in enumerate(ranks):
+        sent, planned = trained.steps[0]["sent_bytes"][rank], sum(entry["traffic"].values())
+        check(sent == planned, f"{what}: rank {rank} sends {sent} bytes, planned {planned}")
+
+
+def nodes():
+    """-secondary-params=node"""
+    for name, layout, ways in (
+        ("mlp", ["-dp=4", "-micro-batches=2"], ([], ["-prefetch=3"], ["-offload-params=cpu", "-offload-optimizer=cpu"])),
+        ("gpt2-tiny", ["-dp=4", "-micro-batches=2"], ([], ["-gather-window=2", "-grad-clip=1"], ["-precision=fp16"])),
+        ("gpt2-tiny", ["-dp=4", "-pp=2", "-micro-batches=2"], ([],)),
+    ):
+        path, data = model(name)
+        for way in ways:
+            common = [path, f"-data={data}", "-zero=3", *layout, *way, "-node-size=2"]
+            plain, kept = run(*common, "-steps=3"), run(*common, "-steps=3", "-secondary-params=node")
+            check(plain.hash == kept.hash and plain.loss_text == kept.loss_text, f"{name} {layout} {way}: {plain.hash}, {kept.hash}")
+            before, after = plan(*common), plan(*common, "-secondary-params=node")
+            measured(kept, after, f"{name} {layout} {way}")
+            measured(plain, before, f"{name} {layout} {way}")
+            for a, b in zip(before, after):
+                was, now = a["between_nodes"]["all_gather"], b["between_nodes"]["all_gather"]
+                gathers = 4 if "-gather-window=2" not in way else 2  # of a bucket in a step, at most
+                check(was > now > 0 and now * gathers >= was, f"{name} {way}: {was} bytes between nodes, {now} with slices kept")
+                check("secondary" not in a["memory"] and b["memory"]["secondary"] > 0, f"{name}: {b['memory']}")
+            print(f"{name} {' '.join(layout + way)}: {was} bytes of gathers leave the node, {now} with slices kept, which take {b['memory']['secondary']}")
+    said = execute([dsopt, *common, "-secondary-params=node", "-plan"]).stdout
+    check("secondary" in said and "leave a node of 2 ranks" in said, said)
+
+
+def quantized(values, slices):
+    """What other ranks see of a bucket, and the scale of each element."""
+    seen, scales = np.empty_like(values), np.empty_like(values)
+    for part in np.split(np.arange(values.size), slices):
+        for begin in range(0, part.size, BLOCK):
+            block = part[begin : begin + BLOCK]
+            scale = max(np.abs(values[block]).max() / np.float32(127), np.float32(2.0**-126))
+            inverse = np.float32(1) / scale
+            seen[block] = np.rint(values[block] * inverse).astype(np.int8).astype(np.float32) * scale
+            scales[block] = scale
+    return seen, scales
+
+
+def rounded(folder, path, dist, ranks):
+    """The model of what int8 gathers yield; the largest error in scales."""
+    found, worst = onnx.load(path), 0
+    tensors = {tensor.name: tensor for tensor in found.graph.initializer}
+    text = open(dist).read()
+    symbols = dict(re.findall(r'graph\.parameter @(\S+) : \S+.*?graph\.name = "([^"]*)"', text))
+    buckets = 0
+    for ranges, padded in re.findall(r"dist\.bucket @\S+ : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text):
+        bucket = np.zeros(int(padded), np.float32)
+        places = [(symbols.get(symbol, symbol), int(first), int(count)) for symbol, first, count in re.findall(r"#dist\.range<@([^,]+), (\d+), (\d+)>", ranges)]
+        for parameter, first, count in places:
+            bucket[first : first + count] = numpy_helper.to_array(tensors[parameter]).reshape(-1)
+        seen, scales = quantized(bucket, ranks)
+        worst = max(worst, float((np.abs(seen.astype(np.float64) - bucket) / scales).max()))
+        for parameter, first, count in places:
+            tensor = tensors[parameter]
+            tensor.CopyFrom(numpy_helper.from_array(seen[first : first + count].reshape(tuple(tensor.dims)), parameter))
+        buckets += 1
+    check(buckets > 0, f"buckets of {dist}")
+    onnx.save(found, os.path.join(folder, "rounded.onnx"))
+    return os.path.join(folder, "rounded.onnx"), worst
+
+
+def weights():
+    """-gather-type=int8"""
+    for name in ("mlp", "gpt2-tiny"):
+        path, data = model(name)
+        common = [path, f"-data={data}", "-zero=3", "-dp=4", "-micro-batches=2"]
+        int8 = [*common, "-gather-type=int8"]
+        exact, first = run(*common, "-steps=6"), run(*int8, "-steps=6")
+        measured(first, plan(*int8), name)
+        check(first.hash != exact.hash, f"{name}: int8 gathers change nothing")
+        apart = max(abs(b / a - 1) for a, b in zip(exact.losses, first.losses))
+        check(apart < 0.02, f"{name}: losses are {apart:.2%} apart")
+        # Layouts of as many ranks and equal buckets.
+        for way in (["-prefetch=3", "-threads=2"], ["-gather-window=2"], ["-node-size=2", "-secondary-params=node"], ["-pp=2"],
+                    ["-offload-params=cpu", "-offload-optimizer=cpu", "-node-size=2", "-secondary-params=node"]):
+            other = run(*int8, *way, "-steps=6")
+            check(other.hash == first.hash, f"{name} {way}: {other.hash}, expected {first.hash}")
+            measured(other, plan(*int8, *way), f"{name} {way}")
+        with tempfile.TemporaryDirectory() as folder:
+            dist = os.path.join(folder, "dist.mlir")
+            execute([dsopt, *int8, "-emit=dist", "-o", dist])
+            seen, worst = rounded(folder, path, dist, 4)
+            check(0.4 < worst <= 0.5 + 2**-14, f"{name}: an error of {worst} scales")
+            same = run(seen, *common[1:], "-steps=1")
+            check(same.losses[0] == first.losses[0] != exact.losses[0], f"{name}: first loss {first.losses[0]}, of rounded parameters {same.losses[0]}")
+            # Updates that change nothing leave the parameters as they were.
+            saved = [os.path.join(folder, file) for file in ("before.safetensors", "after.safetensors")]
+            for file, options in zip(saved, (common, int8)):
+                execute([dsopt, *options, "-run", "-quiet", "-steps=2", "-lr=0", f"-save-weights={file}"])
+            check(open(saved[0], "rb").read() == open(saved[1], "rb").read(), f"{name}: masters are not what they were")
+        rank = plan(*int8)[0]
+        print(f"{name}: {rank['logical']['all_gather']} bytes of gathers travel as {rank['traffic']['all_gather']}, errors up to {worst:.6f} scales, losses {apart:.3%} apart")
+
+
+def traffic():
+    """Of a model whose slices are long."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "gpt.onnx")
+    data = ["-dim=batch=1"]
+    common = [path, *data, "-zero=3", "-dp=4", "-node-size=2", "-plan=json"]
+    return common
+
+
+def refused():
+    path, data = model("mlp")
+    for options, message in (
+        (["-dp=4", "-zero=2", "-secondary-params=node"], "-secondary-params=node is for what -zero=3 gathers, and the stage is 2: give -zero=3, or leave it out"),
+        (["-dp=4", "-gather-type=int8"], "-gather-type=int8 is for what -zero=3 gathers, and the stage is 0"),
+        (["-dp=4", "-zero=3", "-node-size=3"], "-node-size=3 does not divide the 4 data-parallel ranks (-dp)"),
+        (["-dp=4", "-zero=3", "-node-size=1", "-secondary-params=node"], "-secondary-params=node with -node-size=1 keeps everything whole on each rank"),
+    ):
+        said = execute([dsopt, path, f"-data={data}", *options, "-plan"], status=1).stderr
+        check(message in said, said)
+    said = execute([dsopt, path, f"-data={data}", "-dp=4", "-zero=3", "-secondary-params=node", "-plan"]).stderr
+    check("-secondary-params=node has no effect: all 4 data-parallel ranks are in one node" in said, said)
+
+
+nodes()
+weights()
+refused()
