@@ -72,8 +72,8 @@ void QuantizedReduction::start(ProgramBuilder &out, WireKernels &kernels,
       mapSlice(out, kernels, shifted(whole, (node * nodeSize + place) * elements * sizeof(float)),
                shifted(wire, (place * nodes + node) * part), WireKernels::Pairs::Quantize);
   isBetween = nodes > 1 && nodeSize > 1;
-  AllToAllOp first = exchange(out, wire, ".parts", ranks, isBetween ? kNode : kDataParallel,
-                              isBetween ? nodeSize : ranks);
+  AllToAllOp first =
+      exchange(out, wire, ".parts", ranks, isBetween ? kNode : kDataParallel, isBetween ? nodeSize : ranks);
   parts = first.getTarget();
   reduce.getEvent().replaceAllUsesWith(first.getEvent());
   reduce.erase();

@@ -1,9 +1,9 @@
 //===- QuantizedReduction.h - gradients in int4, in two exchanges -*- C++ -*-===//
 //
 // ZeRO++'s reduction (Wang et al., 2023): each rank sends every slice of its gradient, in int4, to the
-// rank of its node that has the slice's owner's place; this one adds what it gets and sends the sums of each node's
-// slices, in int4, to their owners, which add those of the nodes. Additions are in fp32, in the order of the ranks.
-// Where there is one node, or one rank a node, a single exchange is left.
+// rank of its node that has the slice's owner's place; this one adds what it gets and sends the sums of each
+// node's slices, in int4, to their owners, which add those of the nodes. Additions are in fp32, in the order
+// of the ranks. Where there is one node, or one rank a node, a single exchange is left.
 //
 //===----------------------------------------------------------------------===//
 
