@@ -203,7 +203,7 @@ constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"reduce_scatter", "gradients, to their slices' owners"},
                                   {"all_reduce", "gradients, to all"},
                                   {"send_recv", "activations and their gradients, between stages"},
-                                  {"all_to_all", "tokens, to their experts"},
+                                  {"all_to_all", "parts of gradients, to those that add them"},
                                   {"tied", "weights and gradients that several stages share"},
                                   {"padding", "of all that: zeros that fill up slices"}};
 /// Columns of a terminal: a word, then as many stages as fit.

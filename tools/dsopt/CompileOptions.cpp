@@ -225,7 +225,6 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   setText("accumulate", layout.accumulate);
   if (layout.rows)
     setInteger("micro_batch_size", layout.rows);
-  setNodeOptions(module, options, launcher);
 
   // A choice or number with a default: taken where given, or where the module has none yet.
   auto text = [&](const char *name, StringRef key) {
@@ -241,6 +240,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("gradient-type", "gradient_type");
   if (options.has("reduction"))
     setText("reduction", options.text("reduction"));
+  setNodeOptions(module, options, launcher);
   auto modelType = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
   if (modelType && modelType.getValue().isBF16() && !options.has("precision"))
     setText("precision", "bf16");

@@ -285,6 +285,8 @@ private:
     }
     if (stage == "3" && config.flag(quantized))
       set("gather-type", "int8", quantized);
+    if (config.flag(block + "zero_quantized_gradients"))
+      set("reduce-type", "int4", block + "zero_quantized_gradients");
     // Keys of stage 3 below it: with the reason that is nearest.
     if (stage != "3")
       for (const std::string &path : config.paths())

@@ -26,11 +26,22 @@ void setNodeOptions(ModuleOp module, const ParsedOptions &options, const Launche
     return value != off;
   };
   text("gather-type", "param");
+  if (options.has("reduce-type"))
+    setOption(module, "reduce_type", builder.getStringAttr(options.text("reduce-type")));
+  bool pairs = getOption(module, "reduce_type", StringRef("gradient")) == "int4";
+  if (pairs && getOption(module, "gradient_type", StringRef("fp32")) != "fp32")
+    throw Error(
+        1, "-reduce-type=int4 adds in fp32, and -gradient-type=param accumulates in 16 bits: leave one of "
+           "them out");
+  if (pairs && getOption(module, "reduction", StringRef("canonical")) == "fast")
+    throw Error(1,
+                "-reduce-type=int4 adds what ranks have in their order, and -reduction=fast leaves that to "
+                "NCCL, which adds no int4: leave one of them out");
   bool keeps = text("secondary-params", "none");
   // Those of this host are what a launcher knows of nodes.
   int64_t here = launcher.worldSize ? std::min(launcher.localSize, dp) : dp;
   int64_t nodeSize = options.integer("node-size", getOption(module, "node_size", here));
-  if (options.has("node-size") || keeps) {
+  if (options.has("node-size") || keeps || pairs) {
     if (dp % nodeSize)
       throw Error(1, ("-node-size=" + Twine(nodeSize) + " does not divide the " + Twine(dp) +
                       " data-parallel ranks (-dp)" +

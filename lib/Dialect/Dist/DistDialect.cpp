@@ -159,7 +159,8 @@ LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return misfit(*this, bucket) << "reduces use " << getUse() << ", but the bucket has "
                                  << bucket.getBlocks().size();
   Type gradient = bucket.getGradientType();
-  if (getType() != gradient && !(gradient.isF32() && getType().isBF16()))
+  bool inParts = getType().isInteger(4) && getMethod() == ReductionMethod::AllToAll;
+  if (getType() != gradient && !(gradient.isF32() && (getType().isBF16() || inParts)))
     return misfit(*this, bucket) << "sends " << getType() << ", but the bucket's gradients are " << gradient;
   return success();
 }

@@ -228,8 +228,10 @@ LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traff
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 
 LogicalResult ReduceOp::verify() {
-  if (auto wire = getWire(); wire && !(getType().isF32() && wire->isBF16()))
-    return emitOpError("of ") << getType() << " travels as " << *wire << ", expected f32 as bf16";
+  bool inParts = getWire() && getWire()->isInteger(4) && getMethod() == ReductionMethod::AllToAll;
+  if (auto wire = getWire(); wire && !(getType().isF32() && (wire->isBF16() || inParts)))
+    return emitOpError("of ") << getType() << " travels as " << *wire
+                              << ", expected f32 as bf16, or as i4 by all_to_all";
   if (getFast() && getMethod() != ReductionMethod::ReduceScatter)
     return emitOpError("is fast by ")
            << stringifyReductionMethod(getMethod()) << ", where owners add along the canonical tree";

@@ -98,6 +98,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     }
   }
   auto order = *dist::symbolizeReductionOrder(getOption(getOperation(), "reduction", StringRef("canonical")));
+  bool inPairs = getOption(getOperation(), "reduce_type", StringRef("gradient")) == "int4";
   DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
   for (auto &[key, use] : uses) {
     dist::BucketOp bucket = key.first;
@@ -106,7 +107,8 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
     end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
                                  builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
-                                 bucket.getGradientType(), ReductionMethod::ReduceScatter, order);
+                                 inPairs ? builder.getIntegerType(4) : bucket.getGradientType(),
+                                 inPairs ? ReductionMethod::AllToAll : ReductionMethod::ReduceScatter, order);
   }
 }
 

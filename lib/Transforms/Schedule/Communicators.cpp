@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
+#include "dsopt/Interfaces/Options.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -40,9 +41,12 @@ void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positio
   declare<CommunicatorOp>(symbols, kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
 }
 
-void dsopt::declareNodes(ModuleOp module, int64_t ranks, int64_t positions, int64_t nodeSize) {
+void dsopt::declareNodes(ModuleOp module, int64_t nodeSize) {
   SymbolTable symbols(module);
   Builder builder(module.getContext());
+  int64_t ranks = getOption(module, "dp", 1), positions = 0;
+  for (auto program : module.getOps<ProgramOp>())
+    positions = std::max<int64_t>(positions, program.getPosition() + 1);
   declare<CommunicatorOp>(symbols, kNode,
                           groupsOf(builder, ranks * positions / nodeSize, nodeSize, nodeSize, 1));
   SmallVector<Attribute> across;

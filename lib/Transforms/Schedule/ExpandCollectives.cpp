@@ -7,9 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "Communicators.h"
 #include "ProgramBuilder.h"
+#include "QuantizedReduction.h"
 #include "Scheduling.h"
 #include "WireKernels.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -42,7 +46,10 @@ private:
   };
   LogicalResult start(GatherOp gather);
   LogicalResult start(ReduceOp reduce);
+  LogicalResult startQuantized(ReduceOp reduce);
   void finish(const Result &result);
+  /// Finishes what has to be written to a buffer.
+  void finish(StringAttr target);
   void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements, int64_t grain = 4096) {
     out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, grain, kComputeStream);
   }
@@ -61,8 +68,9 @@ private:
   WireKernels &kernels;
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::MapVector<StringAttr, Result> results; ///< by the buffer of their target
-  llvm::SetVector<BufferOp> replaced;          ///< by others of the wire's type
+  llvm::MapVector<StringAttr, Result> results;                ///< by the buffer of their target
+  llvm::MapVector<StringAttr, QuantizedReduction> reductions; ///< likewise
+  llvm::SetVector<BufferOp> replaced;                         ///< by others of the wire's type
 };
 } // namespace
 
@@ -145,7 +153,39 @@ LogicalResult Expander::start(GatherOp gather) {
   return success();
 }
 
+LogicalResult Expander::startQuantized(ReduceOp reduce) {
+  BufferOp whole = buffer(reduce.getWhole());
+  dist::BucketOp bucket = whole.getOf() ? analysis.bucket(whole.getOfAttr().getAttr()) : dist::BucketOp();
+  if (!bucket)
+    return reduce.emitOpError("of ") << reduce.getWhole().getBuffer() << " travels as " << *reduce.getWire()
+                                     << ", expected the gradient of a bucket";
+  SmallVector<std::pair<int64_t, int64_t>> gaps;
+  int64_t end = 0;
+  auto reach = [&](int64_t begin) {
+    if (begin > end)
+      gaps.push_back({end, begin});
+  };
+  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
+    reach(range.getOffset());
+    end = range.getOffset() + range.getElements();
+  }
+  reach(bucket.getPadded());
+  // What was reduced before has come as far as its first exchange, and goes on.
+  out.insertBefore(reduce);
+  for (auto &[target, reduction] : reductions)
+    reduction.proceed(out, kernels);
+  int64_t ranks = analysis.ranks();
+  QuantizedReduction reduction(reduce, ranks,
+                               getOption(out.program->getParentOfType<ModuleOp>(), "node_size", ranks));
+  StringAttr target = reduce.getTarget().getBuffer().getAttr();
+  reduction.start(out, kernels, gaps);
+  reductions.insert({target, reduction});
+  return success();
+}
+
 LogicalResult Expander::start(ReduceOp reduce) {
+  if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
+    return startQuantized(reduce);
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(reduce);
   if (failed(groups))
     return failure();
@@ -217,12 +257,23 @@ void Expander::finish(const Result &sum) {
     map(kernels.accumulate(sum.type, sum.wire), {sum.target, part(0)}, sum.elements);
 }
 
+void Expander::finish(StringAttr target) {
+  if (auto result = results.find(target); result != results.end()) {
+    finish(result->second);
+    results.erase(result);
+  }
+  if (auto reduction = reductions.find(target); reduction != reductions.end()) {
+    reduction->second.finish(out, kernels);
+    reductions.erase(reduction);
+  }
+}
+
 LogicalResult Expander::expand() {
   Block &body = schedule.getBody().front();
   if (llvm::none_of(body, [](Operation &op) { return isComposite(&op); }))
     return success();
   for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (!results.empty() && isAction(&op)) {
+    if (!(results.empty() && reductions.empty()) && isAction(&op)) {
       FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
       if (failed(accesses))
         return failure();
@@ -230,12 +281,8 @@ LogicalResult Expander::expand() {
       // Several gathers may make parts of one buffer.
       auto gather = isComposite(&op) ? dyn_cast<GatherOp>(op) : GatherOp();
       for (const Access &access : *accesses)
-        if (auto result = results.find(access.buffer);
-            result != results.end() &&
-            !(gather && gather.getTarget().getBuffer().getAttr() == access.buffer)) {
-          finish(result->second);
-          results.erase(result);
-        }
+        if (!gather || gather.getTarget().getBuffer().getAttr() != access.buffer)
+          finish(access.buffer);
     }
     if (!isComposite(&op))
       continue;
@@ -246,12 +293,29 @@ LogicalResult Expander::expand() {
   out.insertAfter(&body.back());
   for (auto &[target, result] : results)
     finish(result);
+  for (auto &[target, reduction] : reductions)
+    reduction.finish(out, kernels);
+  renumberCollectives(schedule);
   for (BufferOp buffer : replaced)
     buffer.erase();
   return success();
 }
 
+/// Whether reductions of some rank go by way of its node.
+static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
+  if (nodeSize <= 1 || nodeSize >= getOption(module, "dp", 1))
+    return false;
+  return module
+      .walk([](ReduceOp reduce) {
+        return reduce.getWire() && reduce.getWire()->isInteger(4) ? WalkResult::interrupt()
+                                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult dsopt::expandCollectives(ModuleOp module) {
+  if (int64_t nodeSize = getOption(module, "node_size", 0); reducesByNode(module, nodeSize))
+    declareNodes(module, nodeSize);
   WireKernels kernels(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>()))

@@ -114,13 +114,9 @@ LogicalResult dsopt::gatherByNode(ModuleOp module) {
            << nodeSize << ", expected a divisor of the " << ranks << " data-parallel ranks";
   if (nodeSize == 1 || nodeSize == ranks)
     return success();
-  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
-  int64_t positions = 0;
-  for (ProgramOp program : programs)
-    positions = std::max<int64_t>(positions, program.getPosition() + 1);
-  declareNodes(module, ranks, positions, nodeSize);
+  declareNodes(module, nodeSize);
   AccessAnalysis analysis(module);
-  for (ProgramOp program : programs)
+  for (auto program : module.getOps<ProgramOp>())
     if (getSchedule(program) && failed(Splitter(program, nodeSize, analysis).split()))
       return failure();
   return success();

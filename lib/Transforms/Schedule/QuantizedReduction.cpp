@@ -103,5 +103,23 @@ void QuantizedReduction::proceed(ProgramBuilder &out, WireKernels &kernels) {
 
 void QuantizedReduction::finish(ProgramBuilder &out, WireKernels &kernels) {
   proceed(out, kernels);
-  add(out, kernels, target, parts, part, nodeSize > 1 && nodes > 1 ? nodes : nodes * nodeSize, accumulate);
+  int64_t count = nodes > 1 ? nodes : nodeSize;
+  auto beside = [&](StringRef suffix) {
+    auto type = MemRefType::get({elements}, Float32Type::get(out.context));
+    return out.ref(out.buffer(whole.getBuffer().getValue() + suffix, type, BufferKind::Buffers));
+  };
+  if (accumulate) {
+    RefAttr sum = beside(".sum");
+    add(out, kernels, sum, parts, part, count, /*accumulate=*/false);
+    out.emit<AddOp>(target, sum, elements, Float32Type::get(out.context), kComputeStream);
+  } else if (target.getPerRank()) {
+    // This rank's part of a whole buffer is written at once.
+    RefAttr sum = beside(".sum"), last = beside(".last");
+    Type f32 = Float32Type::get(out.context);
+    add(out, kernels, sum, parts, part, count - 1, /*accumulate=*/false);
+    add(out, kernels, last, shifted(parts, (count - 1) * part), part, 1, /*accumulate=*/false);
+    map(out, kernels.sum(f32, f32), {sum, last, target}, elements, /*grain=*/4096);
+  } else {
+    add(out, kernels, target, parts, part, count, /*accumulate=*/false);
+  }
 }
