@@ -1,7 +1,8 @@
 """ZeRO++: parameters that a node keeps change no bit and leave backward nothing to fetch from other nodes; int8
-gathers are those of parameters that numpy rounds to the same multiples, with exact masters and the documented bound.
+gathers are those of parameters that numpy rounds to the same multiples, with exact masters and the documented bound; int4
+reductions keep to theirs and have the same bits in all stages.
 
-usage: zeropp.py DSOPT DSOPT-OPT
+usage: zeropp.py DSOPT DSOPT-OPT nodes|weights|gradients|bound|refused
 """
 import json
 import os
@@ -13,8 +14,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from runs import Run, check, execute, model
+from saved_weights import safetensors
 
-dsopt, opt = sys.argv[1:]
+dsopt, opt, what = sys.argv[1:]
 BLOCK = 2048
 
 
@@ -74,14 +76,21 @@ def quantized(values, slices):
     return seen, scales
 
 
+def buckets(dist):
+    """Of each bucket the parameters, where they lie, and all elements."""
+    found = []
+    for ranges, padded in re.findall(r"dist\.bucket @\S+ : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", execute([opt, dist]).stdout):
+        found.append(([(name.strip('"'), int(first), int(count)) for name, first, count in re.findall(r"#dist\.range<@([^,]+), (\d+), (\d+)>", ranges)], int(padded)))
+    check(found, f"buckets of {dist}")
+    return found
+
+
 def rounded(folder, path, dist, ranks):
     """The model of what int8 gathers yield; the largest error in scales."""
     found, worst = onnx.load(path), 0
     tensors = {tensor.name: tensor for tensor in found.graph.initializer}
-    text, buckets = execute([opt, dist]).stdout, 0  # one operation a line
-    for ranges, padded in re.findall(r"dist\.bucket @\S+ : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text):
-        bucket = np.zeros(int(padded), np.float32)
-        places = [(name.strip('"'), int(first), int(count)) for name, first, count in re.findall(r"#dist\.range<@([^,]+), (\d+), (\d+)>", ranges)]
+    for places, padded in buckets(dist):
+        bucket = np.zeros(padded, np.float32)
         for parameter, first, count in places:
             bucket[first : first + count] = numpy_helper.to_array(tensors[parameter]).reshape(-1)
         seen, scales = quantized(bucket, ranks)
@@ -89,8 +98,6 @@ def rounded(folder, path, dist, ranks):
         for parameter, first, count in places:
             tensor = tensors[parameter]
             tensor.CopyFrom(numpy_helper.from_array(seen[first : first + count].reshape(tuple(tensor.dims)), parameter))
-        buckets += 1
-    check(buckets > 0, f"buckets of {dist}")
     onnx.save(found, os.path.join(folder, "rounded.onnx"))
     return os.path.join(folder, "rounded.onnx"), worst
 
@@ -128,6 +135,86 @@ def weights():
         print(f"{name}: {rank['logical']['all_gather']} bytes of gathers travel as {rank['traffic']['all_gather']}, errors up to {worst:.6f} scales, losses {apart:.3%} apart")
 
 
+def gradients():
+    """-reduce-type=int4"""
+    for name in ("mlp", "gpt2-tiny"):
+        path, data = model(name)
+        common = [path, f"-data={data}", "-dp=4", "-micro-batches=2"]
+        exact = run(*common, "-steps=6")
+        hashes = {}
+        # The same bits in all stages and layouts of as many ranks in as large nodes.
+        for size in (2, 4, 1):
+            int4 = [*common, "-reduce-type=int4", f"-node-size={size}"]
+            for way in (["-zero=3"], ["-zero=2", "-accumulate=local"], ["-zero=1"], ["-zero=0", "-threads=2"], ["-zero=3", "-accumulate=local", "-pp=2"],
+                        ["-zero=3", "-offload-optimizer=cpu", "-accumulate=local"])[: 6 if size == 2 else 2]:
+                other = run(*int4, *way, "-steps=6")
+                measured(other, plan(*int4, *way), f"{name} {way}")
+                order = "sharded" if way == ["-zero=3"] else "local"
+                hashes.setdefault((size, order), set()).add(other.hash)
+                apart = max(abs(b / a - 1) for a, b in zip(exact.losses, other.losses))
+                check(apart < 0.05, f"{name} {way}: losses are {apart:.2%} apart")
+        check(all(len(found) == 1 for found in hashes.values()), f"{name}: {hashes}")
+        # One exchange, or two.
+        check(all(hashes[1, order] == hashes[4, order] != hashes[2, order] for order in ("sharded", "local")), f"{name}: {hashes}")
+        rank = plan(*common, "-zero=3", "-reduce-type=int4", "-node-size=2")[0]
+        print(f"{name}: {rank['logical']['all_to_all']} bytes of gradients travel as {rank['traffic']['all_to_all']}, losses {apart:.3%} apart")
+
+
+def bound():
+    """What a step of plain descent does with gradients in int4, against its documented bound."""
+    path, data = model("mlp")
+    arrays = np.load(data)
+    with tempfile.TemporaryDirectory() as folder:
+        dist, weights = os.path.join(folder, "dist.mlir"), os.path.join(folder, "weights.safetensors")
+
+        def step(batches, *options):
+            np.savez(os.path.join(folder, "one.npz"), **batches)
+            common = [dsopt, path, f"-data={folder}/one.npz", "-optimizer=sgd", "-steps=1", "-zero=1", *options]
+            execute([*common, "-run", "-quiet", f"-save-weights={weights}"])
+            return {key: np.array(value, np.float64) for key, value in safetensors(weights).items()}
+
+        start = step({key: arrays[key][:1, :1] for key in arrays}, "-lr=0")
+        own = [step({key: arrays[key][:1, rank : rank + 1] for key in arrays}, "-lr=1") for rank in range(4)]
+        execute([dsopt, path, f"-data={data}", "-dp=4", "-zero=1", "-emit=dist", "-o", dist])
+        found = buckets(dist)
+        for size in (1, 2, 4):
+            after = step({key: arrays[key][:1] for key in arrays}, "-lr=1", "-dp=4", "-reduce-type=int4", f"-node-size={size}")
+            worst = 0
+            for places, padded in found:
+                flat = lambda state: scattered(places, padded, {key: (start[key] - state[key]) for key in start})
+                parts, got = np.stack([flat(state) / 4 for state in own]), flat(after)
+                nodes = parts.reshape(4 // size, size, padded).sum(1)
+                # Each rank's own, and in two exchanges each node's sum as it is received.
+                most = sum(pair_scales(part, 4) for part in parts) / 2
+                if 1 < size < 4:
+                    shaken = [sum(pair_scales(part, 4) for part in parts.reshape(4 // size, size, padded)[node]) / 2 for node in range(4 // size)]
+                    most = most + sum(pair_scales(np.abs(node) + more, 4) for node, more in zip(nodes, shaken)) / 2
+                real = scattered(places, padded, {key: np.ones_like(start[key]) for key in start}) > 0
+                errors = np.abs(got - parts.sum(0))[real] / (most[real] + 1e-6)
+                worst = max(worst, float(errors.max()))
+            check(0.3 < worst <= 1 + 1e-3, f"nodes of {size}: errors of {worst} times the bound")
+            print(f"gradients in int4, nodes of {size}: errors up to {worst:.3f} of the bound")
+
+
+def scattered(places, padded, values):
+    """A bucket with these values."""
+    flat = np.zeros(padded)
+    for parameter, first, count in places:
+        flat[first : first + count] = values[parameter].reshape(-1)
+    return flat
+
+
+def pair_scales(values, slices):
+    """Of each element the scale that it travels with."""
+    scales = np.empty_like(values)
+    for part in np.split(np.arange(values.size), slices):
+        for half in np.split(part, 2):
+            for begin in range(0, half.size, 256):
+                block = half[begin : begin + 256]
+                scales[block] = np.abs(values[block]).max() / 7
+    return scales
+
+
 def refused():
     path, data = model("mlp")
     for options, message in (
@@ -142,6 +229,4 @@ def refused():
     check("-secondary-params=node has no effect: all 4 data-parallel ranks are in one node" in said, said)
 
 
-nodes()
-weights()
-refused()
+{"nodes": nodes, "weights": weights, "gradients": gradients, "bound": bound, "refused": refused}[what]()

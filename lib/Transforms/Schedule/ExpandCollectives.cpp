@@ -121,7 +121,7 @@ LogicalResult Expander::start(GatherOp gather) {
   auto onWire = [&](RefAttr ref, BufferOp buffer, int64_t slices) {
     int64_t payload = payloadAs(wire, buffer);
     if (payload >= 0 && quantized)
-      payload += slices * (part - elements);
+      payload += slices * (usedWireBytes(elements, wire) - elements);
     RefAttr made = declare(ref, ".wire", quantized ? slices * part : slices * elements, wire, payload,
                            isKept(buffer) ? BufferKind::Secondary : BufferKind::Buffers);
     return shifted(made, ref.getOffset() / gather.getBytes() * part);
@@ -130,10 +130,14 @@ LogicalResult Expander::start(GatherOp gather) {
     gather.setSliceAttr(onWire(slice, from, bytesOf(from.getType()) / gather.getBytes()));
   } else {
     gather.setSliceAttr(declare(slice, ".wire", quantized ? part : elements, wire));
-    if (quantized)
+    if (quantized) {
       mapBlocks(slice, gather.getSlice(), elements, type, /*quantizes=*/true);
-    else
+      if (int64_t used = usedWireBytes(elements, wire); used < part)
+        map(kernels.clear(/*inPlace=*/false), {slice, shifted(gather.getSlice(), used)},
+            (part - used) / (int64_t)sizeof(int32_t));
+    } else {
       map(kernels.convert("narrow", type, wire), {slice, gather.getSlice()}, elements);
+    }
   }
   gather.setTargetAttr(onWire(target, to, whole));
   gather.setLogical(gather.getBytes());

@@ -64,7 +64,8 @@ void QuantizedReduction::start(ProgramBuilder &out, WireKernels &kernels,
   int64_t ranks = nodes * nodeSize;
   out.insertBefore(reduce);
   for (auto [begin, end] : gaps)
-    map(out, kernels.clear(), {shifted(whole, begin * sizeof(float))}, end - begin, /*grain=*/4096);
+    map(out, kernels.clear(/*inPlace=*/true), {shifted(whole, begin * sizeof(float))}, end - begin,
+        /*grain=*/4096);
   // By the place in their nodes that owners have, then by node: as they are sent.
   RefAttr wire = onWire(out, ".wire", ranks);
   for (int64_t place = 0; place < nodeSize; ++place)

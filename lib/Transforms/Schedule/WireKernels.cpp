@@ -192,15 +192,17 @@ SymbolRefAttr WireKernels::pairs(Pairs way, int64_t row) {
                   });
 }
 
-SymbolRefAttr WireKernels::clear() {
+SymbolRefAttr WireKernels::clear(bool inPlace) {
   Builder types(home.getContext());
   auto tensor = RankedTensorType::get({dist::kGranule}, types.getI32Type());
   FunctionType type = types.getFunctionType(tensor, tensor);
-  SymbolRefAttr &known = kernels[{types.getStringAttr("wire.clear"), type}];
+  std::string name = inPlace ? "wire.clear" : "wire.zeros";
+  SymbolRefAttr &known = kernels[{types.getStringAttr(name), type}];
   if (known)
     return known;
-  func::FuncOp function = create("wire.clear", type, /*overRows=*/false);
-  function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
+  func::FuncOp function = create(name, type, /*overRows=*/false);
+  if (inPlace)
+    function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
   OpBuilder b = OpBuilder::atBlockBegin(&function.front());
   Value x = function.getArgument(0);
   func::ReturnOp::create(b, function.getLoc(),

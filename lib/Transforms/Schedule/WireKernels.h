@@ -21,10 +21,14 @@ namespace dsopt {
 /// Elements that share a scale.
 inline constexpr int64_t kWireBlock = 2048;
 
-/// Bytes of a slice of so many elements on the wire.
-inline int64_t wireBytes(int64_t elements, mlir::Type wire) {
+/// Bytes of a slice of so many elements on the wire, multiples and scales, and with what fills up the last
+/// granule: slices are gathered one beside the other.
+inline int64_t usedWireBytes(int64_t elements, mlir::Type wire) {
   int64_t bytes = exec::bytesOf(elements, wire);
   return wire.isInteger(8) ? bytes + llvm::divideCeil(elements, kWireBlock) * (int64_t)sizeof(float) : bytes;
+}
+inline int64_t wireBytes(int64_t elements, mlir::Type wire) {
+  return exec::aligned(usedWireBytes(elements, wire));
 }
 
 /// Elements of either half of a slice that share a scale.
@@ -53,8 +57,8 @@ public:
   /// Rows of so many pairs: made of two rows of f32 each with a scale, made into such rows, or added to them.
   enum class Pairs { Quantize, Dequantize, Accumulate };
   mlir::SymbolRefAttr pairs(Pairs way, int64_t row);
-  /// Elements of 32 bits become zeros, whatever they are.
-  mlir::SymbolRefAttr clear();
+  /// Elements of 32 bits become zeros, whatever they are: in place, or others of the same number.
+  mlir::SymbolRefAttr clear(bool inPlace);
 
 private:
   mlir::SymbolRefAttr get(llvm::StringRef name, llvm::ArrayRef<mlir::Type> operands, mlir::Type result,

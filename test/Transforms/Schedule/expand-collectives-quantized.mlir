@@ -1,6 +1,7 @@
 // RUN: dsopt-opt %s -expand-collectives -split-input-file -verify-diagnostics | FileCheck %s
 
-// A slice of 4160 elements travels as multiples of three scales, those of two whole blocks and of the rest; what
+// A slice of 4160 elements travels as multiples of three scales, those of two whole blocks and of the rest, and
+// with zeros up to the next granule; what
 // comes of all slices is made in front of the run that reads it.
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   exec.stream @compute compute
@@ -18,15 +19,16 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   }
 }
 
-// CHECK: exec.buffer @a.param.wire : memref<4172xi8> buffers slots 1
-// CHECK: exec.buffer @a.full.wire : memref<8344xi8> buffers slots 1 stride 8384 {exec.payload = 8024 : i64}
+// CHECK: exec.buffer @a.param.wire : memref<4224xi8> buffers slots 1
+// CHECK: exec.buffer @a.full.wire : memref<8448xi8> buffers slots 1 stride 8448 {exec.payload = 8024 : i64}
 // CHECK: exec.map @wire.quantize.bf16.2048 [@a.param, @a.param.wire, @a.param.wire+4160] elements 2 grain 1 on @compute
 // CHECK-NEXT: exec.map @wire.quantize.bf16.64 [@a.param+8192, @a.param.wire+4096, @a.param.wire+4168] elements 1 grain 1 on @compute
-// CHECK-NEXT: exec.gather @a.param.wire to @a.full.wire bytes 4172 for 8320 all_gather order 0 over @dp on @comm
+// CHECK-NEXT: exec.map @wire.zeros [@a.param, @a.param.wire+4172] elements 13 on @compute
+// CHECK-NEXT: exec.gather @a.param.wire to @a.full.wire bytes 4224 for 8320 all_gather order 0 over @dp on @comm
 // CHECK-NEXT: exec.map @wire.dequantize.bf16.2048 [@a.full.wire, @a.full.wire+4160, @a.full] elements 2 grain 1 on @compute
 // CHECK-NEXT: exec.map @wire.dequantize.bf16.64 [@a.full.wire+4096, @a.full.wire+4168, @a.full+8192] elements 1 grain 1 on @compute
-// CHECK-NEXT: exec.map @wire.dequantize.bf16.2048 [@a.full.wire+4172, @a.full.wire+8332, @a.full+8320] elements 2 grain 1 on @compute
-// CHECK-NEXT: exec.map @wire.dequantize.bf16.64 [@a.full.wire+8268, @a.full.wire+8340, @a.full+16512] elements 1 grain 1 on @compute
+// CHECK-NEXT: exec.map @wire.dequantize.bf16.2048 [@a.full.wire+4224, @a.full.wire+8384, @a.full+8320] elements 2 grain 1 on @compute
+// CHECK-NEXT: exec.map @wire.dequantize.bf16.64 [@a.full.wire+8320, @a.full.wire+8392, @a.full+16512] elements 1 grain 1 on @compute
 // CHECK-NEXT: exec.run @f [@a.full]
 
 // CHECK: func.func private @wire.quantize.bf16.2048(%[[X:.*]]: tensor<64x2048xbf16>) -> (tensor<64x2048xi8>, tensor<64x1xf32>) attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 64>}
@@ -69,20 +71,21 @@ module attributes {dsopt.options = {dp = 4 : i64, zero = 3 : i64}} {
 
 // CHECK-LABEL: dp = 4
 // CHECK-NOT: exec.buffer @a.secondary :
-// CHECK: exec.buffer @a.secondary.wire : memref<136xi8> secondary slots 1
+// CHECK: exec.buffer @a.secondary.wire : memref<256xi8> secondary slots 1
 // CHECK-NOT: exec.buffer @a.secondary :
 // CHECK: exec.map @wire.quantize.f32.64 [@a.param, @a.param.wire, @a.param.wire+64] elements 1
-// CHECK-NEXT: exec.gather @a.param.wire to @a.secondary.wire bytes 68 for 256 all_gather order 0 over @across
-// CHECK-NEXT: exec.gather @a.secondary.wire to @a.full.wire bytes 68 for 256 all_gather order 1 over @node
-// CHECK-NEXT: exec.gather @a.secondary.wire+68 to @a.full.wire+136 bytes 68 for 256 all_gather order 2 over @node
+// CHECK-NEXT: exec.map @wire.zeros [@a.param, @a.param.wire+68] elements 15 on @compute
+// CHECK-NEXT: exec.gather @a.param.wire to @a.secondary.wire bytes 128 for 256 all_gather order 0 over @across
+// CHECK-NEXT: exec.gather @a.secondary.wire to @a.full.wire bytes 128 for 256 all_gather order 1 over @node
+// CHECK-NEXT: exec.gather @a.secondary.wire+128 to @a.full.wire+256 bytes 128 for 256 all_gather order 2 over @node
 // CHECK-COUNT-4: exec.map @wire.dequantize.f32.64
 // CHECK-NEXT: exec.run
 // CHECK-NEXT: exec.gather @a.secondary.wire to
-// CHECK-NEXT: exec.gather @a.secondary.wire+68 to
+// CHECK-NEXT: exec.gather @a.secondary.wire+128 to
 // CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire, @a.full.wire+64, @a.full] elements 1
-// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+68, @a.full.wire+132, @a.full+256] elements 1
-// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+136, @a.full.wire+200, @a.full+512] elements 1
-// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+204, @a.full.wire+268, @a.full+768] elements 1
+// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+128, @a.full.wire+192, @a.full+256] elements 1
+// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+256, @a.full.wire+320, @a.full+512] elements 1
+// CHECK-NEXT: exec.map @wire.dequantize.f32.64 [@a.full.wire+384, @a.full.wire+448, @a.full+768] elements 1
 // CHECK-NEXT: exec.run
 
 // -----
