@@ -209,8 +209,8 @@ check("two rates", {"optimizer": adam(lr=0.1),
                                                                       "warmup_num_steps": 3}}},
       "optimizer.params.lr (5:4): has no effect: scheduler.params.warmup_max_lr is the learning rate",
       {"lr": "0.2", "lr-decay-steps": "9"})
-check("ZeRO++", zero(stage=3, zero_hpz_partition_size=2, zero_quantized_weights=True), None,
-      {"zero": 3, "node_size": 2, "secondary_params": "node", "gather_type": "int8"}, ["-dp=4"])
+check("ZeRO++", zero(stage=3, zero_hpz_partition_size=2, zero_quantized_weights=True, zero_quantized_gradients=True), None,
+      {"zero": 3, "node_size": 2, "secondary_params": "node", "gather_type": "int8", "reduce_type": "int4"}, ["-dp=4"])
 check("ZeRO++ below stage 3", zero(stage=2, zero_hpz_partition_size=2),
       "zero_optimization.zero_hpz_partition_size (4:3): has no effect: it is for stage 3, ", {"zero": 2}, ["-dp=4"])
 check("a partition that divides no ranks", zero(stage=3, zero_hpz_partition_size=3),
