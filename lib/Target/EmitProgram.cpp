@@ -335,6 +335,12 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("optimizer", getOption(module, "optimizer", "adamw"));
   if (isForDevice(module))
     string("matmul_precision", getOption(module, "matmul_precision", "highest"));
+  if (dp > 1 && getOption(module, "gather_type", StringRef("param")) != "param")
+    string("gather_type", getOption(module, "gather_type", "param"));
+  if (dp > 1 && getOption(module, "reduce_type", StringRef("gradient")) != "gradient") {
+    string("reduce_type", getOption(module, "reduce_type", "gradient"));
+    json->attribute("node_size", getOption(module, "node_size", dp));
+  }
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())

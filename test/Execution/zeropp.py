@@ -2,7 +2,7 @@
 gathers are those of parameters that numpy rounds to the same multiples, with exact masters and the documented bound; int4
 reductions keep to theirs and have the same bits in all stages.
 
-usage: zeropp.py DSOPT DSOPT-OPT nodes|weights|gradients|bound|refused
+usage: zeropp.py DSOPT DSOPT-OPT nodes|weights|gradients|bound|traffic|device|refused
 """
 import json
 import os
@@ -126,6 +126,12 @@ def weights():
             check(0.4 < worst <= 0.5 + 2**-14, f"{name}: an error of {worst} scales")
             same = run(seen, *common[1:], "-steps=1")
             check(same.losses[0] == first.losses[0] != exact.losses[0], f"{name}: first loss {first.losses[0]}, of rounded parameters {same.losses[0]}")
+            # What a run goes on from is exact as well.
+            save = os.path.join(folder, "save")
+            run(*int8, "-steps=3", f"-save={save}")
+            check(run(*int8, "-steps=6", f"-resume={save}").hash == first.hash, f"{name}: a resumed run ends elsewhere")
+            said = execute([dsopt, *common, "-run", "-steps=4", f"-resume={save}"]).stderr
+            check("-gather-type is not given, the checkpoint was written with int8" in said, said)
             # Updates that change nothing leave the parameters as they were.
             saved = [os.path.join(folder, file) for file in ("before.safetensors", "after.safetensors")]
             for file, options in zip(saved, (common, int8)):
@@ -215,18 +221,48 @@ def pair_scales(values, slices):
     return scales
 
 
+def device():
+    """The same on a GPU: kept slices change nothing, whether or not gathers and reductions are quantized."""
+    path, data = model("mlp")
+    common = [path, f"-data={data}", "-dp=4", "-zero=3", "-node-size=2", "-target=cuda", "-arch=sm_80", "-steps=2"]
+    exact = run(*common)
+    check(run(*common, "-secondary-params=node").hash == exact.hash, "kept slices change what a GPU computes")
+    narrow = ["-gather-type=int8", "-reduce-type=int4"]
+    found = run(*common, *narrow, "-secondary-params=node")
+    check(run(*common, *narrow).hash == found.hash != exact.hash, "kept slices change what a GPU computes with quantized values")
+    processor = run(*[option for option in common if "-target" not in option and "-arch" not in option], *narrow)
+    apart = max(abs(b / a - 1) for a, b in zip(processor.losses, found.losses))
+    check(apart < 1e-4, f"losses of a GPU are {apart} apart")
+    print(f"a GPU's losses are {apart:.1e} apart from a processor's")
+
+
+def traffic():
+    """What of fp16 leaves a node, with everything above: at least 3.9 times less."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "gpt.onnx")
+    common = [path, "-dp=8", "-zero=3", "-node-size=4", "-micro-batches=1", "-precision=fp16"]
+    all16 = sum(plan(*common, "-gradient-type=param")[0]["between_nodes"].values())
+    rank = plan(*common, "-secondary-params=node", "-gather-type=int8", "-reduce-type=int4")[0]
+    narrow = sum(rank["between_nodes"].values())
+    check(all16 >= 3.9 * narrow and rank["memory"]["secondary"] > 0, f"{all16} bytes between nodes in fp16, {narrow} quantized")
+    print(f"{all16} bytes between nodes in fp16, {narrow} quantized: {all16 / narrow:.2f} times less")
+
+
 def refused():
     path, data = model("mlp")
     for options, message in (
         (["-dp=4", "-zero=2", "-secondary-params=node"], "-secondary-params=node is for what -zero=3 gathers, and the stage is 2: give -zero=3, or leave it out"),
         (["-dp=4", "-gather-type=int8"], "-gather-type=int8 is for what -zero=3 gathers, and the stage is 0"),
+        (["-dp=4", "-reduce-type=int4", "-gradient-type=param"], "-reduce-type=int4 adds in fp32, and -gradient-type=param accumulates in 16 bits: leave one of them out"),
+        (["-dp=4", "-reduce-type=int4", "-reduction=fast", "-target=cuda"], "-reduce-type=int4 adds what ranks have in their order, and -reduction=fast leaves that to NCCL"),
         (["-dp=4", "-zero=3", "-node-size=3"], "-node-size=3 does not divide the 4 data-parallel ranks (-dp)"),
         (["-dp=4", "-zero=3", "-node-size=1", "-secondary-params=node"], "-secondary-params=node with -node-size=1 keeps everything whole on each rank"),
     ):
         said = execute([dsopt, path, f"-data={data}", *options, "-plan"], status=1).stderr
         check(message in said, said)
+    said = execute([dsopt, path, f"-data={data}", "-zero=3", "-gather-type=int8", "-reduce-type=int4", "-plan"]).stderr
+    check(all(f"option -{name} has no effect here: it goes with -dp of 2 or more" in said for name in ("gather-type=int8", "reduce-type=int4")), said)
     said = execute([dsopt, path, f"-data={data}", "-dp=4", "-zero=3", "-secondary-params=node", "-plan"]).stderr
     check("-secondary-params=node has no effect: all 4 data-parallel ranks are in one node" in said, said)
 
 
-{"nodes": nodes, "weights": weights, "gradients": gradients, "bound": bound, "refused": refused}[what]()
+{"nodes": nodes, "weights": weights, "gradients": gradients, "bound": bound, "device": device, "traffic": traffic, "refused": refused}[what]()

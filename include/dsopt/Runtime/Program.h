@@ -297,10 +297,12 @@ struct Program {
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
   std::string matmul_precision = "highest"; ///< of a device's fp32 products; or high: by TF32
-  std::string init;                         ///< initial values: model, or normal:DEVIATION
-  bool clip = false;                        ///< clipping is compiled in
-  int64_t delayed_update = 0;               ///< the first step whose updates lag one behind; 0: none
-  int64_t flops = 0;                        ///< of one step over all ranks
+  std::string gather_type = "param", reduce_type = "gradient"; ///< what goes between ranks; or int8, int4
+  int64_t node_size = 0;      ///< where gradients are added in nodes first: ranks of one
+  std::string init;           ///< initial values: model, or normal:DEVIATION
+  bool clip = false;          ///< clipping is compiled in
+  int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
+  int64_t flops = 0;          ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;

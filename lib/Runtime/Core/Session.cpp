@@ -498,6 +498,12 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
       texts["min-loss-scale"] = number(scale.least);
     }
   }
+  if (program.gather_type != "param")
+    texts["gather-type"] = program.gather_type;
+  if (program.reduce_type != "gradient") {
+    texts["reduce-type"] = program.reduce_type;
+    texts["node-size"] = std::to_string(program.node_size);
+  }
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {

@@ -109,9 +109,17 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
   compare("precision", m.precision, program.precision);
   compare("gradient type", m.gradientType, program.gradient_type);
   compare("architecture", m.arch, program.arch);
-  for (auto &[name, value] : optionsOf(program, settings.options))
+  std::map<std::string, std::string> own = optionsOf(program, settings.options);
+  for (auto &[name, value] : own)
     if (auto it = m.options.find(name); it != m.options.end() && name != kDelayed)
       compare("-" + name, it->second, value);
+  // Runs that compress nothing do not write how.
+  for (const char *name : {"gather-type", "reduce-type"})
+    if (m.options.count(name) != own.count(name)) {
+      bool before = m.options.count(name) > 0;
+      compare(std::string("-") + name, before ? m.options.at(name) : "not given",
+              before ? "not given" : own.at(name));
+    }
   const std::string &path = resumed.choice.path;
   if (program.trains) {
     // Runs that delay nothing do not write the option.

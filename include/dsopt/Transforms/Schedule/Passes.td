@@ -188,7 +188,9 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
     2048 elements of a slice, which travels behind them. What a node keeps of them (gather-by-node) is kept
     as it travels. A reduction `as` a narrower type is one of
     rounded gradients, whose sum is widened in the same way. One `by all_to_all` sends the parts of each
-    slice to its owner, which adds them along the canonical tree: the same bits, in one hop. Kernels of
+    slice to its owner, which adds them along the canonical tree: the same bits, in one hop. `as` i4 these parts are multiples of
+    a scale for each 256 elements of half a slice, and go within nodes of `node_size` ranks (an option of
+    the module) first and then between them, where there are several of several ranks. Kernels of
     these conversions are new functions of the module.
 
     ```mlir
