@@ -18,8 +18,9 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations", "buffers",
-                                            "reduction",  "tied",      "constants", "padding",     "total"};
+constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations",
+                                            "buffers",    "secondary", "reduction", "tied",
+                                            "constants",  "padding",   "total"};
 constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
 constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
                                              "all_to_all", "tied",           "padding"};
@@ -82,10 +83,11 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   exposed = (cost.moving - cost.length) * 1e3;
 }
 
-/// Constants are in a device's memory alone.
+/// Constants are in a device's memory alone, and few programs keep anything for a node.
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
   for (StringRef name : kMemoryClasses)
-    if (int64_t bytes = entryOf(memory, kLiveAttr, name); bytes || name != "constants")
+    if (int64_t bytes = entryOf(memory, kLiveAttr, name);
+        bytes || (name != "constants" && name != "secondary"))
       json.attribute(name, bytes);
 }
 
@@ -148,6 +150,14 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
               for (StringRef name : kTrafficClasses)
                 json.attribute(name, entryOf(program, kTrafficAttr, name));
             });
+            for (auto [key, dictionary] :
+                 {std::pair("logical", kLogicalAttr), {"between_nodes", kBetweenNodesAttr}})
+              if (program->hasAttr(dictionary))
+                json.attributeObject(key, [&, dictionary = dictionary] {
+                  for (StringRef name : kTrafficClasses)
+                    if (int64_t bytes = entryOf(program, dictionary, name))
+                      json.attribute(name, bytes);
+                });
           });
       }
     });
@@ -184,6 +194,7 @@ constexpr Word kMemoryWords[] = {
     {"optimizer", "moments, and fp32 masters of weights in 16 bits"},
     {"activations", "what forward keeps for backward, and what stages exchange"},
     {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
+    {"secondary", "of gathered weights what this rank keeps for its node"},
     {"reduction", "sums of reduction shards that wait for their neighbours"},
     {"tied", "copies and gradients of weights that several stages use"},
     {"constants", "the model's, copied to a device before the first step"},
@@ -192,7 +203,7 @@ constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"reduce_scatter", "gradients, to their slices' owners"},
                                   {"all_reduce", "gradients, to all"},
                                   {"send_recv", "activations and their gradients, between stages"},
-                                  {"all_to_all", "tokens, to their experts"},
+                                  {"all_to_all", "parts of gradients, to those that add them"},
                                   {"tied", "weights and gradients that several stages share"},
                                   {"padding", "of all that: zeros that fill up slices"}};
 /// Columns of a terminal: a word, then as many stages as fit.
@@ -268,7 +279,8 @@ private:
         return chunk < chunks.size() ? range(chunks[chunk].first, chunks[chunk].second - chunks[chunk].first)
                                      : "";
       });
-    auto rows = [&](StringRef title, Holder holder, StringRef dictionary, ArrayRef<StringLiteral> classes) {
+    auto rows = [&](const Twine &title, Holder holder, StringRef dictionary,
+                    ArrayRef<StringLiteral> classes) {
       out << title << "\n";
       for (StringRef name : classes)
         if (name == "total" || appears(holder, dictionary, name))
@@ -283,6 +295,12 @@ private:
           [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, kMemoryClasses);
     if (sends())
       rows("bytes that a rank sends in a step", itself, kTrafficAttr, kTrafficClasses);
+    if (programs.front()->hasAttr(kLogicalAttr))
+      rows("bytes that the compressed ones of these stand for", itself, kLogicalAttr, kTrafficClasses);
+    if (programs.front()->hasAttr(kBetweenNodesAttr))
+      rows("bytes of these that leave a node of " + counted(getOption(plan.module, "node_size", 1), "rank") +
+               ", for each rank",
+           itself, kBetweenNodesAttr, kTrafficClasses);
     if (llvm::any_of(kCopyTargets, [&](StringRef name) { return appears(itself, kCopiedAttr, name); }))
       rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, kCopyTargets);
     out << "\n";

@@ -272,6 +272,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         string("symbol", map.getKernel().getLeafReference());
         refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
         json->attribute("elements", int64_t(map.getElements()));
+        json->attribute("grain", int64_t(map.getGrain()));
         return success();
       })
       .Case<exec::CopyOp>([&](exec::CopyOp copy) {

@@ -157,10 +157,11 @@ void ProgramWriter::writeParameters() {
 }
 
 /// Ranges of equal factors of learning rate and decay, as long as possible. A range
-/// ends where the next parameter starts, so that alignment belongs to it.
-void ProgramWriter::writeGroups(dist::BucketOp bucket) {
+/// ends where the next parameter starts, so that alignment belongs to it; but not where scales of
+/// blocks follow from all that lies in them: there it keeps its zeros.
+void ProgramWriter::writeGroups(dist::BucketOp bucket, bool keepsZeros) {
   struct Group {
-    int64_t begin;
+    int64_t begin, end;
     double scale, decay;
   };
   SmallVector<Group> groups;
@@ -170,16 +171,23 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
       auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(name) : FloatAttr();
       return scale ? scale.getValueAsDouble() : 1.0;
     };
-    Group group = {range.getOffset(), factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)};
-    if (groups.empty() || groups.back().scale != group.scale || groups.back().decay != group.decay)
+    int64_t begin = range.getOffset(), end = begin + range.getElements();
+    Group group = {begin, end, factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)};
+    if (!groups.empty() && !keepsZeros)
+      groups.back().end = begin;
+    if (!groups.empty() && groups.back().end == begin && groups.back().scale == group.scale &&
+        groups.back().decay == group.decay)
+      groups.back().end = end;
+    else
       groups.push_back(group);
   }
+  if (!groups.empty() && !keepsZeros)
+    groups.back().end = bucket.getElements();
   json->attributeArray("groups", [&] {
-    for (auto [index, group] : llvm::enumerate(groups))
-      json->object([&, index = index, group = group] {
+    for (const Group &group : groups)
+      json->object([&] {
         json->attribute("begin", group.begin);
-        json->attribute("end",
-                        index + 1 < groups.size() ? groups[index + 1].begin : int64_t(bucket.getElements()));
+        json->attribute("end", group.end);
         json->attribute("lr_scale", group.scale);
         json->attribute("decay_scale", group.decay);
       });
@@ -187,6 +195,10 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket) {
 }
 
 void ProgramWriter::writeBuckets() {
+  bool quantizes = llvm::any_of(module.getOps<exec::ProgramOp>(), [](exec::ProgramOp program) {
+    return llvm::any_of(exec::getSchedule(program).getOps<exec::GatherOp>(),
+                        [](exec::GatherOp gather) { return gather.getLogical().has_value(); });
+  });
   json->attributeArray("buckets", [&] {
     for (dist::BucketOp bucket : buckets)
       json->object([&] {
@@ -200,7 +212,7 @@ void ProgramWriter::writeBuckets() {
           if (!bucket.getBlocks().empty() && program.hasBlock(bucket.getBlocks().front()))
             json->attribute("owner", int64_t(program.getPosition()));
         if (!bucket.getFrozen())
-          writeGroups(bucket);
+          writeGroups(bucket, quantizes);
       });
   });
 }
@@ -323,6 +335,12 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("optimizer", getOption(module, "optimizer", "adamw"));
   if (isForDevice(module))
     string("matmul_precision", getOption(module, "matmul_precision", "highest"));
+  if (dp > 1 && getOption(module, "gather_type", StringRef("param")) != "param")
+    string("gather_type", getOption(module, "gather_type", "param"));
+  if (dp > 1 && getOption(module, "reduce_type", StringRef("gradient")) != "gradient") {
+    string("reduce_type", getOption(module, "reduce_type", "gradient"));
+    json->attribute("node_size", getOption(module, "node_size", dp));
+  }
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())

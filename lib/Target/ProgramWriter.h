@@ -35,7 +35,8 @@ private:
   void writeBuckets();
   void writeCommunicators();
   void writeCalls();
-  void writeGroups(dist::BucketOp bucket);
+  /// `keepsZeros`: nothing is written between parameters.
+  void writeGroups(dist::BucketOp bucket, bool keepsZeros);
   /// A string member; names that are not UTF-8 are repaired.
   void string(llvm::StringRef key, llvm::StringRef value) {
     json->attribute(key, llvm::json::fixUTF8(value));

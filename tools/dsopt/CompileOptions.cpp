@@ -2,6 +2,7 @@
 
 #include "CompileOptions.h"
 #include "Messages.h"
+#include "NodeOptions.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
@@ -239,6 +240,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   text("gradient-type", "gradient_type");
   if (options.has("reduction"))
     setText("reduction", options.text("reduction"));
+  setNodeOptions(module, options, launcher);
   auto modelType = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
   if (modelType && modelType.getValue().isBF16() && !options.has("precision"))
     setText("precision", "bf16");

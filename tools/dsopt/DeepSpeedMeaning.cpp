@@ -278,10 +278,19 @@ private:
         *config.find("gradient_clipping")->getAsNumber() > 0)
       refuse(norm, "contradicts " + config.mention("gradient_clipping") + ": clipping needs the norm");
     buckets(block, stage);
+    std::string partition = block + "zero_hpz_partition_size", quantized = block + "zero_quantized_weights";
+    if (stage == "3" && config.integer(partition).value_or(0) > 1) {
+      set("node-size", config.text(partition), partition);
+      set("secondary-params", "node", partition);
+    }
+    if (stage == "3" && config.flag(quantized))
+      set("gather-type", "int8", quantized);
+    if (config.flag(block + "zero_quantized_gradients"))
+      set("reduce-type", "int4", block + "zero_quantized_gradients");
     // Keys of stage 3 below it: with the reason that is nearest.
     if (stage != "3")
       for (const std::string &path : config.paths())
-        if (StringRef(path).starts_with(block + "stage3_"))
+        if (StringRef(path).starts_with(block + "stage3_") || path == partition || path == quantized)
           without[path] = "it is for stage 3, " + stagePlace(stage);
   }
   /// How many elements are gathered, kept and reduced at once.

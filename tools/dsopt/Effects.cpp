@@ -14,6 +14,7 @@ static bool keeps(ModuleOp module, StringRef what, StringRef where) {
 static bool hasPeers(ModuleOp module) {
   return getOption(module, "dp", 1) > 1 || getOption(module, "pp", 1) > 1;
 }
+static bool sharesData(ModuleOp module) { return getOption(module, "dp", 1) > 1; }
 static bool gathers(ModuleOp module) {
   return getOption(module, "zero", 0) == 3 &&
          (getOption(module, "dp", 1) > 1 || !keeps(module, "offload_params", "none"));
@@ -43,6 +44,8 @@ static constexpr Need kNeeds[] = {
     {"max-live-parameters", nullptr, gathers, kGathers},
     {"max-reuse-distance", nullptr, gathers, kGathers},
     {"param-persistence-threshold", nullptr, gathers, kGathers},
+    {"gather-type", nullptr, sharesData, "-dp of 2 or more"},
+    {"reduce-type", nullptr, sharesData, "-dp of 2 or more"},
     {"reductions-in-flight", nullptr, hasPeers, "-dp or -pp of 2 or more"},
     {"offload-ratio", nullptr, updatesElsewhere, "-offload-optimizer=cpu or nvme"},
     {"aio", nullptr, hasDisk, "-offload-optimizer=nvme or -offload-params=nvme"},

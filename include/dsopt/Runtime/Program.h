@@ -183,7 +183,8 @@ struct Action {
   int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Copy;
                      ///< Fold: of one micro-batch
   std::vector<Folded> folds;
-  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map
+  int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map: of these or rows
+  int64_t grain = 4096;     ///< Map: a thread takes a multiple of it
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =
@@ -296,10 +297,12 @@ struct Program {
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
   std::string matmul_precision = "highest"; ///< of a device's fp32 products; or high: by TF32
-  std::string init;                         ///< initial values: model, or normal:DEVIATION
-  bool clip = false;                        ///< clipping is compiled in
-  int64_t delayed_update = 0;               ///< the first step whose updates lag one behind; 0: none
-  int64_t flops = 0;                        ///< of one step over all ranks
+  std::string gather_type = "param", reduce_type = "gradient"; ///< what goes between ranks; or int8, int4
+  int64_t node_size = 0;      ///< where gradients are added in nodes first: ranks of one
+  std::string init;           ///< initial values: model, or normal:DEVIATION
+  bool clip = false;          ///< clipping is compiled in
+  int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
+  int64_t flops = 0;          ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;

@@ -132,7 +132,8 @@ LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   BucketOp bucket = findBucket(*this, getBucketAttr(), symbols);
   if (!bucket || failed(verifyGroup(*this, getAxes(), bucket)))
     return failure();
-  if (auto wire = getWire(); wire && !(bucket.getType().isF32() && wire->isBF16()))
+  if (auto wire = getWire(); wire && !(bucket.getType().isF32() && wire->isBF16()) &&
+                             !(isa<FloatType>(bucket.getType()) && wire->isInteger(8)))
     return misfit(*this, bucket) << "sends " << *wire << ", but the bucket's parameters are "
                                  << bucket.getType();
   llvm::DenseMap<Attribute, int64_t> elements;
@@ -158,7 +159,8 @@ LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return misfit(*this, bucket) << "reduces use " << getUse() << ", but the bucket has "
                                  << bucket.getBlocks().size();
   Type gradient = bucket.getGradientType();
-  if (getType() != gradient && !(gradient.isF32() && getType().isBF16()))
+  bool inParts = getType().isInteger(4) && getMethod() == ReductionMethod::AllToAll;
+  if (getType() != gradient && !(gradient.isF32() && (getType().isBF16() || inParts)))
     return misfit(*this, bucket) << "sends " << getType() << ", but the bucket's gradients are " << gradient;
   return success();
 }

@@ -216,7 +216,8 @@ std::string UpdateOp::getEventName() { return ("update." + getBucket()).str(); }
 LogicalResult MapOp::collectAccesses(ActionContext &context) {
   const SegmentUse *kernel = context.kernel(getKernelAttr());
   if (!kernel)
-    return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
+    return emitOpError("runs ") << getKernelAttr()
+                                << ", which is no kernel over elements or rows of this module";
   if (kernel->arguments.size() != getBuffers().size())
     return emitOpError("has ") << getBuffers().size() << " buffers, expected " << kernel->arguments.size()
                                << ", as " << getKernelAttr() << " takes";

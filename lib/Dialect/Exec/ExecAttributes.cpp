@@ -73,6 +73,8 @@ static const AttributeRow kAttributes[] = {
     {kDelayedAttr, On::Operation, kUnitKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
+    {kLogicalAttr, On::Operation, kCountsKind, kProgram},
+    {kBetweenNodesAttr, On::Operation, kCountsKind, kProgram},
     {kCopiedAttr, On::Operation, kCountsKind, kProgram},
     {kChangesAttr, On::Operation, kSymbolsKind, kAction, isAction},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},
@@ -85,6 +87,7 @@ static const AttributeRow kAttributes[] = {
 /// The options that programs follow from; the others are read when a program is written or run.
 static constexpr llvm::StringLiteral kBuildOptions[] = {
     "accumulate",    "clip",          "delayed_update",   "dp",
+    "gather_type",   "node_size",     "reduce_type",      "secondary_params",
     "gather_window", "gradient_type", "matmul_precision", "micro_batch_size",
     "micro_batches", "momentum",      "optimizer",        "pp",
     "precision",     "reduction",     "reduction_shards", "schedule",

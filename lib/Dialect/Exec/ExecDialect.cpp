@@ -222,8 +222,8 @@ static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind)
 }
 
 LogicalResult GatherOp::verify() {
-  if (auto wire = getWire(); wire && !wire->isBF16())
-    return emitOpError("travels as ") << *wire << ", expected bf16";
+  if (auto wire = getWire(); wire && !wire->isBF16() && !wire->isInteger(8))
+    return emitOpError("travels as ") << *wire << ", expected bf16 or i8";
   if (getWire() && getSlice().getBuffer() == getTarget().getBuffer())
     return emitOpError("of a part of its own target travels as ")
            << *getWire() << ", expected the slice in another buffer";
@@ -233,8 +233,10 @@ LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traff
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 
 LogicalResult ReduceOp::verify() {
-  if (auto wire = getWire(); wire && !(getType().isF32() && wire->isBF16()))
-    return emitOpError("of ") << getType() << " travels as " << *wire << ", expected f32 as bf16";
+  bool inParts = getWire() && getWire()->isInteger(4) && getMethod() == ReductionMethod::AllToAll;
+  if (auto wire = getWire(); wire && !(getType().isF32() && (wire->isBF16() || inParts)))
+    return emitOpError("of ") << getType() << " travels as " << *wire
+                              << ", expected f32 as bf16, or as i4 by all_to_all";
   if (getFast() && getMethod() != ReductionMethod::ReduceScatter)
     return emitOpError("is fast by ")
            << stringifyReductionMethod(getMethod()) << ", where owners add along the canonical tree";

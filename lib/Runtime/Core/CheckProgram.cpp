@@ -292,6 +292,8 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       break;
     case ActionKind::Map:
       expect(1);
+      if (action.elements < 0 || action.grain < 1)
+        bad(where + ": " + std::to_string(action.elements) + " elements by " + std::to_string(action.grain));
       break;
     case ActionKind::Fold:
       expect(1 + action.folds.size());

@@ -110,7 +110,8 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
     case ActionKind::Map:
       prepared.timer = &Breakdown::backward;
       prepared.firstLaunch = launches.size();
-      launches.push_back({flatKernel(action.symbol, resolve), 0, action.elements, prepared.args});
+      launches.push_back(
+          {flatKernel(action.symbol, resolve), 0, action.elements, prepared.args, action.grain});
       prepared.lastLaunch = launches.size();
       break;
     case ActionKind::Update:
@@ -225,7 +226,7 @@ void Executor::run(const Prepared &prepared, int slot) {
       ratios->writeTables(action, prepared.norm, prepared.norm + prepared.lastLaunch - prepared.firstLaunch);
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
-      pool.split(launch.begin, launch.end, 4096, [&](int64_t begin, int64_t end, int) {
+      pool.split(launch.begin, launch.end, launch.grain, [&](int64_t begin, int64_t end, int) {
         reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }

@@ -95,6 +95,7 @@ private:
     void *kernel; ///< a dsopt_kernel, or a device's
     int64_t begin, end;
     size_t args;
+    int64_t grain = 4096;
   };
   struct ScalarTable {
     double lrScale;

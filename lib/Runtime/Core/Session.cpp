@@ -503,6 +503,12 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["target"] = program.target;
   if (program.matmul_precision != "highest")
     texts["matmul-precision"] = program.matmul_precision;
+  if (program.gather_type != "param")
+    texts["gather-type"] = program.gather_type;
+  if (program.reduce_type != "gradient") {
+    texts["reduce-type"] = program.reduce_type;
+    texts["node-size"] = std::to_string(program.node_size);
+  }
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {

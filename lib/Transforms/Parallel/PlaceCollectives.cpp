@@ -72,6 +72,7 @@ LogicalResult PlaceCollectivesPass::passGathered(func::FuncOp function, SymbolTa
 /// Gathers before each run what it takes, and reduces gradients behind the last run that adds to them.
 void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbols) {
   OpBuilder builder(function.getContext());
+  bool quantizes = getOption(getOperation(), "gather_type", StringRef("param")) == "int8";
   struct Use {
     graph::RunOp last;
     llvm::SetVector<Attribute> gradients;
@@ -82,9 +83,9 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     for (auto &[bucket, parameters] : gathered[callee.getSymNameAttr()]) {
       auto types = callee.getArgumentTypes().slice(run.getInputs().size(), parameters.size());
       builder.setInsertionPoint(run);
-      auto gather =
-          dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
-                                 builder.getArrayAttr(parameters), bucket.getAxes(), /*wire=*/TypeAttr());
+      auto wire = quantizes && bucket.getRanks() > 1 ? TypeAttr::get(builder.getI8Type()) : TypeAttr();
+      auto gather = dist::GatherOp::create(builder, run.getLoc(), types, bucket.getSymName(),
+                                           builder.getArrayAttr(parameters), bucket.getAxes(), wire);
       run.getInputsMutable().append(gather.getValues());
       builder.setInsertionPointAfter(run);
       dist::ReleaseOp::create(builder, run.getLoc(), gather.getValues());
@@ -97,6 +98,7 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     }
   }
   auto order = *dist::symbolizeReductionOrder(getOption(getOperation(), "reduction", StringRef("canonical")));
+  bool inPairs = getOption(getOperation(), "reduce_type", StringRef("gradient")) == "int4";
   DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
   for (auto &[key, use] : uses) {
     dist::BucketOp bucket = key.first;
@@ -105,7 +107,8 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
     int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
     end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
                                  builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
-                                 bucket.getGradientType(), ReductionMethod::ReduceScatter, order);
+                                 inPairs ? builder.getIntegerType(4) : bucket.getGradientType(),
+                                 inPairs ? ReductionMethod::AllToAll : ReductionMethod::ReduceScatter, order);
   }
 }
 

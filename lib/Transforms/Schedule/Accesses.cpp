@@ -72,10 +72,19 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
     return &known->second;
   auto function = tables.lookupSymbolIn<func::FuncOp>(module, name);
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
-  if (!iteration || iteration.getValue() != graph::Iteration::Flat)
+  if (!iteration || iteration.getValue() == graph::Iteration::Columns)
     return nullptr;
+  bool rows = iteration.getValue() == graph::Iteration::Rows;
+  int64_t range = 1;
+  if (auto extents = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr); extents && rows)
+    for (int64_t extent : extents.asArrayRef())
+      range *= extent;
   SegmentUse &kernel = kernels[name];
-  auto bytes = [](Type type) { return graph::elementBytes(getElementTypeOrSelf(type)); };
+  // Of one element, or of one row.
+  auto bytes = [&](Type type) {
+    return graph::elementBytes(getElementTypeOrSelf(type)) *
+           (rows ? cast<ShapedType>(type).getNumElements() / range : 1);
+  };
   auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     kernel.arguments.push_back(

@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
+#include "dsopt/Interfaces/Options.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -38,6 +39,25 @@ void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positio
   declare<CommunicatorOp>(symbols, kDataParallel, groupsOf(builder, positions, ranks, ranks, 1));
   declare<CommunicatorOp>(symbols, kPipeline, groupsOf(builder, ranks, 1, positions, ranks));
   declare<CommunicatorOp>(symbols, kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
+}
+
+void dsopt::declareNodes(ModuleOp module, int64_t nodeSize) {
+  SymbolTable symbols(module);
+  Builder builder(module.getContext());
+  int64_t ranks = getOption(module, "dp", 1), positions = 0;
+  for (auto program : module.getOps<ProgramOp>())
+    positions = std::max<int64_t>(positions, program.getPosition() + 1);
+  declare<CommunicatorOp>(symbols, kNode,
+                          groupsOf(builder, ranks * positions / nodeSize, nodeSize, nodeSize, 1));
+  SmallVector<Attribute> across;
+  for (int64_t position = 0; position < positions; ++position)
+    for (int64_t place = 0; place < nodeSize; ++place) {
+      auto members = llvm::map_to_vector(llvm::seq<int64_t>(0, ranks / nodeSize), [&](int64_t node) {
+        return position * ranks + node * nodeSize + place;
+      });
+      across.push_back(builder.getI64ArrayAttr(members));
+    }
+  declare<CommunicatorOp>(symbols, kAcross, builder.getArrayAttr(across));
 }
 
 void dsopt::declareStreams(ModuleOp module, int64_t positions) {

@@ -7,9 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "Communicators.h"
 #include "ProgramBuilder.h"
+#include "QuantizedReduction.h"
 #include "Scheduling.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "WireKernels.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -24,36 +28,10 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-/// The flat kernels of conversions, made where one is first needed: beside the target's others where these
-/// are in a module of their own (nest-kernels).
-class Kernels {
-public:
-  explicit Kernels(ModuleOp module)
-      : nested(module.lookupSymbol<ModuleOp>(kKernelsModule)), home(nested ? nested : module), symbols(home) {
-  }
-  /// The first operand's values as those of another type.
-  SymbolRefAttr convert(StringRef name, Type from, Type to) {
-    return get(name, {from}, to, /*inPlace=*/false);
-  }
-  /// target += source.
-  SymbolRefAttr accumulate(Type target, Type source) {
-    return get("accumulate", {target, source}, target, /*inPlace=*/true);
-  }
-  /// The sum of two values of a type, rounded to it, as one of another.
-  SymbolRefAttr sum(Type type, Type to) { return get("sum", {type, type}, to, /*inPlace=*/false); }
-
-private:
-  SymbolRefAttr get(StringRef name, ArrayRef<Type> operands, Type result, bool inPlace);
-
-  ModuleOp nested, home; ///< null where kernels are in the module itself
-  SymbolTable symbols;
-  llvm::DenseMap<std::pair<StringAttr, Type>, SymbolRefAttr> kernels; ///< by name and function type
-};
-
 /// Expands the collectives of one program.
 class Expander {
 public:
-  Expander(ProgramOp program, Kernels &kernels, AccessAnalysis &analysis)
+  Expander(ProgramOp program, WireKernels &kernels, AccessAnalysis &analysis)
       : schedule(getSchedule(program)), kernels(kernels), analysis(analysis), out(program) {}
   LogicalResult expand();
 
@@ -64,65 +42,37 @@ private:
     int64_t parts, elements;
     Type wire, type;
     bool accumulate;
+    int64_t slice = 0; ///< elements of those slices that it is quantized by; 0: of none
   };
   LogicalResult start(GatherOp gather);
   LogicalResult start(ReduceOp reduce);
+  LogicalResult startQuantized(ReduceOp reduce);
   void finish(const Result &result);
-  void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements) {
-    out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, kComputeStream);
+  /// Finishes what has to be written to a buffer.
+  void finish(StringAttr target);
+  void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements, int64_t grain = 4096) {
+    out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, grain, kComputeStream);
   }
-  RefAttr declare(RefAttr whole, StringRef suffix, int64_t elements, Type type, int64_t payload = -1) {
+  /// Writes what makes blocks of a slice from their multiples and scales, or these from it.
+  void mapBlocks(RefAttr values, RefAttr wire, int64_t elements, Type type, bool quantizes);
+  BufferOp buffer(RefAttr ref) { return analysis.buffer(out.program, ref.getBuffer().getAttr()); }
+  RefAttr declare(RefAttr whole, StringRef suffix, int64_t elements, Type type, int64_t payload = -1,
+                  BufferKind kind = BufferKind::Buffers) {
     ProgramBuilder::BufferTraits traits;
     traits.payload = payload;
-    return out.ref(out.buffer(whole.getBuffer().getValue() + suffix, MemRefType::get({elements}, type),
-                              BufferKind::Buffers, traits));
+    return out.ref(
+        out.buffer(whole.getBuffer().getValue() + suffix, MemRefType::get({elements}, type), kind, traits));
   }
 
   ScheduleOp schedule;
-  Kernels &kernels;
+  WireKernels &kernels;
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::MapVector<StringAttr, Result> results; ///< by the buffer of their target
+  llvm::MapVector<StringAttr, Result> results;                ///< by the buffer of their target
+  llvm::MapVector<StringAttr, QuantizedReduction> reductions; ///< likewise
+  llvm::SetVector<BufferOp> replaced;                         ///< by others of the wire's type
 };
 } // namespace
-
-SymbolRefAttr Kernels::get(StringRef name, ArrayRef<Type> operands, Type result, bool inPlace) {
-  std::string full = ("wire." + name).str();
-  llvm::raw_string_ostream(full) << '.' << operands.back();
-  MLIRContext *context = home.getContext();
-  OpBuilder builder = OpBuilder::atBlockEnd(home.getBody());
-  auto tensor = [](Type element) -> Type { return RankedTensorType::get({dist::kGranule}, element); };
-  FunctionType type = builder.getFunctionType(llvm::map_to_vector(operands, tensor), tensor(result));
-  SymbolRefAttr &known = kernels[{builder.getStringAttr(full), type}];
-  if (known)
-    return known;
-  Location loc = home.getLoc();
-  auto function = func::FuncOp::create(builder, loc, graph::freeSymbol(symbols, full), type);
-  nested ? function.setNested() : function.setPrivate();
-  function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Flat));
-  function->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr({dist::kGranule}));
-  if (inPlace)
-    function->setAttr(graph::kInPlaceAttr, builder.getDenseI64ArrayAttr({0}));
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  auto cast = [&](Value value, Type to) -> Value {
-    if (getElementTypeOrSelf(value) == to)
-      return value;
-    return graph::CastOp::create(builder, loc, tensor(to), value);
-  };
-  Value value = function.getArgument(0);
-  if (operands.size() > 1) {
-    Type f32 = builder.getF32Type();
-    value =
-        graph::AddOp::create(builder, loc, tensor(f32), cast(value, f32), cast(function.getArgument(1), f32));
-    value = cast(value, operands.front());
-  }
-  func::ReturnOp::create(builder, loc, cast(value, result));
-  symbols.insert(function);
-  known = FlatSymbolRefAttr::get(function);
-  if (nested)
-    known = SymbolRefAttr::get(nested.getSymNameAttr(), FlatSymbolRefAttr::get(function));
-  return known;
-}
 
 /// Bytes without padding of as many elements in another type; -1 where the buffer says nothing.
 static int64_t payloadAs(Type to, BufferOp buffer) {
@@ -131,27 +81,115 @@ static int64_t payloadAs(Type to, BufferOp buffer) {
   return payload ? payload.getInt() / bytesOf(1, from) * bytesOf(1, to) : -1;
 }
 
+static RefAttr shifted(RefAttr ref, int64_t bytes) {
+  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
+                      ref.getPerRank());
+}
+
+void Expander::mapBlocks(RefAttr values, RefAttr wire, int64_t elements, Type type, bool quantizes) {
+  // Whole blocks, and a shorter one at the end.
+  int64_t whole = elements / kWireBlock, rest = elements % kWireBlock;
+  for (auto [first, blocks, row] : {std::tuple(int64_t(0), whole, kWireBlock), {whole, int64_t(1), rest}}) {
+    if (!blocks || !row)
+      continue;
+    RefAttr part = shifted(values, bytesOf(first * kWireBlock, type)),
+            multiples = shifted(wire, first * kWireBlock),
+            scales = shifted(wire, elements + first * (int64_t)sizeof(float));
+    if (quantizes)
+      map(kernels.quantize(type, row), {part, multiples, scales}, blocks, /*grain=*/1);
+    else
+      map(kernels.dequantize(type, row), {multiples, scales, part}, blocks, /*grain=*/1);
+  }
+}
+
 LogicalResult Expander::start(GatherOp gather) {
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
   if (failed(groups))
     return failure();
-  BufferOp buffer = analysis.buffer(out.program, gather.getTarget().getBuffer().getAttr());
-  Type type = getElementTypeOrSelf(buffer.getType()), wire = *gather.getWire();
-  if (!type.isF32())
-    return gather.emitOpError("of ") << type << " travels as " << wire << ", expected f32 as bf16";
   RefAttr slice = gather.getSlice(), target = gather.getTarget();
-  int64_t elements = gather.getBytes() / bytesOf(1, type), whole = elements * groups->front().size();
+  BufferOp from = buffer(slice), to = buffer(target);
+  Type type = getElementTypeOrSelf(to.getType()), wire = *gather.getWire();
+  bool quantized = wire.isInteger(8);
+  if (quantized ? !isa<FloatType>(type) : !type.isF32())
+    return gather.emitOpError("of ") << type << " travels as " << wire
+                                     << (quantized ? ", expected floats as i8" : ", expected f32 as bf16");
+  int64_t elements = gather.getBytes() / bytesOf(1, type), part = wireBytes(elements, wire);
+  int64_t whole = bytesOf(to.getType()) / gather.getBytes(); // slices
   out.insertBefore(gather);
-  gather.setSliceAttr(declare(slice, ".wire", elements, wire));
-  gather.setTargetAttr(declare(target, ".wire", whole, wire, payloadAs(wire, buffer)));
-  map(kernels.convert("narrow", type, wire), {slice, gather.getSlice()}, elements);
-  gather.setBytes(bytesOf(elements, wire));
+  // What a node keeps is kept as it travels.
+  auto isKept = [](BufferOp buffer) { return buffer.getKind() == BufferKind::Secondary; };
+  auto onWire = [&](RefAttr ref, BufferOp buffer, int64_t slices) {
+    int64_t payload = payloadAs(wire, buffer);
+    if (payload >= 0 && quantized)
+      payload += slices * (usedWireBytes(elements, wire) - elements);
+    RefAttr made = declare(ref, ".wire", quantized ? slices * part : slices * elements, wire, payload,
+                           isKept(buffer) ? BufferKind::Secondary : BufferKind::Buffers);
+    return shifted(made, ref.getOffset() / gather.getBytes() * part);
+  };
+  if (isKept(from)) {
+    gather.setSliceAttr(onWire(slice, from, bytesOf(from.getType()) / gather.getBytes()));
+  } else {
+    gather.setSliceAttr(declare(slice, ".wire", quantized ? part : elements, wire));
+    if (quantized) {
+      mapBlocks(slice, gather.getSlice(), elements, type, /*quantizes=*/true);
+      if (int64_t used = usedWireBytes(elements, wire); used < part)
+        map(kernels.clear(/*inPlace=*/false), {slice, shifted(gather.getSlice(), used)},
+            (part - used) / (int64_t)sizeof(int32_t));
+    } else {
+      map(kernels.convert("narrow", type, wire), {slice, gather.getSlice()}, elements);
+    }
+  }
+  gather.setTargetAttr(onWire(target, to, whole));
+  gather.setLogical(gather.getBytes());
+  gather.setBytes(part);
   gather.removeWireAttr();
-  results[target.getBuffer().getAttr()] = {gather.getTarget(), target, 1, whole, wire, type, false};
+  if (isKept(to))
+    replaced.insert(to);
+  else
+    results[target.getBuffer().getAttr()] = {out.ref(gather.getTarget().getBuffer()),
+                                             out.ref(target.getBuffer(), target.getSlot()),
+                                             1,
+                                             whole * elements,
+                                             wire,
+                                             type,
+                                             false,
+                                             quantized ? elements : 0};
+  return success();
+}
+
+LogicalResult Expander::startQuantized(ReduceOp reduce) {
+  BufferOp whole = buffer(reduce.getWhole());
+  dist::BucketOp bucket = whole.getOf() ? analysis.bucket(whole.getOfAttr().getAttr()) : dist::BucketOp();
+  if (!bucket)
+    return reduce.emitOpError("of ") << reduce.getWhole().getBuffer() << " travels as " << *reduce.getWire()
+                                     << ", expected the gradient of a bucket";
+  SmallVector<std::pair<int64_t, int64_t>> gaps;
+  int64_t end = 0;
+  auto reach = [&](int64_t begin) {
+    if (begin > end)
+      gaps.push_back({end, begin});
+  };
+  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
+    reach(range.getOffset());
+    end = range.getOffset() + range.getElements();
+  }
+  reach(bucket.getPadded());
+  // What was reduced before has come as far as its first exchange, and goes on.
+  out.insertBefore(reduce);
+  for (auto &[target, reduction] : reductions)
+    reduction.proceed(out, kernels);
+  int64_t ranks = analysis.ranks();
+  QuantizedReduction reduction(reduce, ranks,
+                               getOption(out.program->getParentOfType<ModuleOp>(), "node_size", ranks));
+  StringAttr target = reduce.getTarget().getBuffer().getAttr();
+  reduction.start(out, kernels, gaps);
+  reductions.insert({target, reduction});
   return success();
 }
 
 LogicalResult Expander::start(ReduceOp reduce) {
+  if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
+    return startQuantized(reduce);
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(reduce);
   if (failed(groups))
     return failure();
@@ -171,6 +209,8 @@ LogicalResult Expander::start(ReduceOp reduce) {
     sum.source = declare(whole, ".parts", slice * members, wire);
     auto exchange = out.emit<AllToAllOp>(sent, sum.source, bytesOf(slice, wire), reduce.getOrder(),
                                          reduce.getCommunicator(), reduce.getStream());
+    if (wire != type)
+      exchange.setLogical(bytesOf(slice, type));
     reduce.getEvent().replaceAllUsesWith(exchange.getEvent());
     reduce.erase();
   } else {
@@ -191,6 +231,13 @@ LogicalResult Expander::start(ReduceOp reduce) {
 }
 
 void Expander::finish(const Result &sum) {
+  if (sum.slice) {
+    for (int64_t first = 0, at = 0; first < sum.elements;
+         first += sum.slice, at += wireBytes(sum.slice, sum.wire))
+      mapBlocks(shifted(sum.target, bytesOf(first, sum.type)), shifted(sum.source, at), sum.slice, sum.type,
+                /*quantizes=*/false);
+    return;
+  }
   auto part = [&](int64_t index) {
     return out.ref(sum.source.getBuffer(), 0, index * bytesOf(sum.elements, sum.wire));
   };
@@ -214,21 +261,32 @@ void Expander::finish(const Result &sum) {
     map(kernels.accumulate(sum.type, sum.wire), {sum.target, part(0)}, sum.elements);
 }
 
+void Expander::finish(StringAttr target) {
+  if (auto result = results.find(target); result != results.end()) {
+    finish(result->second);
+    results.erase(result);
+  }
+  if (auto reduction = reductions.find(target); reduction != reductions.end()) {
+    reduction->second.finish(out, kernels);
+    reductions.erase(reduction);
+  }
+}
+
 LogicalResult Expander::expand() {
   Block &body = schedule.getBody().front();
   if (llvm::none_of(body, [](Operation &op) { return isComposite(&op); }))
     return success();
   for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (!results.empty() && isAction(&op)) {
+    if (!(results.empty() && reductions.empty()) && isAction(&op)) {
       FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
       if (failed(accesses))
         return failure();
       out.insertBefore(&op);
+      // Several gathers may make parts of one buffer.
+      auto gather = isComposite(&op) ? dyn_cast<GatherOp>(op) : GatherOp();
       for (const Access &access : *accesses)
-        if (auto result = results.find(access.buffer); result != results.end()) {
-          finish(result->second);
-          results.erase(result);
-        }
+        if (!gather || gather.getTarget().getBuffer().getAttr() != access.buffer)
+          finish(access.buffer);
     }
     if (!isComposite(&op))
       continue;
@@ -239,11 +297,30 @@ LogicalResult Expander::expand() {
   out.insertAfter(&body.back());
   for (auto &[target, result] : results)
     finish(result);
+  for (auto &[target, reduction] : reductions)
+    reduction.finish(out, kernels);
+  renumberCollectives(schedule);
+  for (BufferOp buffer : replaced)
+    buffer.erase();
   return success();
 }
 
+/// Whether reductions of some rank go by way of its node.
+static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
+  if (nodeSize <= 1 || nodeSize >= getOption(module, "dp", 1))
+    return false;
+  return module
+      .walk([](ReduceOp reduce) {
+        return reduce.getWire() && reduce.getWire()->isInteger(4) ? WalkResult::interrupt()
+                                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult dsopt::expandCollectives(ModuleOp module) {
-  Kernels kernels(module);
+  if (int64_t nodeSize = getOption(module, "node_size", 0); reducesByNode(module, nodeSize))
+    declareNodes(module, nodeSize);
+  WireKernels kernels(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>()))
     if (getSchedule(program) && failed(Expander(program, kernels, analysis).expand()))

@@ -38,6 +38,9 @@ private:
   void moveBuffers();
   LogicalResult findReads();
   LogicalResult move(GatherOp gather);
+  /// Where on the device a gather takes this rank's slice: its place among the whole, or beside that where it
+  /// travels as something else or to some of the ranks.
+  RefAttr ownPlace(GatherOp gather);
   /// Copies a slice to the device; from disk by way of the host, those parts of which `isRead` some bytes.
   /// The last copy.
   CopyOp bring(RefAttr slice, RefAttr own, int64_t bytes,
@@ -118,6 +121,17 @@ CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes,
   return copy;
 }
 
+RefAttr Offloader::ownPlace(GatherOp gather) {
+  RefAttr slice = gather.getSlice(), target = gather.getTarget();
+  if (gather.getCommunicator() == kDataParallel && !gather.getWire())
+    return out.ref(target.getBuffer(), target.getSlot(), target.getOffset(),
+                   target.getPerRank() + (int64_t)gather.getBytes());
+  BufferOp stored = analysis.buffer(out.program, slice.getBuffer().getAttr());
+  ProgramBuilder::BufferTraits traits;
+  traits.of = *stored.getOf();
+  return out.ref(out.buffer(*stored.getOf() + ".fetched", stored.getType(), BufferKind::Buffers, traits));
+}
+
 LogicalResult Offloader::move(GatherOp gather) {
   RefAttr slice = gather.getSlice(), target = gather.getTarget();
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
@@ -125,8 +139,7 @@ LogicalResult Offloader::move(GatherOp gather) {
     return failure();
   bool alone = groups->front().size() == 1;
   int64_t bytes = gather.getBytes();
-  RefAttr own = out.ref(target.getBuffer(), target.getSlot(), target.getOffset(),
-                        target.getPerRank() + (alone ? 0 : bytes));
+  RefAttr own = alone ? target : ownPlace(gather);
   out.insertBefore(gather);
   // What holds the gather back holds back its copy, which would else begin a step's all at once. Reads from
   // disk are held back by where they are put.

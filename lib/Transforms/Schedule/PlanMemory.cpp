@@ -4,6 +4,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -41,8 +42,9 @@ private:
 
 /// What lies in memories; constants only in a device's.
 static constexpr BufferKind kClasses[] = {
-    BufferKind::Parameters, BufferKind::Gradients, BufferKind::Optimizer, BufferKind::Activations,
-    BufferKind::Buffers,    BufferKind::Reduction, BufferKind::Tied,      BufferKind::Constants};
+    BufferKind::Parameters,  BufferKind::Gradients, BufferKind::Optimizer,
+    BufferKind::Activations, BufferKind::Buffers,   BufferKind::Secondary,
+    BufferKind::Reduction,   BufferKind::Tied,      BufferKind::Constants};
 
 static int64_t payloadOf(BufferOp buffer) {
   auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
@@ -86,35 +88,75 @@ static Peak findPeak(const ProgramLife &life, size_t memory) {
   return peak;
 }
 
-/// Bytes that one rank sends in a step, by class; what the ends of buckets add is
-/// `padding`.
-static std::map<StringRef, int64_t> countTraffic(ProgramOp program, AccessAnalysis &analysis) {
-  std::map<StringRef, int64_t> traffic;
+namespace {
+/// Bytes of one rank in a step, by class.
+struct Sent {
+  using Classes = std::map<StringRef, int64_t>;
+  Classes bytes;        ///< what the ends of buckets add is `padding`
+  Classes logical;      ///< of classes that are compressed: what they stand for
+  Classes betweenNodes; ///< what has to leave the node for them; empty without nodes
+};
+} // namespace
+
+/// Nodes of a collective's members but the first one's, and members that are in them.
+static std::pair<int64_t, int64_t> elsewhere(ArrayRef<int64_t> members, int64_t nodeSize) {
+  llvm::SmallDenseSet<int64_t> nodes;
+  int64_t own = members.front() / nodeSize, others = 0;
+  for (int64_t member : members)
+    if (int64_t node = member / nodeSize; node != own) {
+      nodes.insert(node);
+      ++others;
+    }
+  return {nodes.size(), others};
+}
+
+static Sent countTraffic(ProgramOp program, AccessAnalysis &analysis, int64_t nodeSize) {
+  Sent sent;
   llvm::DenseMap<StringAttr, BufferOp> buffers;
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     buffers[buffer.getSymNameAttr()] = buffer;
-  auto membersOf = [&](Operation *op) -> int64_t { return analysis.members.groups(op)->front().size(); };
-  auto collective = [&](Operation *op, Traffic kind, RefAttr whole, int64_t part) {
-    int64_t ranks = membersOf(op), sent = (ranks - 1) * part, useful = sent;
+  llvm::StringSet<> compressed;
+  // `part` is for each other member, the whole of what goes to it or this rank's own.
+  auto collective = [&](Operation *op, Traffic kind, RefAttr whole, int64_t part,
+                        std::optional<int64_t> logical, bool apart) {
+    ArrayRef<int64_t> members = analysis.members.groups(op)->front();
+    int64_t ranks = members.size(), all = (ranks - 1) * part, useful = all;
     BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
-    if (buffer && kind != Traffic::Tied && bytesOf(buffer.getType()) == part * ranks)
-      useful = payloadOf(buffer) * (ranks - 1) / ranks;
-    traffic[stringifyTraffic(kind)] += useful;
-    traffic["padding"] += sent - useful;
+    int64_t bytes = buffer && kind != Traffic::Tied && !apart ? bytesOf(buffer.getType()) : 0;
+    if (bytes && bytes % (part * ranks) == 0)
+      useful = payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks;
+    StringRef name = stringifyTraffic(kind);
+    sent.bytes[name] += useful;
+    sent.bytes["padding"] += all - useful;
+    sent.logical[name] += logical ? useful * *logical / part : useful;
+    if (logical)
+      compressed.insert(name);
+    if (nodeSize) {
+      auto [nodes, others] = elsewhere(members, nodeSize);
+      sent.betweenNodes[name] += part * (apart ? others : nodes);
+    }
   };
   for (Operation &op : getSchedule(program).getBody().front()) {
-    if (auto gather = dyn_cast<GatherOp>(op))
-      collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes());
-    else if (auto reduce = dyn_cast<ReduceOp>(op))
+    if (auto gather = dyn_cast<GatherOp>(op)) {
+      collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes(), gather.getLogical(),
+                 /*apart=*/false);
+    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
-                 bytesOf(reduce.getElements(), reduce.getType()));
-    else if (auto exchange = dyn_cast<AllToAllOp>(op))
-      traffic[stringifyTraffic(Traffic::AllToAll)] +=
-          (membersOf(exchange) - 1) * (int64_t)exchange.getBytes();
-    else if (auto send = dyn_cast<SendOp>(op))
-      traffic[stringifyTraffic(send.getTraffic())] += send.getBytes();
+                 bytesOf(reduce.getElements(), reduce.getType()), std::nullopt, /*apart=*/false);
+    } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
+      collective(exchange, Traffic::AllToAll, exchange.getTarget(), exchange.getBytes(),
+                 exchange.getLogical(), /*apart=*/true);
+    } else if (auto send = dyn_cast<SendOp>(op)) {
+      StringRef name = stringifyTraffic(send.getTraffic());
+      sent.bytes[name] += send.getBytes();
+      sent.logical[name] += send.getBytes();
+      if (nodeSize) // no node has ranks of two positions
+        sent.betweenNodes[name] += send.getBytes();
+    }
   }
-  return traffic;
+  for (auto entry = sent.logical.begin(); entry != sent.logical.end();)
+    entry = compressed.contains(entry->first) ? std::next(entry) : sent.logical.erase(entry);
+  return sent;
 }
 
 /// Bytes that one rank copies in a step, by the kind of memory that they go to.
@@ -190,7 +232,7 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
   int64_t sum = 0;
   for (BufferKind kind : kClasses) {
     auto it = peak.classes.find(kind);
-    if (kind == BufferKind::Constants && it == peak.classes.end())
+    if ((kind == BufferKind::Constants || kind == BufferKind::Secondary) && it == peak.classes.end())
       continue;
     int64_t &bytes = memory[stringifyBufferKind(kind)];
     bytes = it == peak.classes.end() ? 0 : it->second;
@@ -202,11 +244,15 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
 }
 
 void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
-  std::map<StringRef, int64_t> traffic = countTraffic(program, analysis);
-  traffic.try_emplace("padding", 0);
+  Sent sent = countTraffic(program, analysis, getOption(getOperation(), "node_size", 0));
+  sent.bytes.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
-    traffic.try_emplace(stringifyTraffic(kind), 0);
-  program->setAttr(kTrafficAttr, toDictionary(&getContext(), traffic));
+    sent.bytes.try_emplace(stringifyTraffic(kind), 0);
+  program->setAttr(kTrafficAttr, toDictionary(&getContext(), sent.bytes));
+  if (!sent.logical.empty())
+    program->setAttr(kLogicalAttr, toDictionary(&getContext(), sent.logical));
+  if (!sent.betweenNodes.empty())
+    program->setAttr(kBetweenNodesAttr, toDictionary(&getContext(), sent.betweenNodes));
   if (std::map<StringRef, int64_t> copied = countCopies(program, analysis); !copied.empty())
     program->setAttr(kCopiedAttr, toDictionary(&getContext(), copied));
 }

@@ -37,10 +37,10 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     delayUpdates(copy);
     if (failed(finishStep(copy)) || failed(mergeTiedGradients(copy)))
       return failure();
-    return failure(failed(prefetchGathers(copy)) || failed(offloadGathers(copy)) ||
-                   failed(offloadUpdates(copy)) || failed(throttleReductions(copy)) ||
-                   failed(offloadActivations(copy)) || failed(expandCollectives(copy)) ||
-                   failed(insertWaits(copy)));
+    return failure(failed(prefetchGathers(copy)) || failed(gatherByNode(copy)) ||
+                   failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
+                   failed(throttleReductions(copy)) || failed(offloadActivations(copy)) ||
+                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

@@ -33,6 +33,7 @@ llvm::LogicalResult finishStep(mlir::ModuleOp module);
 llvm::LogicalResult mergeTiedGradients(mlir::ModuleOp module);
 llvm::LogicalResult expandCollectives(mlir::ModuleOp module);
 llvm::LogicalResult prefetchGathers(mlir::ModuleOp module);
+llvm::LogicalResult gatherByNode(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);

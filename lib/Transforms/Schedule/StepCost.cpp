@@ -46,6 +46,8 @@ public:
       return others(op) * gather.getBytes() / links;
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return others(op) * bytesOf(reduce.getElements(), reduce.getType()) / links;
+    if (auto exchange = dyn_cast<AllToAllOp>(op))
+      return others(op) * exchange.getBytes() / links;
     if (auto copy = dyn_cast<CopyOp>(op))
       return copy.getBytes() / host;
     if (auto send = dyn_cast<SendOp>(op))

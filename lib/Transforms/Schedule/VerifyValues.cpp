@@ -98,10 +98,13 @@ static std::optional<SlotKey> handedOn(Operation *op) {
 }
 
 bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
+  const Slot &slot = slots[access.place];
+  // Of what a gather makes whole, block by block, some blocks may be none of the next runs'.
+  if (isa<MapOp>(action(entry)))
+    return slot.place->buffer && BufferOp(slot.place->buffer).getRole() == BufferRole::Gathered;
   auto run = dyn_cast<RunOp>(action(entry));
   if (!run)
     return false;
-  const Slot &slot = slots[access.place];
   return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
          (slot.place->kind == BufferKind::Activations && !slot.isRead);
 }

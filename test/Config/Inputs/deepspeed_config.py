@@ -209,6 +209,12 @@ check("two rates", {"optimizer": adam(lr=0.1),
                                                                       "warmup_num_steps": 3}}},
       "optimizer.params.lr (5:4): has no effect: scheduler.params.warmup_max_lr is the learning rate",
       {"lr": "0.2", "lr-decay-steps": "9"})
+check("ZeRO++", zero(stage=3, zero_hpz_partition_size=2, zero_quantized_weights=True, zero_quantized_gradients=True), None,
+      {"zero": 3, "node_size": 2, "secondary_params": "node", "gather_type": "int8", "reduce_type": "int4"}, ["-dp=4"])
+check("ZeRO++ below stage 3", zero(stage=2, zero_hpz_partition_size=2),
+      "zero_optimization.zero_hpz_partition_size (4:3): has no effect: it is for stage 3, ", {"zero": 2}, ["-dp=4"])
+check("a partition that divides no ranks", zero(stage=3, zero_hpz_partition_size=3),
+      "-node-size=3 does not divide the 4 data-parallel ranks", args=["-dp=4"])
 check("the command line wins", {"train_batch_size": 32, "fp16": {"enabled": True}, "gradient_accumulation_steps": 4,
                                 "gradient_clipping": 0.5, **zero(stage=3), "optimizer": adam(lr=0.1)},
       "fp16.enabled (4:3): has no effect: -precision is given",

@@ -187,3 +187,13 @@ func.func @f(%x: tensor<64xf32>) {
   dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32 by ring
   return
 }
+
+// -----
+
+// expected-note@+1 {{the bucket is here}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 3
+func.func @f(%x: tensor<64xf32>) {
+  // expected-error@+1 {{sends 'i4', but the bucket's gradients are 'f32'}}
+  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as i4
+  return
+}

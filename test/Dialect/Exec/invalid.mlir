@@ -144,7 +144,7 @@ func.func @inside() {
 exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
-    // expected-error @below {{'exec.gather' op travels as 'f16', expected bf16}}
+    // expected-error @below {{'exec.gather' op travels as 'f16', expected bf16 or i8}}
     %0 = exec.gather @s to @w bytes 256 as f16 all_gather order 0 over @dp on @comm
   }
 }
@@ -164,7 +164,7 @@ exec.program @p position 0 blocks [0, 1] {
 exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
-    // expected-error @below {{'exec.reduce' op of 'f32' travels as 'f16', expected f32 as bf16}}
+    // expected-error @below {{'exec.reduce' op of 'f32' travels as 'f16', expected f32 as bf16, or as i4 by all_to_all}}
     %0 = exec.reduce @x to @y elements 64 : f32 as f16 order 0 over @c on @comm
   }
 }

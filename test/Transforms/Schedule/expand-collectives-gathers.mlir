@@ -26,7 +26,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
 // CHECK: exec.buffer @a.full.wire : memref<128xbf16> buffers slots 1 stride 256 {exec.payload = 200 : i64}
 // CHECK: exec.gather @b.param to @b.full bytes 256 all_gather order 0 over @dp on @comm
 // CHECK-NEXT: exec.map @wire.narrow.f32 [@a.param, @a.param.wire] elements 64 on @compute
-// CHECK-NEXT: exec.gather @a.param.wire to @a.full.wire bytes 128 all_gather order 1 over @dp on @comm
+// CHECK-NEXT: exec.gather @a.param.wire to @a.full.wire bytes 128 for 256 all_gather order 1 over @dp on @comm
 // CHECK-NEXT: exec.run @f0 [@b.full]
 // CHECK-NEXT: exec.map @wire.widen.bf16 [@a.full.wire, @a.full] elements 128 on @compute
 // CHECK-NEXT: exec.run @f0 [@a.full]

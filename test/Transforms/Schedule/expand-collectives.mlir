@@ -74,7 +74,7 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
 // WAITS-NEXT: exec.add @g.parts
 
 // BOTH: exec.map @wire.narrow.f32 [@g, @g.wire] elements 192 on @compute
-// BOTH-NEXT: exec.all_to_all @g.wire to @g.parts bytes 128 order 1 over @dp on @comm
+// BOTH-NEXT: exec.all_to_all @g.wire to @g.parts bytes 128 for 256 order 1 over @dp on @comm
 // BOTH: exec.add @g.parts, @g.parts+128 elements 64 : bf16 on @compute
 // BOTH-NEXT: exec.map @wire.sum.bf16 [@g.parts, @g.parts+256, @s] elements 64 on @compute
 // BOTH-NEXT: exec.norm

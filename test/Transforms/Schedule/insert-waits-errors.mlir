@@ -26,7 +26,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
 
 // -----
 
-func.func private @rows(%x: tensor<64xf32>) -> tensor<64xbf16> {
+func.func private @none(%x: tensor<64xf32>) -> tensor<64xbf16> {
   %0 = graph.cast %x : (tensor<64xf32>) -> tensor<64xbf16>
   return %0 : tensor<64xbf16>
 }
@@ -36,8 +36,8 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @x : memref<64xf32> buffers slots 1 stride 256
   exec.buffer @y : memref<64xbf16> buffers slots 1 stride 128
   exec.schedule {
-    // expected-error @below {{runs @rows, which is no flat kernel of this module}}
-    %0 = exec.map @rows [@x, @y] elements 64 on @compute
+    // expected-error @below {{runs @none, which is no kernel over elements or rows of this module}}
+    %0 = exec.map @none [@x, @y] elements 64 on @compute
   }
 }
 

@@ -103,8 +103,9 @@ def Dist_GatherOp : Dist_Collective<"gather", [DeclareOpInterfaceMethods<OpAsmOp
   let description = [{
     Stands among the runs of a micro-batch. `parameters` lie in the bucket; the values are
     theirs, and end with the `dist.release` that takes them all. The collective runs before the
-    next run behind it, for each window of micro-batches once. They travel as they are, or `as`
-    bf16 where they are f32: the values are then the rounded ones.
+    next run behind it, for each window of micro-batches once. They travel as they are, `as`
+    bf16 where they are f32, or `as` i8, as multiples of a scale for each 2048 elements of a slice: the
+    values are then the rounded ones.
 
     ```mlir
     %w, %b = dist.gather @b0 [@w, @b] over ["dp"] : tensor<64x32xf32>, tensor<64xf32>
@@ -134,7 +135,8 @@ def Dist_ReduceOp : Dist_Collective<"reduce"> {
     Stands among the runs of a micro-batch, behind the last one that adds to `gradients`, the
     states of one use of the bucket: `use` is the index of their block in the bucket's `blocks`.
     `type` is what they travel as, between ranks also what sums are rounded to: that of the
-    accumulators, or bf16 where those are f32. `method` is how they travel: in the engine's
+    accumulators, or bf16 where those are f32; or i4 `by` all_to_all, as multiples of a scale for each 256
+    elements of half a slice, within nodes and then between them. `method` is how they travel: in the engine's
     reduction, or the parts of each slice to its owner, which adds them there. `order` is that of
     the additions: the canonical tree, or whatever the engine finds fastest.
 

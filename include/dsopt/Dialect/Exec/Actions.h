@@ -53,6 +53,12 @@ inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
 inline constexpr llvm::StringLiteral kLiveAttr = "exec.live";
 /// On a program: bytes a rank sends in a step by class (a dictionary of i64).
 inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
+/// On a program: of these classes, those that are compressed: bytes that they stand for (a dictionary of
+/// i64).
+inline constexpr llvm::StringLiteral kLogicalAttr = "exec.logical";
+/// On a program of nodes: bytes that have to leave its node for those a rank sends, by class (a dictionary of
+/// i64).
+inline constexpr llvm::StringLiteral kBetweenNodesAttr = "exec.between_nodes";
 /// On a program: bytes a rank copies in a step by the memory that they go to (a dictionary of i64).
 inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 /// On an action: the buffers that outlive the step and that it writes to (see describe-changes).

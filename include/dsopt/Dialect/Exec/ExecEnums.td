@@ -20,7 +20,8 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are count
     I32EnumAttrCase<"Parameters", 0, "parameters">, I32EnumAttrCase<"Gradients", 1, "gradients">,
     I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Activations", 3, "activations">,
     I32EnumAttrCase<"Buffers", 4, "buffers">, I32EnumAttrCase<"Reduction", 5, "reduction">,
-    I32EnumAttrCase<"Tied", 6, "tied">, I32EnumAttrCase<"Constants", 7, "constants">]> {
+    I32EnumAttrCase<"Tied", 6, "tied">, I32EnumAttrCase<"Constants", 7, "constants">,
+    I32EnumAttrCase<"Secondary", 8, "secondary">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -208,13 +208,19 @@ def Exec_GatherOp : Exec_Collective<"gather"> {
     `slice` may be this rank's part of `target` itself. `order` counts the
     collectives of a program; `traffic` names the traffic (all_gather or tied).
     With another type on the `wire` it is no action yet: `expand-collectives`
-    writes those that it is made of.
+    writes those that it is made of, whose bytes stand `for` more.
   }];
-  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<TypeAttr>:$wire,
-                       Exec_Traffic:$traffic, I64Attr:$order, FlatSymbolRefAttr:$communicator,
-                       FlatSymbolRefAttr:$stream);
+  let arguments = (ins Exec_RefAttr:$slice, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<I64Attr>:$logical,
+                       OptionalAttr<TypeAttr>:$wire, Exec_Traffic:$traffic, I64Attr:$order,
+                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+  let builders = [OpBuilder<(ins "::mlir::Type":$event, "RefAttr":$slice, "RefAttr":$target, "int64_t":$bytes,
+      "::mlir::TypeAttr":$wire, "Traffic":$traffic, "int64_t":$order, "::llvm::StringRef":$communicator,
+      "::llvm::StringRef":$stream), [{
+    build($_builder, $_state, event, slice, target, bytes, /*logical=*/::mlir::IntegerAttr(), wire, traffic, order,
+          communicator, stream);
+  }]>];
   let assemblyFormat = [{
-    custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes (`as` $wire^)? $traffic `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($slice) `to` custom<Ref>($target) `bytes` $bytes (`for` $logical^)? (`as` $wire^)? $traffic `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -253,12 +259,18 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   let summary = "`bytes` from each member to each other";
   let description = [{
     `source` holds `bytes` for each member, in their order; `target` gets what each
-    of them has for this rank. The two are of different buffers.
+    of them has for this rank. The two are of different buffers. The bytes may stand `for`
+    more, as those of a gather.
   }];
-  let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, I64Attr:$order,
-                       FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+  let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<I64Attr>:$logical,
+                       I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+  let builders = [OpBuilder<(ins "::mlir::Type":$event, "RefAttr":$source, "RefAttr":$target, "int64_t":$bytes,
+      "int64_t":$order, "::llvm::StringRef":$communicator, "::llvm::StringRef":$stream), [{
+    build($_builder, $_state, event, source, target, bytes, /*logical=*/::mlir::IntegerAttr(), order, communicator,
+          stream);
+  }]>];
   let assemblyFormat = [{
-    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes (`for` $logical^)? `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -353,10 +365,11 @@ def Exec_UpdateOp : Exec_Action<"update"> {
 }
 
 def Exec_MapOp : Exec_Action<"map"> {
-  let summary = "runs a flat kernel over buffers, one element of each at a time";
+  let summary = "runs a kernel over buffers, one element, or one row, of each at a time";
   let description = [{
     `buffers` are the kernel's operands and, where its results are not in place (`graph.in_place`),
-    its results behind them; of each `elements` are read or written. With it a pass puts computation
+    its results behind them; of each `elements` are read or written. Of a kernel over rows these are
+    rows, however long a row of each operand or result is. Threads take a multiple of `grain` each. With it a pass puts computation
     of its own between others' actions: what goes over the wire in another type, say.
 
     ```mlir
@@ -366,8 +379,13 @@ def Exec_MapOp : Exec_Action<"map"> {
     %0 = exec.map @kernels::@narrow [@b0.whole.0.0, @b0.wire] elements 4096 on @compute
     ```
   }];
-  let arguments = (ins SymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements, FlatSymbolRefAttr:$stream);
-  let assemblyFormat = "$kernel custom<Refs>($buffers) `elements` $elements `on` $stream attr-dict";
+  let arguments = (ins SymbolRefAttr:$kernel, Exec_RefArrayAttr:$buffers, I64Attr:$elements,
+                       DefaultValuedAttr<I64Attr, "4096">:$grain, FlatSymbolRefAttr:$stream);
+  let builders = [OpBuilder<(ins "::mlir::Type":$event, "::mlir::SymbolRefAttr":$kernel, "::mlir::ArrayAttr":$buffers,
+      "int64_t":$elements, "::llvm::StringRef":$stream), [{
+    build($_builder, $_state, event, kernel, buffers, elements, /*grain=*/4096, stream);
+  }]>];
+  let assemblyFormat = "$kernel custom<Refs>($buffers) `elements` $elements (`grain` $grain^)? `on` $stream attr-dict";
 }
 
 def Exec_FoldOp : Exec_Action<"fold"> {

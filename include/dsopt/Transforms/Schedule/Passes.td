@@ -184,9 +184,13 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
   let description = [{
     Input: programs with gathers and reductions. Output: the same where all of them are the engine's,
     in the buffers' own types. A gather `as` a narrower type is one of rounded parameters, which are
-    widened in front of the first action that needs them. A reduction `as` a narrower type is one of
+    widened in front of the first action that needs them; `as` i8 they are multiples of a scale for each
+    2048 elements of a slice, which travels behind them. What a node keeps of them (gather-by-node) is kept
+    as it travels. A reduction `as` a narrower type is one of
     rounded gradients, whose sum is widened in the same way. One `by all_to_all` sends the parts of each
-    slice to its owner, which adds them along the canonical tree: the same bits, in one hop. Kernels of
+    slice to its owner, which adds them along the canonical tree: the same bits, in one hop. `as` i4 these parts are multiples of
+    a scale for each 256 elements of half a slice, and go within nodes of `node_size` ranks (an option of
+    the module) first and then between them, where there are several of several ranks. Kernels of
     these conversions are new functions of the module.
 
     ```mlir
@@ -200,6 +204,32 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
+}
+
+def GatherByNode : Pass<"gather-by-node", "::mlir::ModuleOp"> {
+  let summary = "keep gathered parameters within each node for the step's later gathers";
+  let description = [{
+    Input: programs in which parameters are gathered over @dp, where `dsopt.options` has
+    `secondary_params = "node"` and a `node_size` between 1 and the data-parallel ranks; others stay as
+    they are. Output: the communicators @node and @across, a buffer of kind `secondary` for each bucket
+    that is gathered, and in the place of a gather those within the node that make the bucket whole from
+    there, one for each node's slices. In front of a step's first (and where slices have changed since)
+    a gather @across brings them from the other nodes. Collectives are numbered anew.
+
+    ```mlir
+    %0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
+    %1 = exec.run @block0.F ...
+    %2 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 1 over @dp on @comm
+    // becomes, with 2 of 4 ranks in a node
+    %0 = exec.gather @b0.param to @b0.secondary bytes 256 all_gather order 0 over @across on @comm
+    %1 = exec.gather @b0.secondary to @b0.full bytes 256 all_gather order 1 over @node on @comm
+    %2 = exec.gather @b0.secondary+256 to @b0.full+512 bytes 256 all_gather order 2 over @node on @comm
+    %3 = exec.run @block0.F ...
+    %4 = exec.gather @b0.secondary to @b0.full bytes 256 all_gather order 3 over @node on @comm
+    %5 = exec.gather @b0.secondary+256 to @b0.full+512 bytes 256 all_gather order 4 over @node on @comm
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
 def OffloadGathers : Pass<"offload-gathers", "::mlir::ModuleOp"> {
