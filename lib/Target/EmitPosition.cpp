@@ -11,6 +11,9 @@
 using namespace mlir;
 using namespace dsopt;
 
+/// Rows that a thread takes at least.
+static constexpr int64_t kMappedRows = 64;
+
 void ProgramWriter::integers(StringRef key, DictionaryAttr dictionary) {
   json->attributeObject(key, [&] {
     if (dictionary)
@@ -238,6 +241,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         int64_t bucket = indexOfBucket(norm.getBucketAttr());
         json->attribute("bucket", bucket);
         string("type", typeName(buckets[bucket].getGradientType()));
+        if (norm.getWhole())
+          json->attribute("whole", true);
         return success();
       })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {
@@ -272,6 +277,10 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         string("symbol", map.getKernel().getLeafReference());
         refs(llvm::to_vector(map.getBuffers().getAsRange<exec::RefAttr>()));
         json->attribute("elements", int64_t(map.getElements()));
+        auto kernel = SymbolTable::lookupSymbolIn(module, map.getKernelAttr());
+        auto iteration = kernel->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr);
+        if (iteration && iteration.getValue() == graph::Iteration::Rows)
+          json->attribute("grain", kMappedRows);
         return success();
       })
       .Case<exec::CopyOp>([&](exec::CopyOp copy) {

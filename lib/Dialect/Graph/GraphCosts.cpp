@@ -145,7 +145,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
     attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, CtcOp, ReduceSumOp, ReduceMeanOp, ReduceProdOp,
                    CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
-    attachResultCost<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
+    attachResultCost<UnpackBitsOp, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
                      SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp,
                      ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp,
                      MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp,
@@ -155,14 +155,15 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<40, CtcGradOp>(context);
     // One addition or comparison for each element read.
     attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, WindowsSumOp,
-                      GatherGradOp, AccumulateOp>(context);
+                      GatherGradOp, AccumulateOp, SignBitsOp>(context);
     // As many as the operations they decompose into do for each element.
     attachOperandCost<4, SiluOp>(context);
     attachOperandCost<5, SoftmaxOp, NllOp, GeluOp, RmsNormOp>(context);
     attachOperandCost<7, LayerNormOp>(context);
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
-    attachOperandCost<12, AdamOp>(context);
+    attachOperandCost<12, AdamOp, OneBitAdamOp>(context);
+    attachOperandCost<7, OneBitAdamStepOp>(context);
     attachOperandCost<9, LionOp>(context);
     attachOperandCost<8, AdagradOp>(context);
     attachOperandCost<15, LambOp>(context);

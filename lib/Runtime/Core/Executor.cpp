@@ -225,7 +225,7 @@ void Executor::run(const Prepared &prepared, int slot) {
       ratios->writeTables(action, prepared.norm, prepared.norm + prepared.lastLaunch - prepared.firstLaunch);
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
-      pool.split(launch.begin, launch.end, 4096, [&](int64_t begin, int64_t end, int) {
+      pool.split(launch.begin, launch.end, action.grain, [&](int64_t begin, int64_t end, int) {
         reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }

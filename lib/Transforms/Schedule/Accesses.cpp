@@ -72,17 +72,28 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
     return &known->second;
   auto function = tables.lookupSymbolIn<func::FuncOp>(module, name);
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
-  if (!iteration || iteration.getValue() != graph::Iteration::Flat)
+  if (!iteration || iteration.getValue() == graph::Iteration::Columns)
     return nullptr;
   SegmentUse &kernel = kernels[name];
-  auto bytes = [](Type type) { return graph::elementBytes(getElementTypeOrSelf(type)); };
+  bool isFlat = iteration.getValue() == graph::Iteration::Flat;
+  auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
+  auto use = [&](Type type, bool reads, bool writes) {
+    BufferUse buffer{graph::elementBytes(getElementTypeOrSelf(type)), reads, writes};
+    ArrayRef<int64_t> shape = cast<ShapedType>(type).getShape();
+    if (!isFlat) {
+      // Of a row, or what all rows read.
+      buffer.whole = shape.empty() || !range || shape.front() != range[0];
+      buffer.bytes = graph::numBytes(type) / (buffer.whole ? 1 : range[0]);
+    }
+    return buffer;
+  };
   auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     kernel.arguments.push_back(
-        {bytes(type), true, inPlace && llvm::is_contained(inPlace.asArrayRef(), (int64_t)i)});
-  if (!inPlace)
-    for (Type type : function.getResultTypes())
-      kernel.arguments.push_back({bytes(type), false, true});
+        use(type, true, inPlace && llvm::is_contained(inPlace.asArrayRef(), (int64_t)i)));
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (!inPlace || inPlace[i] >= function.getNumArguments())
+      kernel.arguments.push_back(use(type, false, true));
   return &kernel;
 }
 
@@ -95,6 +106,7 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
   if (!isNew)
     return &use;
   use.slice = op.getSlice();
+  use.padded = op.getPadded();
   use.gradientBytes = graph::elementBytes(op.getGradientType());
   use.parameters = op.getRanges().size();
   use.hasMaster = op.getMaster().has_value();

@@ -223,7 +223,9 @@ LogicalResult ProgramVerifier::verifyGradients() {
 /// clipping or a loss scale they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
   auto module = program->getParentOfType<ModuleOp>();
-  bool needsAgreement = kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module), agreed = false;
+  bool needsAgreement = kindOf(program) == ProgramKind::FrozenStep ||
+                        (kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module)),
+       agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     const Timeline::Entry &entry = life.timeline.entries()[index];
@@ -234,7 +236,9 @@ LogicalResult ProgramVerifier::verifyUpdates() {
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
       if (needsAgreement && !agreed)
         return op->emitOpError("comes before the agreement, but gradients are ")
-               << (getOption(module, "clip", 0) ? "clipped" : "of a scaled loss");
+               << (kindOf(program) == ProgramKind::FrozenStep ? "kept in momenta"
+                   : getOption(module, "clip", 0)             ? "clipped"
+                                                              : "of a scaled loss");
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }
