@@ -227,7 +227,8 @@ public:
       out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
                            first);
     if (int64_t first = getOption(plan.module, "freeze_step", 0))
-      out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n", first);
+      out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
+                           first);
     out << "\n";
     for (size_t first = 0; first < stages; first += kStages)
       printStages(ArrayRef(plan.programs).slice(first, std::min(kStages, stages - first)), first);

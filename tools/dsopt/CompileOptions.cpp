@@ -209,8 +209,8 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
   std::string optimizer = options.text("optimizer");
   bool freezes = optimizer == "onebit-adam";
   if (!freezes && options.has("freeze-step"))
-    throw Error(1, "-freeze-step=" + options.text("freeze-step") + " has no meaning with -optimizer=" +
-                       optimizer + ": expected -optimizer=onebit-adam");
+    throw Error(1, "-freeze-step=" + options.text("freeze-step") +
+                       " has no meaning with -optimizer=" + optimizer + ": expected -optimizer=onebit-adam");
   if (!freezes)
     return;
   if (!options.has("freeze-step"))

@@ -13,8 +13,9 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (isForDevice(module)) {
     StringRef optimizer = getOption(module, "optimizer", StringRef("adamw"));
     if (optimizer == "lamb" || optimizer == "onebit-adam")
-      throw Error(1, "-optimizer=" + optimizer.str() + " is not available yet with -target=cuda: compile with -target=cpu, or "
-                     "give another one");
+      throw Error(1, "-optimizer=" + optimizer.str() +
+                         " is not available yet with -target=cuda: compile with -target=cpu, or "
+                         "give another one");
     return;
   }
   if (options.text("emit") == "ptx")

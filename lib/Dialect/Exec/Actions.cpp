@@ -151,8 +151,8 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
-    for (ProgramKind kind : {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep,
-                             ProgramKind::FrozenStep})
+    for (ProgramKind kind :
+         {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep, ProgramKind::FrozenStep})
       if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;

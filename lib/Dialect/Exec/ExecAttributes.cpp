@@ -84,12 +84,24 @@ static const AttributeRow kAttributes[] = {
 };
 
 /// The options that programs follow from; the others are read when a program is written or run.
-static constexpr llvm::StringLiteral kBuildOptions[] = {
-    "accumulate",    "clip",          "delayed_update",   "dp", "freeze_step",
-    "gather_window", "gradient_type", "matmul_precision", "micro_batch_size",
-    "micro_batches", "momentum",      "optimizer",        "pp",
-    "precision",     "reduction",     "reduction_shards", "schedule",
-    "zero"};
+static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
+                                                        "clip",
+                                                        "delayed_update",
+                                                        "dp",
+                                                        "freeze_step",
+                                                        "gather_window",
+                                                        "gradient_type",
+                                                        "matmul_precision",
+                                                        "micro_batch_size",
+                                                        "micro_batches",
+                                                        "momentum",
+                                                        "optimizer",
+                                                        "pp",
+                                                        "precision",
+                                                        "reduction",
+                                                        "reduction_shards",
+                                                        "schedule",
+                                                        "zero"};
 
 void dsopt::exec::keepOptions(ModuleOp module) {
   NamedAttrList kept;

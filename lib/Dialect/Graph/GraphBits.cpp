@@ -18,9 +18,7 @@ static LogicalResult verifyBits(Operation *op, Type wide, Type packed) {
          << kWordBits << " beside theirs";
 }
 
-LogicalResult SignBitsOp::verify() {
-  return verifyBits(*this, getInput().getType(), getResult().getType());
-}
+LogicalResult SignBitsOp::verify() { return verifyBits(*this, getInput().getType(), getResult().getType()); }
 LogicalResult UnpackBitsOp::verify() {
   return verifyBits(*this, getResult().getType(), getInput().getType());
 }

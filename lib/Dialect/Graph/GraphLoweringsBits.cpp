@@ -53,10 +53,10 @@ struct UnpackBitsModel : LowerableOpInterface::ExternalModel<UnpackBitsModel, Un
                builder, loc, TypeRange(type), operands, empty, maps, iterators,
                [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
                  Builder b(nestedLoc, nested);
-                 Value place = arith::IndexCastOp::create(b, args[0].getType(),
-                                                          linalg::IndexOp::create(b, rank - 1));
-                 Value bit = arith::TruncIOp::create(b, b.getI1Type(),
-                                                     arith::ShRUIOp::create(b, args[0], place));
+                 Value place =
+                     arith::IndexCastOp::create(b, args[0].getType(), linalg::IndexOp::create(b, rank - 1));
+                 Value bit =
+                     arith::TruncIOp::create(b, b.getI1Type(), arith::ShRUIOp::create(b, args[0], place));
                  Type element = type.getElementType();
                  Value sign = arith::SelectOp::create(b, bit, constantScalar(b, element, 1),
                                                       constantScalar(b, element, -1));

@@ -10,7 +10,8 @@ using namespace dsopt;
 using namespace dsopt::graph;
 
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
-                                     kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"}, kOneBitAdam[] = {"onebit-adam"};
+                                     kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
+                                     kOneBitAdam[] = {"onebit-adam"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {

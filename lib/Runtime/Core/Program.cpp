@@ -133,10 +133,10 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .name("kind", a.kind, kActionKinds)
       .name("phase", a.phase, kPhases)("queue", a.queue)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
-          "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("grain", a.grain)("bytes", a.bytes)("elements", a.elements)(
-          "type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)("tag", a.tag)(
-          "traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
-          "direction", a.direction)("from", a.from)("changes", a.changes)
+          "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("grain", a.grain)("bytes", a.bytes)(
+          "elements", a.elements)("type", a.type)("input", a.input)("communicator", a.communicator)(
+          "peer", a.peer)("tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)(
+          "sliced", a.sliced)("direction", a.direction)("from", a.from)("changes", a.changes)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
       });
@@ -290,8 +290,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       "threads", p.threads)("K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)(
       "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
       "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(
-      "clip", p.clip)("delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)("flops", p.flops)(
-      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
+      "clip", p.clip)("delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)(
+      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)

@@ -435,8 +435,8 @@ void SessionState::checkFreeze(const std::string &checkpoint, const Manifest &ma
   int64_t written = std::stoll(found->second);
   if (written != program.freeze_step && manifest.applied > std::min(written, program.freeze_step))
     throw Error(StatusInput, checkpoint + " was written with -freeze-step=" + found->second + " after " +
-                                 std::to_string(manifest.applied) + " applied steps, got -freeze-step=" +
-                                 std::to_string(program.freeze_step) +
+                                 std::to_string(manifest.applied) +
+                                 " applied steps, got -freeze-step=" + std::to_string(program.freeze_step) +
                                  ": expected the same, or that no step behind either has been applied");
 }
 
@@ -509,8 +509,9 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
   std::optional<Error> failure = together(state->engine, [&] {
     state->checkFreeze(checkpoint, manifest);
     state->resumePending(checkpoint, manifest);
-    loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
-              [this] { return state->openValues(); }, state->options.newBatch);
+    loadState(
+        state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
+        [this] { return state->openValues(); }, state->options.newBatch);
     state->touched.finish();
     state->settleState();
   });
@@ -596,7 +597,8 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 
 void Session::trace(int64_t steps) {
   int64_t actions = 0;
-  for (const std::vector<Position> *list : {&state->program.positions, &state->program.delayed, &state->program.frozen})
+  for (const std::vector<Position> *list :
+       {&state->program.positions, &state->program.delayed, &state->program.frozen})
     if (!list->empty())
       actions = std::max<int64_t>(actions, (*list)[state->info.position].actions.size());
   state->trace = std::make_unique<Trace>(actions, steps);

@@ -100,8 +100,7 @@ static void resolveOptimizer(const Program &program, ParsedOptions &options) {
       if (options.has(option))
         throw Error(StatusInput,
                     std::string("option -") + option + " has no meaning with -optimizer=" + name);
-  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" ||
-                 name == "onebit-adam";
+  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "onebit-adam";
   if (divides && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
@@ -126,9 +125,8 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   else if (run.warmupSteps < 1)
     throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
   bool cycles = run.schedule == LrSchedule::OneCycle;
-  bool takesBetas =
-      program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" || program.optimizer == "lamb" ||
-      program.optimizer == "onebit-adam";
+  bool takesBetas = program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" ||
+                    program.optimizer == "lamb" || program.optimizer == "onebit-adam";
   if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }

@@ -284,8 +284,7 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   rule->setAttr(graph::kKernelAttr, formFlat(rule, name, inPlace, copy));
   auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
   if (rule.freezes())
-    rule->setAttr(graph::kFrozenKernelAttr,
-                  formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
+    rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
   return success();
 }
 } // namespace

@@ -12,8 +12,8 @@
 #include "CompressionKernels.h"
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
-#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -101,13 +101,13 @@ RefAttr Exchanger::declare(StringRef suffix, int64_t elements, Type type, bool c
   ProgramBuilder::BufferTraits traits;
   if (!crosses)
     traits.memory = memory;
-  return out.ref(
-      out.buffer(prefix + suffix, MemRefType::get({elements}, type), BufferKind::Buffers, traits));
+  return out.ref(out.buffer(prefix + suffix, MemRefType::get({elements}, type), BufferKind::Buffers, traits));
 }
 
 void Exchanger::pack(const Unit &unit) {
   map(kernels.scale(slice / kSummed), {unit.squares, unit.counts, unit.record}, 1);
-  map(kernels.pack(), {unit.values, unit.mask, unit.record, scalar(DSOPT_APPLY), at(unit.record, sizeof(float))},
+  map(kernels.pack(),
+      {unit.values, unit.mask, unit.record, scalar(DSOPT_APPLY), at(unit.record, sizeof(float))},
       slice / kWordBits);
 }
 
@@ -139,7 +139,8 @@ void Exchanger::exchange(UpdateOp update) {
   RefAttr workerError = error(update, kWorkerError, padded), serverError = error(update, kServerError, slice);
 
   // Each worker: its momentum with what it left out before, packed.
-  RefAttr squares = declare("squares", padded / kSummed, f32), counts = declare("counts", padded / kSummed, f32);
+  RefAttr squares = declare("squares", padded / kSummed, f32),
+          counts = declare("counts", padded / kSummed, f32);
   RefAttr sent = declare("sent", ranks * bytes / 4, word), received = sent;
   Type gradientType = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
   map(kernels.compensate(gradientType),

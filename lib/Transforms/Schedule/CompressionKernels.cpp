@@ -67,16 +67,19 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient) {
   std::string type;
   llvm::raw_string_ostream(type) << gradient;
   std::string name = "onebit.compensate." + type;
-  return get(name, withTypes("64", type,
-                             "func.func @" + name +
-                                 R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
+  return get(
+      name,
+      withTypes("64", type,
+                "func.func @" + name +
+                    R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
       -> (!r, !p, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
     %wide = graph.cast %g : (!g) -> !r
     %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
     %new = graph.mul %scaled, %take : (!r, !s) -> !r
     %old = graph.mul %m, %keep : (!r, !s) -> !r
     %momentum = graph.add %old, %new : (!r, !r) -> !r
-    %all = graph.add %momentum, %e : (!r, !r) -> !r)mlir" + keepAndSum("1")));
+    %all = graph.add %momentum, %e : (!r, !r) -> !r)mlir" +
+                    keepAndSum("1")));
 }
 
 SymbolRefAttr CompressionKernels::scale(int64_t sums) {
@@ -123,23 +126,24 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
   for (int64_t i = 0; i < workers; ++i) {
     std::string n = std::to_string(i);
     arguments += "%w" + n + ": tensor<64x2xi32>, %s" + n + ": !s, ";
-    sums += "%u" + n + " = graph.unpack_bits %w" + n + " : (tensor<64x2xi32>) -> !r\n%x" + n + " = graph.mul %u" +
-            n + ", %s" + n + " : (!r, !s) -> !r\n";
+    sums += "%u" + n + " = graph.unpack_bits %w" + n + " : (tensor<64x2xi32>) -> !r\n%x" + n +
+            " = graph.mul %u" + n + ", %s" + n + " : (!r, !s) -> !r\n";
     if (i)
       sums += "%t" + n + " = graph.add " + total + ", %x" + n + " : (!r, !r) -> !r\n";
     total = (i ? "%t" : "%x") + n;
   }
   std::string error = std::to_string(2 * workers), own = std::to_string(2 * workers + 3),
               second = std::to_string(2 * workers + 4);
-  return get(name,
-             withTypes("2x32", "f32",
-                       "func.func @" + name + "(" + arguments +
-                           "%e: !r, %v: !r, %apply: !s) -> (!r, !p, !p) attributes {graph.in_place = array<i64: " +
-                           error + ", " + own + ", " + second + ">} {\n" + sums +
-                           "%workers = graph.constant dense<" + std::to_string(workers) +
-                           ".0> : !s\n%mean = graph.div " + total +
-                           ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" +
-                           keepAndSum("1, 2")));
+  return get(
+      name,
+      withTypes(
+          "2x32", "f32",
+          "func.func @" + name + "(" + arguments +
+              "%e: !r, %v: !r, %apply: !s) -> (!r, !p, !p) attributes {graph.in_place = array<i64: " + error +
+              ", " + own + ", " + second + ">} {\n" + sums + "%workers = graph.constant dense<" +
+              std::to_string(workers) + ".0> : !s\n%mean = graph.div " + total +
+              ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" +
+              keepAndSum("1, 2")));
 }
 
 SymbolRefAttr CompressionKernels::unpack() {

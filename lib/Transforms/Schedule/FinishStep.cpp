@@ -459,8 +459,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   if (failed(readKernels(module, step)))
     return failure();
   // What is exchanged of gradients outlives the step: all of them are finite before.
-  step.updatesLast =
-      (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty() || step.frozen;
+  step.updatesLast = (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty() || step.frozen;
   return step;
 }
 

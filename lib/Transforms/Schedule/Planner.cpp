@@ -41,8 +41,7 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     return failure(failed(prefetchGathers(copy)) || failed(offloadGathers(copy)) ||
                    failed(offloadUpdates(copy)) || failed(throttleReductions(copy)) ||
                    failed(offloadActivations(copy)) || failed(compressGradients(copy)) ||
-                   failed(expandCollectives(copy)) ||
-                   failed(insertWaits(copy)));
+                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

@@ -187,13 +187,13 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (auto copy = dyn_cast<CopyOp>(op))
       if (Operation *sum = reduced.lookup(copy.getSource().getBuffer().getAttr()))
         reduced[copy.getTarget().getBuffer().getAttr()] = sum;
-    if (auto update = dyn_cast<UpdateOp>(op); update && kindOf(program) == ProgramKind::FrozenStep &&
-                                              analysis.ranks() > 1 &&
-                                              llvm::none_of(update.getBuffers().getAsRange<RefAttr>(), [&](RefAttr ref) {
-                                                return reduced.contains(ref.getBuffer().getAttr());
-                                              }))
-      return op->emitOpError("is in a program that is frozen, but nothing it uses comes of an exchange between "
-                             "ranks");
+    if (auto update = dyn_cast<UpdateOp>(op);
+        update && kindOf(program) == ProgramKind::FrozenStep && analysis.ranks() > 1 &&
+        llvm::none_of(update.getBuffers().getAsRange<RefAttr>(),
+                      [&](RefAttr ref) { return reduced.contains(ref.getBuffer().getAttr()); }))
+      return op->emitOpError(
+          "is in a program that is frozen, but nothing it uses comes of an exchange between "
+          "ranks");
     // What a kernel makes of a gradient stands for it.
     if (isa<MapOp>(op)) {
       Operation *source = nullptr;
@@ -211,8 +211,9 @@ LogicalResult ProgramVerifier::verifyGradients() {
       measured[name] = op;
       bool isFrozen = kindOf(program) == ProgramKind::FrozenStep;
       if (norm.getWhole() != isFrozen)
-        return op->emitOpError("is ") << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
-                                      << (isFrozen ? "frozen" : "not frozen");
+        return op->emitOpError("is ")
+               << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
+               << (isFrozen ? "frozen" : "not frozen");
       if (analysis.ranks() > 1 && !isFrozen && !reduced.lookup(name)) {
         InFlightDiagnostic diag = op->emitOpError("uses gradient @")
                                   << name.getValue() << ", which is not reduced over the ranks before";

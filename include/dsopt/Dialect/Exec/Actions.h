@@ -124,8 +124,8 @@ ProgramKind kindOf(ProgramOp program);
 /// The module's programs of a kind in order of position; of a variant where its size is given.
 llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, ProgramKind kind = ProgramKind::Step,
                                          int64_t variant = 0);
-/// All programs by what is run: a step's, an evaluation's, a delayed and a frozen step's, then the same of each
-/// variant; none is empty.
+/// All programs by what is run: a step's, an evaluation's, a delayed and a frozen step's, then the same of
+/// each variant; none is empty.
 llvm::SmallVector<llvm::SmallVector<ProgramOp>> getProgramLists(mlir::ModuleOp module);
 /// The programs of a step: those that train, or those that evaluate where there are none.
 llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);
