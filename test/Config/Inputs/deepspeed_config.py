@@ -74,9 +74,9 @@ check("adagrad", {"optimizer": {"type": "Adagrad", "params": {"lr": 0.02, "eps":
 check("lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "betas": [0.8, 0.9], "max_coeff": 10, "min_coeff": 0.01}}}, None,
       {"optimizer": "lamb", "lr": "0.002", "betas": "0.8,0.9"})
 check("1-bit adam", {"optimizer": {"type": "OneBitAdam", "params": {"lr": 0.002, "freeze_step": 7, "betas": [0.8, 0.9]}}}, None,
-      {"optimizer": "onebit-adam", "freeze-step": "7", "lr": "0.002", "betas": "0.8,0.9"})
+      {"optimizer": "onebit-adam", "freeze_step": 7, "lr": "0.002", "betas": "0.8,0.9"})
 check("1-bit adam as DeepSpeed has it", {"optimizer": {"type": "OneBitAdam", "params": {"comm_backend_name": "nccl"}}},
-      "optimizer.params.comm_backend_name", {"optimizer": "onebit-adam", "freeze-step": "100000"})
+      "optimizer.params.comm_backend_name", {"optimizer": "onebit-adam", "freeze_step": 100000})
 check("bounds of lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "max_coeff": 0.3}}},
       "optimizer.params.max_coeff")
 check("betas of adagrad", {"optimizer": {"type": "Adagrad", "params": {"betas": [0.8, 0.9]}}},
