@@ -11,7 +11,7 @@ using namespace mlir;
 namespace dsopt::graph {
 namespace {
 struct SignBitsModel : LowerableOpInterface::ExternalModel<SignBitsModel, SignBitsOp> {
-  FusionKind getFusionKind(Operation *) const { return FusionKind::Reduction; }
+  FusionKind getFusionKind(Operation *) const { return FusionKind::RowReduction; }
   Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
     Location loc = op->getLoc();
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
