@@ -36,9 +36,10 @@ static const char *const kToExec[] = {
     "merge-variants", "offload-optimizer", "recompute", "choose-gather-window", "choose-prefetch",
     // stage 6: schedule
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
-    "delay-updates", "finish-step", "merge-tied-gradients", "prefetch-gathers", "gather-by-node",
-    "offload-gathers", "offload-updates", "throttle-reductions", "offload-activations", "expand-collectives",
-    "insert-waits", "report-overlap", "dedupe-segments", "plan-memory", "verify-exec"};
+    "delay-updates", "freeze-updates", "finish-step", "merge-tied-gradients", "prefetch-gathers",
+    "gather-by-node", "offload-gathers", "offload-updates", "throttle-reductions", "offload-activations",
+    "compress-gradients", "expand-collectives", "insert-waits", "report-overlap", "dedupe-segments",
+    "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {

@@ -59,6 +59,8 @@ Plan::Plan(ModuleOp module, TargetAttr target)
       V(getOption(module, "reduction_shards", dp)), threads(target.getThreads()) {
   // Where updates lag, nearly all steps are such.
   if (programs.empty())
+    programs = getPrograms(module, ProgramKind::FrozenStep);
+  if (programs.empty())
     programs = getStepPrograms(module);
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);
@@ -234,6 +236,9 @@ public:
                            plan.largestTile);
     if (int64_t first = getOption(plan.module, "delayed_update", 0))
       out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
+                           first);
+    if (int64_t first = getOption(plan.module, "freeze_step", 0))
+      out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
                            first);
     out << "\n";
     for (size_t first = 0; first < stages; first += kStages)

@@ -238,6 +238,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         int64_t bucket = indexOfBucket(norm.getBucketAttr());
         json->attribute("bucket", bucket);
         string("type", typeName(buckets[bucket].getGradientType()));
+        if (norm.getWhole())
+          json->attribute("whole", true);
         return success();
       })
       .Case<exec::AgreeOp>([&](exec::AgreeOp agree) {

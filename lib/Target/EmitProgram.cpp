@@ -345,6 +345,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())
     json->attribute("delayed_update", getOption(module, "delayed_update", 0));
+  if (!exec::getPrograms(module, exec::ProgramKind::FrozenStep).empty())
+    json->attribute("freeze_step", getOption(module, "freeze_step", 0));
 
   StepCost cost = estimateStep(module);
   json->attribute("flops", int64_t(cost.flops) * dp);
@@ -377,9 +379,10 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
       if (!trains)
         return;
       positions("evaluation", exec::getPrograms(module, exec::ProgramKind::Evaluation, size));
-      auto delayed = exec::getPrograms(module, exec::ProgramKind::DelayedStep, size);
-      if (!delayed.empty())
-        positions("delayed", delayed);
+      for (auto [key, kind] : {std::pair("delayed", exec::ProgramKind::DelayedStep),
+                               std::pair("frozen", exec::ProgramKind::FrozenStep)})
+        if (auto list = exec::getPrograms(module, kind, size); !list.empty())
+          positions(key, list);
     };
     json->attribute("trains", trains);
     positions("positions", programs);

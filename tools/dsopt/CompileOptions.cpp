@@ -143,7 +143,9 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   if (layout.dp > 1 && (layout.shards % layout.dp || (perRank & (perRank - 1))))
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
                        ": expected -dp times a power of two");
-  std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 ? "sharded" : "local";
+  // What ranks exchange behind a freeze is made of whole gradients.
+  bool freezes = options.has("freeze-step");
+  std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 && !freezes ? "sharded" : "local";
   layout.accumulate = options.has("accumulate") ? options.text("accumulate")
                                                 : getOption(module, "accumulate", StringRef(byStage)).str();
   return layout;
@@ -201,6 +203,33 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
   int64_t threads = options.integer("threads");
   if (!present || threads > present.getThreads() || (threads < present.getThreads() && !options.has("run")))
     refuse("threads", present ? str(present.getThreads()) + " threads" : "");
+}
+
+/// What 1-bit Adam takes, and what goes with it.
+static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Layout &layout) {
+  std::string optimizer = options.text("optimizer");
+  bool freezes = optimizer == "onebit-adam";
+  if (!freezes && options.has("freeze-step"))
+    throw Error(1, "-freeze-step=" + options.text("freeze-step") +
+                       " has no meaning with -optimizer=" + optimizer + ": expected -optimizer=onebit-adam");
+  if (!freezes)
+    return;
+  if (!options.has("freeze-step"))
+    throw Error(1, "-optimizer=onebit-adam needs -freeze-step=N, the applied steps of its warm-up");
+  auto refuse = [](const std::string &with, const std::string &instead) {
+    throw Error(1, "-optimizer=onebit-adam does not go with " + with + ": " + instead);
+  };
+  if (layout.zero == 3)
+    refuse("-zero=3", "ranks exchange whole momenta behind the freeze; expected -zero=0, 1 or 2");
+  if (layout.accumulate != "local")
+    refuse("-accumulate=" + layout.accumulate,
+           "behind the freeze each rank has its own gradient whole; expected -accumulate=local");
+  if (options.has("delayed-update"))
+    refuse("-delayed-update", "its updates follow an exchange; expected no delay");
+  if (options.text("offload-optimizer") == "nvme")
+    refuse("-offload-optimizer=nvme", "whole momenta are needed at once; expected none or cpu");
+  if (options.text("offload-params") != "none")
+    refuse("-offload-params=" + options.text("offload-params"), "parameters are whole; expected none");
 }
 
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,
@@ -266,6 +295,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (options.text("target") != "cpu")
       setText("target", options.text("target"));
   }
+  checkFreeze(module, options, layout);
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
   text("offload-activations", "offload_activations");
@@ -275,7 +305,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   integer("reductions-in-flight", "reductions_in_flight", 2);
   if (options.has("tile-products") || !getOption(module, "tile_products"))
     setInteger("tile_products", tileElements(options));
-  for (const char *name : {"gather-window", "prefetch", "sub-group-size", "delayed-update",
+  for (const char *name : {"gather-window", "prefetch", "sub-group-size", "delayed-update", "freeze-step",
                            "prefetch-bucket-size", "max-live-parameters", "max-reuse-distance",
                            "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
     if (options.has(name))

@@ -166,7 +166,17 @@ private:
         type == "AdamW" || !config.has(params + ".adam_w_mode") || config.flag(params + ".adam_w_mode");
     if (type == "AdamW" && config.has(params + ".adam_w_mode") && !config.flag(params + ".adam_w_mode"))
       config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
-    set("optimizer", !adam ? lower(type) : decoupled ? "adamw" : "adam", "optimizer.type");
+    bool isOneBit = type == "OneBitAdam", own = options.has("optimizer"); // the command line's
+    set("optimizer",
+        isOneBit    ? "onebit-adam"
+        : !adam     ? lower(type)
+        : decoupled ? "adamw"
+                    : "adam",
+        "optimizer.type");
+    if (isOneBit && !own)
+      set("freeze-step",
+          config.has(params + ".freeze_step") ? config.text(params + ".freeze_step") : "100000",
+          config.has(params + ".freeze_step") ? params + ".freeze_step" : "optimizer.type");
     for (auto [key, option] :
          {std::pair("eps", "eps"), {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
       if (std::string path = params + "." + key; config.has(path))

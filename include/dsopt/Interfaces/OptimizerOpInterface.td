@@ -41,6 +41,12 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       in which DSOPT_TRUST is the quotient of the norms.
     }], "::mlir::Operation *", "buildStep",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
+    InterfaceMethod<[{
+      Of a rule whose variance is frozen from -freeze-step on: an operation on operands in the order of
+      UpdateRole whose result is the new parameter, by the momentum that ranks agree on. Null of other rules.
+    }], "::mlir::Operation *", "buildFrozen",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
+    InterfaceMethod<"Whether it is such a rule.", "bool", "freezes", (ins), "", "return false;">,
     InterfaceMethod<"What kernels of the rule are called.", "::llvm::StringRef", "getRuleName">,
   ];
 }

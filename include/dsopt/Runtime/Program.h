@@ -180,6 +180,7 @@ struct Action {
   int64_t micro_batch = 0; ///< Input, Run: position in the rank's run order
   bool accumulate = false; ///< Run, Reduce
   bool fast = false;       ///< Reduce: in the engine's own order
+  bool whole = false;      ///< Norm: of all that the rank has of the bucket's gradient, not of its slice
   int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Send, Recv: of the value; Copy;
                      ///< Fold: of one micro-batch
   std::vector<Folded> folds;
@@ -279,7 +280,7 @@ struct Position {
 struct Variant {
   int64_t size = 0;
   std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
-  std::vector<Position> positions, evaluation, delayed;
+  std::vector<Position> positions, evaluation, delayed, frozen;
 };
 
 struct Program {
@@ -302,6 +303,7 @@ struct Program {
   std::string init;           ///< initial values: model, or normal:DEVIATION
   bool clip = false;          ///< clipping is compiled in
   int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
+  int64_t freeze_step = 0;    ///< applied steps before the frozen ones; 0: there are none
   int64_t flops = 0;          ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
@@ -316,6 +318,7 @@ struct Program {
   std::vector<Variant> variants;    ///< by size, ascending
   std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
   std::vector<Position> delayed;    ///< of a step whose updates lag one behind, in the same arenas
+  std::vector<Position> frozen;     ///< of a step behind the optimizer's freeze, in the same arenas
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
@@ -338,9 +341,10 @@ inline bool communicates(ActionKind kind) {
          kind == ActionKind::Send || kind == ActionKind::Recv || kind == ActionKind::Agree;
 }
 
-/// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind.
-enum class ListKind { Step, Evaluation, DelayedStep };
-inline constexpr size_t kListKinds = 3;
+/// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind, a step
+/// behind the optimizer's freeze.
+enum class ListKind { Step, Evaluation, DelayedStep, FrozenStep };
+inline constexpr size_t kListKinds = 4;
 inline ListKind kindOfList(size_t list) { return static_cast<ListKind>(list % kListKinds); }
 
 /// What the ranks do, by ListKind, at the largest size first and then at each variant's: all that run in one
@@ -354,6 +358,8 @@ inline const std::vector<Position> &positionsOf(const Program &program, size_t l
       return size.evaluation;
     case ListKind::DelayedStep:
       return size.delayed;
+    case ListKind::FrozenStep:
+      return size.frozen;
     }
     return size.positions;
   };

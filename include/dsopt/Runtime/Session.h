@@ -107,6 +107,7 @@ struct RunOptions {
   bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
   std::string nvmePath;    ///< folder of what programs keep on disk
   DiskOptions disk;        ///< how it is read and written there
+  bool newBatch = false;   ///< a checkpoint of other ranks goes on, not with the same bits
   bool logNorms = false;   ///< fill gradNorms and paramNorms
   bool logLosses = false;  ///< fill losses
   int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started

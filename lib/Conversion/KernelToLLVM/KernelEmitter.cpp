@@ -30,8 +30,8 @@ KernelEmitter::KernelEmitter(func::FuncOp function, bool reassociates)
   SmallVector<Type> types{b.getIndexType(), b.getIndexType()};
   for (Value argument : old.getArguments())
     types.push_back(bufferType(argument.getType()));
-  if (!inPlace)
-    for (Type type : function.getResultTypes())
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (!inPlace || inPlace[i] >= old.getNumArguments())
       types.push_back(bufferType(type));
   function.setAllArgAttrs(ArrayAttr());
   function.setAllResultAttrs(ArrayAttr());

@@ -56,7 +56,8 @@ struct NestKernels : impl::NestKernelsBase<NestKernels> {
         return WalkResult::interrupt();
       }
       llvm::TypeSwitch<Operation *>(op).Case<exec::LaunchOp, exec::UpdateOp, exec::MapOp>(refer);
-      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr)})
+      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr),
+                             StringRef(graph::kFrozenKernelAttr)})
         if (auto kernel = op->getAttrOfType<SymbolRefAttr>(name))
           op->setAttr(name, find(kernel));
       return WalkResult::advance();

@@ -171,7 +171,8 @@ LogicalResult NormOp::collectAccesses(ActionContext &context) {
   const BucketUse *bucket = context.bucketUse(getBucketAttr().getAttr());
   if (!bucket)
     return emitOpError("names ") << getBucketAttr() << ", which is no bucket of this module";
-  context.add(getGradient(), bucket->slice * bucket->gradientBytes, true, false);
+  context.add(getGradient(), (getWhole() ? bucket->padded : bucket->slice) * bucket->gradientBytes, true,
+              false);
   context.add(getRecord(), kNormBytes, false, true);
   return success();
 }
@@ -222,7 +223,7 @@ LogicalResult MapOp::collectAccesses(ActionContext &context) {
     return emitOpError("has ") << getBuffers().size() << " buffers, expected " << kernel->arguments.size()
                                << ", as " << getKernelAttr() << " takes";
   for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), kernel->arguments))
-    context.add(ref, (int64_t)getElements() * use.bytes, use.reads, use.writes);
+    context.add(ref, use.whole ? use.bytes : (int64_t)getElements() * use.bytes, use.reads, use.writes);
   return success();
 }
 std::string MapOp::describeAction() { return ("map by @" + getKernel().getLeafReference().getValue()).str(); }

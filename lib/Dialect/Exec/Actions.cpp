@@ -133,6 +133,7 @@ SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
 ProgramKind dsopt::exec::kindOf(ProgramOp program) {
   return program->hasAttr(kEvaluatesAttr) ? ProgramKind::Evaluation
          : program->hasAttr(kDelayedAttr) ? ProgramKind::DelayedStep
+         : program->hasAttr(kFrozenAttr)  ? ProgramKind::FrozenStep
                                           : ProgramKind::Step;
 }
 
@@ -150,7 +151,8 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
-    for (ProgramKind kind : {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep})
+    for (ProgramKind kind :
+         {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep, ProgramKind::FrozenStep})
       if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;

@@ -71,6 +71,7 @@ static const AttributeRow kAttributes[] = {
     {kVariantAttr, On::Operation, kCountKind, kProgram},
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
     {kDelayedAttr, On::Operation, kUnitKind, kProgram},
+    {kFrozenAttr, On::Operation, kUnitKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
     {kLogicalAttr, On::Operation, kCountsKind, kProgram},
@@ -85,13 +86,28 @@ static const AttributeRow kAttributes[] = {
 };
 
 /// The options that programs follow from; the others are read when a program is written or run.
-static constexpr llvm::StringLiteral kBuildOptions[] = {
-    "accumulate",    "clip",          "delayed_update",   "dp",
-    "gather_type",   "node_size",     "reduce_type",      "secondary_params",
-    "gather_window", "gradient_type", "matmul_precision", "micro_batch_size",
-    "micro_batches", "momentum",      "optimizer",        "pp",
-    "precision",     "reduction",     "reduction_shards", "schedule",
-    "zero"};
+static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
+                                                        "clip",
+                                                        "delayed_update",
+                                                        "dp",
+                                                        "freeze_step",
+                                                        "gather_type",
+                                                        "node_size",
+                                                        "reduce_type",
+                                                        "secondary_params",
+                                                        "gather_window",
+                                                        "gradient_type",
+                                                        "matmul_precision",
+                                                        "micro_batch_size",
+                                                        "micro_batches",
+                                                        "momentum",
+                                                        "optimizer",
+                                                        "pp",
+                                                        "precision",
+                                                        "reduction",
+                                                        "reduction_shards",
+                                                        "schedule",
+                                                        "zero"};
 
 void dsopt::exec::keepOptions(ModuleOp module) {
   NamedAttrList kept;

@@ -31,6 +31,7 @@ static const AttributeRow kAttributes[] = {
     {kInPlaceAttr, On::Function, kExtentsKind},
     {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kFrozenKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Graph/Convolution.h"
-#include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Dialect/Graph/Costs.h"
+#include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
 #include "GraphSupport.h"
@@ -147,24 +147,25 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
     attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, CtcOp, ReduceSumOp, ReduceMeanOp, ReduceProdOp,
                    CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
-    attachResultCost<NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
-                     SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp, TanhOp,
-                     ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, PowOp,
-                     MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp,
-                     WhereOp, CastOp, RoundToOp, DropoutOp, UniformOp, CumSumOp>(context);
+    attachResultCost<UnpackBitsOp, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp,
+                     RoundOp, SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp,
+                     TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp,
+                     PowOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp,
+                     GreaterEqualOp, WhereOp, CastOp, RoundToOp, DropoutOp, UniformOp, CumSumOp>(context);
     // About so many, as targets are as many as classes are.
     attachOperandCost<20, CtcOp>(context);
     attachOperandCost<40, CtcGradOp>(context);
     // One addition or comparison for each element read.
     attachOperandCost<1, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, WindowsSumOp,
-                      GatherGradOp, AccumulateOp>(context);
+                      GatherGradOp, AccumulateOp, SignBitsOp>(context);
     // As many as the operations they decompose into do for each element.
     attachOperandCost<4, SiluOp>(context);
     attachOperandCost<5, SoftmaxOp, NllOp, GeluOp, RmsNormOp>(context);
     attachOperandCost<7, LayerNormOp>(context);
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
-    attachOperandCost<12, AdamOp>(context);
+    attachOperandCost<12, AdamOp, OneBitAdamOp>(context);
+    attachOperandCost<7, OneBitAdamStepOp>(context);
     attachOperandCost<9, LionOp>(context);
     attachOperandCost<8, AdagradOp>(context);
     attachOperandCost<15, LambOp>(context);

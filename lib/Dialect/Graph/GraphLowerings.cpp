@@ -82,6 +82,7 @@ void registerLowerings(DialectRegistry &registry) {
     registerReductionLowerings(dialect, context);
     registerMovementLowerings(dialect, context);
     registerWindowLowerings(dialect, context);
+    registerBitsLowerings(dialect, context);
     registerUpdateLowerings(dialect, context);
   });
 }

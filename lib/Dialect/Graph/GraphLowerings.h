@@ -57,6 +57,7 @@ void registerRandomLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerReductionLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerMovementLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerWindowLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
+void registerBitsLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 void registerUpdateLowerings(GraphDialect *dialect, mlir::MLIRContext *context);
 } // namespace dsopt::graph
 

@@ -48,9 +48,9 @@ Values update(MomentumOp, Step &s, ValueRange args) {
   return {s.subtract(s.get(DSOPT_LR), momentum, p), momentum};
 }
 
-Values update(AdamOp op, Step &s, ValueRange args) {
+Values adam(bool decoupled, Step &s, ValueRange args) {
   Value p = args[0], g = s.mul(args[1], s.get(DSOPT_FACTOR));
-  if (op.getDecoupled())
+  if (decoupled)
     p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
   else
     g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, g);
@@ -60,6 +60,21 @@ Values update(AdamOp op, Step &s, ValueRange args) {
   Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
   Value direction = arith::DivFOp::create(s.b, m, denominator);
   return {s.subtract(s.get(DSOPT_STEP_SIZE), direction, p), m, v};
+}
+
+Values update(AdamOp op, Step &s, ValueRange args) { return adam(op.getDecoupled(), s, args); }
+Values update(OneBitAdamOp, Step &s, ValueRange args) { return adam(/*decoupled=*/true, s, args); }
+
+/// args: parameter, momentum, variance. The table has the factors of the step that froze the variance.
+Values update(OneBitAdamStepOp, Step &s, ValueRange args) {
+  Value p = s.mul(args[0], s.get(DSOPT_DECAY_FACTOR));
+  Value root = math::SqrtOp::create(s.b, args[2]);
+  Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
+  Value direction = arith::DivFOp::create(s.b, args[1], denominator);
+  Value stepped = s.subtract(s.get(DSOPT_STEP_SIZE), direction, p);
+  Value zero = constantScalar(s.b, root.getType(), 0);
+  Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, args[2], zero);
+  return {s.select(takesPart, stepped, args[0])};
 }
 
 /// The sign of 0 is 0, as PyTorch has it: what is padding stays 0. Momentum starts at 0.
@@ -142,5 +157,7 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   AdagradOp::attachInterface<UpdateModel<AdagradOp>>(*context);
   LambDirectionOp::attachInterface<UpdateModel<LambDirectionOp>>(*context);
   LambStepOp::attachInterface<UpdateModel<LambStepOp>>(*context);
+  OneBitAdamOp::attachInterface<UpdateModel<OneBitAdamOp>>(*context);
+  OneBitAdamStepOp::attachInterface<UpdateModel<OneBitAdamStepOp>>(*context);
 }
 } // namespace dsopt::graph

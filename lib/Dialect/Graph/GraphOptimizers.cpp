@@ -10,7 +10,8 @@ using namespace dsopt;
 using namespace dsopt::graph;
 
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
-                                     kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"};
+                                     kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
+                                     kOneBitAdam[] = {"onebit-adam"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -110,6 +111,20 @@ struct LambRule : ElementwiseRule<LambRule, LambOp> {
     return LambStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
   }
 };
+
+struct OneBitAdamRule : ElementwiseRule<OneBitAdamRule, OneBitAdamOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kOneBitAdam; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) {
+    return chooseByName(name, kOneBitAdam);
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v"}, element); }
+  StringRef getRuleName(Operation *) const { return kOneBitAdam[0]; }
+  bool freezes(Operation *) const { return true; }
+  Operation *buildFrozen(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return OneBitAdamStepOp::create(builder, op->getLoc(), operands[0].getType(),
+                                    {operands[0], operands[2], operands[3], operands[4]});
+  }
+};
 } // namespace
 
 void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
@@ -120,5 +135,6 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     LionOp::attachInterface<LionRule>(*context);
     AdagradOp::attachInterface<AdagradRule>(*context);
     LambOp::attachInterface<LambRule>(*context);
+    OneBitAdamOp::attachInterface<OneBitAdamRule>(*context);
   });
 }

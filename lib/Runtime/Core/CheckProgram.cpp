@@ -341,6 +341,9 @@ void checkProgram(const Program &p) {
     if (kindOfList(list) == ListKind::DelayedStep && positionsOf(p, list).empty() == (p.delayed_update > 0))
       bad("delayed_update is " + std::to_string(p.delayed_update) + ", but list " + std::to_string(list) +
           " has " + std::to_string(positionsOf(p, list).size()) + " positions");
+    if (kindOfList(list) == ListKind::FrozenStep && positionsOf(p, list).empty() == (p.freeze_step > 0))
+      bad("freeze_step is " + std::to_string(p.freeze_step) + ", but list " + std::to_string(list) + " has " +
+          std::to_string(positionsOf(p, list).size()) + " positions");
     const std::vector<Position> &positions = positionsOf(p, list);
     if (!positions.empty() && positions.size() != p.positions.size())
       bad("got " + std::to_string(positions.size()) + " positions of list " + std::to_string(list) +

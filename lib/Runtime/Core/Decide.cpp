@@ -11,8 +11,8 @@ namespace dsopt::runtime {
 double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, double decayScale, float *table) {
-  bool adam = optimizer.rfind("adam", 0) == 0;
+                  double lrScale, double decayScale, float *table, int64_t freezeStep) {
+  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam";
   bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb";
   double lr = decision.lr * lrScale, weightDecay = decayScale * options.weightDecay;
   Betas betas = betasOf(options, decision.appliedSteps);
@@ -33,6 +33,13 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
     table[DSOPT_STEP_SIZE] =
         static_cast<float>(lr * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
   table[DSOPT_RSQRT_BIAS2] = static_cast<float>(adam ? 1 / std::sqrt(1 - std::pow(beta2, t)) : 1);
+  if (freezeStep > 0) {
+    // The variance is as its last step had it, its correction too; the momentum goes in as it is.
+    double frozenBeta2 = betasOf(options, freezeStep - 1).beta2;
+    table[DSOPT_STEP_SIZE] = static_cast<float>(lr);
+    table[DSOPT_RSQRT_BIAS2] =
+        static_cast<float>(1 / std::sqrt(1 - std::pow(frozenBeta2, static_cast<double>(freezeStep))));
+  }
   table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - lr * weightDecay);
   table[DSOPT_FIRST] = decision.appliedSteps == 0 ? 1.0f : 0.0f;
 }

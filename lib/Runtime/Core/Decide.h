@@ -23,8 +23,9 @@ struct Decision {
 double clipFactor(double clip, double norm);
 
 /// Writes one group's table of DSOPT_SCALARS floats.
+/// `freezeStep` steps have been applied before the optimizer's variance froze; 0: it has not.
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, double decayScale, float *table);
+                  double lrScale, double decayScale, float *table, int64_t freezeStep = 0);
 
 } // namespace dsopt::runtime
 

@@ -105,6 +105,7 @@ private:
   };
 
   const Communicator &communicator(int64_t index);
+  bool isFrozen() const { return kindOfList(list) == ListKind::FrozenStep; }
   void prepareQueues();
   void prepareDevice();
   Staged stage(const Prepared &prepared) const;

@@ -53,15 +53,39 @@ private:
 };
 } // namespace
 
+/// The name of a worker's error without the worker, empty of other tensors.
+static std::string workersOf(const std::string &name) {
+  std::string mark = std::string(".") + kWorkerError + ".";
+  size_t at = name.rfind(mark);
+  return at == std::string::npos ? "" : name.substr(0, at + mark.size());
+}
+
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
                const std::string &checkpoint, const Manifest &manifest,
-               const std::function<std::unique_ptr<ParameterValues>()> &model) {
+               const std::function<std::unique_ptr<ParameterValues>()> &model, bool newBatch) {
   Index index;
   for (const Parameter &tensor : manifest.tensors)
     index.emplace(tensor.name, &tensor);
-  SavedTensors saved(program, program.trains && manifest.pendingFactor.has_value());
+  SavedTensors saved(program, program.trains && manifest.pendingFactor.has_value(),
+                     program.trains && leavesErrors(program, manifest.applied));
+  // Workers there were, by those of the first tensor that has any.
+  int64_t workers = 0;
+  for (const Parameter &tensor : saved.tensors)
+    if (std::string prefix = workersOf(tensor.name); !prefix.empty() && saved.hasErrors) {
+      while (index.count(prefix + std::to_string(workers)))
+        ++workers;
+      break;
+    }
+  bool folds = workers > 0 && workers != program.dp;
+  if (folds && !newBatch)
+    throw Error(StatusInput, checkpoint + " has what the compressed gradients of " + std::to_string(workers) +
+                                 " data-parallel ranks left out, which " + std::to_string(program.dp) +
+                                 " cannot go on with: expected -dp=" + std::to_string(workers) +
+                                 ", or -resume-new-batch, by which each goes on with the mean");
   Index expected;
   for (const Parameter &tensor : saved.tensors) {
+    if (folds && !workersOf(tensor.name).empty())
+      continue;
     auto found = index.find(tensor.name);
     const Parameter *stored = found == index.end() ? nullptr : found->second;
     if (!stored || stored->type != tensor.type || stored->shape != tensor.shape)
@@ -72,7 +96,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   }
   // What only evaluates leaves the optimizer's state where it is.
   for (const Parameter &stored : manifest.tensors)
-    if (program.trains && !expected.count(stored.name))
+    if (program.trains && !expected.count(stored.name) && !(folds && !workersOf(stored.name).empty()))
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");
 
@@ -80,7 +104,8 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   CheckpointValues values(index, files, model);
   loadParameters(program, info, addresses, values);
   for (const HeldTensor &held : saved.held) {
-    if (held.tensor < saved.parameters || held.position != info.position)
+    if (held.tensor < saved.parameters || held.position != info.position ||
+        (held.dpRank >= 0 && held.dpRank != info.dpRank))
       continue;
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
@@ -90,7 +115,21 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
     int64_t begin = std::max(first, part.bucket_offset);
     int64_t end = std::min(last, part.bucket_offset + part.elements);
     int64_t place = part.begin - part.bucket_offset; // in the parameter, of the bucket's first element
-    if (begin < end)
+    if (begin < end && held.dpRank >= 0 && folds) {
+      std::vector<float> one(end - begin);
+      std::vector<double> sum(end - begin);
+      for (int64_t worker = 0; worker < workers; ++worker) {
+        reading([&] {
+          files.read(*index.at(workersOf(tensor.name) + std::to_string(worker)), begin + place, end + place,
+                     reinterpret_cast<char *>(one.data()));
+        });
+        for (size_t i = 0; i < one.size(); ++i)
+          sum[i] += one[i];
+      }
+      auto *target = reinterpret_cast<float *>(addresses.at(held.buffer)) + begin;
+      for (size_t i = 0; i < sum.size(); ++i)
+        target[i] = static_cast<float>(sum[i] / static_cast<double>(workers));
+    } else if (begin < end)
       reading([&] {
         files.read(*index.at(tensor.name), begin + place, end + place,
                    addresses.at(held.buffer) + (begin - first) * elementBytes(tensor.type));

@@ -133,7 +133,8 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .name("kind", a.kind, kActionKinds)
       .name("phase", a.phase, kPhases)("queue", a.queue)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
-          "accumulate", a.accumulate)("fast", a.fast)("bytes", a.bytes)("elements", a.elements)(
+          "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("bytes", a.bytes)("elements",
+                                                                                          a.elements)(
           "grain", a.grain)("type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)(
           "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
           "direction", a.direction)("from", a.from)("changes", a.changes)
@@ -176,7 +177,8 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
   Reader(json, where)("size", variant.size)("shapes", variant.shapes)
       .list("positions", variant.positions, readPosition)
       .list("evaluation", variant.evaluation, readPosition)
-      .list("delayed", variant.delayed, readPosition);
+      .list("delayed", variant.delayed, readPosition)
+      .list("frozen", variant.frozen, readPosition);
 }
 
 void readImage(const Json &json, Image &image, const std::string &where) {
@@ -299,7 +301,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       .list("communicators", p.communicators, readGroups)
       .list("positions", p.positions, readPosition)
       .list("evaluation", p.evaluation, readPosition)
-      .list("delayed", p.delayed, readPosition)("dimension", p.dimension)("size", p.size)
+      .list("delayed", p.delayed, readPosition)
+      .list("frozen", p.frozen, readPosition)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
   checkProgram(p);
@@ -312,11 +315,13 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   connect(json, p.positions, "positions", "program");
   connect(json, p.evaluation, "evaluation", "program");
   connect(json, p.delayed, "delayed", "program");
+  connect(json, p.frozen, "frozen", "program");
   for (size_t i = 0; i < p.variants.size(); ++i) {
     std::string where = "program.variants[" + std::to_string(i) + "]";
     connect(json["variants"][i], p.variants[i].positions, "positions", where);
     connect(json["variants"][i], p.variants[i].evaluation, "evaluation", where);
     connect(json["variants"][i], p.variants[i].delayed, "delayed", where);
+    connect(json["variants"][i], p.variants[i].frozen, "frozen", where);
   }
   return p;
 }

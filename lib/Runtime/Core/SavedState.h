@@ -31,14 +31,16 @@ struct HeldTensor {
   int64_t position = 0;
   Ref buffer;
   bool sliced = false, isState = false;
-  size_t tensor = 0; ///< that it is a part of
+  int64_t dpRank = -1; ///< that alone has it; -1: all have it, or a slice each
+  size_t tensor = 0;   ///< that it is a part of
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
-/// ("w.m"), and where gradients wait for their update these ("w.pending").
+/// ("w.m"), where gradients wait for their update these ("w.pending"), and what a compressed exchange left
+/// out, of each worker ("w.worker_error.0") and of the servers' slices ("w.server_error").
 struct SavedTensors {
-  explicit SavedTensors(const Program &program, bool hasPending = false);
-  bool hasPending;
+  explicit SavedTensors(const Program &program, bool hasPending = false, bool hasErrors = false);
+  bool hasPending, hasErrors;
   std::vector<Parameter> tensors; ///< without places in files, until layOut
   std::vector<HeldTensor> held;   ///< their parts, in order
   size_t parameters = 0;          ///< how many of them are, the first ones
@@ -49,6 +51,12 @@ struct SavedTensors {
 private:
   void order();
 };
+
+inline constexpr const char *kWorkerError = "worker_error", *kServerError = "server_error";
+/// Whether steps behind the optimizer's freeze are among the applied ones.
+inline bool leavesErrors(const Program &program, int64_t applied) {
+  return program.freeze_step > 0 && applied > program.freeze_step;
+}
 
 /// Bytes [begin, end) of a file, which `rank` has in memory: a part of a tensor.
 struct Segment {
@@ -82,9 +90,10 @@ std::vector<int> savePeers(const Program &program, int rank);
 
 /// Reads this rank's state; an Error of status 1 if the checkpoint is of another model or optimizer, an
 /// Unreadable if it is damaged where this rank reads it. Parameters that no checkpoint has come from `model`.
+/// Errors of another number of workers are an Error, or with `newBatch` their mean is each worker's.
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
                const std::string &checkpoint, const Manifest &manifest,
-               const std::function<std::unique_ptr<ParameterValues>()> &model);
+               const std::function<std::unique_ptr<ParameterValues>()> &model, bool newBatch = false);
 
 /// Reads all of a checkpoint; an Unreadable says what is wrong with it.
 void verifyState(const std::string &checkpoint, const Manifest &manifest, ThreadPool *pool);

@@ -12,7 +12,8 @@ namespace dsopt::runtime {
 /// Bytes after which a new file begins.
 static constexpr int64_t kFileBytes = INT64_C(4) << 30;
 
-SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending(hasPending) {
+SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErrors)
+    : hasPending(hasPending), hasErrors(hasErrors) {
   ParameterTable table(program);
   std::set<std::string> names; // a parameter may be called like another one's state
   for (const Parameter &parameter : program.parameters)
@@ -56,6 +57,23 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending) : hasPending
           add(name, "f32",
               {parameter, part, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
         }
+      }
+      for (size_t i = 0; hasErrors && i < at.buffers.size(); ++i) {
+        Ref whole;
+        whole.buffer = static_cast<int64_t>(i);
+        auto addError = [&](const std::string &state, bool sliced, int64_t dpRank) {
+          for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
+            std::string name = parameter->name + "." + state;
+            while (names.count(name))
+              name += "~";
+            add(name, "f32", {parameter, part, static_cast<int64_t>(position), whole, sliced, true, dpRank});
+          }
+        };
+        if (at.buffers[i].name == prefix + kServerError)
+          addError(kServerError, /*sliced=*/true, -1);
+        if (at.buffers[i].name == prefix + kWorkerError)
+          for (int64_t rank = 0; rank < program.dp; ++rank)
+            addError(std::string(kWorkerError) + "." + std::to_string(rank), /*sliced=*/false, rank);
       }
     }
   }
@@ -130,6 +148,11 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     int64_t slice = program.buckets[part.bucket].padded / program.dp, size = elementBytes(tensor.type);
     int64_t begin = part.bucket_offset, end = begin + part.elements;
     int64_t place = tensor.offset + (part.begin - begin) * size; // of the bucket's first element
+    if (held.dpRank >= 0) {
+      segments.push_back({held.tensor, place + begin * size, place + end * size,
+                          static_cast<int>(held.position * program.dp + held.dpRank), i});
+      continue;
+    }
     // Of what all have, each writes the slice that it would have.
     for (int64_t at = begin; at < end;) {
       int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
@@ -192,10 +215,10 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 
 std::vector<int> savePeers(const Program &program, int rank) {
   std::set<int> peers;
-  for (bool hasPending : {false, true}) {
-    if (hasPending && program.delayed.empty())
+  for (bool later : {false, true}) {
+    if (later && program.delayed.empty() && program.frozen.empty())
       break;
-    SavedTensors saved(program, hasPending);
+    SavedTensors saved(program, later && !program.delayed.empty(), later && !program.frozen.empty());
     saved.layOut();
     std::vector<Segment> segments = segmentsOf(program, saved);
     for (const std::vector<SharedRange> &ranges :

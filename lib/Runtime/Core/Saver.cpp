@@ -80,9 +80,10 @@ private:
 // What a rank saves
 //===----------------------------------------------------------------------===//
 
-SavePlan::SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending)
-    : program(program), info(info), addresses(addresses), saved(program, hasPending), headers(saved.layOut()),
-      segments(segmentsOf(program, saved)), units(sharedUnits(saved, segments)),
+SavePlan::SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending,
+                   bool hasErrors)
+    : program(program), info(info), addresses(addresses), saved(program, hasPending, hasErrors),
+      headers(saved.layOut()), segments(segmentsOf(program, saved)), units(sharedUnits(saved, segments)),
       chunks(sharedChunks(saved, segments)) {
   std::vector<std::pair<int64_t, int64_t>> alone = writtenAlone(segments, units);
   for (size_t i = 0; i < segments.size(); ++i) {

@@ -26,7 +26,8 @@ struct SavedPiece {
 /// What is the same in all saves of a rank. The references outlive it.
 struct SavePlan {
   /// `hasPending`: gradients wait for their update.
-  SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending = false);
+  SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending = false,
+           bool hasErrors = false);
 
   const Program &program;
   const RankInfo &info;

@@ -48,7 +48,8 @@ public:
                 options.cpus),
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
         resolve(resolve), device(openDevice()), sizes(prepareSizes(ListKind::Step, inputs)),
-        delayed(prepareSizes(ListKind::DelayedStep, inputs)), addresses(sizes.front()->addresses),
+        delayed(prepareSizes(ListKind::DelayedStep, inputs)),
+        frozen(prepareSizes(ListKind::FrozenStep, inputs)), addresses(sizes.front()->addresses),
         inputs(inputs), parameters(program, pool.threads(), true) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed")) {
@@ -122,12 +123,16 @@ public:
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
     bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
-    Executor &executor = (lags ? delayed : sizes)[result.variant + 1]->executor;
+    bool freezes = program.freeze_step > 0 && applied >= program.freeze_step;
+    Executor &executor = (lags ? delayed : freezes ? frozen : sizes)[result.variant + 1]->executor;
+    bool changes = &executor != last;
     // Other actions may touch the same bytes.
-    if (&executor != last && last) {
+    if (changes && last) {
       last->settle();
       executor.takeOver();
     }
+    if (changes && freezes)
+      clearPadding();
     last = &executor;
     executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
@@ -136,7 +141,7 @@ public:
       fetchState();
       exchangeNorms();
     }
-    if (steps == firstStep || steps == program.delayed_update || !program.variants.empty()) {
+    if (changes || !program.variants.empty()) {
       // A schedule is the same in every step: one exchange is enough.
       int64_t mine = std::accumulate(result.sent.begin(), result.sent.end() - 1, int64_t(0));
       engine.exchange(&mine, sizeof(mine), result.sentByRank.data());
@@ -201,30 +206,33 @@ public:
   /// What is the same in all saves, but for gradients that wait for their update. Collective where these are
   /// new.
   const SavePlan &savePlan() {
-    if (plan && plan->saved.hasPending == pending.has_value())
+    if (plan && plan->saved.hasPending == pending.has_value() && plan->saved.hasErrors == hasErrors())
       return *plan;
     if (async)
       async->finish();
     bool isAsync = static_cast<bool>(async);
     async.reset();
-    plan = std::make_unique<SavePlan>(program, info, addresses, pending.has_value());
+    plan = std::make_unique<SavePlan>(program, info, addresses, pending.has_value(), hasErrors());
     if (isAsync)
       saveAsync(*plan);
     return *plan;
   }
+  /// Whether steps have left out some of what they exchanged.
+  bool hasErrors() const { return leavesErrors(program, applied); }
   void saveAsync(const SavePlan &plan) {
     async = std::make_unique<AsyncSave>(plan, engine, options.saveStaging, options.cpus,
                                         device ? &device->state : nullptr);
     eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
   }
   template <typename Body> void eachExecutor(Body body) {
-    for (auto *list : {&sizes, &delayed})
+    for (auto *list : {&sizes, &delayed, &frozen})
       for (auto &size : *list)
         body(size->executor);
   }
   /// The facts of a checkpoint of now.
   Manifest manifest(const Lineage &lineage) const;
   void resumePending(const std::string &checkpoint, const Manifest &manifest);
+  void checkFreeze(const std::string &checkpoint, const Manifest &manifest) const;
 
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
@@ -251,6 +259,7 @@ public:
   };
   std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
   std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
+  std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
   std::optional<LossScale> lossScale;         ///< of fp16
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
   Executor *last = nullptr;                   ///< of the last step
@@ -328,6 +337,29 @@ private:
     return all;
   }
 
+  /// Zeroes what lies between parameters in frozen variances: elements with 0 take no part in what ranks
+  /// exchange, and steps before may have left anything there.
+  void clearPadding() {
+    ParameterTable table(program);
+    for (const auto &size : frozen)
+      for (const Action &action : program.frozen[info.position].updates) {
+        const Bucket &bucket = program.buckets[action.bucket];
+        const Buffer *variance = size->addresses.find(bucket.name + ".v");
+        if (!variance)
+          throw Error(StatusInput, "program table: no step behind the freeze has '" + bucket.name + ".v'");
+        auto *values = reinterpret_cast<float *>(size->addresses.at(*variance));
+        int64_t end = 0;
+        std::map<int64_t, int64_t> parts;
+        for (const auto &[parameter, part] : table.ofBucket(action.bucket))
+          parts[part.bucket_offset] = part.bucket_offset + part.elements;
+        parts[bucket.padded] = bucket.padded;
+        for (auto [begin, next] : parts) {
+          std::fill(values + end, values + begin, 0.0f);
+          end = next;
+        }
+      }
+  }
+
   /// The parameter values whose norms this rank adds: its slice of what its position owns.
   void prepareNorms() {
     tracked = trainableParameters(program);
@@ -394,6 +426,19 @@ void SessionState::resumePending(const std::string &checkpoint, const Manifest &
   decision.lr = learningRate(options, manifest.applied);
   decision.factor = *manifest.pendingFactor;
   pending = decision;
+}
+
+/// A variance that is frozen stays so, and one that is not has not been for a while.
+void SessionState::checkFreeze(const std::string &checkpoint, const Manifest &manifest) const {
+  auto found = manifest.options.find("freeze-step");
+  if (program.freeze_step == 0 || found == manifest.options.end())
+    return;
+  int64_t written = std::stoll(found->second);
+  if (written != program.freeze_step && manifest.applied > std::min(written, program.freeze_step))
+    throw Error(StatusInput, checkpoint + " was written with -freeze-step=" + found->second + " after " +
+                                 std::to_string(manifest.applied) +
+                                 " applied steps, got -freeze-step=" + std::to_string(program.freeze_step) +
+                                 ": expected the same, or that no step behind either has been applied");
 }
 
 void Session::loadParameters() {
@@ -463,9 +508,11 @@ void Session::finishSave() {
 
 std::optional<Error> Session::resume(const std::string &checkpoint, const Manifest &manifest) {
   std::optional<Error> failure = together(state->engine, [&] {
+    state->checkFreeze(checkpoint, manifest);
     state->resumePending(checkpoint, manifest);
-    loadState(state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
-              [this] { return state->openValues(); });
+    loadState(
+        state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
+        [this] { return state->openValues(); }, state->options.newBatch);
     state->touched.finish();
     state->settleState();
   });
@@ -509,6 +556,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["reduce-type"] = program.reduce_type;
     texts["node-size"] = std::to_string(program.node_size);
   }
+  if (program.freeze_step > 0)
+    texts["freeze-step"] = std::to_string(program.freeze_step);
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   if (program.optimizer == "sgd") {
@@ -559,7 +608,8 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 
 void Session::trace(int64_t steps) {
   int64_t actions = 0;
-  for (const std::vector<Position> *list : {&state->program.positions, &state->program.delayed})
+  for (const std::vector<Position> *list :
+       {&state->program.positions, &state->program.delayed, &state->program.frozen})
     if (!list->empty())
       actions = std::max<int64_t>(actions, (*list)[state->info.position].actions.size());
   state->trace = std::make_unique<Trace>(actions, steps);

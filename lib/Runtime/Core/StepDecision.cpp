@@ -17,7 +17,8 @@ namespace dsopt::runtime {
 
 void Executor::writeTables(const Decision &decision) {
   for (ScalarTable &table : tables)
-    writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values);
+    writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values,
+                 isFrozen() ? program.freeze_step : 0);
   if (device)
     uploadTables();
 }
@@ -42,6 +43,10 @@ void Executor::decide() {
     agreement->checkFinite(step);
   double scale = lossScale ? lossScale->scale() : 1;
   double divisor = skips ? std::numeric_limits<double>::quiet_NaN() : scale;
+  // Ranks have parts of the sum. Each takes its own for the mean, and all are as long as they are in the
+  // root of the mean square.
+  double ranks = isFrozen() ? static_cast<double>(program.dp) : 1;
+  divisor /= std::sqrt(ranks);
   double norm = std::sqrt(agreement->squares()) / divisor;
   result->loss = agreement->loss();
   result->gradNorm = static_cast<float>(norm);
@@ -54,7 +59,7 @@ void Executor::decide() {
   Decision decision;
   decision.appliedSteps = *appliedSteps;
   decision.lr = result->lr;
-  decision.factor = (program.clip ? clipFactor(options.gradClip, norm) : 1.0) / scale;
+  decision.factor = (program.clip ? clipFactor(options.gradClip, norm) : 1.0) * ranks / scale;
   decision.apply = !skips;
   applies = decision.apply;
   // Updates that lag have read theirs.

@@ -86,6 +86,7 @@ static const std::map<std::string, std::vector<const char *>> kMeaningless = {
     {"lion", {"eps", "momentum"}},
     {"adagrad", {"betas", "momentum"}},
     {"lamb", {"momentum"}},
+    {"onebit-adam", {"momentum"}},
 };
 
 /// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.
@@ -99,7 +100,7 @@ static void resolveOptimizer(const Program &program, ParsedOptions &options) {
       if (options.has(option))
         throw Error(StatusInput,
                     std::string("option -") + option + " has no meaning with -optimizer=" + name);
-  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb";
+  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "onebit-adam";
   if (divides && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
@@ -124,8 +125,8 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   else if (run.warmupSteps < 1)
     throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
   bool cycles = run.schedule == LrSchedule::OneCycle;
-  bool takesBetas =
-      program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" || program.optimizer == "lamb";
+  bool takesBetas = program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" ||
+                    program.optimizer == "lamb" || program.optimizer == "onebit-adam";
   if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }
@@ -240,7 +241,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     run.saveStaging = DSOPT_SAVE_STAGING;
   settings.saveAside = options.text("save-existing") == "aside";
   settings.resume = options.text("resume");
-  settings.resumeNewBatch = options.has("resume-new-batch");
+  run.newBatch = settings.resumeNewBatch = options.has("resume-new-batch");
   for (const char *name : {"save-every", "save-keep", "save-async", "save-existing"})
     if (options.has(name) && settings.save.empty())
       throw Error(StatusInput, std::string("option -") + name + " needs -save=DIR");

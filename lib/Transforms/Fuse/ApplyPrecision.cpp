@@ -258,7 +258,8 @@ void ApplyPrecision::addMasters(Block &block) {
     if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
       Value gradient = gradientOf(rule).get();
       auto extended = gradient.getDefiningOp<graph::CastOp>();
-      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr)})
+      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr),
+                             StringRef(graph::kFrozenKernelAttr)})
         if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>(name))
           updates[symbols->lookup<func::FuncOp>(kernel.getAttr())] =
               getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());

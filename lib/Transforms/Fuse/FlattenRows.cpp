@@ -85,7 +85,7 @@ private:
       return;
     FusionKind kind = lowerable.getFusionKind();
     bool reduces = kind == FusionKind::RowReduction || kind == FusionKind::ColumnReduction;
-    if (!reduces && kind != FusionKind::Pointwise)
+    if (reduces ? !op->hasAttr("axes") : kind != FusionKind::Pointwise)
       return;
     SmallVector<int64_t> loops(typeOf(reduces ? op->getOperand(0) : op->getResult(0)).getShape());
     int64_t dims = 0;

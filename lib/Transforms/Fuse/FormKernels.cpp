@@ -282,6 +282,9 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     return builder->insert(copy);
   };
   rule->setAttr(graph::kKernelAttr, formFlat(rule, name, inPlace, copy));
+  auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
+  if (rule.freezes())
+    rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
   return success();
 }
 } // namespace

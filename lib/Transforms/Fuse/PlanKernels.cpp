@@ -134,7 +134,8 @@ bool Planner::fillRows(PlannedNode &node) {
       ++common;
     prefix = prefix.take_front(common);
     if (kindOf(op) == FusionKind::RowReduction) {
-      int64_t keeps = shape.size() - axesOf(op).size();
+      // What names no axes reduces the last dimension.
+      int64_t keeps = shape.size() - (op->hasAttr("axes") ? axesOf(op).size() : 1);
       if (kept && *kept != keeps)
         return false;
       kept = keeps;

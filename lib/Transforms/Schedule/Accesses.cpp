@@ -74,24 +74,26 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
   if (!iteration || iteration.getValue() == graph::Iteration::Columns)
     return nullptr;
-  bool rows = iteration.getValue() == graph::Iteration::Rows;
-  int64_t range = 1;
-  if (auto extents = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr); extents && rows)
-    for (int64_t extent : extents.asArrayRef())
-      range *= extent;
-  SegmentUse &kernel = kernels[name];
-  // Of one element, or of one row.
-  auto bytes = [&](Type type) {
-    return graph::elementBytes(getElementTypeOrSelf(type)) *
-           (rows ? cast<ShapedType>(type).getNumElements() / range : 1);
+  bool isFlat = iteration.getValue() == graph::Iteration::Flat;
+  auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
+  ArrayRef<int64_t> rows = range && !isFlat ? range.asArrayRef() : ArrayRef<int64_t>();
+  auto use = [&](Type type, bool reads, bool writes) {
+    if (isFlat)
+      return BufferUse{graph::elementBytes(getElementTypeOrSelf(type)), reads, writes};
+    BufferUse buffer{graph::numBytes(type), reads, writes};
+    buffer.whole = cast<ShapedType>(type).getShape().take_front(rows.size()) != rows;
+    if (!buffer.whole)
+      buffer.bytes /= ShapedType::getNumElements(rows);
+    return buffer;
   };
+  SegmentUse &kernel = kernels[name];
   auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(graph::kInPlaceAttr);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     kernel.arguments.push_back(
-        {bytes(type), true, inPlace && llvm::is_contained(inPlace.asArrayRef(), (int64_t)i)});
-  if (!inPlace)
-    for (Type type : function.getResultTypes())
-      kernel.arguments.push_back({bytes(type), false, true});
+        use(type, true, inPlace && llvm::is_contained(inPlace.asArrayRef(), (int64_t)i)));
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (!inPlace || inPlace[i] >= function.getNumArguments())
+      kernel.arguments.push_back(use(type, false, true));
   return &kernel;
 }
 
@@ -104,6 +106,7 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
   if (!isNew)
     return &use;
   use.slice = op.getSlice();
+  use.padded = op.getPadded();
   use.gradientBytes = graph::elementBytes(op.getGradientType());
   use.parameters = op.getRanges().size();
   use.hasMaster = op.getMaster().has_value();

@@ -100,8 +100,8 @@ FlatSymbolRefAttr BucketBuffers::passingGradient(const Bucket &bucket, int64_t u
   return buffer;
 }
 
-FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use) {
-  return declare(bucket, "tied." + Twine(use), bucket.gradientType(), /*whole=*/false, BufferKind::Tied);
+FlatSymbolRefAttr BucketBuffers::tiedGradient(const Bucket &bucket, int64_t use, bool whole) {
+  return declare(bucket, "tied." + Twine(use), bucket.gradientType(), whole, BufferKind::Tied);
 }
 
 bool BucketBuffers::holds(const Bucket &bucket) {

@@ -74,7 +74,7 @@ public:
   /// A whole gradient on its way to the accumulator: the one of the latest run, or `depth` sums lie under it.
   mlir::FlatSymbolRefAttr passingGradient(const Bucket &bucket, int64_t use, int64_t depth);
   /// What another stage has of a shared parameter's gradient.
-  mlir::FlatSymbolRefAttr tiedGradient(const Bucket &bucket, int64_t use);
+  mlir::FlatSymbolRefAttr tiedGradient(const Bucket &bucket, int64_t use, bool whole = false);
   /// Whether the program holds the parameters, or accumulates the gradient of a use.
   bool holds(const Bucket &bucket);
   bool accumulates(const Bucket &bucket, int64_t use);

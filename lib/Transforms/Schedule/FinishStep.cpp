@@ -41,6 +41,7 @@ struct StepBuckets {
   bool updatesLast = false; ///< nothing is updated before the norms of all gradients are taken
   bool delays = false;      ///< some steps leave gradients to the next one
   bool lags = false;        ///< these do
+  bool frozen = false;      ///< ranks have their own gradients, and update by what they exchange of them
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -70,6 +71,10 @@ private:
   UpdateOp writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel);
   /// Sets aside the gradient that the next step updates with.
   void keepGradient(const PlacedBucket &bucket);
+  /// What this rank has of the sum over ranks, or of its own: a slice, or with the variance frozen all of it.
+  RefAttr ownGradient(const PlacedBucket &bucket, int64_t use) {
+    return step.frozen ? out.ref(buffers.gradient(bucket, use)) : buffers.gradientSlice(bucket, use);
+  }
   /// The gradient as the bucket's update takes it.
   RefAttr updateGradient(const PlacedBucket &bucket) {
     bool part = !bucket.wholeStates() && bucket.wholeGradients();
@@ -142,26 +147,26 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
       continue;
     int64_t from = bucket.useStages[use];
     std::string tag = (bucket.name() + ".grad." + Twine(use)).str();
+    int64_t elements = step.frozen ? bucket.padded : bucket.slice;
+    int64_t bytes = bytesOf(elements, bucket.gradientType());
     if (from != bucket.owner && from == stage)
-      out.emit<SendOp>(buffers.gradientSlice(bucket, use), bucket.gradientSliceBytes(), bucket.owner, tag,
-                       IntegerAttr(), Traffic::Tied, kPipeline, kSendStream);
+      out.emit<SendOp>(ownGradient(bucket, use), bytes, bucket.owner, tag, IntegerAttr(), Traffic::Tied,
+                       kPipeline, kSendStream);
     if (bucket.owner != stage)
       continue;
     RefAttr source;
     if (from == stage) {
-      source = buffers.gradientSlice(bucket, use);
+      source = ownGradient(bucket, use);
     } else {
-      source = out.ref(buffers.tiedGradient(bucket, use));
-      out.emit<RecvOp>(source, bucket.gradientSliceBytes(), from, tag, IntegerAttr(), Traffic::Tied,
-                       kPipeline, kRecvStream);
+      source = out.ref(buffers.tiedGradient(bucket, use, /*whole=*/step.frozen));
+      out.emit<RecvOp>(source, bytes, from, tag, IntegerAttr(), Traffic::Tied, kPipeline, kRecvStream);
     }
-    out.emit<AddOp>(buffers.gradientSlice(bucket, 0), source, bucket.slice, bucket.gradientType(),
-                    kComputeStream);
+    out.emit<AddOp>(ownGradient(bucket, 0), source, elements, bucket.gradientType(), kComputeStream);
   }
 }
 
 void StepFinisher::writeWholeGradient(const PlacedBucket &bucket) {
-  if (bucket.wholeStates() && bucket.ranks > 1)
+  if (bucket.wholeStates() && bucket.ranks > 1 && !step.frozen)
     out.emit<GatherOp>(buffers.gradientSlice(bucket, 0), out.ref(buffers.gradient(bucket, 0)),
                        bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather, out.nextOrder(),
                        bucket.group(), kCommStream);
@@ -173,7 +178,7 @@ void StepFinisher::writeNorm(const PlacedBucket &bucket) {
   auto type = MemRefType::get({kNormWords}, IntegerType::get(out.context, 64));
   RefAttr record = out.ref(out.buffer("norms", type, BufferKind::Buffers, {owned, false}), norms.size());
   norms.push_back(record);
-  out.emit<NormOp>(buffers.gradientSlice(bucket, 0), bucket.name(), record, kComputeStream);
+  out.emit<NormOp>(ownGradient(bucket, 0), bucket.name(), record, kComputeStream, /*whole=*/step.frozen);
 }
 
 void StepFinisher::completeBucket(const PlacedBucket &bucket) {
@@ -371,6 +376,8 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
     update.walk([&](Operation *op) {
       auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
       auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
+      if (kernel && step.frozen)
+        kernel = op->getAttrOfType<SymbolRefAttr>(graph::kFrozenKernelAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
@@ -401,6 +408,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   StepBuckets step;
   step.delays = getOption(module, "delayed_update", 0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
+  step.frozen = kindOf(programs.front()) == ProgramKind::FrozenStep;
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
@@ -440,21 +448,28 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
         step.statistics.push_back({holder->second, (int64_t)program.getPosition()});
       }
   }
-  for (PlacedBucket &bucket : step.buckets)
+  for (PlacedBucket &bucket : step.buckets) {
     bucket.place();
+    if (step.frozen && !bucket.frozen && !bucket.wholeStates())
+      return bucket.op.emitOpError("is cut by stage ")
+                 << bucket.zero << ", expected 0: where the variance freezes, every rank has all of it",
+             failure();
+  }
   llvm::erase_if(step.statistics, [&](auto entry) { return step.buckets[entry.first].stages.size() < 2; });
   if (failed(readKernels(module, step)))
     return failure();
-  step.updatesLast = (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty();
+  // What is exchanged of gradients outlives the step: all of them are finite before.
+  step.updatesLast = (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty() || step.frozen;
   return step;
 }
 
 LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
-  for (int64_t list = 0, lists = 2 * sizes.size(); list < lists; ++list) {
-    ProgramKind kind = list % 2 ? ProgramKind::DelayedStep : ProgramKind::Step;
-    SmallVector<ProgramOp> programs = getPrograms(module, kind, sizes[list / 2]);
+  constexpr ProgramKind kinds[] = {ProgramKind::Step, ProgramKind::DelayedStep, ProgramKind::FrozenStep};
+  for (int64_t list = 0, lists = std::size(kinds) * sizes.size(); list < lists; ++list) {
+    SmallVector<ProgramOp> programs =
+        getPrograms(module, kinds[list % std::size(kinds)], sizes[list / std::size(kinds)]);
     if (programs.empty())
       continue;
     for (ProgramOp program : programs)

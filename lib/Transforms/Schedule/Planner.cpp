@@ -35,12 +35,14 @@ FailureOr<Planner::Plan> Planner::plan(const Layout &layout) {
     if (failed(orderPipeline(copy)) || failed(shareGathers(copy)) || failed(placeReductions(copy)))
       return failure();
     delayUpdates(copy);
+    freezeUpdates(copy);
     if (failed(finishStep(copy)) || failed(mergeTiedGradients(copy)))
       return failure();
     return failure(failed(prefetchGathers(copy)) || failed(gatherByNode(copy)) ||
                    failed(offloadGathers(copy)) || failed(offloadUpdates(copy)) ||
                    failed(throttleReductions(copy)) || failed(offloadActivations(copy)) ||
-                   failed(expandCollectives(copy)) || failed(insertWaits(copy)));
+                   failed(compressGradients(copy)) || failed(expandCollectives(copy)) ||
+                   failed(insertWaits(copy)));
   };
   FailureOr<Plan> plan = failure();
   if (succeeded(write())) {

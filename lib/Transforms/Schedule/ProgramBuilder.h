@@ -48,6 +48,9 @@ public:
   /// The program's buffer of that role (and bucket, and use); null if it has none.
   exec::BufferOp find(exec::BufferRole role, llvm::StringRef of = {}, int64_t use = -1);
 
+  /// The program's buffer of that name; null if it has none.
+  exec::BufferOp bufferNamed(mlir::FlatSymbolRefAttr name) const { return declared.lookup(name.getAttr()); }
+
   /// Writes an action.
   template <typename OpTy, typename... Args> OpTy emit(Args &&...args) {
     return OpTy::create(actions, location, exec::EventType::get(context), std::forward<Args>(args)...);

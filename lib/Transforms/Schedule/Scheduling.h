@@ -24,6 +24,10 @@ llvm::LogicalResult shareGathers(mlir::ModuleOp module);
 llvm::LogicalResult placeReductions(mlir::ModuleOp module);
 /// Writes another program beside each step's where updates lag.
 void delayUpdates(mlir::ModuleOp module);
+/// Writes another program beside each step's where the optimizer's variance freezes.
+void freezeUpdates(mlir::ModuleOp module);
+/// Writes what the momenta of frozen programs are exchanged by.
+llvm::LogicalResult compressGradients(mlir::ModuleOp module);
 /// Whether updates need what all agree on, unless they lag a step behind: a factor of clipped gradients, or
 /// that those of a scaled loss are finite.
 bool updatesNeedAgreement(mlir::ModuleOp module);

@@ -82,18 +82,18 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
   return success();
 }
 
-/// Where updates lag from some step on there are programs of such steps, at each size.
-static LogicalResult verifyDelayed(ModuleOp module) {
-  int64_t first = getOption(module, "delayed_update", 0);
+/// Where steps change at some step there are programs of those behind it, at each size.
+static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::ProgramKind kind, StringRef what) {
+  int64_t first = getOption(module, option, 0);
   SmallVector<int64_t> sizes = exec::getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes) {
     size_t steps = exec::getPrograms(module, exec::ProgramKind::Step, size).size(),
-           delayed = exec::getPrograms(module, exec::ProgramKind::DelayedStep, size).size();
-    if (delayed != (first ? steps : 0))
-      return module.emitError("dsopt.options says that delayed_update is ")
-             << first << ", but of " << steps << " programs of a step there are " << delayed
-             << " that are delayed";
+           later = exec::getPrograms(module, kind, size).size();
+    if (later != (first ? steps : 0))
+      return module.emitError("dsopt.options says that ")
+             << option << " is " << first << ", but of " << steps << " programs of a step there are " << later
+             << " that are " << what;
   }
   return success();
 }
@@ -124,7 +124,8 @@ public:
     auto &lives = getAnalysis<LifeAnalysis>();
     AccessAnalysis &analysis = lives.accesses;
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
-    if (failed(verifyDelayed(getOperation())))
+    if (failed(verifyLater(getOperation(), "delayed_update", exec::ProgramKind::DelayedStep, "delayed")) ||
+        failed(verifyLater(getOperation(), "freeze_step", exec::ProgramKind::FrozenStep, "frozen")))
       return signalPassFailure();
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
       if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))

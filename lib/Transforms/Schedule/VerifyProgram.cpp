@@ -183,6 +183,17 @@ LogicalResult ProgramVerifier::verifyGradients() {
       pending.erase(exchange.getSource().getBuffer().getAttr());
       reduced[exchange.getTarget().getBuffer().getAttr()] = op;
     }
+    // So does a copy.
+    if (auto copy = dyn_cast<CopyOp>(op))
+      if (Operation *sum = reduced.lookup(copy.getSource().getBuffer().getAttr()))
+        reduced[copy.getTarget().getBuffer().getAttr()] = sum;
+    if (auto update = dyn_cast<UpdateOp>(op);
+        update && kindOf(program) == ProgramKind::FrozenStep && analysis.ranks() > 1 &&
+        llvm::none_of(update.getBuffers().getAsRange<RefAttr>(),
+                      [&](RefAttr ref) { return reduced.contains(ref.getBuffer().getAttr()); }))
+      return op->emitOpError(
+          "is in a program that is frozen, but nothing it uses comes of an exchange between "
+          "ranks");
     // What a kernel makes of a gradient stands for it.
     if (isa<MapOp>(op)) {
       Operation *source = nullptr;
@@ -198,7 +209,12 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (auto norm = dyn_cast<NormOp>(op)) {
       StringAttr name = norm.getGradient().getBuffer().getAttr();
       measured[name] = op;
-      if (analysis.ranks() > 1 && !reduced.lookup(name)) {
+      bool isFrozen = kindOf(program) == ProgramKind::FrozenStep;
+      if (norm.getWhole() != isFrozen)
+        return op->emitOpError("is ")
+               << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
+               << (isFrozen ? "frozen" : "not frozen");
+      if (analysis.ranks() > 1 && !isFrozen && !reduced.lookup(name)) {
         InFlightDiagnostic diag = op->emitOpError("uses gradient @")
                                   << name.getValue() << ", which is not reduced over the ranks before";
         diag.attachNote(analysis.buffer(program, name)->getLoc()) << "the buffer is here";
@@ -223,7 +239,9 @@ LogicalResult ProgramVerifier::verifyGradients() {
 /// clipping or a loss scale they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
   auto module = program->getParentOfType<ModuleOp>();
-  bool needsAgreement = kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module), agreed = false;
+  bool needsAgreement = kindOf(program) == ProgramKind::FrozenStep ||
+                        (kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module)),
+       agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
     const Timeline::Entry &entry = life.timeline.entries()[index];
@@ -234,7 +252,9 @@ LogicalResult ProgramVerifier::verifyUpdates() {
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
       if (needsAgreement && !agreed)
         return op->emitOpError("comes before the agreement, but gradients are ")
-               << (getOption(module, "clip", 0) ? "clipped" : "of a scaled loss");
+               << (kindOf(program) == ProgramKind::FrozenStep ? "kept in momenta"
+                   : getOption(module, "clip", 0)             ? "clipped"
+                                                              : "of a scaled loss");
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }

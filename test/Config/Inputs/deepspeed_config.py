@@ -73,6 +73,10 @@ check("adagrad", {"optimizer": {"type": "Adagrad", "params": {"lr": 0.02, "eps":
       {"optimizer": "adagrad", "lr": "0.02", "eps": "1e-09"})
 check("lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "betas": [0.8, 0.9], "max_coeff": 10, "min_coeff": 0.01}}}, None,
       {"optimizer": "lamb", "lr": "0.002", "betas": "0.8,0.9"})
+check("1-bit adam", {"optimizer": {"type": "OneBitAdam", "params": {"lr": 0.002, "freeze_step": 7, "betas": [0.8, 0.9]}}}, None,
+      {"optimizer": "onebit-adam", "freeze_step": 7, "lr": "0.002", "betas": "0.8,0.9"})
+check("1-bit adam as DeepSpeed has it", {"optimizer": {"type": "OneBitAdam", "params": {"comm_backend_name": "nccl"}}},
+      "optimizer.params.comm_backend_name", {"optimizer": "onebit-adam", "freeze_step": 100000})
 check("bounds of lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "max_coeff": 0.3}}},
       "optimizer.params.max_coeff")
 check("betas of adagrad", {"optimizer": {"type": "Adagrad", "params": {"betas": [0.8, 0.9]}}},
@@ -163,7 +167,7 @@ check("micro batch", {"train_micro_batch_size_per_device": 8}, "did you mean 'tr
 check("partitioned", {"activation_checkpointing": {"partitioned_activations": True}},
       "did you mean 'partition_activations'?")
 check("grad clip", {"gradient_cliping": 1.0}, "did you mean 'gradient_clipping'?")
-check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, got 'AdamWW'")
+check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, OneBitAdam, got 'AdamWW'")
 check("warm-up", {"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 10}}},
       "did you mean 'warmup_num_steps'?")
 check("autotuning", {"autotuning": {"enabeld": True}}, "'autotuning' has no such key; did you mean 'enabled'?")

@@ -260,7 +260,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 15, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 16, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -26,9 +26,10 @@ struct Access {
 
 /// What a segment or kernel does with a buffer that it is given.
 struct BufferUse {
-  int64_t bytes = 0; ///< of a kernel: of one element
+  int64_t bytes = 0; ///< of a kernel: of one element, or of one row
   bool reads = false, writes = false;
   bool always = false; ///< reads what it writes in runs that do not accumulate, too
+  bool whole = false;  ///< of a kernel: all elements read the same bytes
 };
 struct SegmentUse {
   llvm::SmallVector<BufferUse> arguments;
@@ -36,7 +37,7 @@ struct SegmentUse {
   int64_t temp = 0;
 };
 struct BucketUse {
-  int64_t slice = 0;                     ///< elements
+  int64_t slice = 0, padded = 0;         ///< elements
   int64_t gradientBytes = 0;             ///< of an element of its gradient
   int64_t parameters = 0;                ///< that it holds
   bool hasMaster = false;                ///< the first of its states

@@ -44,6 +44,8 @@ inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
 /// On a program: its updates are of the gradients of the step before; those of its own step are kept for the
 /// next (unit).
 inline constexpr llvm::StringLiteral kDelayedAttr = "exec.delayed";
+/// On a program: it runs once the optimizer's variance is frozen; ranks exchange no gradients (unit).
+inline constexpr llvm::StringLiteral kFrozenAttr = "exec.frozen";
 /// On a function of runs, a program or a nested module (merge-variants): it is for this smaller size of the
 /// module's dimension (i64).
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
@@ -121,14 +123,15 @@ size_t memoryOf(BufferOp buffer, llvm::ArrayRef<MemoryOp> memories);
 llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 /// The sizes of the module's variants, ascending.
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
-/// What programs are run for: a step, an evaluation, a step whose updates lag one behind.
-enum class ProgramKind { Step, Evaluation, DelayedStep };
+/// What programs are run for: a step, an evaluation, a step whose updates lag one behind, a step behind the
+/// optimizer's freeze.
+enum class ProgramKind { Step, Evaluation, DelayedStep, FrozenStep };
 ProgramKind kindOf(ProgramOp program);
 /// The module's programs of a kind in order of position; of a variant where its size is given.
 llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, ProgramKind kind = ProgramKind::Step,
                                          int64_t variant = 0);
-/// All programs by what is run: a step's, an evaluation's, a delayed step's, then the same of each variant;
-/// none is empty.
+/// All programs by what is run: a step's, an evaluation's, a delayed and a frozen step's, then the same of
+/// each variant; none is empty.
 llvm::SmallVector<llvm::SmallVector<ProgramOp>> getProgramLists(mlir::ModuleOp module);
 /// The programs of a step: those that train, or those that evaluate where there are none.
 llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);

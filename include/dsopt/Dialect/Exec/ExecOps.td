@@ -320,12 +320,14 @@ def Exec_RecvOp : Exec_Transfer<"recv"> {
 def Exec_NormOp : Exec_Action<"norm"> {
   let summary = "sums the squares of a bucket's gradient exactly into a record";
   let description = [{
-    `gradient` is this rank's slice, reduced; `record` gets the digits of the sum
+    `gradient` is this rank's slice, reduced, or with `whole` all of the rank's own part of the
+    sum; `record` gets the digits of the sum
     and the first parameter with an element that is not finite. Runs as soon as
     the gradient is complete, so that nothing else keeps its bytes.
   }];
-  let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, FlatSymbolRefAttr:$stream);
-  let assemblyFormat = "custom<Ref>($gradient) `of` $bucket `to` custom<Ref>($record) `on` $stream attr-dict";
+  let arguments = (ins Exec_RefAttr:$gradient, FlatSymbolRefAttr:$bucket, Exec_RefAttr:$record, FlatSymbolRefAttr:$stream,
+                       UnitAttr:$whole);
+  let assemblyFormat = "custom<Ref>($gradient) `of` $bucket (`whole` $whole^)? `to` custom<Ref>($record) `on` $stream attr-dict";
 }
 def Exec_AgreeOp : Exec_Collective<"agree"> {
   let summary = "the step's one exact exchange over all ranks, then the decision";
@@ -369,7 +371,8 @@ def Exec_MapOp : Exec_Action<"map"> {
   let description = [{
     `buffers` are the kernel's operands and, where its results are not in place (`graph.in_place`),
     its results behind them; of each `elements` are read or written. Of a kernel over rows these are
-    rows, however long a row of each operand or result is. Threads take a multiple of `grain` each. With it a pass puts computation
+    rows, however long a row of each operand or result is; what has no row for each is read whole.
+    Threads take a multiple of `grain` each. With it a pass puts computation
     of its own between others' actions: what goes over the wire in another type, say.
 
     ```mlir

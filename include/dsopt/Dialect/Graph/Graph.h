@@ -39,12 +39,15 @@ inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
 inline constexpr llvm::StringLiteral kIterateAttr = "graph.iterate";
 /// On a kernel function: the extents of the dimensions the loop runs over.
 inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
-/// On a flat kernel function: the argument that each result replaces.
+/// On a kernel function: the argument that each result replaces. Behind the arguments are numbers of results
+/// that replace none, in their order.
 inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 /// On an optimizer's operation: the flat kernel function that computes it.
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 /// On one that sees norms of whole parameters: the flat kernel that comes before them.
 inline constexpr llvm::StringLiteral kDirectionKernelAttr = "graph.direction_kernel";
+/// On one whose variance freezes: the flat kernel of steps behind that.
+inline constexpr llvm::StringLiteral kFrozenKernelAttr = "graph.frozen_kernel";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On a parameter: its factors of the learning rate and of weight decay (f64).

@@ -194,6 +194,31 @@ def Graph_CumSumOp : Graph_PureOp<"cumsum"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
+class Graph_BitsOp<string mnemonic, string what> : Graph_Op<mnemonic, [Pure]> {
+  let summary = what;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Graph_SignBitsOp : Graph_BitsOp<"sign_bits", "the signs of each 32 elements of the last dimension as an i32"> {
+  let description = [{
+    Bit i is 1 where element i is not below 0.
+
+    ```mlir
+    %bits = graph.sign_bits %x : (tensor<64x32xf32>) -> tensor<64xi32>
+    ```
+  }];
+  let arguments = (ins Graph_FloatTensor:$input);
+  let results = (outs Graph_IntTensor:$result);
+}
+def Graph_UnpackBitsOp : Graph_BitsOp<"unpack_bits", "1 or -1 for each bit of an i32, in a last dimension of 32"> {
+  let arguments = (ins Graph_IntTensor:$input);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
+//===----------------------------------------------------------------------===//
 // Shapes and data movement
 //===----------------------------------------------------------------------===//
 

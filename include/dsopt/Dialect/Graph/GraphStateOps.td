@@ -160,5 +160,19 @@ def Graph_LambStepOp : Graph_Optimizer<"lamb_step", "p - step size * trust * dir
                        Graph_FloatTensor:$scalars);
   let results = (outs Graph_FloatTensor:$new_parameter);
 }
+def Graph_OneBitAdamOp : Graph_Optimizer<"onebit_adam", "1-bit Adam (Tang et al., 2021): AdamW until its variance freezes"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
+                      Graph_FloatTensor:$new_v);
+}
+def Graph_OneBitAdamStepOp : Graph_Optimizer<"onebit_adam_step", "its step behind that: decay, then p - lr * m / (sqrt(v) + eps)"> {
+  let description = [{
+    Elements whose variance froze at 0 stay: they are padding, or had no gradient before.
+  }];
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$m, Graph_FloatTensor:$v,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS

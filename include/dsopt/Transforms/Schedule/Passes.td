@@ -118,6 +118,23 @@ def DelayUpdates : Pass<"delay-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def FreezeUpdates : Pass<"freeze-updates", "::mlir::ModuleOp"> {
+  let summary = "write a program of a step behind the optimizer's freeze";
+  let description = [{
+    Input: programs whose gradients are reduced. Output: where `dsopt.options` has `freeze_step`, each program of
+    a step has another one beside it, marked `exec.frozen`, which runs from that applied step on. It reduces
+    nothing: what ranks exchange in place of gradients is written by `compress-gradients`.
+
+    ```mlir
+    exec.program @position0 position 0 blocks [0, 2] { ... }
+    // becomes
+    exec.program @position0 position 0 blocks [0, 2] { ... }
+    exec.program @position0.frozen position 0 blocks [0, 2] attributes {exec.frozen} { ... }
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
 def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
   let summary = "from the last gradient to the new parameters: norms, updates, shared parameters";
   let description = [{
@@ -141,6 +158,9 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
     update with it, before the agreement also where gradients are clipped: how much was agreed on a step
     before. The new gradient takes its place behind.
+
+    In programs that are `exec.frozen` norms are those of each rank's own gradients, whole; updates follow the
+    agreement, by the kernel of the rule's frozen form, on buckets that every rank has whole.
 
     ```mlir
     %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.pending, @b0.m, @b0.v] elements 64 sliced on @compute
@@ -177,6 +197,36 @@ def MergeTiedGradients : Pass<"merge-tied-gradients", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
+  let summary = "exchange momenta as signs behind the optimizer's freeze";
+  let description = [{
+    Input: programs whose steps are finished, among them frozen ones (`freeze-updates`). Output: in front of
+    each update of a frozen program what makes the bucket's momentum of this rank's gradient and the other
+    ranks': worker and server of 1-bit Adam (Tang et al., 2021, Algorithm 1). A unit of compression is a slice
+    of a bucket; its record is the root of its mean square and 32 signs a word. What packing leaves out lies in
+    `worker_error`, of the whole bucket, and in `server_error`, of this rank's slice, which all programs of
+    the position keep. Elements whose variance is 0 take no part.
+
+    ```mlir
+    %0 = exec.update @update.onebit-adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
+    // becomes
+    %0 = exec.map @onebit.compensate.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.v, ..., @b0.signs.squares, @b0.signs.counts] elements 2 on @compute
+    %1 = exec.map @onebit.scale.1 [@b0.signs.squares, @b0.signs.counts, @b0.signs.sent] elements 1 on @compute
+    %2 = exec.map @onebit.pack [@b0.worker_error, @b0.v, @b0.signs.sent, @scalars+8, @b0.signs.sent+4] elements 2 on @compute
+    ... // the other units
+    %5 = exec.all_to_all @b0.signs.sent to @b0.signs.received bytes 12 order 1 over @dp on @comm
+    %6 = exec.map @onebit.average.2 [..., @b0.server_error, @b0.v+256*rank, ...] elements 1 on @compute
+    ... // packed, too
+    %9 = exec.gather @b0.signs.mean+12*rank to @b0.signs.mean bytes 12 all_gather order 2 over @dp on @comm
+    %10 = exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.v, @b0.m, @scalars+8] elements 2 on @compute
+    ...
+    %12 = exec.update @update.onebit-adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {

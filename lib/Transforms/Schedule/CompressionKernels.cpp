@@ -1,0 +1,163 @@
+//===- CompressionKernels.cpp - kernels of compressed exchanges -----------===//
+
+#include "CompressionKernels.h"
+
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+/// Rows that a kernel's types say; a map runs it on as many as there are.
+static constexpr int64_t kRows = 64;
+
+CompressionKernels::CompressionKernels(ModuleOp module)
+    : nested(module.lookupSymbol<ModuleOp>(exec::kKernelsModule)), home(nested ? nested : module),
+      symbols(home) {}
+
+SymbolRefAttr CompressionKernels::get(const std::string &name, const std::string &text) {
+  MLIRContext *context = home.getContext();
+  auto function = symbols.lookup<func::FuncOp>(name);
+  if (!function) {
+    OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(text, context);
+    assert(parsed && "a kernel's text is wrong");
+    function = *parsed->getOps<func::FuncOp>().begin();
+    function->remove();
+    nested ? function.setNested() : function.setPrivate();
+    function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Rows));
+    function->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(context, {kRows}));
+    symbols.insert(function);
+  }
+  SymbolRefAttr symbol = FlatSymbolRefAttr::get(function);
+  return nested ? SymbolRefAttr::get(nested.getSymNameAttr(), {FlatSymbolRefAttr::get(function)}) : symbol;
+}
+
+/// `text` behind names for the types of rows of a shape, and of what is read whole.
+static std::string withTypes(StringRef row, StringRef gradient, const std::string &text) {
+  return ("!r = tensor<64x" + row + "xf32>\n!b = tensor<64x" + row + "xi1>\n!g = tensor<64x" + row + "x" +
+          gradient + ">\n!s = tensor<1xf32>\n!p = tensor<64xf32>\n!w = tensor<64xi32>\n" + text)
+      .str();
+}
+
+/// What is kept of %all: nothing where %v is 0, what was there before where the step does not apply. Then the
+/// sums over a row's `axes`.
+static std::string keepAndSum(StringRef axes) {
+  return (R"mlir(
+    %zero = graph.constant dense<0.0> : !s
+    %one = graph.constant dense<1.0> : !s
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %masked = graph.where %part, %all, %zero : (!b, !r, !s) -> !r
+    %applies = graph.expand %apply : (!s) -> !r
+    %go = graph.greater %applies, %zero : (!r, !s) -> !b
+    %kept = graph.where %go, %masked, %e : (!b, !r, !r) -> !r
+    %square = graph.mul %kept, %kept : (!r, !r) -> !r
+    %squares = graph.reduce_sum %square {axes = array<i64: )mlir" +
+          axes + R"mlir(>} : (!r) -> !p
+    %ones = graph.where %part, %one, %zero : (!b, !s, !s) -> !r
+    %counts = graph.reduce_sum %ones {axes = array<i64: )mlir" +
+          axes + R"mlir(>} : (!r) -> !p
+    return %kept, %squares, %counts : !r, !p, !p
+  })mlir")
+      .str();
+}
+
+SymbolRefAttr CompressionKernels::compensate(Type gradient) {
+  std::string type;
+  llvm::raw_string_ostream(type) << gradient;
+  std::string name = "onebit.compensate." + type;
+  return get(
+      name,
+      withTypes("64", type,
+                "func.func @" + name +
+                    R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
+      -> (!r, !p, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
+    %wide = graph.cast %g : (!g) -> !r
+    %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
+    %new = graph.mul %scaled, %take : (!r, !s) -> !r
+    %old = graph.mul %m, %keep : (!r, !s) -> !r
+    %momentum = graph.add %old, %new : (!r, !r) -> !r
+    %all = graph.add %momentum, %e : (!r, !r) -> !r)mlir" +
+                    keepAndSum("1")));
+}
+
+SymbolRefAttr CompressionKernels::scale(int64_t sums) {
+  std::string count = std::to_string(sums), name = "onebit.scale." + count;
+  return get(name, "!n = tensor<64x" + count + "xf32>\n!d = tensor<64x" + count +
+                       "xf64>\n!t = tensor<64xf64>\n!u = tensor<1xf64>\nfunc.func @" + name +
+                       R"mlir((%squares: !n, %counts: !n) -> tensor<64xf32> {
+    %one = graph.constant dense<1.0> : !u
+    %0 = graph.cast %squares : (!n) -> !d
+    %1 = graph.reduce_sum %0 {axes = array<i64: 1>} : (!d) -> !t
+    %2 = graph.cast %counts : (!n) -> !d
+    %3 = graph.reduce_sum %2 {axes = array<i64: 1>} : (!d) -> !t
+    %4 = graph.max %3, %one : (!t, !u) -> !t
+    %5 = graph.div %1, %4 : (!t, !t) -> !t
+    %6 = graph.sqrt %5 : (!t) -> !t
+    %7 = graph.cast %6 : (!t) -> tensor<64xf32>
+    return %7 : tensor<64xf32>
+  })mlir");
+}
+
+SymbolRefAttr CompressionKernels::pack() {
+  return get("onebit.pack", withTypes("32", "f32",
+                                      R"mlir(
+  func.func @onebit.pack(%c: !r, %v: !r, %scale: !s, %apply: !s) -> (!r, !w) attributes {graph.in_place = array<i64: 0, 4>} {
+    %zero = graph.constant dense<0.0> : !s
+    %one = graph.constant dense<1.0> : !s
+    %minus = graph.constant dense<-1.0> : !s
+    %below = graph.less %c, %zero : (!r, !s) -> !b
+    %sign = graph.where %below, %minus, %one : (!b, !s, !s) -> !r
+    %packed = graph.mul %sign, %scale : (!r, !s) -> !r
+    %left = graph.sub %c, %packed : (!r, !r) -> !r
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %masked = graph.where %part, %left, %zero : (!b, !r, !s) -> !r
+    %applies = graph.expand %apply : (!s) -> !r
+    %go = graph.greater %applies, %zero : (!r, !s) -> !b
+    %kept = graph.where %go, %masked, %c : (!b, !r, !r) -> !r
+    %words = graph.sign_bits %c : (!r) -> !w
+    return %kept, %words : !r, !w
+  })mlir"));
+}
+
+SymbolRefAttr CompressionKernels::average(int64_t workers) {
+  std::string name = "onebit.average." + std::to_string(workers), arguments, sums, total;
+  for (int64_t i = 0; i < workers; ++i) {
+    std::string n = std::to_string(i);
+    arguments += "%w" + n + ": tensor<64x2xi32>, %s" + n + ": !s, ";
+    sums += "%u" + n + " = graph.unpack_bits %w" + n + " : (tensor<64x2xi32>) -> !r\n%x" + n +
+            " = graph.mul %u" + n + ", %s" + n + " : (!r, !s) -> !r\n";
+    if (i)
+      sums += "%t" + n + " = graph.add " + total + ", %x" + n + " : (!r, !r) -> !r\n";
+    total = (i ? "%t" : "%x") + n;
+  }
+  std::string error = std::to_string(2 * workers), own = std::to_string(2 * workers + 3),
+              second = std::to_string(2 * workers + 4);
+  return get(
+      name,
+      withTypes(
+          "2x32", "f32",
+          "func.func @" + name + "(" + arguments +
+              "%e: !r, %v: !r, %apply: !s) -> (!r, !p, !p) attributes {graph.in_place = array<i64: " + error +
+              ", " + own + ", " + second + ">} {\n" + sums + "%workers = graph.constant dense<" +
+              std::to_string(workers) + ".0> : !s\n%mean = graph.div " + total +
+              ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" +
+              keepAndSum("1, 2")));
+}
+
+SymbolRefAttr CompressionKernels::unpack() {
+  return get("onebit.unpack", withTypes("32", "f32",
+                                        R"mlir(
+  func.func @onebit.unpack(%w: !w, %scale: !s, %v: !r, %m: !r, %apply: !s) -> !r attributes {graph.in_place = array<i64: 3>} {
+    %zero = graph.constant dense<0.0> : !s
+    %sign = graph.unpack_bits %w : (!w) -> !r
+    %new = graph.mul %sign, %scale : (!r, !s) -> !r
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %masked = graph.where %part, %new, %zero : (!b, !r, !s) -> !r
+    %applies = graph.expand %apply : (!s) -> !r
+    %go = graph.greater %applies, %zero : (!r, !s) -> !b
+    %kept = graph.where %go, %masked, %m : (!b, !r, !r) -> !r
+    return %kept : !r
+  })mlir"));
+}

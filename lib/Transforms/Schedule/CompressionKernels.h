@@ -1,0 +1,46 @@
+//===- CompressionKernels.h - kernels of compressed exchanges ---*- C++ -*-===//
+//
+// Kernels over rows that a compressed exchange is made of, beside the target's others,
+// each made where it is first needed. Elements whose variance is 0 take no part: padding,
+// and what had no gradient before the freeze.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
+#define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace dsopt {
+
+/// Elements whose squares are added in one row; signs in a word.
+inline constexpr int64_t kSummed = 64, kWordBits = 32;
+/// What a bucket's exchange leaves out, at the worker and at the server of a slice.
+inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
+
+class CompressionKernels {
+public:
+  explicit CompressionKernels(mlir::ModuleOp module);
+  /// (momentum, gradient, error, variance, factor, apply, beta1, 1 - beta1) -> error := what is to be packed;
+  /// sums of its squares and how many take part, by rows of kSummed.
+  mlir::SymbolRefAttr compensate(mlir::Type gradient);
+  /// (sums, counts) of a unit -> the root of the mean square.
+  mlir::SymbolRefAttr scale(int64_t sums);
+  /// (values, variance, scale, apply) -> values := what signs leave out; words of signs.
+  mlir::SymbolRefAttr pack();
+  /// (words and scale of each worker, error, variance, apply) -> as compensate, of the workers' mean.
+  mlir::SymbolRefAttr average(int64_t workers);
+  /// (words, scale, variance, momentum, apply) -> momentum := scale by sign.
+  mlir::SymbolRefAttr unpack();
+
+private:
+  mlir::SymbolRefAttr get(const std::string &name, const std::string &text);
+
+  mlir::ModuleOp nested, home; ///< null where kernels are in the module itself
+  mlir::SymbolTable symbols;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
