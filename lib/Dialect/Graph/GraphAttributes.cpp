@@ -31,6 +31,8 @@ static const AttributeRow kAttributes[] = {
     {kInPlaceAttr, On::Function, kExtentsKind},
     {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kMatrixFunctionAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kMatrixUpdateAttr, On::Function, kUnitKind},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

@@ -98,12 +98,16 @@ static std::optional<SlotKey> handedOn(Operation *op) {
 }
 
 bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
+  auto isTemp = [&](std::optional<RefAttr> temp) {
+    return temp && keyOf(*temp) == SlotKey(access.buffer, access.slot);
+  };
+  if (auto transform = dyn_cast<TransformOp>(action(entry)))
+    return isTemp(transform.getTemp());
   auto run = dyn_cast<RunOp>(action(entry));
   if (!run)
     return false;
   const Slot &slot = slots[access.place];
-  return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
-         (slot.place->kind == BufferKind::Activations && !slot.isRead);
+  return isTemp(run.getTemp()) || (slot.place->kind == BufferKind::Activations && !slot.isRead);
 }
 
 void ValueVerifier::collectStores() {
@@ -126,6 +130,11 @@ void ValueVerifier::collectStores() {
       else if (slot.firstStore < 0)
         slot.firstStore = index;
     }
+    // What is between the matrices that are written to it is padding, too.
+    if (auto transform = dyn_cast<TransformOp>(action(index)))
+      for (const Access &access : ArrayRef(list).take_front(transform.getBuffers().size()))
+        if (access.writes)
+          slots[access.place].gradients.add(access.begin, access.end);
     if (life.timeline.entries()[index].is<RunOp>())
       for (unsigned argument : analysis.gradients(cast<RunOp>(action(index)))) {
         const Access &access = list[argument];
