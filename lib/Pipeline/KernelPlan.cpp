@@ -18,6 +18,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -57,10 +58,11 @@ public:
       return;
     auto updates = module->getAttrOfType<DictionaryAttr>(kUpdateCallsAttr);
     programs.front().walk([&](Operation *op) {
-      if (auto run = dyn_cast<RunOp>(op))
+      llvm::TypeSwitch<Operation *>(op).Case<RunOp, TransformOp>([&](auto run) {
         if (auto made = segments.lookup(run.getSegmentAttr().getAttr()))
           for (int64_t index : made.asArrayRef())
             add(index, 1);
+      });
       if (auto update = dyn_cast<UpdateOp>(op))
         // Its kernel is described by a granule of elements.
         if (auto index = updates.getAs<IntegerAttr>(update.getKernel().getLeafReference()))

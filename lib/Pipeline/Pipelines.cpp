@@ -18,7 +18,7 @@ static const char *const kToDist[] = {
     // stage 2: autodiff
     "canonicalize", "cse", "raise-normalizations", "raise-activations", "raise-rotary", "raise-attention",
     "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
-    "append-optimizer", "verify-graph",
+    "append-optimizer", "build-matrix-updates", "verify-graph",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",
@@ -28,7 +28,7 @@ static const char *const kToDist[] = {
 
 /// Those that nothing needs where nothing is trained.
 static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",
-                                           "rematerialize-elementwise"};
+                                           "build-matrix-updates", "rematerialize-elementwise"};
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kToExec[] = {

@@ -114,23 +114,40 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
 // Actions
 //===----------------------------------------------------------------------===//
 
+template <typename Op> void ProgramWriter::writeCall(Op run) {
+  string("kind", "run");
+  string("symbol", run.getSegment());
+  refs(llvm::to_vector(run.getBuffers().template getAsRange<exec::RefAttr>()));
+  if (auto temp = run.getTemp()) {
+    json->attributeBegin("temp");
+    ref(*temp);
+    json->attributeEnd();
+  }
+}
+
 LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
   exec::PartAttr part = getPart(run, symbols.lookup(run.getSegment()));
   if (!part)
     return run.emitOpError("is of no block and phase: neither it nor @") << run.getSegment() << " says one";
   string("name", describe(part));
   string("phase", stringifyPhase(part.getPhase()));
-  string("kind", "run");
-  string("symbol", run.getSegment());
-  refs(llvm::to_vector(run.getBuffers().getAsRange<exec::RefAttr>()));
-  if (auto temp = run.getTemp()) {
-    json->attributeBegin("temp");
-    ref(*temp);
-    json->attributeEnd();
-  }
+  writeCall(run);
   json->attribute("micro_batch", int64_t(run.getMicroBatch()));
   if (run.getAccumulate())
     json->attribute("accumulate", true);
+  return success();
+}
+
+/// For the runtime a transform is a run of no micro-batch.
+LogicalResult ProgramWriter::writeTransform(exec::TransformOp transform) {
+  string("name", ("transform " + transform.getBucket()).str());
+  string("phase", "U");
+  writeCall(transform);
+  json->attribute("bucket", indexOfBucket(transform.getBucketAttr()));
+  json->attribute("elements", int64_t(transform.getElements()));
+  json->attribute("from", int64_t(transform.getFrom()));
+  if (transform.getSliced())
+    json->attribute("sliced", true);
   return success();
 }
 
@@ -187,6 +204,7 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         return success();
       })
       .Case<exec::RunOp>([&](exec::RunOp run) { return writeRun(run); })
+      .Case<exec::TransformOp>([&](exec::TransformOp transform) { return writeTransform(transform); })
       .Case<exec::GatherOp>([&](exec::GatherOp gather) {
         int64_t bucket = bucketOf(gather.getTarget());
         head("gather", "gather " + nameOf(bucket, gather.getTarget()));
@@ -262,6 +280,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           json->attribute("sliced", true);
         if (update.getDirection())
           json->attribute("direction", true);
+        if (update.getUnpadded())
+          json->attribute("unpadded", true);
         if (auto record = update.getRecord()) {
           json->attributeBegin("temp");
           ref(*record);

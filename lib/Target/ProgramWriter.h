@@ -59,7 +59,9 @@ private:
   llvm::LogicalResult writeSection(exec::ProgramOp program);
   llvm::LogicalResult writeActions(exec::ProgramOp program);
   llvm::LogicalResult writeAction(mlir::Operation &op);
+  template <typename Op> void writeCall(Op run);
   llvm::LogicalResult writeRun(exec::RunOp run);
+  llvm::LogicalResult writeTransform(exec::TransformOp transform);
   /// `dictionary` of integers as an object under `key`.
   void integers(llvm::StringRef key, mlir::DictionaryAttr dictionary);
   void ref(exec::RefAttr ref);

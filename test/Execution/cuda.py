@@ -65,6 +65,12 @@ def layouts():
         check(run.hash == first.hash and run.loss_text == first.loss_text,
               f"{' '.join(layout)} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
     print(f"{len(grids)} layouts, one hash {first.hash[:16]}")
+    # An update that sees whole matrices.
+    same = ["-optimizer=muon", "-steps=2", "-lr=3e-3", "-reduction-shards=4"]
+    runs = [train(dsopt, name, *CUDA, *same, *layout) for layout in (["-micro-batches=4"], ["-dp=2", "-zero=3", "-micro-batches=2", "-accumulate=local"])]
+    host = train(dsopt, name, *same, "-micro-batches=4")
+    check(runs[0].hash == runs[1].hash, f"muon: {runs[0].hash} and {runs[1].hash}")
+    check(relative(runs[0].losses, host.losses) < 1e-5, f"muon: losses {runs[0].losses}, on the host {host.losses}")
 
 
 def nccl():

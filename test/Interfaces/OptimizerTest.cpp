@@ -87,12 +87,12 @@ TEST_F(Optimizer, IsChosenAndBecomesAKernel) {
             ArrayRef<int64_t>{kUpdatedParameter});
 }
 
-TEST_F(Optimizer, ThatNeedsWholeMatricesIsRefused) {
+TEST_F(Optimizer, ThatSeesWholeMatricesNeedsAFunctionOfThem) {
   graph::SubOp::attachInterface<TestRule<UpdateScope::Matrices>>(*context);
   std::string message;
   ScopedDiagnosticHandler handler(context.get(),
                                   [&](Diagnostic &diagnostic) { message += diagnostic.str(); });
   EXPECT_TRUE(failed(run()));
-  EXPECT_EQ(message, "'graph.sub' op needs whole matrices, but parameters and states are updated in slices: "
-                     "expected a rule that takes each element by itself");
+  EXPECT_EQ(message, "'graph.sub' op needs whole matrices and names no function of one, expected "
+                     "build-matrix-updates to have run");
 }

@@ -314,8 +314,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
     setInteger("momentum", options.number("momentum") > 0);
-  if (options.has("no-decay"))
-    setList("no_decay", options.list("no-decay"));
+  text("muon-adjust", "muon_adjust");
+  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except")})
+    if (options.has(name))
+      setList(key, options.list(name));
   for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {
     if (!options.has(name))
       continue;

@@ -186,8 +186,27 @@ private:
           params + ".betas");
     else if (type == "Lion")
       set("betas", "0.9,0.999", "optimizer.type");
+    if (type == "Muon")
+      muon(params + ".");
     if (adam && !config.has(params + ".weight_decay"))
       set("weight-decay", config.flag(params + ".torch_adam") && decoupled ? "0.01" : "0", "optimizer.type");
+  }
+
+  /// DeepSpeed's defaults, and the rates of Muon and of the AdamW beside it. A scheduler's is that of both.
+  void muon(const std::string &params) {
+    for (auto [option, value] : {std::pair("betas", "0.9,0.95"), {"eps", "1e-10"}, {"weight-decay", "0"}})
+      set(option, value, "optimizer.type");
+    bool isScheduled = config.has("scheduler.type");
+    for (auto [key, option, value] :
+         {std::tuple("muon_lr", "lr", "0.02"), std::tuple("adam_lr", "adam-lr", "0.0003")}) {
+      std::string own = params + key, shared = params + "lr";
+      if (isScheduled && config.has(own))
+        config.warnWithout(own, "a scheduler has one learning rate for all parameters");
+      if (isScheduled)
+        continue;
+      std::string path = config.has(own) ? own : shared;
+      set(option, config.has(path) ? config.text(path) : value, config.has(path) ? path : "optimizer.type");
+    }
   }
 
   /// The learning rate: the scheduler's where it has one, else the optimizer's.

@@ -31,14 +31,19 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       "getReplaced", (ins "unsigned":$result)>,
     InterfaceMethod<"How much of a parameter the rule has to see at once.", "::dsopt::UpdateScope",
       "getScope">,
+    StaticInterfaceMethod<[{
+      Of a rule that takes matrices inside the model alone: the value of -optimizer that means the rule of
+      all other parameters. Empty: the rule takes all.
+    }], "::llvm::StringRef", "getCompanion", (ins), "", "return {};">,
     InterfaceMethod<[{
-      Of a rule that sees norms of whole parameters: an operation on operands in the order of
+      Of a rule that sees norms of whole parameters, or whole matrices: an operation on operands in the order of
       UpdateRole, elements by themselves, whose results are the direction of the step and the new states.
     }], "::mlir::Operation *", "buildDirection",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<[{
       The one that makes the new parameter of parameter, direction and scalars, the last two of a table
-      in which DSOPT_TRUST is the quotient of the norms.
+      in which DSOPT_TRUST is the quotient of the norms. Of a rule that sees whole matrices the direction
+      is what buildMatrix made of it.
     }], "::mlir::Operation *", "buildStep",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<[{
@@ -47,6 +52,10 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
     }], "::mlir::Operation *", "buildFrozen",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"Whether it is such a rule.", "bool", "freezes", (ins), "", "return false;">,
+      Of a rule that sees whole matrices: operations that make of the direction of a whole one the direction
+      that buildStep takes.
+    }], "::mlir::Value", "buildMatrix", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$direction), "",
+      "return {};">,
     InterfaceMethod<"What kernels of the rule are called.", "::llvm::StringRef", "getRuleName">,
   ];
 }

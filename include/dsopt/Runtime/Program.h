@@ -152,9 +152,9 @@ static_assert(sizeof kActionKinds / sizeof *kActionKinds == kActionKindCount);
 
 /// What a run is of a block: forward, the part of backward that feeds other blocks, weight gradients, or
 /// forward of an evaluation.
-enum class Phase { Forward, Backward, Weights, Evaluation };
+enum class Phase { Forward, Backward, Weights, Evaluation, Update };
 /// By Phase.
-inline constexpr const char *const kPhases[] = {"F", "B", "W", "E"};
+inline constexpr const char *const kPhases[] = {"F", "B", "W", "E", "U"};
 
 /// A running statistic, and where among a micro-batch's statistics lies what is folded into it.
 struct Folded {
@@ -189,15 +189,16 @@ struct Action {
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =
-      -1;                 ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
-  int64_t peer = 0;       ///< Send, Recv: place among the communicator's members
-  std::string tag;        ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic;    ///< Gather, Send, Recv: all_gather, send_recv or tied
-  int64_t bucket = -1;    ///< Gather, Reduce, Norm, Update: index into Program::buckets
-  int64_t norms = 0;      ///< Agree: how many of `refs` are records
-  bool sliced = false;    ///< Update: elements start at this rank's slice
-  bool direction = false; ///< Update: of states alone, with norms for another one of the bucket
-  int64_t from = 0;       ///< Update: so many elements behind that
+      -1;              ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
+  int64_t peer = 0;    ///< Send, Recv: place among the communicator's members
+  std::string tag;     ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv or tied
+  int64_t bucket = -1; ///< Gather, Reduce, Norm, Update, Run of an update: index into Program::buckets
+  int64_t norms = 0;   ///< Agree: how many of `refs` are records
+  bool sliced = false; ///< Update: elements start at this rank's slice; Run: of those whose slices have some
+  bool direction = false;       ///< Update: of states alone, with what another one of the bucket goes by
+  bool unpadded = false;        ///< Update: of parameters alone, not of what lies between them
+  int64_t from = 0;             ///< Update: so many elements behind that; Run: in the bucket
   std::vector<int64_t> changes; ///< buffers that outlive the step and that it writes to
 };
 

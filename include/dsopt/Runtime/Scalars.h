@@ -26,7 +26,9 @@ enum dsopt_scalar {
   DSOPT_DECAY_FACTOR = 11, ///< 1 - lr * weight decay (decoupled)
   DSOPT_FIRST = 12,        ///< 1 in the first applied step (momentum starts as the gradient)
   DSOPT_TRUST = 13,        ///< norm of the parameter / norm of its direction, within bounds
-  DSOPT_SCALARS = 16       ///< floats in a table
+  DSOPT_MOMENTUM = 14,     ///< of Muon, whose companion has betas
+  DSOPT_ONE_MINUS_MOMENTUM = 15,
+  DSOPT_SCALARS = 16 ///< floats in a table
 };
 
 /// Indices into a micro-batch's context: what its random numbers follow from.

@@ -93,6 +93,7 @@ struct RunOptions {
   double minLr = 0;
   std::map<std::string, double> lrParameters; ///< of DeepSpeed's schedules, all of the schedule's
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
+  double adamLrFactor = 1;    ///< the learning rate of AdamW beside Muon, divided by lr
   double gradClip = 0;        ///< read where the program has clipping compiled in
   LossScaleOptions lossScale; ///< read where the program is of fp16
   int64_t seed = 0;

@@ -495,7 +495,8 @@ void SegmentBuilder::build() {
 LogicalResult dsopt::blocksToSegments(ModuleOp module) {
   SmallVector<func::FuncOp> blocks;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr) &&
+    if (((function->hasAttr(graph::kBlockAttr) && function->hasAttr(graph::kPhaseAttr)) ||
+         function->hasAttr(graph::kMatrixUpdateAttr)) &&
         !function->hasAttr(exec::kSegmentAttr) && !function.isExternal())
       blocks.push_back(function);
   if (blocks.empty())

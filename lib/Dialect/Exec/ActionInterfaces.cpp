@@ -41,22 +41,28 @@ std::string InputOp::describeAction() {
 }
 std::string InputOp::getEventName() { return getTarget().getBuffer().getValue().str() + on(getMicroBatch()); }
 
-LogicalResult RunOp::collectAccesses(ActionContext &context) {
-  const SegmentUse *segment = context.segment(getSegmentAttr().getAttr());
+/// What a call of a segment touches. Without `accumulates` it stores what it would add to.
+template <typename Op>
+static LogicalResult collectSegmentAccesses(Op op, ActionContext &context, bool accumulates) {
+  const SegmentUse *segment = context.segment(op.getSegmentAttr().getAttr());
   if (!segment)
-    return emitOpError("runs ") << getSegmentAttr() << ", which is no segment of this module";
-  if (segment->arguments.size() != getBuffers().size())
-    return emitOpError("passes ") << getBuffers().size() << " buffers, expected "
-                                  << segment->arguments.size();
-  for (auto [ref, use] : llvm::zip(refsOf(getBuffers()), segment->arguments)) {
+    return op.emitOpError("runs ") << op.getSegmentAttr() << ", which is no segment of this module";
+  if (segment->arguments.size() != op.getBuffers().size())
+    return op.emitOpError("passes ") << op.getBuffers().size() << " buffers, expected "
+                                     << segment->arguments.size();
+  for (auto [ref, use] : llvm::zip(refsOf(op.getBuffers()), segment->arguments)) {
     bool updates = use.reads && use.writes && !use.always;
-    context.add(ref, use.bytes, use.reads && (!updates || getAccumulate()), use.writes);
+    context.add(ref, use.bytes, use.reads && (!updates || accumulates), use.writes);
   }
-  if (segment->temp && !getTemp())
-    return emitOpError("has no temp, expected ") << segment->temp << " bytes of scratch";
-  if (getTemp())
-    context.add(*getTemp(), segment->temp, false, true);
+  if (segment->temp && !op.getTemp())
+    return op.emitOpError("has no temp, expected ") << segment->temp << " bytes of scratch";
+  if (op.getTemp())
+    context.add(*op.getTemp(), segment->temp, false, true);
   return success();
+}
+
+LogicalResult RunOp::collectAccesses(ActionContext &context) {
+  return collectSegmentAccesses(*this, context, getAccumulate());
 }
 std::string RunOp::describeAction() {
   std::string part = getPartAttr() ? " for " + describe(getPartAttr()) : "";
@@ -190,7 +196,7 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
   if (!context.kernel(getKernelAttr()))
     return emitOpError("runs ") << getKernelAttr() << ", which is no flat kernel of this module";
   // Of two updates the first leaves the parameter as it is, the second the states.
-  bool twice = getRecord().has_value();
+  bool twice = getRecord() || getDirection() || getUnpadded();
   for (auto [i, ref, use] : llvm::enumerate(refsOf(getBuffers()), bucket->operands)) {
     bool isParameter = i == kUpdatedParameter || (i == kFirstUpdateState && bucket->hasMaster);
     bool isState = i >= kFirstUpdateState && !isParameter;
@@ -198,21 +204,27 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
     bool writes = !twice ? use.writes : getDirection() ? !isParameter : isParameter;
     context.add(ref, (int64_t)getElements() * use.bytes, reads, writes);
   }
-  if (twice) {
+  if (getRecord()) {
     // Of a bucket that is updated part by part each part adds to the record.
     auto whole = context.slotBytes(*this, getRecord()->getBuffer().getAttr());
     int64_t bytes = bucket->parameters * kTrustWords * sizeof(int64_t);
     if (!whole)
       return emitOpError("has its record in ") << getRecord()->getBuffer() << ", which is no buffer";
     context.add(*getRecord(), getDirection() ? bytes : *whole, !getDirection() || getFrom(), getDirection());
-  } else if (getDirection()) {
-    return emitOpError("is a direction without a record of norms");
   }
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
   return success();
 }
 std::string UpdateOp::describeAction() { return ("update of @" + getBucket()).str(); }
 std::string UpdateOp::getEventName() { return ("update." + getBucket()).str(); }
+
+LogicalResult TransformOp::collectAccesses(ActionContext &context) {
+  return collectSegmentAccesses(*this, context, /*accumulates=*/true);
+}
+std::string TransformOp::describeAction() {
+  return ("transform by @" + getSegment() + " of @" + getBucket()).str();
+}
+std::string TransformOp::getEventName() { return (getBucket() + "." + getSegment()).str(); }
 
 LogicalResult MapOp::collectAccesses(ActionContext &context) {
   const SegmentUse *kernel = context.kernel(getKernelAttr());

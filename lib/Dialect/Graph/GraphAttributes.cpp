@@ -32,6 +32,8 @@ static const AttributeRow kAttributes[] = {
     {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kFrozenKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kMatrixFunctionAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kMatrixUpdateAttr, On::Function, kUnitKind},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

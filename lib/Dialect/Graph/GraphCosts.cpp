@@ -171,6 +171,9 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<15, LambOp>(context);
     attachOperandCost<12, LambDirectionOp>(context);
     attachOperandCost<3, LambStepOp>(context);
+    attachOperandCost<8, MuonOp>(context);
+    attachOperandCost<5, MuonDirectionOp>(context);
+    attachOperandCost<4, MuonStepOp>(context);
     attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
                  SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
                  ScatterOp, StopGradientOp, CustomGradientOp>(context);

@@ -114,6 +114,18 @@ Values update(LambStepOp, Step &s, ValueRange args) {
   return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], args[0])};
 }
 
+/// Momentum is a mean, as PyTorch's Muon has it, and Nesterov's look ahead another one.
+Values update(MuonDirectionOp, Step &s, ValueRange args) {
+  Value g = s.mul(s.get(DSOPT_ONE_MINUS_MOMENTUM), s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value momentum = s.fma(s.get(DSOPT_MOMENTUM), args[2], g);
+  return {s.fma(s.get(DSOPT_MOMENTUM), momentum, g), momentum};
+}
+
+Values update(MuonStepOp, Step &s, ValueRange args) {
+  Value along = s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], args[1]);
+  return {s.subtract(s.get(DSOPT_LR), along, args[0])};
+}
+
 template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
@@ -137,7 +149,7 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
                                         update(cast<Op>(op), step, args.take_front(inputs.size()));
                                     // What is replaced: the parameter (or, by a direction, the gradient) and
                                     // the states.
-                                    Values old{args[isa<LambDirectionOp>(op) ? 1 : 0]};
+                                    Values old{args[isa<LambDirectionOp, MuonDirectionOp>(op) ? 1 : 0]};
                                     llvm::append_range(old, args.slice(2, updated.size() - 1));
                                     Value apply = step.is(DSOPT_APPLY);
                                     for (auto [value, before] : llvm::zip_equal(updated, old))
@@ -159,5 +171,7 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   LambStepOp::attachInterface<UpdateModel<LambStepOp>>(*context);
   OneBitAdamOp::attachInterface<UpdateModel<OneBitAdamOp>>(*context);
   OneBitAdamStepOp::attachInterface<UpdateModel<OneBitAdamStepOp>>(*context);
+  MuonDirectionOp::attachInterface<UpdateModel<MuonDirectionOp>>(*context);
+  MuonStepOp::attachInterface<UpdateModel<MuonStepOp>>(*context);
 }
 } // namespace dsopt::graph

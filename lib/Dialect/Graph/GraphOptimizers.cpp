@@ -1,5 +1,6 @@
 //===- GraphOptimizers.cpp - what update rules keep and need --------------===//
 
+#include "GraphNewtonSchulz.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -11,7 +12,7 @@ using namespace dsopt::graph;
 
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
                                      kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
-                                     kOneBitAdam[] = {"onebit-adam"};
+                                     kOneBitAdam[] = {"onebit-adam"}, kMuon[] = {"muon"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -125,6 +126,30 @@ struct OneBitAdamRule : ElementwiseRule<OneBitAdamRule, OneBitAdamOp> {
                                     {operands[0], operands[2], operands[3], operands[4]});
   }
 };
+
+struct MuonRule : ElementwiseRule<MuonRule, MuonOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kMuon; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
+    std::optional<NamedAttrList> attributes = chooseByName(name, kMuon);
+    if (attributes && getOption(module, "muon_adjust", StringRef("original")) == "match-rms-adamw")
+      attributes->set("match_rms", UnitAttr::get(module.getContext()));
+    return attributes;
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"momentum"}, element); }
+  static StringRef getCompanion() { return "adamw"; }
+  UpdateScope getScope(Operation *) const { return UpdateScope::Matrices; }
+  Operation *buildDirection(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    Type type = operands[0].getType();
+    return MuonDirectionOp::create(builder, op->getLoc(), TypeRange{type, type}, operands);
+  }
+  Value buildMatrix(Operation *op, OpBuilder &builder, Value direction) const {
+    auto muon = cast<MuonOp>(op);
+    return buildNewtonSchulz(builder, op->getLoc(), direction, muon.getMatchRms(), muon.getRowsAreInputs());
+  }
+  Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return MuonStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
+  }
+};
 } // namespace
 
 void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
@@ -136,5 +161,6 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     AdagradOp::attachInterface<AdagradRule>(*context);
     LambOp::attachInterface<LambRule>(*context);
     OneBitAdamOp::attachInterface<OneBitAdamRule>(*context);
+    MuonOp::attachInterface<MuonRule>(*context);
   });
 }

@@ -283,12 +283,10 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       if (action.from < 0 || action.elements < 0)
         bad(where + ": " + std::to_string(action.elements) + " elements from " + std::to_string(action.from) +
             " on");
-      if (action.direction && action.temp.buffer < 0)
-        bad(where + ": a direction without a record of norms");
       if (action.temp.buffer >= 0 && action.temp.offset % static_cast<int64_t>(sizeof(int64_t)))
         bad(where + ": its record is at byte " + std::to_string(action.temp.offset) +
             ", expected a multiple of " + std::to_string(sizeof(int64_t)));
-      expect(action.direction ? 3 : 2);
+      expect(action.direction && action.temp.buffer >= 0 ? 3 : 2);
       break;
     case ActionKind::Map:
       expect(1);
@@ -299,6 +297,8 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       expect(1 + action.folds.size());
       break;
     case ActionKind::Run:
+      if (action.sliced)
+        checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
       break;
     }
     if (!isElement(action.type))

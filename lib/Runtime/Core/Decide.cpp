@@ -12,9 +12,13 @@ double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, cl
 
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
                   double lrScale, double decayScale, float *table, int64_t freezeStep) {
-  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam";
+  bool muon = optimizer == "muon";
+  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || muon;
   bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb";
-  double lr = decision.lr * lrScale, weightDecay = decayScale * options.weightDecay;
+  double lr = decision.lr * lrScale;
+  // What AdamW beside Muon goes by.
+  double adamLr = muon ? lr * options.adamLrFactor : lr;
+  double weightDecay = decayScale * options.weightDecay;
   Betas betas = betasOf(options, decision.appliedSteps);
   double beta1 = takesBetas ? betas.beta1 : options.momentum, beta2 = betas.beta2;
   double t = static_cast<double>(decision.appliedSteps + 1);
@@ -28,7 +32,7 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
   table[DSOPT_BETA2] = static_cast<float>(beta2);
   table[DSOPT_ONE_MINUS_BETA2] = static_cast<float>(1 - beta2);
   table[DSOPT_EPS] = static_cast<float>(options.eps);
-  table[DSOPT_STEP_SIZE] = static_cast<float>(adam ? lr / (1 - std::pow(beta1, t)) : lr);
+  table[DSOPT_STEP_SIZE] = static_cast<float>(adam ? adamLr / (1 - std::pow(beta1, t)) : lr);
   if (optimizer == "lamb") // the whole correction of both moments, as in DeepSpeed
     table[DSOPT_STEP_SIZE] =
         static_cast<float>(lr * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
@@ -40,7 +44,11 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
     table[DSOPT_RSQRT_BIAS2] =
         static_cast<float>(1 / std::sqrt(1 - std::pow(frozenBeta2, static_cast<double>(freezeStep))));
   }
-  table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - lr * weightDecay);
+  table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - adamLr * weightDecay);
+  if (muon) {
+    table[DSOPT_MOMENTUM] = static_cast<float>(options.momentum);
+    table[DSOPT_ONE_MINUS_MOMENTUM] = static_cast<float>(1 - options.momentum);
+  }
   table[DSOPT_FIRST] = decision.appliedSteps == 0 ? 1.0f : 0.0f;
 }
 

@@ -280,6 +280,8 @@ void Executor::runOnDevice(const Prepared &prepared) {
     return;
   }
   case ActionKind::Run:
+    if (prepared.isIdle)
+      return;
     if (rt.profile)
       rt.profile->startSegment(prepared.calls);
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);

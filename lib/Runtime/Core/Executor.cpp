@@ -33,6 +33,8 @@ static double Breakdown::*timerOf(Phase phase) {
     return &Breakdown::backward;
   case Phase::Evaluation:
     return &Breakdown::evaluation;
+  case Phase::Update:
+    return &Breakdown::update;
   }
   return &Breakdown::forward;
 }
@@ -76,6 +78,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
         prepared.calls = &it->second;
       if (action.temp.buffer >= 0)
         prepared.temp = addresses.at(action.temp);
+      prepared.isIdle = isOfOthers(action);
       prepared.timer = timerOf(action.phase);
       break;
     case ActionKind::Gather:
@@ -204,6 +207,8 @@ void Executor::run(const Prepared &prepared, int slot) {
     fillInput(prepared, args[0]);
     return;
   case ActionKind::Run:
+    if (prepared.isIdle)
+      return;
     if (rt.profile)
       rt.profile->startSegment(prepared.calls);
     reinterpret_cast<dsopt_segment>(prepared.function)(&rt, args, prepared.temp, action.accumulate);
@@ -230,7 +235,7 @@ void Executor::run(const Prepared &prepared, int slot) {
         reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }
-    if (action.direction)
+    if (action.direction && action.temp.buffer >= 0)
       ratios->measure(prepared.norm);
     return;
   case ActionKind::Fold:

@@ -75,6 +75,7 @@ private:
     char *temp = nullptr;
     int64_t microBatch = 0;                 ///< Input: index in the step
     Element type = Element::F32;            ///< Reduce, Add, Norm: of the gradient
+    bool isIdle = false;                    ///< Run: other ranks do it
     size_t firstLaunch = 0, lastLaunch = 0; ///< Update: into `launches`
     size_t norm = 0; ///< Norm: its number; Update: that of the direction, or of the first launch by ratios
     std::vector<cuda::SquarePiece> pieces; ///< Norm on a device
@@ -113,6 +114,7 @@ private:
   NcclPlace ncclPlace() const;
   void prepareTrailing();
   static void *flatKernel(const std::string &symbol, const SymbolResolver &resolve);
+  bool isOfOthers(const Action &run) const;
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   void addLaunch(const Action &action, const Launch &launch, const float *table);
   float *scalarTable(double lrScale, double decayScale);

@@ -1,7 +1,8 @@
 //===- PrepareUpdates.cpp - the launches of updates ------------------------===//
 //
 // A launch for each group of parameters with scalars of its own, or, where an
-// update goes by norms of whole parameters, for each parameter.
+// update goes by norms of whole parameters, or finds nothing between them, for
+// each parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,14 @@ void *Executor::flatKernel(const std::string &symbol, const SymbolResolver &reso
   if (!kernel)
     throw Error(StatusInput, "the program has no kernel '" + symbol + "'");
   return kernel;
+}
+
+/// Whether a run computes for slices of a bucket, and this rank's has no part of what it computes.
+bool Executor::isOfOthers(const Action &run) const {
+  if (!run.sliced)
+    return false;
+  int64_t slice = program.buckets[run.bucket].padded / program.dp, first = info.dpRank * slice;
+  return run.from + run.elements <= first || run.from >= first + slice;
 }
 
 void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
@@ -38,17 +47,18 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
       continue;
     Launch launch{kernel, begin - first, end - first, 0};
     const float *table = scalarTable(group.lr_scale, group.decay_scale);
-    if (action.temp.buffer < 0 || action.direction) {
+    bool byNorms = action.temp.buffer >= 0;
+    if (action.direction || !(byNorms || action.unpadded)) {
       addLaunch(action, launch, table);
       continue;
     }
-    // By whole parameters: each has a ratio of its own.
+    // By whole parameters: each has a ratio of its own, or bytes.
     for (size_t i = 0; i < program.parameters.size(); ++i)
       for (const Part &part : partsOf(program.parameters[i])) {
         launch.begin = std::max(begin, part.bucket_offset) - first;
         launch.end = std::min(end, part.bucket_offset + part.elements) - first;
         if (part.bucket == action.bucket && launch.begin < launch.end)
-          addLaunch(action, launch, ratios->addLaunch(table, static_cast<int64_t>(i)));
+          addLaunch(action, launch, byNorms ? ratios->addLaunch(table, static_cast<int64_t>(i)) : table);
       }
   }
   prepared.lastLaunch = launches.size();

@@ -137,7 +137,7 @@ void readAction(const Json &json, Action &a, const std::string &where) {
                                                                                           a.elements)(
           "grain", a.grain)("type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)(
           "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
-          "direction", a.direction)("from", a.from)("changes", a.changes)
+          "direction", a.direction)("unpadded", a.unpadded)("from", a.from)("changes", a.changes)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
       });

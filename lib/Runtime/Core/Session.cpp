@@ -560,9 +560,12 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["freeze-step"] = std::to_string(program.freeze_step);
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
-  if (program.optimizer == "sgd") {
+  bool muon = program.optimizer == "muon";
+  if (muon)
+    texts["adam-lr"] = number(options.lr * options.adamLrFactor);
+  if (program.optimizer == "sgd" || muon)
     texts["momentum"] = number(options.momentum);
-  } else {
+  if (program.optimizer != "sgd") {
     if (program.optimizer != "adagrad")
       texts["betas"] = number(options.beta1) + "," + number(options.beta2);
     if (program.optimizer != "lion")

@@ -43,6 +43,16 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
   throw Error(StatusInput, text + "; -resume-new-batch goes on with the new batch");
 }
 
+/// State of one rule means something else to another, whatever it is called. Adam and AdamW have the same.
+static void checkOptimizer(const Program &program, const std::string &checkpoint, const Manifest &m) {
+  auto family = [](const std::string &name) { return name == "adamw" ? "adam" : name; };
+  if (family(m.optimizer) == family(program.optimizer))
+    return;
+  throw Error(StatusInput, checkpoint + " was written with -optimizer=" + m.optimizer + "; the program has " +
+                               program.optimizer + ", to which its state means something else. Use: " +
+                               dsoptCommand(program, {"optimizer=" + m.optimizer}));
+}
+
 std::vector<std::string> CheckpointSearch::candidates() const {
   std::vector<std::string> all =
       isAutomatic() ? listCheckpoints(settings.save) : findCheckpoints(settings.resume);
@@ -60,6 +70,7 @@ std::optional<CheckpointChoice> CheckpointSearch::choose() {
       CheckpointChoice choice{all.back(), 0, ""};
       try {
         Manifest manifest = inspectCheckpoint(choice.path);
+        checkOptimizer(program, choice.path, manifest);
         checkBatch(program, settings, choice.path, manifest);
         choice.step = manifest.step;
         choice.identity = manifest.identity;

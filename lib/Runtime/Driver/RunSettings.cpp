@@ -80,6 +80,7 @@ static const std::map<std::string, std::map<std::string, std::string>> kOptimize
     {"adamw", {{"weight-decay", "0.01"}}},
     {"lion", {{"lr", "0.0001"}, {"betas", "0.9,0.99"}}},
     {"adagrad", {{"lr", "0.01"}, {"eps", "1e-10"}}},
+    {"muon", {{"momentum", "0.95"}, {"weight-decay", "0.1"}}},
 };
 /// Options that mean nothing to an optimizer.
 static const std::map<std::string, std::vector<const char *>> kMeaningless = {
@@ -100,7 +101,13 @@ static void resolveOptimizer(const Program &program, ParsedOptions &options) {
       if (options.has(option))
         throw Error(StatusInput,
                     std::string("option -") + option + " has no meaning with -optimizer=" + name);
-  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "onebit-adam";
+  if (options.has("adam-lr") && name != "muon")
+    throw Error(StatusInput, "option -adam-lr has no meaning with -optimizer=" + name);
+  if (name == "muon" && !(options.number("momentum") < 1))
+    throw Error(StatusInput, "option -momentum=" + options.text("momentum") +
+                                 ": -optimizer=muon takes a mean by it, expected a number from 0 to below 1");
+  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "muon" ||
+                 name == "onebit-adam";
   if (divides && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
@@ -178,6 +185,12 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   RunOptions &run = settings.options;
   resolveOptimizer(program, options);
   run.lr = options.number("lr");
+  if (options.has("adam-lr")) {
+    if (!(run.lr > 0))
+      throw Error(StatusInput, "option -adam-lr=" + options.text("adam-lr") + " needs -lr above 0, got " +
+                                   options.text("lr"));
+    run.adamLrFactor = options.number("adam-lr") / run.lr;
+  }
   run.minLr = options.number("min-lr");
   run.momentum = options.number("momentum");
   std::tie(run.beta1, run.beta2) = options.numberPair("betas");

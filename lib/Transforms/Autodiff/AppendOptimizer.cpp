@@ -1,5 +1,6 @@
 //===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
 
+#include "HiddenMatrices.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -33,9 +34,16 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     ModuleOp module = getOperation();
     symbols.emplace(module);
     graph::makeWay(*symbols, kUpdateFunction);
-    FailureOr<Optimizer> chosen = choose();
+    FailureOr<Optimizer> chosen = choose(takeOption(module, "optimizer", StringRef(optimizer), "adamw"));
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();
+    FailureOr<Optimizer> companion = chosen;
+    if (StringRef other = chosen->rule->getCompanion(); !other.empty()) {
+      companion = choose(other);
+      if (failed(companion) || failed(findMatrices()))
+        return signalPassFailure();
+    }
+    bool takesAll = chosen->rule->getCompanion().empty();
     DenseMap<StringAttr, SmallVector<graph::StateOp>> gradients;
     for (auto state : module.getOps<graph::StateOp>())
       if (state.getRole() == graph::Role::Gradient)
@@ -59,26 +67,51 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         parameter.emitError("trainable parameter has no gradient, expected one from build-backward");
         return signalPassFailure();
       }
-      append(*chosen, parameter, states->second, builder, body, update.getArgument(0));
+      auto matrix = matrices.find(parameter.getSymNameAttr());
+      Optimizer rule = takesAll || matrix != matrices.end() ? *chosen : *companion;
+      if (!takesAll && matrix != matrices.end() && matrix->second.rowsAreInputs)
+        rule.attributes.set("rows_are_inputs", builder.getUnitAttr());
+      append(rule, parameter, states->second, builder, body, update.getArgument(0));
     }
     func::ReturnOp::create(body, loc);
-    // What a step goes along takes the gradient's place until its norm is known.
     for (Operation &op : update.front())
-      if (auto rule = dyn_cast<OptimizerOpInterface>(op);
-          rule && rule.getScope() == UpdateScope::Parameters &&
-          getOption(module, "precision", StringRef("fp32")) != "fp32" &&
-          getOption(module, "gradient_type", StringRef("fp32")) == "param") {
-        module.emitError("-optimizer=") << rule.getRuleName() << " works in the gradients' place: expected "
-                                        << "-gradient-type=fp32, got param";
+      if (auto rule = dyn_cast<OptimizerOpInterface>(op); rule && failed(checkScope(rule)))
         return signalPassFailure();
-      }
+  }
+
+  /// What a step goes along takes the gradient's place until more of it is known.
+  LogicalResult checkScope(OptimizerOpInterface rule) {
+    ModuleOp module = getOperation();
+    if (rule.getScope() == UpdateScope::Elements)
+      return success();
+    if (getOption(module, "precision", StringRef("fp32")) != "fp32" &&
+        getOption(module, "gradient_type", StringRef("fp32")) == "param")
+      return module.emitError("-optimizer=")
+             << rule.getRuleName() << " works in the gradients' place: expected "
+             << "-gradient-type=fp32, got param";
+    if (rule.getScope() == UpdateScope::Matrices && getOption(module, "delayed_update", 0) != 0)
+      return module.emitError("-optimizer=") << rule.getRuleName() << " sees whole matrices: expected no "
+                                             << "-delayed-update";
+    return success();
   }
 
   std::optional<SymbolTable> symbols;
 
-  FailureOr<Optimizer> choose() {
+  llvm::DenseMap<StringAttr, HiddenMatrix> matrices; ///< that a rule of matrices alone updates
+
+  LogicalResult findMatrices() {
+    if (auto function = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction))
+      matrices = findHiddenMatrices(function);
+    for (StringRef glob : getOptionList(getOperation(), "muon_except"))
+      if (failed(forMatches("muon-except", glob, [&](graph::ParameterOp parameter) {
+            matrices.erase(parameter.getSymNameAttr());
+          })))
+        return failure();
+    return success();
+  }
+
+  FailureOr<Optimizer> choose(StringRef name) {
     ModuleOp module = getOperation();
-    StringRef name = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
     for (RegisteredOperationName op : getContext().getRegisteredOperations())
       if (auto *rule = op.getInterface<OptimizerOpInterface>())
         if (std::optional<NamedAttrList> attributes = rule->choose(name, module))

@@ -46,7 +46,9 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
           state.setType(withElement(state.getType(), narrowType));
     narrowed = narrowParameters(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
-      if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
+      // What is made of fp32 gradients is computed in fp32.
+      if (function.isExternal() || function->hasAttr(graph::kIterateAttr) ||
+          function->hasAttr(graph::kMatrixUpdateAttr))
         continue;
       bool updates = llvm::any_of(function.front(), [](Operation &op) { return isa<graph::WriteOp>(op); });
       if (updates)

@@ -253,7 +253,11 @@ FlatSymbolRefAttr FormKernels::formFlat(OptimizerOpInterface rule, std::string n
 LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   std::string name = ("update." + rule.getRuleName()).str();
   SmallVector<unsigned> order = orderOperands(rule);
-  if (rule.getScope() == UpdateScope::Parameters) {
+  bool seesMatrices = rule.getScope() == UpdateScope::Matrices;
+  if (seesMatrices && !rule->hasAttr(graph::kMatrixFunctionAttr))
+    return rule->emitOpError("needs ") << describe(rule.getScope()) << " and names no function of one, "
+                                       << "expected build-matrix-updates to have run";
+  if (seesMatrices || rule.getScope() == UpdateScope::Parameters) {
     auto direct = [&](ValueRange operands) { return rule.buildDirection(*builder, operands); };
     auto step = [&](ValueRange operands) {
       return rule.buildStep(*builder,
@@ -265,10 +269,6 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     rule->setAttr(graph::kKernelAttr, formFlat(rule, name, {kUpdatedParameter}, step));
     return success();
   }
-  if (rule.getScope() != UpdateScope::Elements)
-    return rule->emitOpError("needs ")
-           << describe(rule.getScope()) << ", but parameters and states are updated in slices: expected "
-           << "a rule that takes " << describe(UpdateScope::Elements);
   SmallVector<int64_t> inPlace;
   for (unsigned result = 0; result < rule->getNumResults(); ++result)
     inPlace.push_back(llvm::find(order, rule.getReplaced(result)) - order.begin());

@@ -94,12 +94,30 @@ static std::string findUses(TiledProduct &found, ModuleOp module, SymbolTable &s
   return "";
 }
 
+/// Whether a rule of whole matrices updates it: the rule reads it, or its master, and its state.
+static bool isUpdatedWhole(graph::ParameterOp parameter, SymbolTable &symbols) {
+  auto update = symbols.lookup<func::FuncOp>("update");
+  return update && llvm::any_of(update.front(), [&](Operation &op) {
+           return op.hasAttr(graph::kMatrixFunctionAttr) &&
+                  llvm::any_of(op.getOperands(), [&](Value operand) {
+                    auto read = operand.getDefiningOp<graph::ReadOp>();
+                    auto state = read ? symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr())
+                                      : graph::StateOp();
+                    return state && state.getParameter() == parameter.getSymName();
+                  });
+         });
+}
+
 Tiling dsopt::findTiling(graph::ParameterOp parameter, int64_t most) {
   auto module = parameter->getParentOfType<ModuleOp>();
   Tiling tiling;
   TiledProduct &product = tiling.product;
   product.parameter = parameter;
   SymbolTable symbols(module);
+  if (isUpdatedWhole(parameter, symbols)) {
+    tiling.why = "its update sees it whole";
+    return tiling;
+  }
   if (tiling.why = findUses(product, module, symbols); !tiling.why.empty())
     return tiling;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(parameter.getType()).getShape();

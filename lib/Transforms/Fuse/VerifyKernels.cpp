@@ -50,7 +50,7 @@ void VerifyKernels::runOnOperation() {
     LogicalResult result = success();
     if (function->hasAttr(graph::kIterateAttr))
       result = verifyKernel(function);
-    else if (function->hasAttr(graph::kBlockAttr))
+    else if (function->hasAttr(graph::kBlockAttr) || function->hasAttr(graph::kMatrixUpdateAttr))
       result = verifyBlock(function);
     else if (!function.getBody().getOps<graph::RunOp>().empty())
       for (Operation &op : function.getBody().front().without_terminator())

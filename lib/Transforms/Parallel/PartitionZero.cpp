@@ -17,6 +17,18 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
+/// The parameters, or their masters, that a rule of whole matrices updates.
+llvm::DenseSet<Attribute> findMatrices(SymbolTable &symbols) {
+  llvm::DenseSet<Attribute> matrices;
+  if (auto update = symbols.lookup<func::FuncOp>("update"))
+    for (Operation &op : update.front())
+      if (op.hasAttr(graph::kMatrixFunctionAttr))
+        for (Value operand : op.getOperands())
+          if (auto read = operand.getDefiningOp<graph::ReadOp>())
+            matrices.insert(read.getStateAttr().getAttr());
+  return matrices;
+}
+
 /// A bucket while it is filled.
 struct Bucket {
   SmallVector<int64_t> blocks;
@@ -59,12 +71,15 @@ void PartitionZeroPass::runOnOperation() {
   SymbolTable symbols(module);
   auto readers = findReaders(module, *blocks, symbols);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
+  llvm::DenseSet<Attribute> matrices = findMatrices(symbols);
   llvm::MapVector<StringAttr, SmallVector<Attribute>> states;
   llvm::DenseMap<StringAttr, Type> gradients; // that are no f32
   llvm::DenseMap<StringAttr, TypeAttr> masters;
   for (auto state : module.getOps<graph::StateOp>()) {
     StringAttr parameter = state.getParameterAttr().getAttr();
     Type element = getElementTypeOrSelf(state.getType());
+    if (matrices.contains(state.getSymNameAttr()))
+      matrices.insert(parameter);
     if (state.getRole() == graph::Role::Master)
       masters[parameter] = TypeAttr::get(element);
     else if (state.getRole() == graph::Role::Optimizer)
@@ -104,6 +119,9 @@ void PartitionZeroPass::runOnOperation() {
     // Sums of one bucket are complete at one time.
     if (!shared && early.contains(parameter.getSymNameAttr()))
       name += ".loss";
+    // And one rule updates it.
+    if (matrices.contains(parameter.getSymNameAttr()))
+      name += ".matrices";
     if (parameter.getFrozen() && !element.isF32()) {
       name += '.';
       llvm::raw_svector_ostream(name) << element;

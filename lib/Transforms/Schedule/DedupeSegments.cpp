@@ -46,7 +46,7 @@ void DedupeSegments::runOnOperation() {
   };
   llvm::DenseMap<StringAttr, Shared> renamed;
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-    if (!function->hasAttr(exec::kSegmentAttr))
+    if (!function->hasAttr(exec::kSegmentAttr) || function->hasAttr(graph::kMatrixUpdateAttr))
       continue;
     func::FuncOp known = segments.findOrInsert(function, traitsOf(function));
     if (known == function)

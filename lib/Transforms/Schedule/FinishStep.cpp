@@ -14,6 +14,7 @@
 
 #include "Bucket.h"
 #include "Scheduling.h"
+#include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
@@ -35,8 +36,18 @@ namespace {
 struct StepBuckets {
   std::vector<PlacedBucket> buckets;
   llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
-  /// Of updates that see norms of whole parameters the kernels before them; none, or of every bucket.
+  /// Of updates that see norms of whole parameters, or whole matrices, the kernels before them, by bucket.
   llvm::DenseMap<Attribute, SymbolRefAttr> directions;
+  /// What is computed of a whole matrix between the two, by parameter.
+  struct Matrix {
+    FlatSymbolRefAttr segment;
+    int64_t scratch;
+  };
+  llvm::DenseMap<Attribute, Matrix> matrices;
+  bool seesMatrices(const PlacedBucket &bucket) const {
+    auto ranges = dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>();
+    return matrices.contains((*ranges.begin()).getParameter());
+  }
   int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
   bool updatesLast = false; ///< nothing is updated before the norms of all gradients are taken
   bool delays = false;      ///< some steps leave gradients to the next one
@@ -69,6 +80,7 @@ private:
   /// Those of the buckets that are this position's own.
   void writeUpdates(ArrayRef<const PlacedBucket *> buckets);
   UpdateOp writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel);
+  void writeMatrixUpdate(const PlacedBucket &bucket);
   /// Sets aside the gradient that the next step updates with.
   void keepGradient(const PlacedBucket &bucket);
   /// What this rank has of the sum over ranks, or of its own: a slice, or with the variance frozen all of it.
@@ -224,7 +236,11 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
   RefAttr record, records;
   SmallVector<UpdateOp> directions;
   int64_t bytes = 0;
-  if (!step.directions.empty() && !own.empty()) {
+  for (const PlacedBucket *bucket : own)
+    if (step.seesMatrices(*bucket))
+      writeMatrixUpdate(*bucket);
+  llvm::erase_if(own, [&](const PlacedBucket *bucket) { return step.seesMatrices(*bucket); });
+  if (!own.empty() && kernelOf(step.directions, own.front())) {
     for (const PlacedBucket *bucket : own)
       bytes += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
     auto words = [&](int64_t ranks) {
@@ -252,6 +268,40 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
     if (step.lags)
       keepGradient(*bucket);
   }
+}
+
+/// Where an update sees whole matrices, all ranks gather the direction whole (as many bytes as a gather of
+/// fp32 parameters); each makes what the step goes along of the matrices that its slice has a part of.
+void StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket) {
+  auto name = dist::BucketOp(bucket.op).getSymNameAttr();
+  UpdateOp direction = writeUpdate(bucket, step.directions.lookup(name));
+  direction.setDirection(true);
+  auto slice = cast<RefAttr>(direction.getBuffers()[kUpdateGradient]);
+  auto type = MemRefType::get({bucket.padded}, bucket.gradientType());
+  bool isSliced = bucket.ranks > 1 && !bucket.wholeStates();
+  FlatSymbolRefAttr whole = isSliced && !bucket.wholeGradients()
+                                ? out.buffer(bucket.name() + ".direction", type, BufferKind::Buffers)
+                                : slice.getBuffer();
+  if (isSliced)
+    out.emit<GatherOp>(slice, out.ref(whole), bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather,
+                       out.nextOrder(), bucket.group(), kCommStream);
+  FlatSymbolRefAttr made = out.buffer(bucket.name() + ".matrices", type, BufferKind::Buffers);
+  for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>()) {
+    auto [segment, scratch] = step.matrices.lookup(range.getParameter());
+    int64_t at = bytesOf(range.getOffset(), bucket.gradientType());
+    auto type = MemRefType::get({scratch}, IntegerType::get(out.context, 8));
+    RefAttr temp =
+        scratch ? out.ref(out.buffer("temp." + Twine(scratch), type, BufferKind::Buffers)) : RefAttr();
+    out.emit<TransformOp>(segment.getValue(), bucket.name(),
+                          ArrayAttr::get(out.context, {out.ref(whole, 0, at), out.ref(made, 0, at)}),
+                          range.getElements(), range.getOffset(), direction.getSliced(), temp,
+                          kComputeStream);
+  }
+  UpdateOp update = writeUpdate(bucket, step.kernels.lookup(name));
+  update.setUnpadded(true);
+  SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
+  refs[kUpdateGradient] = out.ref(made, 0, 0, isSliced ? bucket.gradientSliceBytes() : 0);
+  update.setBuffersAttr(ArrayAttr::get(out.context, refs));
 }
 
 UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel) {
@@ -378,10 +428,17 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
       auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
       if (kernel && step.frozen)
         kernel = op->getAttrOfType<SymbolRefAttr>(graph::kFrozenKernelAttr);
+      auto matrix = op->getAttrOfType<FlatSymbolRefAttr>(graph::kMatrixFunctionAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          kernels[state ? state.getParameterAttr() : read.getStateAttr()] = {kernel, direction};
+          FlatSymbolRefAttr parameter = state ? state.getParameterAttr() : read.getStateAttr();
+          kernels[parameter] = {kernel, direction};
+          if (!matrix)
+            continue;
+          Operation *segment = symbols.lookup(matrix.getAttr());
+          auto scratch = segment ? segment->getAttrOfType<IntegerAttr>(kTempAttr) : IntegerAttr();
+          step.matrices[parameter] = {matrix, scratch ? scratch.getInt() : 0};
         }
     });
   for (PlacedBucket &bucket : step.buckets) {

@@ -4,6 +4,7 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Transforms/Schedule/Simulation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -27,10 +28,12 @@ public:
       }
   }
 
-  double flopsOf(RunOp run) const { return flops.lookup(run.getSegmentAttr().getAttr()); }
+  template <typename Op> double flopsOf(Op run) const { return flops.lookup(run.getSegmentAttr().getAttr()); }
   double ofWork(Operation *op) const {
     if (auto run = dyn_cast<RunOp>(op))
       return seconds.lookup(run.getSegmentAttr().getAttr());
+    if (auto transform = dyn_cast<TransformOp>(op))
+      return seconds.lookup(transform.getSegmentAttr().getAttr());
     // Each of its fp32 buffers is read and, but for the gradient, written.
     if (auto update = dyn_cast<UpdateOp>(op); update && device)
       return update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1) /
@@ -81,7 +84,10 @@ StepCost dsopt::estimateStep(ModuleOp module) {
   for (size_t position = 0; position < programs.size(); ++position)
     busy += simulation.busy(position);
   for (ProgramOp program : programs)
-    program.walk([&](RunOp run) { cost.flops += times.flopsOf(run); });
+    program.walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op).Case<RunOp, TransformOp>(
+          [&](auto run) { cost.flops += times.flopsOf(run); });
+    });
   if (cost.length > 0)
     cost.bubble = 1 - busy / (cost.length * programs.size());
   return cost;

@@ -30,6 +30,8 @@ private:
   LogicalResult verifyBuckets();
   LogicalResult verifyParts(ArrayRef<UpdateOp> updates);
   LogicalResult verifyUpdate(UpdateOp update, NormOp norm);
+  LogicalResult verifyTransforms(dist::BucketOp bucket, ArrayRef<UpdateOp> parts,
+                                 ArrayRef<UpdateOp> directions);
   /// Whether an update that lags uses the pending gradient, which that of this step then replaces.
   LogicalResult verifyPending(UpdateOp update, NormOp norm);
   /// Whether a copy behind an update takes the new values in `staged` to the bucket's parameters, or what
@@ -311,7 +313,9 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
                               measured.getOffset() + bytesOf(update.getFrom(), bucket.getGradientType()),
                               update.getSliced() ? measured.getPerRank() : 0);
-  if (gradient.getBuffer() == measured.getBuffer() || llvm::any_of(copies, [&](CopyOp copy) {
+  // What was made of it is verified with the bucket.
+  if (update.getUnpadded() || gradient.getBuffer() == measured.getBuffer() ||
+      llvm::any_of(copies, [&](CopyOp copy) {
         return copy.getTarget() == gradient && copy.getSource() == part && comesBefore(copy, update);
       }))
     return success();
@@ -320,6 +324,35 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
                             << norm.getGradient().getBuffer();
   diag.attachNote(norm.getLoc()) << "the norm is here";
   return diag;
+}
+
+/// Each matrix of the bucket is transformed once, at its place, from the direction to what the update takes.
+LogicalResult Completeness::verifyTransforms(dist::BucketOp bucket, ArrayRef<UpdateOp> parts,
+                                             ArrayRef<UpdateOp> directions) {
+  llvm::DenseMap<int64_t, TransformOp> found; ///< by its place
+  for (auto transform :
+       getSchedule(parts.front()->getParentOfType<ProgramOp>()).getBody().front().getOps<TransformOp>()) {
+    if (transform.getBucketAttr().getAttr() != bucket.getSymNameAttr())
+      continue;
+    auto from = cast<RefAttr>(transform.getBuffers()[0]), to = cast<RefAttr>(transform.getBuffers()[1]);
+    int64_t at = bytesOf(transform.getFrom(), bucket.getGradientType());
+    if (from.getOffset() != at || to.getOffset() != at ||
+        transform.getSliced() != UpdateOp(parts.front()).getSliced() ||
+        !found.try_emplace(to.getOffset(), transform).second ||
+        !llvm::all_of(directions, [&](UpdateOp part) { return comesBefore(part, transform); }) ||
+        !llvm::all_of(parts, [&](UpdateOp part) { return comesBefore(transform, part); }))
+      return transform.emitOpError("of @")
+             << bucket.getSymName() << " from " << describe(from) << " to " << describe(to)
+             << ", expected one for each place, between direction "
+             << "and update, sliced as they are";
+  }
+  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>())
+    if (TransformOp transform = found.lookup(bytesOf(range.getOffset(), bucket.getGradientType()));
+        !transform || (int64_t)transform.getElements() != (int64_t)range.getElements())
+      return UpdateOp(parts.front()).emitOpError("takes what is made of ")
+             << range.getParameter() << " whole, but nothing "
+             << "makes it";
+  return success();
 }
 
 LogicalResult Completeness::verifyBuckets() {
@@ -382,8 +415,10 @@ LogicalResult Completeness::verifyBuckets() {
       return failure();
     // Norms that an update sees are of directions before it.
     auto before = directions.lookup(bucket.getSymNameAttr());
-    bool expected = trained && parts.front().getRecord();
+    bool expected = trained && (parts.front().getRecord() || parts.front().getUnpadded());
     if ((expected || !before.empty()) && failed(verifyAll("direction", before)))
+      return failure();
+    if (trained && parts.front().getUnpadded() && failed(verifyTransforms(bucket, parts, before)))
       return failure();
   }
   return success();

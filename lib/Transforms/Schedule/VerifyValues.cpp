@@ -99,14 +99,18 @@ static std::optional<SlotKey> handedOn(Operation *op) {
 
 bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
   const Slot &slot = slots[access.place];
+  auto isTemp = [&](std::optional<RefAttr> temp) {
+    return temp && keyOf(*temp) == SlotKey(access.buffer, access.slot);
+  };
   // Of what a gather makes whole, block by block, some blocks may be none of the next runs'.
   if (isa<MapOp>(action(entry)))
     return slot.place->buffer && BufferOp(slot.place->buffer).getRole() == BufferRole::Gathered;
+  if (auto transform = dyn_cast<TransformOp>(action(entry)))
+    return isTemp(transform.getTemp());
   auto run = dyn_cast<RunOp>(action(entry));
   if (!run)
     return false;
-  return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
-         (slot.place->kind == BufferKind::Activations && !slot.isRead);
+  return isTemp(run.getTemp()) || (slot.place->kind == BufferKind::Activations && !slot.isRead);
 }
 
 void ValueVerifier::collectStores() {
@@ -129,6 +133,11 @@ void ValueVerifier::collectStores() {
       else if (slot.firstStore < 0)
         slot.firstStore = index;
     }
+    // What is between the matrices that are written to it is padding, too.
+    if (auto transform = dyn_cast<TransformOp>(action(index)))
+      for (const Access &access : ArrayRef(list).take_front(transform.getBuffers().size()))
+        if (access.writes)
+          slots[access.place].gradients.add(access.begin, access.end);
     if (life.timeline.entries()[index].is<RunOp>())
       for (unsigned argument : analysis.gradients(cast<RunOp>(action(index)))) {
         const Access &access = list[argument];

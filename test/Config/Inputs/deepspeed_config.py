@@ -77,6 +77,11 @@ check("1-bit adam", {"optimizer": {"type": "OneBitAdam", "params": {"lr": 0.002,
       {"optimizer": "onebit-adam", "freeze_step": 7, "lr": "0.002", "betas": "0.8,0.9"})
 check("1-bit adam as DeepSpeed has it", {"optimizer": {"type": "OneBitAdam", "params": {"comm_backend_name": "nccl"}}},
       "optimizer.params.comm_backend_name", {"optimizer": "onebit-adam", "freeze_step": 100000})
+check("muon", {"optimizer": {"type": "Muon", "params": {"lr": 0.002, "adam_lr": 0.001, "momentum": 0.9, "weight_decay": 0.1}}}, None,
+      {"optimizer": "muon", "lr": "0.002", "adam-lr": "0.001", "momentum": "0.9", "weight-decay": "0.1", "betas": "0.9,0.95", "eps": "1e-10"})
+check("muon's defaults", {"optimizer": {"type": "Muon", "params": {"muon_lr": 0.01}}}, None,
+      {"optimizer": "muon", "lr": "0.01", "adam-lr": "0.0003", "weight-decay": "0"})
+check("muon by heads", {"optimizer": {"type": "Muon", "params": {"per_head_muon": True}}}, "optimizer.params.per_head_muon")
 check("bounds of lamb", {"optimizer": {"type": "Lamb", "params": {"lr": 0.002, "max_coeff": 0.3}}},
       "optimizer.params.max_coeff")
 check("betas of adagrad", {"optimizer": {"type": "Adagrad", "params": {"betas": [0.8, 0.9]}}},
@@ -167,7 +172,7 @@ check("micro batch", {"train_micro_batch_size_per_device": 8}, "did you mean 'tr
 check("partitioned", {"activation_checkpointing": {"partitioned_activations": True}},
       "did you mean 'partition_activations'?")
 check("grad clip", {"gradient_cliping": 1.0}, "did you mean 'gradient_clipping'?")
-check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, OneBitAdam, got 'AdamWW'")
+check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, Muon, OneBitAdam, got 'AdamWW'")
 check("warm-up", {"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 10}}},
       "did you mean 'warmup_num_steps'?")
 check("autotuning", {"autotuning": {"enabeld": True}}, "'autotuning' has no such key; did you mean 'enabled'?")
@@ -186,7 +191,7 @@ check("stage 4", zero(stage=4), "zero_optimization.stage: expected one of 0, 1, 
 check("text for a number", {"train_batch_size": "32"}, "expected a whole number of 1 or more, got '32'")
 check("no JSON", '{"train_batch_size": 8,\n "steps_per_print" 1}', "FILE:2:20: no JSON: ")
 check("momentum of Adam", {"optimizer": adam(lr=0.1, momentum=0.9)},
-      "optimizer.params.momentum: is no parameter of optimizer.type (3:3) Adam; SGD takes it")
+      "optimizer.params.momentum: is no parameter of optimizer.type (3:3) Adam; SGD, Muon take it")
 
 # Ten that contradict themselves, the command line or the model, or have no effect.
 check("batch", {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 4},

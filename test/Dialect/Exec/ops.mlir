@@ -84,6 +84,12 @@ exec.program @step position 0 blocks [0, 2] {
     %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on @compute
     // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on @compute
     %14 = exec.update @adam of @b0 [@w, @s] elements 128 on @compute
+    // CHECK: exec.update @muon of @b0 [@w, @s] elements 64 sliced unpadded on @compute
+    exec.update @muon of @b0 [@w, @s] elements 64 sliced unpadded on @compute
+    // CHECK: exec.transform @muon.4x4 of @b0 [@g, @s+64] elements 16 from 16 sliced temp @s on @compute
+    exec.transform @muon.4x4 of @b0 [@g, @s+64] elements 16 from 16 sliced temp @s on @compute
+    // CHECK: exec.transform @muon.4x4 of @b0 [@g, @s] elements 16 on @compute
+    exec.transform @muon.4x4 of @b0 [@g, @s] elements 16 on @compute
     // CHECK: exec.map @kernels::@narrow [@g, @s] elements 64 on @compute
     %map = exec.map @kernels::@narrow [@g, @s] elements 64 on @compute
     // CHECK: exec.fold @m bytes 8 into [@w] places [0] elements [2] momenta [1.000000e-01] on @compute

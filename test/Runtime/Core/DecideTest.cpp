@@ -130,6 +130,15 @@ TEST(Decide, Scalars) {
   writeScalars(decision, options, "lion", 1.0, 1.0, table);
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
+  // Muon has a momentum and a rate; the AdamW beside it has betas and a rate of its own.
+  options.adamLrFactor = 3;
+  writeScalars(decision, options, "muon", 2.0, 1.0, table);
+  EXPECT_EQ(table[DSOPT_LR], 0.02f);
+  EXPECT_EQ(table[DSOPT_MOMENTUM], 0.7f);
+  EXPECT_EQ(table[DSOPT_ONE_MINUS_MOMENTUM], static_cast<float>(1 - 0.7));
+  EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
+  EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.06 / (1 - 0.9 * 0.9));
+  EXPECT_FLOAT_EQ(table[DSOPT_DECAY_FACTOR], 1 - 0.06 * 0.1);
 }
 
 TEST(Decide, ClipFactor) {

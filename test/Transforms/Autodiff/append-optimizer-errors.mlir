@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -append-optimizer
-// RUN: echo "module {}" | not dsopt-opt -append-optimizer=optimizer=muon 2>&1 | FileCheck %s
+// RUN: echo "module {}" | not dsopt-opt -append-optimizer=optimizer=moun 2>&1 | FileCheck %s
 
-// CHECK: error: optimizer 'muon' is not available, expected one of adagrad, adam, adamw, lamb, lion, onebit-adam, sgd
+// CHECK: error: optimizer 'moun' is not available, expected one of adagrad, adam, adamw, lamb, lion, muon, onebit-adam, sgd
 
 module {
   // expected-error@+1 {{trainable parameter has no gradient, expected one from build-backward}}
@@ -34,4 +34,11 @@ module attributes {dsopt.options = {no_decay = ["bias"]}} {
 // expected-error@+1 {{-lr-scale=norm.wieght matches no parameter of the model; near it are norm.weight}}
 module attributes {dsopt.options = {lr_scale = ["norm.wieght=0.5"]}} {
   graph.parameter @norm.weight : tensor<2xf32> from "m" at 0 bytes 8
+}
+
+// -----
+
+// expected-error@+1 {{-muon-except=head matches no parameter of the model}}
+module attributes {dsopt.options = {optimizer = "muon", muon_except = ["head"]}} {
+  graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
 }

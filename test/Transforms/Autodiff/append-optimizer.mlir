@@ -110,3 +110,55 @@ module @lamb attributes {dsopt.options = {optimizer = "lamb"}} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }
+
+// -----
+
+// Muon updates matrices that products alone read, but for that of the output; AdamW everything else.
+
+// CHECK-LABEL: module @muon
+// CHECK-DAG: graph.state @a.momentum : tensor<4x6xf32> optimizer "momentum" of @a
+// CHECK-DAG: graph.state @w.momentum
+// CHECK-DAG: graph.state @given.m :
+// CHECK-DAG: graph.state @c.m :
+// CHECK-DAG: graph.state @added.v :
+// CHECK-DAG: graph.state @b.v :
+// CHECK-LABEL: func.func @update
+// CHECK: graph.muon {{.*}} {rows_are_inputs} : (tensor<4x6xf32>
+// CHECK: graph.muon %{{[^{]*}} : (tensor<5x6xf32>
+// CHECK: graph.adam {{.*}}(tensor<5x5xf32>
+// CHECK: graph.adam {{.*}}(tensor<6xf32>
+// CHECK: graph.adam {{.*}}(tensor<5x5xf32>
+// CHECK: graph.adam {{.*}}(tensor<5x3xf32>
+module @muon attributes {dsopt.options = {optimizer = "muon", muon_except = ["giv*"]}} {
+  graph.parameter @a : tensor<4x6xf32> from "m" at 0 bytes 96
+  graph.parameter @w : tensor<5x6xf32> from "m" at 0 bytes 120
+  graph.parameter @given : tensor<5x5xf32> from "m" at 0 bytes 100
+  graph.parameter @c : tensor<6xf32> from "m" at 0 bytes 24
+  graph.parameter @added : tensor<5x5xf32> from "m" at 0 bytes 100
+  graph.parameter @b : tensor<5x3xf32> from "m" at 0 bytes 60
+  graph.state @a.grad.0 : tensor<4x6xf32> gradient of @a block 0
+  graph.state @w.grad.0 : tensor<5x6xf32> gradient of @w block 0
+  graph.state @given.grad.0 : tensor<5x5xf32> gradient of @given block 0
+  graph.state @c.grad.0 : tensor<6xf32> gradient of @c block 0
+  graph.state @added.grad.0 : tensor<5x5xf32> gradient of @added block 0
+  graph.state @b.grad.0 : tensor<5x3xf32> gradient of @b block 0
+  func.func @micro_batch(%x: tensor<5x4xf32>) -> tensor<5x3xf32> {
+    %a = graph.read @a : tensor<4x6xf32>
+    %c = graph.read @c : tensor<6xf32>
+    %w = graph.read @w : tensor<5x6xf32>
+    %given = graph.read @given : tensor<5x5xf32>
+    %added = graph.read @added : tensor<5x5xf32>
+    %b = graph.read @b : tensor<5x3xf32>
+    %0 = graph.matmul %x, %a {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x6xf32>) -> tensor<5x6xf32>
+    %1 = graph.add %0, %c {graph.phase = #graph.phase<F>} : (tensor<5x6xf32>, tensor<6xf32>) -> tensor<5x6xf32>
+    %wt = graph.transpose %w {perm = array<i64: 1, 0>, graph.phase = #graph.phase<F>} : (tensor<5x6xf32>) -> tensor<6x5xf32>
+    %2 = graph.matmul %1, %wt {graph.phase = #graph.phase<F>} : (tensor<5x6xf32>, tensor<6x5xf32>) -> tensor<5x5xf32>
+    %3 = graph.matmul %2, %given {graph.phase = #graph.phase<F>} : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
+    %4 = graph.matmul %3, %added {graph.phase = #graph.phase<F>} : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
+    %5 = graph.add %4, %added {graph.phase = #graph.phase<F>} : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
+    %6 = graph.matmul %5, %b {graph.phase = #graph.phase<F>} : (tensor<5x5xf32>, tensor<5x3xf32>) -> tensor<5x3xf32>
+    %7 = graph.matmul %6, %b {transpose_b, graph.phase = #graph.phase<B>} : (tensor<5x3xf32>, tensor<5x3xf32>) -> tensor<5x5xf32>
+    %8 = graph.matmul %7, %given {transpose_b, graph.phase = #graph.phase<B>} : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
+    return %6 : tensor<5x3xf32>
+  }
+}

@@ -143,3 +143,19 @@ func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
   %a:3 = graph.lamb %p, %p, %p, %p, %s : (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<16xf32>) -> (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>)
   return %a#0 : tensor<10xf32>
 }
+
+// -----
+
+// So has what sees whole matrices.
+// CHECK-LABEL: func.func @update
+// CHECK: graph.muon {{.*}} {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.2x5}
+// CHECK: func.func private @update.muon.direction(%arg0: tensor<64xf32>, {{.*}}, %arg3: tensor<16xf32>)
+// CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2>
+// CHECK-NEXT: graph.muon_direction %arg0, %arg1, %arg2, %arg3
+// CHECK: func.func private @update.muon(%arg0: tensor<64xf32>, {{.*}}, %arg3: tensor<16xf32>)
+// CHECK-SAME: attributes {graph.in_place = array<i64: 0>
+// CHECK-NEXT: graph.muon_step %arg0, %arg1, %arg3
+func.func @update(%p: tensor<2x5xf32>, %s: tensor<16xf32>) -> tensor<2x5xf32> {
+  %a:2 = graph.muon %p, %p, %p, %s {graph.matrix_function = @muon.2x5} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<16xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>)
+  return %a#0 : tensor<2x5xf32>
+}

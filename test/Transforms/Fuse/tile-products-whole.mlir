@@ -60,3 +60,24 @@ module attributes {graph.blocks = 1 : i64} {
     return %z, %dx : tensor<8x3xf32>, tensor<8x3xf32>
   }
 }
+
+// -----
+
+#F = #graph.phase<F>
+module attributes {graph.blocks = 1 : i64} {
+  // expected-remark@+1 {{@w has 15000 elements and is not cut into tiles: its update sees it whole}}
+  graph.parameter @w : tensor<5000x3xf32> from "m" at 0 bytes 60000
+  graph.state @w.momentum : tensor<5000x3xf32> optimizer "momentum" of @w
+  func.func @micro_batch(%x: tensor<8x3xf32>) -> tensor<8x5000xf32> {
+    %w = graph.read @w {graph.block = 0 : i64, graph.phase = #F} : tensor<5000x3xf32>
+    %y = graph.matmul %x, %w {graph.block = 0 : i64, graph.phase = #F, transpose_b} : (tensor<8x3xf32>, tensor<5000x3xf32>) -> tensor<8x5000xf32>
+    return %y : tensor<8x5000xf32>
+  }
+  func.func @update(%s: tensor<16xf32>) {
+    %w = graph.read @w : tensor<5000x3xf32>
+    %m = graph.read @w.momentum : tensor<5000x3xf32>
+    %0:2 = graph.muon %w, %w, %m, %s {graph.matrix_function = @muon.5000x3} : (tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<16xf32>) -> (tensor<5000x3xf32>, tensor<5000x3xf32>)
+    graph.write @w, %0#0 : tensor<5000x3xf32>
+    return
+  }
+}

@@ -352,17 +352,37 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     changes the states and puts where the step goes in the gradient's place; its `record` gets, for each
     trained parameter of the module, the digits of the sums of squares of the parameter and of its
     direction. That without changes the parameter by the norms in the records of all ranks.
+
+    A rule that sees whole matrices has no record: between its updates `exec.transform` makes of the whole
+    direction what the second one takes as the gradient. It is `unpadded`: what lies between parameters,
+    where no transform writes, it leaves alone.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
-                       UnitAttr:$direction, OptionalAttr<Exec_RefAttr>:$record, FlatSymbolRefAttr:$stream);
+                       UnitAttr:$direction, UnitAttr:$unpadded, OptionalAttr<Exec_RefAttr>:$record,
+                       FlatSymbolRefAttr:$stream);
   let builders = [OpBuilder<(ins "::mlir::Type":$event, "::mlir::SymbolRefAttr":$kernel, "::llvm::StringRef":$bucket,
       "::mlir::ArrayAttr":$buffers, "int64_t":$elements, "bool":$sliced, "::llvm::StringRef":$stream), [{
     build($_builder, $_state, event, kernel, bucket, buffers, elements, /*from=*/0, sliced,
-          /*direction=*/false, /*record=*/RefAttr(), stream);
+          /*direction=*/false, /*unpadded=*/false, /*record=*/RefAttr(), stream);
   }]>];
   let assemblyFormat = [{
-    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`direction` $direction^)? (`record` custom<Ref>($record)^)? `on` $stream attr-dict
+    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`direction` $direction^)? (`unpadded` $unpadded^)? (`record` custom<Ref>($record)^)? `on` $stream attr-dict
+  }];
+}
+
+def Exec_TransformOp : Exec_Action<"transform"> {
+  let summary = "runs a segment on a whole matrix, as part of a bucket's update";
+  let description = [{
+    `buffers` are what the segment reads and writes, `temp` is its scratch. It belongs to no micro-batch,
+    and to no block. The matrix is `elements` of the bucket behind the first `from`. With `sliced` only
+    those ranks compute it whose slices of the bucket have a part of it.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
+                       I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
+                       OptionalAttr<Exec_RefAttr>:$temp, FlatSymbolRefAttr:$stream);
+  let assemblyFormat = [{
+    $segment `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`temp` custom<Ref>($temp)^)? `on` $stream attr-dict
   }];
 }
 

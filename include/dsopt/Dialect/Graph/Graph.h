@@ -44,10 +44,14 @@ inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
 inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
 /// On an optimizer's operation: the flat kernel function that computes it.
 inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
-/// On one that sees norms of whole parameters: the flat kernel that comes before them.
+/// On one that sees norms of whole parameters, or whole matrices: the flat kernel that comes before them.
 inline constexpr llvm::StringLiteral kDirectionKernelAttr = "graph.direction_kernel";
 /// On one whose variance freezes: the flat kernel of steps behind that.
 inline constexpr llvm::StringLiteral kFrozenKernelAttr = "graph.frozen_kernel";
+/// On one that sees whole matrices: the function of what comes between its kernels.
+inline constexpr llvm::StringLiteral kMatrixFunctionAttr = "graph.matrix_function";
+/// On such a function.
+inline constexpr llvm::StringLiteral kMatrixUpdateAttr = "graph.matrix_update";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On a parameter: its factors of the learning rate and of weight decay (f64).

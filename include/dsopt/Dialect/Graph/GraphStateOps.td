@@ -174,5 +174,27 @@ def Graph_OneBitAdamStepOp : Graph_Optimizer<"onebit_adam_step", "its step behin
                        Graph_FloatTensor:$scalars);
   let results = (outs Graph_FloatTensor:$new_parameter);
 }
+def Graph_MuonOp : Graph_Optimizer<"muon", "Muon (Jordan et al., 2024), Nesterov's momentum, decay decoupled"> {
+  let description = [{
+    The step of a matrix is its momentum with all singular values near 1: `muon_direction` of each
+    element, then Newton-Schulz iterations on the whole matrix, then `muon_step`. Steps are longer by
+    sqrt(max(1, outputs / inputs)), or with `match_rms` by 0.2 sqrt(max(outputs, inputs)); outputs are rows,
+    unless `rows_are_inputs`.
+  }];
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars, UnitAttr:$match_rms,
+                       UnitAttr:$rows_are_inputs);
+  let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_momentum);
+}
+def Graph_MuonDirectionOp : Graph_Optimizer<"muon_direction", "momentum of Muon, and Nesterov's look ahead"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$direction, Graph_FloatTensor:$new_momentum);
+}
+def Graph_MuonStepOp : Graph_Optimizer<"muon_step", "p - lr * (decay * p + direction)"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$direction,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS

@@ -249,6 +249,10 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     `no_decay` (globs, or `rank1` for parameters of at most one dimension: a factor
     of 0 that wins over `decay_scale`).
 
+    A rule that takes matrices alone (Muon) updates parameters of rank 2 that nothing but matrix products
+    reads, but for the last product that reads a parameter, which makes the output. All others, and those that
+    `muon_except` of `dsopt.options` names (globs), are updated by the rule's companion, AdamW.
+
     ```mlir
     graph.state @w.m : tensor<4x2xf32> optimizer "m" of @w
     graph.state @w.v : tensor<4x2xf32> optimizer "v" of @w
@@ -266,7 +270,26 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"\"",
-                        "sgd, adam, adamw, lion, adagrad, lamb or a plugin's (empty: as dsopt.options says, else adamw)">];
+                        "sgd, adam, adamw, lion, adagrad, lamb, muon or a plugin's (empty: as dsopt.options says, else adamw)">];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
+def BuildMatrixUpdates : Pass<"build-matrix-updates", "::mlir::ModuleOp"> {
+  let summary = "write the functions of what updates compute of whole matrices";
+  let description = [{
+    Of a rule that sees whole matrices (Muon) in `@update`: a function of the direction that the step takes,
+    for each shape, named by the rule's operation. It is made of ordinary operations, and becomes
+    kernels and products, and a segment, as blocks do.
+
+    ```mlir
+    func.func private @muon.64x128(%u: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {graph.matrix_update} {
+      ...
+      %gram = graph.matmul %x, %x {transpose_b} : (tensor<64x128xf32>, tensor<64x128xf32>) -> tensor<64x64xf32>
+      ...
+    }
+    %p1, %m1 = graph.muon %p, %g, %m, %scalars {graph.matrix_function = @muon.64x128} : ...
+    ```
+  }];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 

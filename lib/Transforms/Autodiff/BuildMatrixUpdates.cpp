@@ -1,0 +1,64 @@
+//===- BuildMatrixUpdates.cpp - what updates compute of whole matrices ----===//
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Transforms/Autodiff/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_BUILDMATRIXUPDATES
+#include "dsopt/Transforms/Autodiff/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatrixUpdates> {
+  void runOnOperation() override {
+    auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
+    if (!update)
+      return;
+    symbols.emplace(getOperation());
+    for (Operation &op : update.front()) {
+      auto rule = dyn_cast<OptimizerOpInterface>(op);
+      if (!rule || rule.getScope() != UpdateScope::Matrices)
+        continue;
+      FailureOr<func::FuncOp> function = functionOf(rule, update);
+      if (failed(function))
+        return signalPassFailure();
+      op.setAttr(graph::kMatrixFunctionAttr, FlatSymbolRefAttr::get(*function));
+    }
+  }
+
+  /// One for each rule with its attributes and each shape.
+  FailureOr<func::FuncOp> functionOf(OptimizerOpInterface rule, func::FuncOp update) {
+    auto type = cast<RankedTensorType>(rule->getOperand(0).getType());
+    if (type.getRank() != 2)
+      return rule->emitOpError("sees whole matrices, but its parameter is ") << type;
+    func::FuncOp &function =
+        functions[{rule->getName().getAsOpaquePointer(), type, rule->getAttrDictionary()}];
+    if (function)
+      return function;
+    std::string name =
+        (rule.getRuleName() + "." + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1))).str();
+    std::string unique = name;
+    for (int64_t number = 1; symbols->lookup(unique); ++number)
+      unique = name + "." + std::to_string(number);
+    OpBuilder builder(update);
+    function = func::FuncOp::create(builder, rule->getLoc(), unique, builder.getFunctionType({type}, {type}));
+    function.setPrivate();
+    function->setAttr(graph::kMatrixUpdateAttr, builder.getUnitAttr());
+    symbols->insert(function, Block::iterator(update));
+    Block *body = function.addEntryBlock();
+    builder.setInsertionPointToStart(body);
+    Value made = rule.buildMatrix(builder, body->getArgument(0));
+    if (!made || made.getType() != type)
+      return rule->emitOpError("sees whole matrices and makes no ") << type << " of its direction";
+    func::ReturnOp::create(builder, rule->getLoc(), made);
+    return function;
+  }
+
+  std::optional<SymbolTable> symbols;
+  DenseMap<std::tuple<const void *, Type, Attribute>, func::FuncOp> functions;
+};
+} // namespace
