@@ -99,10 +99,11 @@ static std::optional<SlotKey> handedOn(Operation *op) {
 
 bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
   const Slot &slot = slots[access.place];
-  // Of what a gather makes whole, block by block, some blocks may be none of the next runs'.
-  if (isa<MapOp>(action(entry)))
+  // Of what is made whole part by part, some parts may be none of the next runs'.
+  Operation *op = action(entry);
+  if (isa<MapOp>(op) || (isa<GatherOp>(op) && access.end - access.begin < slot.place->bytes))
     return slot.place->buffer && BufferOp(slot.place->buffer).getRole() == BufferRole::Gathered;
-  auto run = dyn_cast<RunOp>(action(entry));
+  auto run = dyn_cast<RunOp>(op);
   if (!run)
     return false;
   return (run.getTemp() && keyOf(*run.getTemp()) == SlotKey(access.buffer, access.slot)) ||
