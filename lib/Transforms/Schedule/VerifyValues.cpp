@@ -102,12 +102,13 @@ bool ValueVerifier::mayStayUnread(int64_t entry, const Access &access) {
   auto isTemp = [&](std::optional<RefAttr> temp) {
     return temp && keyOf(*temp) == SlotKey(access.buffer, access.slot);
   };
-  // Of what a gather makes whole, block by block, some blocks may be none of the next runs'.
-  if (isa<MapOp>(action(entry)))
+  // Of what is made whole part by part, some parts may be none of the next runs'.
+  Operation *op = action(entry);
+  if (isa<MapOp>(op) || (isa<GatherOp>(op) && access.end - access.begin < slot.place->bytes))
     return slot.place->buffer && BufferOp(slot.place->buffer).getRole() == BufferRole::Gathered;
-  if (auto transform = dyn_cast<TransformOp>(action(entry)))
+  if (auto transform = dyn_cast<TransformOp>(op))
     return isTemp(transform.getTemp());
-  auto run = dyn_cast<RunOp>(action(entry));
+  auto run = dyn_cast<RunOp>(op);
   if (!run)
     return false;
   return isTemp(run.getTemp()) || (slot.place->kind == BufferKind::Activations && !slot.isRead);
