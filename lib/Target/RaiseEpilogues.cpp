@@ -8,6 +8,7 @@
 
 #include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Target/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -142,10 +143,15 @@ struct RaiseEpilogues : impl::RaiseEpiloguesBase<RaiseEpilogues> {
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
         continue;
       Block &body = function.front();
+      // Products of fp32 take as long as many passes over their results, and the library's documentation does
+      // not say that it has these epilogues for them.
+      bool isNarrow = getOption(getOperation(), "precision", StringRef("fp32")) != "fp32";
       for (auto gelu : llvm::to_vector(body.getOps<graph::GeluOp>()))
-        raise(gelu);
+        if (isNarrow)
+          raise(gelu);
       for (auto gradient : llvm::to_vector(body.getOps<graph::MulOp>()))
-        raise(gradient);
+        if (isNarrow)
+          raise(gradient);
       for (auto add : llvm::to_vector(body.getOps<graph::AddOp>()))
         raise(add);
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))

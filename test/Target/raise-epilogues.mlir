@@ -3,7 +3,7 @@
 // DOC: %a = graph.matmul_epilogue bias %x, %w, %b : (tensor<8x64xf32>, tensor<64x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
 
 #device = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_80", threads = 1, vector_bits = 128, features = []>
-module attributes {dsopt.target = #device} {
+module attributes {dsopt.target = #device, dsopt.options = {precision = "bf16"}} {
   graph.parameter @b : tensor<32xf32> from "b" at 0 bytes 128
   graph.parameter @odd : tensor<30xf32> from "odd" at 0 bytes 120
 
@@ -171,6 +171,25 @@ module attributes {dsopt.target = #device} {
     %11 = graph.gelu %10 {approximate_tanh} : (tensor<8x32xf32>) -> tensor<8x32xf32>
     %12 = graph.exp %11 : (tensor<8x32xf32>) -> tensor<8x32xf32>
     return %3, %7, %8, %12 : tensor<8x64xf32>, tensor<8x64xf32>, tensor<30x30xf32>, tensor<8x32xf32>
+  }
+}
+
+// -----
+
+// In fp32 GELU has kernels.
+#device = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_80", threads = 1, vector_bits = 128, features = []>
+module attributes {dsopt.target = #device} {
+  graph.parameter @b : tensor<32xf32> from "b" at 0 bytes 128
+  // CHECK-LABEL: @wide
+  // CHECK-NOT: graph.matmul_epilogue
+  // CHECK: graph.gelu
+  func.func @wide(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32x64xf32>) -> tensor<8x64xf32> {
+    %p = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+    %b = graph.read @b : tensor<32xf32>
+    %s = graph.add %p, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %g = graph.gelu %s {approximate_tanh} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %y = graph.matmul %g, %v : (tensor<8x32xf32>, tensor<32x64xf32>) -> tensor<8x64xf32>
+    return %y : tensor<8x64xf32>
   }
 }
 

@@ -52,6 +52,7 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
     }], "::mlir::Operation *", "buildFrozen",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"Whether it is such a rule.", "bool", "freezes", (ins), "", "return false;">,
+    InterfaceMethod<[{
       Of a rule that sees whole matrices: operations that make of the direction of a whole one the direction
       that buildStep takes.
     }], "::mlir::Value", "buildMatrix", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$direction), "",

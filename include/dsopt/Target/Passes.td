@@ -68,8 +68,8 @@ def RaiseEpilogues : Pass<"raise-epilogues", "::mlir::ModuleOp"> {
     types alone:
 
     - a bias, a parameter with a value for each column, where routines read the sum;
-    - a bias and GELU by tanh, where routines read the result. The product keeps the sum where
-      backward reads it; what backward takes of GELU itself is computed again from that;
+    - a bias and GELU by tanh in bf16 and fp16, where routines read the result. The product keeps the
+      sum where backward reads it; what backward takes of GELU itself is computed again from that;
     - the slope of such a GELU, which backward multiplies a product by.
 
     ```mlir
