@@ -37,8 +37,39 @@ struct Plan {
   std::optional<DeviceLimits> device; ///< none for a CPU
   std::string zero, accumulate, schedule;
   double bubble = 0, flops = 0, milliseconds = 0, exposed = 0;
+
+  /// Of an optimizer that freezes: what a rank sends in a step before and behind that, at most, and keeps of
+  /// what compression leaves out. No step: there is none.
+  struct Freeze {
+    int64_t step = 0, before = 0, behind = 0, errors = 0;
+    /// How many times as long a step before the freeze takes where ranks send at so many bytes a second.
+    double speedUp(double milliseconds, double rate) const {
+      return (milliseconds + before / rate * 1e3) / (milliseconds + behind / rate * 1e3);
+    }
+  } freeze;
 };
 } // namespace
+
+std::optional<double> dsopt::parseLink(StringRef text) {
+  double factor = 0, rate = 0;
+  if (!text.consume_back("/s"))
+    return std::nullopt;
+  for (auto [unit, bytes] : {std::pair("Gb", 1e9 / 8), {"Mb", 1e6 / 8}, {"GB", 1e9}, {"MB", 1e6}})
+    if (!factor && text.consume_back(unit))
+      factor = bytes;
+  if (!factor || text.getAsDouble(rate) || !(rate > 0))
+    return std::nullopt;
+  return rate * factor;
+}
+
+/// Bytes that a rank of the program sends in a step.
+static int64_t sentBytes(ProgramOp program) {
+  int64_t sum = 0;
+  if (auto traffic = program->getAttrOfType<DictionaryAttr>(kTrafficAttr))
+    for (NamedAttribute entry : traffic)
+      sum += cast<IntegerAttr>(entry.getValue()).getInt();
+  return sum;
+}
 
 /// A program's memory at that place, null if it has none.
 static MemoryOp memoryAt(ProgramOp program, size_t index) {
@@ -76,6 +107,17 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   if (auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
       given && given.contains("save-async"))
     staging = DSOPT_SAVE_STAGING;
+
+  if ((freeze.step = getOption(module, "freeze_step", 0)))
+    for (auto [before, behind] : llvm::zip(getStepPrograms(module), programs)) {
+      int64_t errors = 0;
+      for (auto buffer : ProgramOp(behind).getBody().front().getOps<BufferOp>())
+        if (buffer.getSymName().ends_with("_error"))
+          errors += bytesOf(buffer.getType());
+      freeze.before = std::max(freeze.before, sentBytes(before));
+      freeze.behind = std::max(freeze.behind, sentBytes(behind));
+      freeze.errors = std::max(freeze.errors, errors);
+    }
 
   device = deviceOf(target);
   StepCost cost = estimateStep(module);
@@ -167,6 +209,15 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);
     json.attribute("predicted_exposed_ms", plan.exposed);
+    if (plan.freeze.step)
+      json.attributeObject("freeze", [&] {
+        json.attribute("step", plan.freeze.step);
+        json.attribute("sent_before", plan.freeze.before);
+        json.attribute("sent_behind", plan.freeze.behind);
+        json.attribute("errors", plan.freeze.errors);
+        if (std::optional<double> link = parseLink(getOption(plan.module, "link", StringRef())))
+          json.attribute("speed_up", plan.freeze.speedUp(plan.milliseconds, *link));
+      });
     if (plan.device)
       json.attribute("assumed_device", plan.device->name);
     else
@@ -205,7 +256,7 @@ constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"reduce_scatter", "gradients, to their slices' owners"},
                                   {"all_reduce", "gradients, to all"},
                                   {"send_recv", "activations and their gradients, between stages"},
-                                  {"all_to_all", "parts of gradients, to those that add them"},
+                                  {"all_to_all", "parts of gradients and momenta, to those that add them"},
                                   {"tied", "weights and gradients that several stages share"},
                                   {"padding", "of all that: zeros that fill up slices"}};
 /// Columns of a terminal: a word, then as many stages as fit.
@@ -237,9 +288,7 @@ public:
     if (int64_t first = getOption(plan.module, "delayed_update", 0))
       out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
                            first);
-    if (int64_t first = getOption(plan.module, "freeze_step", 0))
-      out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
-                           first);
+    printFreeze();
     out << "\n";
     for (size_t first = 0; first < stages; first += kStages)
       printStages(ArrayRef(plan.programs).slice(first, std::min(kStages, stages - first)), first);
@@ -248,6 +297,24 @@ public:
   }
 
 private:
+  void printFreeze() {
+    const Plan::Freeze &freeze = plan.freeze;
+    if (!freeze.step)
+      return;
+    out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
+                         freeze.step);
+    out << llvm::formatv(
+        "compressed  a rank sends {0} bytes a step before the freeze, {1} behind it; {2} are kept of "
+        "what that leaves out\n",
+        humanBytes(freeze.before), humanBytes(freeze.behind), humanBytes(freeze.errors));
+    StringRef text = getOption(plan.module, "link", StringRef());
+    if (std::optional<double> link = parseLink(text))
+      out << llvm::formatv(
+          "link        at {0} a step takes {1:F1} ms before the freeze, {2:F1} ms behind it: {3:F2} "
+          "times as fast\n",
+          text, plan.milliseconds + freeze.before / *link * 1e3,
+          plan.milliseconds + freeze.behind / *link * 1e3, freeze.speedUp(plan.milliseconds, *link));
+  }
   static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
     return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();
   }

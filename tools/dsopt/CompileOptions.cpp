@@ -7,6 +7,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
+#include "dsopt/Pipeline/Plan.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/Session.h"
@@ -209,9 +210,10 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
 static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Layout &layout) {
   std::string optimizer = options.text("optimizer");
   bool freezes = optimizer == "onebit-adam";
-  if (!freezes && options.has("freeze-step"))
-    throw Error(1, "-freeze-step=" + options.text("freeze-step") +
-                       " has no meaning with -optimizer=" + optimizer + ": expected -optimizer=onebit-adam");
+  for (const char *name : {"freeze-step", "onebit-gather"})
+    if (!freezes && options.has(name))
+      throw Error(1, "-" + std::string(name) + "=" + options.text(name) + " has no meaning with -optimizer=" +
+                         optimizer + ": expected -optimizer=onebit-adam");
   if (!freezes)
     return;
   if (!options.has("freeze-step"))
@@ -296,6 +298,11 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
       setText("target", options.text("target"));
   }
   checkFreeze(module, options, layout);
+  if (options.has("link")) {
+    if (!parseLink(options.text("link")))
+      throw Error(1, "-link=" + options.text("link") + ": expected a rate such as 1Gb/s or 5GB/s");
+    setText("link", options.text("link"));
+  }
   integer("device-memory", "device_memory", 0);
   text("recompute", "recompute");
   text("offload-activations", "offload_activations");

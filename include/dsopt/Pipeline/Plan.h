@@ -15,6 +15,9 @@ namespace dsopt {
 /// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
 llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
 
+/// Bytes a second of a link's rate as it is spelled: 1Gb/s, 25Gb/s, 800Mb/s, 5GB/s. None of what is no rate.
+std::optional<double> parseLink(llvm::StringRef text);
+
 /// Prints what a step would take with more and more computed again in backward (`-recompute`), for a module
 /// in dist form with a target. Emits an error where a layout has no plan.
 llvm::LogicalResult printRecomputeCurve(mlir::ModuleOp module, llvm::raw_ostream &out);

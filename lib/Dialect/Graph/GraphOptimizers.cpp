@@ -119,7 +119,6 @@ struct OneBitAdamRule : ElementwiseRule<OneBitAdamRule, OneBitAdamOp> {
     return chooseByName(name, kOneBitAdam);
   }
   static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v"}, element); }
-  StringRef getRuleName(Operation *) const { return kOneBitAdam[0]; }
   bool freezes(Operation *) const { return true; }
   Operation *buildFrozen(Operation *op, OpBuilder &builder, ValueRange operands) const {
     return OneBitAdamStepOp::create(builder, op->getLoc(), operands[0].getType(),

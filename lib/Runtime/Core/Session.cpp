@@ -340,6 +340,7 @@ private:
   /// Zeroes what lies between parameters in frozen variances: elements with 0 take no part in what ranks
   /// exchange, and steps before may have left anything there.
   void clearPadding() {
+    fetchState();
     ParameterTable table(program);
     for (const auto &size : frozen)
       for (const Action &action : program.frozen[info.position].updates) {
@@ -358,6 +359,7 @@ private:
           end = next;
         }
       }
+    settleState();
   }
 
   /// The parameter values whose norms this rank adds: its slice of what its position owns.

@@ -136,13 +136,14 @@ void Exchanger::exchange(UpdateOp update) {
   BufferOp held = out.bufferNamed(state(update, 0).getBuffer());
   memory = held.getMemory() ? held.getMemory()->str() : "";
   int64_t padded = bucket.getPadded(), bytes = recordBytes(slice), sliceBytes = slice * sizeof(float);
-  Type f32 = Float32Type::get(out.context), word = IntegerType::get(out.context, kWordBits);
+  Type f32 = Float32Type::get(out.context), f64 = Float64Type::get(out.context),
+       word = IntegerType::get(out.context, kWordBits);
   RefAttr momentum = state(update, 0), variance = state(update, 1);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]);
   RefAttr workerError = error(update, kWorkerError, padded), serverError = error(update, kServerError, slice);
 
   // Each worker: its momentum with what it left out before, packed.
-  RefAttr squares = declare("squares", padded / kSummed, f32),
+  RefAttr squares = declare("squares", padded / kSummed, f64),
           counts = declare("counts", padded / kSummed, f32);
   RefAttr sent = declare("sent", ranks * bytes / 4, word), received = sent;
   Type gradientType = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
@@ -150,10 +151,11 @@ void Exchanger::exchange(UpdateOp update) {
       {momentum, gradient, workerError, variance, scalar(DSOPT_FACTOR), scalar(DSOPT_APPLY),
        scalar(DSOPT_BETA1), scalar(DSOPT_ONE_MINUS_BETA1), squares, counts},
       padded / kSummed);
-  int64_t partBytes = slice / kSummed * sizeof(float);
+  int64_t part = slice / kSummed;
   for (int64_t unit = 0; unit < ranks; ++unit)
-    pack({at(workerError, unit * sliceBytes), at(variance, unit * sliceBytes), at(squares, unit * partBytes),
-          at(counts, unit * partBytes), at(sent, unit * bytes)});
+    pack({at(workerError, unit * sliceBytes), at(variance, unit * sliceBytes),
+          at(squares, unit * part * sizeof(double)), at(counts, unit * part * sizeof(float)),
+          at(sent, unit * bytes)});
   auto group = cast<StringAttr>(bucket.getAxes()[0]);
   if (ranks > 1) {
     received = declare("received", ranks * bytes / 4, word);
@@ -168,7 +170,7 @@ void Exchanger::exchange(UpdateOp update) {
 
   // Each server: the mean of its unit with what it left out before, packed.
   RefAttr mean = declare("mean", ranks * bytes / 4, word);
-  RefAttr ownSquares = declare("own.squares", slice / kSummed, f32),
+  RefAttr ownSquares = declare("own.squares", slice / kSummed, f64),
           ownCounts = declare("own.counts", slice / kSummed, f32);
   SmallVector<Attribute> refs;
   for (int64_t worker = 0; worker < ranks; ++worker) {

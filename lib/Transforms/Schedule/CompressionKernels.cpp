@@ -37,7 +37,8 @@ SymbolRefAttr CompressionKernels::get(const std::string &name, const std::string
 /// `text` behind names for the types of rows of a shape, and of what is read whole.
 static std::string withTypes(StringRef row, StringRef gradient, const std::string &text) {
   return ("!r = tensor<64x" + row + "xf32>\n!b = tensor<64x" + row + "xi1>\n!g = tensor<64x" + row + "x" +
-          gradient + ">\n!s = tensor<1xf32>\n!p = tensor<64xf32>\n!w = tensor<64xi32>\n" + text)
+          gradient + ">\n!s = tensor<1xf32>\n!p = tensor<64xf32>\n!q = tensor<64xf64>\n!h = tensor<64x" +
+          row + "xf64>\n!w = tensor<64xi32>\n" + text)
       .str();
 }
 
@@ -52,13 +53,14 @@ static std::string keepAndSum(StringRef axes) {
     %applies = graph.expand %apply : (!s) -> !r
     %go = graph.greater %applies, %zero : (!r, !s) -> !b
     %kept = graph.where %go, %masked, %e : (!b, !r, !r) -> !r
-    %square = graph.mul %kept, %kept : (!r, !r) -> !r
+    %exact = graph.cast %kept : (!r) -> !h
+    %square = graph.mul %exact, %exact : (!h, !h) -> !h
     %squares = graph.reduce_sum %square {axes = array<i64: )mlir" +
-          axes + R"mlir(>} : (!r) -> !p
+          axes + R"mlir(>} : (!h) -> !q
     %ones = graph.where %part, %one, %zero : (!b, !s, !s) -> !r
     %counts = graph.reduce_sum %ones {axes = array<i64: )mlir" +
           axes + R"mlir(>} : (!r) -> !p
-    return %kept, %squares, %counts : !r, !p, !p
+    return %kept, %squares, %counts : !r, !q, !p
   })mlir")
       .str();
 }
@@ -72,7 +74,7 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient) {
       withTypes("64", type,
                 "func.func @" + name +
                     R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
-      -> (!r, !p, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
+      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
     %wide = graph.cast %g : (!g) -> !r
     %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
     %new = graph.mul %scaled, %take : (!r, !s) -> !r
@@ -86,10 +88,9 @@ SymbolRefAttr CompressionKernels::scale(int64_t sums) {
   std::string count = std::to_string(sums), name = "onebit.scale." + count;
   return get(name, "!n = tensor<64x" + count + "xf32>\n!d = tensor<64x" + count +
                        "xf64>\n!t = tensor<64xf64>\n!u = tensor<1xf64>\nfunc.func @" + name +
-                       R"mlir((%squares: !n, %counts: !n) -> tensor<64xf32> {
+                       R"mlir((%squares: !d, %counts: !n) -> tensor<64xf32> {
     %one = graph.constant dense<1.0> : !u
-    %0 = graph.cast %squares : (!n) -> !d
-    %1 = graph.reduce_sum %0 {axes = array<i64: 1>} : (!d) -> !t
+    %1 = graph.reduce_sum %squares {axes = array<i64: 1>} : (!d) -> !t
     %2 = graph.cast %counts : (!n) -> !d
     %3 = graph.reduce_sum %2 {axes = array<i64: 1>} : (!d) -> !t
     %4 = graph.max %3, %one : (!t, !u) -> !t
@@ -139,7 +140,7 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
       withTypes(
           "2x32", "f32",
           "func.func @" + name + "(" + arguments +
-              "%e: !r, %v: !r, %apply: !s) -> (!r, !p, !p) attributes {graph.in_place = array<i64: " + error +
+              "%e: !r, %v: !r, %apply: !s) -> (!r, !q, !p) attributes {graph.in_place = array<i64: " + error +
               ", " + own + ", " + second + ">} {\n" + sums + "%workers = graph.constant dense<" +
               std::to_string(workers) + ".0> : !s\n%mean = graph.div " + total +
               ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" +

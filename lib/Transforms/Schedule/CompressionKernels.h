@@ -23,7 +23,8 @@ class CompressionKernels {
 public:
   explicit CompressionKernels(mlir::ModuleOp module);
   /// (momentum, gradient, error, variance, factor, apply, beta1, 1 - beta1) -> error := what is to be packed;
-  /// sums of its squares and how many take part, by rows of kSummed.
+  /// sums of its squares and how many take part, by rows of kSummed. Sums are f64, so that their order does
+  /// not show: hosts and devices have orders of their own.
   mlir::SymbolRefAttr compensate(mlir::Type gradient);
   /// (sums, counts) of a unit -> the root of the mean square.
   mlir::SymbolRefAttr scale(int64_t sums);

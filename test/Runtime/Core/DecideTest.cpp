@@ -139,6 +139,14 @@ TEST(Decide, Scalars) {
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.06 / (1 - 0.9 * 0.9));
   EXPECT_FLOAT_EQ(table[DSOPT_DECAY_FACTOR], 1 - 0.06 * 0.1);
+  // 1-bit Adam is Adam until its variance freezes; then the correction of that stays, and the momentum has none.
+  writeScalars(decision, options, "onebit-adam", 1.0, 1.0, table);
+  EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.01 / (1 - 0.9 * 0.9));
+  EXPECT_FLOAT_EQ(table[DSOPT_RSQRT_BIAS2], 1 / std::sqrt(1 - 0.999 * 0.999));
+  decision.appliedSteps = 40;
+  writeScalars(decision, options, "onebit-adam", 1.0, 1.0, table, /*freezeStep=*/3);
+  EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
+  EXPECT_FLOAT_EQ(table[DSOPT_RSQRT_BIAS2], 1 / std::sqrt(1 - 0.999 * 0.999 * 0.999));
 }
 
 TEST(Decide, ClipFactor) {

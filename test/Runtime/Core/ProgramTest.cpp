@@ -54,10 +54,12 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 15", "\"version\": 1"),
-            "program table: version 1, this runtime expects 15: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 15", "\"version\": 15, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 16", "\"version\": 1"),
+            "program table: version 1, this runtime expects 16: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 16", "\"version\": 16, \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
+  EXPECT_EQ(failure(kGood, "\"version\": 16", "\"version\": 16, \"freeze_step\": 3"),
+            "program table: freeze_step is 3, but list 3 has 0 positions");
   EXPECT_EQ(failure(kGood, "\"reduce\"", "\"reduces\""),
             "program table: program.positions[0].actions[1].kind: unknown name 'reduces'");
   EXPECT_EQ(failure(kGood, "\"phase\": \"W\"", "\"phase\": \"weights\""),
@@ -102,7 +104,7 @@ TEST(Program, SaysWhatIsWrong) {
 
 TEST(Program, DevicesHaveImages) {
   auto with = [&](const std::string &keys) {
-    return failure(kGood, "\"version\": 15", "\"version\": 15, " + keys);
+    return failure(kGood, "\"version\": 16", "\"version\": 16, " + keys);
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;

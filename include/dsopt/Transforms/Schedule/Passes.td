@@ -210,7 +210,7 @@ def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     the position keep. Elements whose variance is 0 take no part.
 
     ```mlir
-    %0 = exec.update @update.onebit-adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
+    %0 = exec.update @update.onebit_adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
     // becomes
     %0 = exec.map @onebit.compensate.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.v, ..., @b0.signs.squares, @b0.signs.counts] elements 2 on @compute
     %1 = exec.map @onebit.scale.1 [@b0.signs.squares, @b0.signs.counts, @b0.signs.sent] elements 1 on @compute
@@ -222,7 +222,7 @@ def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     %9 = exec.gather @b0.signs.mean+12*rank to @b0.signs.mean bytes 12 all_gather order 2 over @dp on @comm
     %10 = exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.v, @b0.m, @scalars+8] elements 2 on @compute
     ...
-    %12 = exec.update @update.onebit-adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
+    %12 = exec.update @update.onebit_adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect",
