@@ -130,7 +130,7 @@ public:
       last->settle();
       executor.takeOver();
     }
-    if (changes && freezes)
+    if (freezes && !std::exchange(isFrozen, true))
       clearPadding();
     last = &executor;
     executor.run(steps, applied, stop, result);
@@ -261,6 +261,7 @@ public:
   std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
   std::optional<LossScale> lossScale;         ///< of fp16
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
+  bool isFrozen = false;                      ///< a step behind the freeze has run
   Executor *last = nullptr;                   ///< of the last step
   const Addresses &addresses;                 ///< at the largest
   InputSource &inputs;
