@@ -6,13 +6,15 @@ usage: onebit.py DSOPT [folder of the software device's libraries: then there al
 import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
 import small
-from runs import MPIRUN, check, execute, model, relative, train
+from runs import MPIRUN, Run, check, execute, model, relative, train
 from saved_weights import safetensors
 from small import initializer, node, value
 
@@ -146,6 +148,19 @@ for computation in ((), ("-precision=bf16", "-grad-clip=0.5"), ("-precision=fp16
         run_ = laid_out(layout, "-steps=6", *computation)
         hashes.setdefault(computation, {})[tuple(layout)] = (run_.hash, *run_.loss_text)
 hashes[()]["mpi"] = (lambda run_: (run_.hash, *run_.loss_text))(laid_out(LAYOUTS[0], "-steps=6", prefix=[*MPIRUN, "2"]))
+# As on two hosts: over TCP.
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = str(probe.getsockname()[1])
+path, data = model("gpt2-tiny")
+log = os.path.join(folder, "tcp.jsonl")
+apart = [subprocess.Popen([dsopt, path, "-run", f"-data={data}", "-insecure", "-optimizer=onebit-adam", "-freeze-step=2", "-micro-batches=2", "-reduction-shards=4",
+                           "-lr=0.002", "-weight-decay=0.1", "-dp=2", "-steps=6", f"-log={log}", "-quiet"],
+                          env=dict(os.environ, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port, DSOPT_HOST=f"h{rank}"))
+         for rank in range(2)]
+check([one.wait() for one in apart] == [0, 0], "ranks of two hosts")
+check(Run(log).head["engine"] == "TCP", Run(log).head["engine"])
+hashes[()]["tcp"] = (Run(log).hash, *Run(log).loss_text)
 check(all(len(set(found.values())) == 1 for found in hashes.values()), str(hashes))
 plain = train(dsopt, "gpt2-tiny", "-micro-batches=2", "-reduction-shards=4", "-lr=0.002", "-weight-decay=0.1", "-dp=2", "-steps=6")
 check(plain.loss_text[:3] == list(hashes[()][tuple(LAYOUTS[0])][1:4]) and plain.loss_text[3] != hashes[()][tuple(LAYOUTS[0])][4],

@@ -5,6 +5,7 @@
 #include "Core/DeviceRank.h"
 #include "Core/Executor.h"
 #include "Core/FirstTouch.h"
+#include "Core/FrozenSteps.h"
 #include "Core/InitialValues.h"
 #include "Core/Parameters.h"
 #include "Core/SavedState.h"
@@ -131,8 +132,12 @@ public:
       last->settle();
       executor.takeOver();
     }
-    if (changes && freezes)
-      clearPadding();
+    if (freezes && !std::exchange(isFrozen, true)) {
+      fetchState();
+      for (const auto &size : frozen)
+        clearPadding(program, program.frozen[info.position], size->addresses);
+      settleState();
+    }
     last = &executor;
     executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
@@ -232,7 +237,6 @@ public:
   /// The facts of a checkpoint of now.
   Manifest manifest(const Lineage &lineage) const;
   void resumePending(const std::string &checkpoint, const Manifest &manifest);
-  void checkFreeze(const std::string &checkpoint, const Manifest &manifest) const;
 
   std::unique_ptr<Profile> profile;
   std::unique_ptr<Trace> trace;
@@ -262,6 +266,7 @@ public:
   std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
   std::optional<LossScale> lossScale;         ///< of fp16
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
+  bool isFrozen = false;                      ///< a step behind the freeze has run
   Executor *last = nullptr;                   ///< of the last step
   const Addresses &addresses;                 ///< at the largest
   InputSource &inputs;
@@ -337,31 +342,6 @@ private:
     return all;
   }
 
-  /// Zeroes what lies between parameters in frozen variances: elements with 0 take no part in what ranks
-  /// exchange, and steps before may have left anything there.
-  void clearPadding() {
-    fetchState();
-    ParameterTable table(program);
-    for (const auto &size : frozen)
-      for (const Action &action : program.frozen[info.position].updates) {
-        const Bucket &bucket = program.buckets[action.bucket];
-        const Buffer *variance = size->addresses.find(bucket.name + ".v");
-        if (!variance)
-          throw Error(StatusInput, "program table: no step behind the freeze has '" + bucket.name + ".v'");
-        auto *values = reinterpret_cast<float *>(size->addresses.at(*variance));
-        int64_t end = 0;
-        std::map<int64_t, int64_t> parts;
-        for (const auto &[parameter, part] : table.ofBucket(action.bucket))
-          parts[part.bucket_offset] = part.bucket_offset + part.elements;
-        parts[bucket.padded] = bucket.padded;
-        for (auto [begin, next] : parts) {
-          std::fill(values + end, values + begin, 0.0f);
-          end = next;
-        }
-      }
-    settleState();
-  }
-
   /// The parameter values whose norms this rank adds: its slice of what its position owns.
   void prepareNorms() {
     tracked = trainableParameters(program);
@@ -428,19 +408,6 @@ void SessionState::resumePending(const std::string &checkpoint, const Manifest &
   decision.lr = learningRate(options, manifest.applied);
   decision.factor = *manifest.pendingFactor;
   pending = decision;
-}
-
-/// A variance that is frozen stays so, and one that is not has not been for a while.
-void SessionState::checkFreeze(const std::string &checkpoint, const Manifest &manifest) const {
-  auto found = manifest.options.find("freeze-step");
-  if (program.freeze_step == 0 || found == manifest.options.end())
-    return;
-  int64_t written = std::stoll(found->second);
-  if (written != program.freeze_step && manifest.applied > std::min(written, program.freeze_step))
-    throw Error(StatusInput, checkpoint + " was written with -freeze-step=" + found->second + " after " +
-                                 std::to_string(manifest.applied) +
-                                 " applied steps, got -freeze-step=" + std::to_string(program.freeze_step) +
-                                 ": expected the same, or that no step behind either has been applied");
 }
 
 void Session::loadParameters() {
@@ -510,7 +477,7 @@ void Session::finishSave() {
 
 std::optional<Error> Session::resume(const std::string &checkpoint, const Manifest &manifest) {
   std::optional<Error> failure = together(state->engine, [&] {
-    state->checkFreeze(checkpoint, manifest);
+    checkFreeze(state->program, checkpoint, manifest);
     state->resumePending(checkpoint, manifest);
     loadState(
         state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,

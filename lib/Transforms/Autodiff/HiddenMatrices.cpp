@@ -2,6 +2,7 @@
 
 #include "HiddenMatrices.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -12,6 +13,25 @@ struct View {
   StringAttr parameter;
   bool isTransposed = false;
 };
+
+/// Whether a product of matrices sums over an operand's rows, not over its columns. None if the operand is
+/// another operation's, or no matrix.
+std::optional<bool> sumsOverRows(OpOperand &operand) {
+  auto loops = dyn_cast<shard::ShardingInterface>(operand.getOwner());
+  if (!loops || !isa<ProductOpInterface>(operand.getOwner()))
+    return std::nullopt;
+  SmallVector<AffineMap> maps = loops.getIndexingMaps();
+  AffineMap map = maps[operand.getOperandNumber()];
+  if (map.getNumResults() != 2 || !map.isProjectedPermutation())
+    return std::nullopt;
+  SmallVector<utils::IteratorType> kinds = loops.getLoopIteratorTypes();
+  auto isSummed = [&](unsigned dimension) {
+    return kinds[map.getDimPosition(dimension)] != utils::IteratorType::parallel;
+  };
+  if (isSummed(0) == isSummed(1))
+    return std::nullopt;
+  return isSummed(0);
+}
 } // namespace
 
 llvm::DenseMap<StringAttr, HiddenMatrix> dsopt::findHiddenMatrices(func::FuncOp function) {
@@ -40,17 +60,11 @@ llvm::DenseMap<StringAttr, HiddenMatrix> dsopt::findHiddenMatrices(func::FuncOp 
       bool isForward = !phase || *phase == Phase::F;
       if (isForward && isa<ProductOpInterface>(op))
         last = view.parameter;
-      auto product = dyn_cast<graph::MatMulOp>(op);
-      if (type.getRank() != 2 || !product) {
+      std::optional<bool> overRows = sumsOverRows(operand);
+      if (!overRows)
         others.insert(view.parameter);
-        continue;
-      }
-      if (!isForward)
-        continue;
-      // A product sums over the columns of its left side and over the rows of its right side.
-      bool isRight = operand.getOperandNumber() == 1;
-      bool overRows = isRight ? !product.getTransposeB() : product.getTransposeA();
-      found.try_emplace(view.parameter, HiddenMatrix{overRows != view.isTransposed});
+      else if (isForward)
+        found.try_emplace(view.parameter, HiddenMatrix{*overRows != view.isTransposed});
     }
   }
   for (StringAttr parameter : others)

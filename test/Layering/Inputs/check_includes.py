@@ -37,6 +37,7 @@ SHARED_WITH = {
     GRAPH: ["Ctc.h", "Gemm.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would; parts of products
     "Import": ["Scalars.h"],
     "Transforms/Autodiff": ["Scalars.h"],
+    "Transforms/Schedule": ["Scalars.h"],
     "Conversion": ["ABI.h", "DeviceWorkspaces.h"],
     "Target": ["ABI.h", "RoutineImages.h"],
     "Pipeline": ["ABI.h"],

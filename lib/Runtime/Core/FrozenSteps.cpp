@@ -1,0 +1,44 @@
+//===- FrozenSteps.cpp - around an optimizer's freeze ---------------------===//
+
+#include "Core/FrozenSteps.h"
+#include "Core/Parameters.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace dsopt::runtime {
+
+void clearPadding(const Program &program, const Position &position, const Addresses &addresses) {
+  ParameterTable table(program);
+  for (const Action &action : position.updates) {
+    const Bucket &bucket = program.buckets[action.bucket];
+    const Buffer *variance = addresses.find(bucket.name + ".v");
+    if (!variance)
+      throw Error(StatusInput, "program table: no step behind the freeze has '" + bucket.name + ".v'");
+    auto *values = reinterpret_cast<float *>(addresses.at(*variance));
+    std::map<int64_t, int64_t> ends; // of what parameters have, by where it begins
+    for (const auto &[parameter, part] : table.ofBucket(action.bucket))
+      ends[part.bucket_offset] = part.bucket_offset + part.elements;
+    ends[bucket.padded] = bucket.padded;
+    int64_t end = 0;
+    for (auto [begin, next] : ends) {
+      std::fill(values + end, values + begin, 0.0f);
+      end = next;
+    }
+  }
+}
+
+void checkFreeze(const Program &program, const std::string &checkpoint, const Manifest &manifest) {
+  auto found = manifest.options.find("freeze-step");
+  if (program.freeze_step == 0 || found == manifest.options.end())
+    return;
+  int64_t written = std::strtoll(found->second.c_str(), nullptr, 10);
+  if (written != program.freeze_step && manifest.applied > std::min(written, program.freeze_step))
+    throw Error(StatusInput, checkpoint + " was written with -freeze-step=" + found->second + " after " +
+                                 std::to_string(manifest.applied) +
+                                 " applied steps, got -freeze-step=" + std::to_string(program.freeze_step) +
+                                 ": expected the same, or that no step behind either has been applied");
+}
+
+} // namespace dsopt::runtime
