@@ -184,8 +184,7 @@ private:
 
   /// DeepSpeed's defaults, and the rates of Muon and of the AdamW beside it. A scheduler's is that of both.
   void muon(const std::string &params) {
-    for (auto [option, value] :
-         {std::pair("betas", "0.9,0.95"), {"eps", "1e-10"}, {"weight-decay", "0"}})
+    for (auto [option, value] : {std::pair("betas", "0.9,0.95"), {"eps", "1e-10"}, {"weight-decay", "0"}})
       set(option, value, "optimizer.type");
     bool isScheduled = config.has("scheduler.type");
     for (auto [key, option, value] :
