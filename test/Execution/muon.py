@@ -117,7 +117,7 @@ for layout in LAYOUTS:
 for computation, found in hashes.items():
     run = laid_out(["-dp=2", "-zero=2"], "-steps=4", *computation, prefix=[*MPIRUN, "2"])
     found["mpirun"] = (run.hash, *run.loss_text)
-check(all(len(set(found.values())) == 1 for found in hashes.values()), hashes)
+check(all(len(set(found.values())) == 1 for found in hashes.values()), f"{hashes}")
 path = os.path.join(folder, "saved")
 laid_out(LAYOUTS[3], "-steps=2", "-accumulate=local", f"-save={path}")
 saved = os.path.join(path, "step-00000002")

@@ -44,7 +44,8 @@ static LogicalResult merge(ModuleOp module, ModuleOp other, int64_t size) {
   SymbolTable symbols(module);
   for (auto function : other.getOps<func::FuncOp>()) {
     // Parameters are updated once.
-    if (function->hasAttr(graph::kInPlaceAttr) || !function.getBody().getOps<graph::WriteOp>().empty())
+    if (function->hasAttr(graph::kInPlaceAttr) || function->hasAttr(graph::kMatrixUpdateAttr) ||
+        !function.getBody().getOps<graph::WriteOp>().empty())
       continue;
     StringAttr name = function.getSymNameAttr();
     names[name] = builder.getStringAttr(graph::freeSymbol(symbols, name.getValue() + "." + Twine(size)));
