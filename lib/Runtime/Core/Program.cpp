@@ -292,8 +292,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
       "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(
       "gather_type", p.gather_type)("reduce_type", p.reduce_type)("node_size", p.node_size)("clip", p.clip)(
-      "delayed_update", p.delayed_update)("init", p.init)("flops", p.flops)("bubble", p.bubble)(
-      "trains", p.trains)("defaults", p.defaults)
+      "delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)("flops", p.flops)(
+      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
