@@ -21,7 +21,8 @@ PROPERTIES = {"layout": 5, "variant": 4, "readback": 2, "program": 1, "resume": 
 #: What compares with the oracle's numbers, or with one rank's in fp32.
 ONE_RANK = {"variant", "evaluate", "bf16"}
 EXTRAS = [("-precision=bf16",), ("-precision=bf16", "-gradient-type=param"), ("-precision=bf16", "-shuffle"), ("-shuffle",), ("-seed=7",),
-          ("-dropout=off",), ("-batchnorm=frozen",), ("-no-decay=rank1",)]
+          ("-precision=fp16",), ("-precision=fp16", "-initial-scale-power=30", "-loss-scale-hysteresis=1"), ("-dropout=off",), ("-batchnorm=frozen",),
+          ("-no-decay=rank1",)]
 #: How much is gathered, reduced and kept at once, which changes no bits.
 LIMITS = [("-param-persistence-threshold=16",), ("-max-reuse-distance=0",), ("-max-reuse-distance=1000000",), ("-prefetch=3", "-prefetch-bucket-size=64"),
           ("-gather-bucket-size=32", "-reduce-bucket-size=48"), ("-param-persistence-threshold=8", "-reduce-bucket-size=16", "-max-reuse-distance=100")]
@@ -119,13 +120,6 @@ def draw_properties(case: Case, count: int) -> list[Property]:
         if name not in ONE_RANK and rng.random() < 0.3:
             found[-1].extra = EXTRAS[int(rng.integers(len(EXTRAS)))]
     return found
-
-
-def on_device(properties: list[Property]) -> list[Property]:
-    """The same where nothing can lie elsewhere."""
-    nothing = {"activations": "none", "optimizer": "none", "params": "none"}
-    return [dataclasses.replace(chosen, layout=dataclasses.replace(chosen.layout, **nothing), other=dataclasses.replace(chosen.other, **nothing))
-            for chosen in properties]
 
 
 def initializers(graph: onnx.GraphProto) -> list[onnx.TensorProto]:

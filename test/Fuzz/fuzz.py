@@ -19,7 +19,7 @@ import warnings
 
 import numpy as np
 
-from checks import Checker, Property, draw_properties, on_device
+from checks import Checker, Property, draw_properties
 from generate import Case, generate
 from minimize import Minimizer, signature
 from tool import Failure, Refused, Tool, shown
@@ -57,8 +57,6 @@ class Worker:
         self.notes: collections.Counter = collections.Counter()
         case = generate(seed)
         properties = draw_properties(case, self.checks)
-        if self.target == "cuda":
-            properties = on_device(properties)
         failure = self.attempt(case, properties, seconds=120)
         shutil.rmtree(self.scratch, ignore_errors=True)
         return seed, failure, (case, properties) if failure else None, self.notes
