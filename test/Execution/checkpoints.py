@@ -109,7 +109,7 @@ def damages(save):
     done = execute([dsopt, other, "-run", f"-data={batches}", "-quiet", f"-resume={save}", "-dp=2"], status=1)
     check("is of another model or optimizer" in done.stderr, done.stderr)
     done = execute(command("-dp=2", "-optimizer=sgd", f"-resume={save}"), status=1)
-    check("is of another model or optimizer" in done.stderr, done.stderr)
+    check("was written with -optimizer=adamw; the program has sgd" in done.stderr, done.stderr)
     print("damaged checkpoints are refused with the file and the reason", flush=True)
 
 
