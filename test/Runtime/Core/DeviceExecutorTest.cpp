@@ -204,7 +204,7 @@ TEST_F(DeviceExecutor, UpdatesGoByNormsWithTheHostsBits) {
   for (int64_t dp : {1, 2})
     for (int64_t pp : {1, 2})
       for (const char *cudaGraph : {"auto", "off"})
-        for (int number : {1, 2, 3}) {
+        for (int number : {1, 2}) {
           seed(number);
           ASSERT_TRUE(clean(train(true, dp, pp, 3, false, other, updateByNorms, cudaGraph)));
           EXPECT_TRUE(hasHostsBits(*other))
@@ -219,7 +219,7 @@ TEST_F(DeviceExecutor, UpdatesGoByNormsWithTheHostsBits) {
         buffer.bytes -= 64;
   })));
   std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("buffer 'scalars' of position 0 has room for 7 tables, expected more"),
+  EXPECT_NE(text.find("buffer 'scalars' of position 0 has room for 8 tables, expected more"),
             std::string::npos)
       << text;
 }

@@ -13,7 +13,7 @@ namespace dsopt::runtime::cuda {
 namespace {
 constexpr int64_t kRecord = 2 * ExactSum::kDigits;
 
-class TrustTables : public OnDevice {
+class RatiosOfNorms : public OnDevice {
 protected:
   /// Parameters with so many parts each, on so many ranks; `fill` gives the values of a part of the
   /// parameter, or of its direction.
@@ -58,7 +58,7 @@ protected:
 };
 } // namespace
 
-TEST_F(TrustTables, HaveTheHostsBits) {
+TEST_F(RatiosOfNorms, HaveTheHostsBits) {
   auto random = [](size_t, int, int64_t number) { return numbers(1 + number % 200, number, 0.7f); };
   check({1}, 1, random);
   check({1, 2, 3, 1, 5}, 4, random);
@@ -67,7 +67,7 @@ TEST_F(TrustTables, HaveTheHostsBits) {
   check({200, 300, 1, 1000, 768, 2, 384, 385}, 2, random);
 }
 
-TEST_F(TrustTables, RoundOnceAndStayWithinBounds) {
+TEST_F(RatiosOfNorms, RoundOnceAndStayWithinBounds) {
   // 1, a value, and another one so far below that it decides how the sum is rounded, or does not.
   for (float middle : {0x1p-26f, 0x1.8p-26f, 0x1p-27f, 0x1p-60f, 0x1p-100f})
     for (float last : {0.0f, 0x1p-80f, 0x1p-140f})
