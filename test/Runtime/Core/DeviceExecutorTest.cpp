@@ -219,7 +219,7 @@ TEST_F(DeviceExecutor, UpdatesGoByNormsWithTheHostsBits) {
         buffer.bytes -= 64;
   })));
   std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("buffer 'scalars' of position 0 has room for 8 tables, expected more"),
+  EXPECT_NE(text.find("buffer 'scalars' of position 0 has room for 9 tables, expected more"),
             std::string::npos)
       << text;
 }

@@ -365,10 +365,10 @@ void updateByNorms(Program &program) {
       updates.front().waits = {static_cast<int64_t>(actions.size()) - 1};
     }
     actions.insert(actions.end(), updates.begin(), updates.end());
-    // Those of two groups, one for each parameter, and what adding up takes.
+    // Those of two groups, of three parts of parameters in them, and what adding up takes.
     for (size_t i = 0; i < position.buffers.size(); ++i)
       if (position.buffers[i].name == "scalars") {
-        int64_t there = add("scalars", static_cast<int64_t>(2 + updates.size() + 5) * 64);
+        int64_t there = add("scalars", (2 + 3 + 5) * 64);
         position.buffers[i].name = "small scalars";
         std::swap(position.buffers[i], position.buffers[there]);
         break;
