@@ -85,6 +85,9 @@ std::vector<Routine> dsopt::collectRoutines(ModuleOp module) {
       needed.insert("Elementwise");
     if (isa<exec::NormOp>(op))
       needed.insert("SquareSums");
+    auto update = dyn_cast<exec::UpdateOp>(op);
+    if (update && update.getRecord() && update.getStream() != exec::kHostStream)
+      needed.insert("TrustTables");
   });
   // NCCL's queues are made wherever there are several ranks.
   if (getOption(module, "dp", 1) * getOption(module, "pp", 1) > 1)

@@ -71,6 +71,17 @@ def layouts():
     host = train(dsopt, name, *same, "-micro-batches=4")
     check(runs[0].hash == runs[1].hash, f"muon: {runs[0].hash} and {runs[1].hash}")
     check(relative(runs[0].losses, host.losses) < 1e-5, f"muon: losses {runs[0].losses}, on the host {host.losses}")
+    # One that sees norms of whole parameters, by small graphs, single calls, and in part on the host.
+    same = ["-optimizer=lamb", "-steps=3", "-lr=3e-3", "-weight-decay=0.1", "-reduction-shards=4", "-grad-clip=1"]
+    host = train(dsopt, "mlp", *same, "-micro-batches=4")
+    runs = {}
+    for layout in (["-micro-batches=4"], ["-micro-batches=4", "-cuda-graph=off"], ["-dp=2", "-zero=1", "-pp=2", "-micro-batches=2"],
+                   ["-dp=2", "-zero=3", "-micro-batches=2", "-accumulate=local"], ["-micro-batches=4", "-offload-optimizer=cpu", "-offload-ratio=0.5"]):
+        seed += 1
+        os.environ.update(device(seed=seed))
+        runs[" ".join(layout)] = run = train(dsopt, "mlp", *CUDA, *same, *layout)
+        check(relative(run.losses, host.losses) < 1e-5, f"lamb {layout}: losses {run.losses}, on the host {host.losses}")
+    check(len({run.hash for run in runs.values()}) == 1, f"lamb: {[(layout, run.hash) for layout, run in runs.items()]}")
 
 
 def nccl():
@@ -97,6 +108,12 @@ def nccl():
         sent = train(dsopt, name, *base, *layout, "-engine=host")
         check(sent.head["engine"] != "NCCL" and sent.hash == first.hash, f"{' '.join(layout)} -engine=host: {sent.head['engine']} {sent.hash}")
         check([step["sent_bytes"] for step in sent.steps] == [step["sent_bytes"] for step in run.steps], f"{' '.join(layout)}: other bytes were counted than by hosts")
+
+    # Sums of squares that ranks gather.
+    lamb = [*base, "-optimizer=lamb"]
+    os.environ.update(device(devices=4, seed=1))
+    first, cut = train(dsopt, "mlp", *lamb, "-micro-batches=4"), train(dsopt, "mlp", *lamb, "-dp=2", "-zero=2", "-micro-batches=2")
+    check(cut.head["engine"] == "NCCL" and cut.hash == first.hash, f"lamb by {cut.head['engine']}: {cut.hash}, expected {first.hash}")
 
     # In NCCL's own order the bits are those of as many ranks, and near the others'.
     name = "mlp"

@@ -219,6 +219,27 @@ said = run(2, {key: np.where(np.arange(len(array))[:, None] == 7 * 2 * ROWS + 1,
            "-save-every=7", status=2)
 check("the loss of step 7 is not finite" in said, said)
 check(os.listdir(again) and max(name for name in os.listdir(again) if name.startswith("step-")) == "step-00000007", str(os.listdir(again)))
+# A gradient that overflows on one rank behind the freeze, of a finite loss: none of it goes into what is saved.
+flat = small.write(os.path.join(folder, "flat.onnx"), [node("MatMul", "x a", "h"), node("Mul", "h h", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
+                   [value("x", (1, 16))], [initializer("a", np.full((16, 8), 1e-20, np.float32))])
+rows = {"x": np.random.default_rng(3).normal(0, 1e10, (2 * 9, 16)).astype(np.float32)}
+rows["x"][2 * 7 + 1] = 1e30
+ended = os.path.join(folder, "ended")
+said = small.train(dsopt, flat, rows, "-optimizer=onebit-adam", "-freeze-step=5", "-dp=2", "-micro-batches=1", "-steps=9", "-lr=1e-22", "-quiet", f"-save={ended}",
+                   "-save-every=1", "-save-keep=9", status=2)
+check("the gradient of parameter 'a' is not finite in step 7 (stage 0); the run ends before anything of it is saved" in said, said)
+check(max(os.listdir(ended)) == "step-00000007", str(os.listdir(ended)))
+# In fp16 ranks skip such a step alike: weights, moments and what was left out stay.
+saved, scaling = os.path.join(folder, "skipped"), ["-precision=fp16", "-loss-scale-window=1", "-loss-scale-hysteresis=1", "-steps=10"]
+scaled = [laid_out(layout, *scaling, *more) for layout, more in ((LAYOUTS[0], [f"-save={saved}", "-save-every=1", "-save-keep=10"]), (LAYOUTS[3], []))]
+skipped = [step["step"] for step in scaled[0].steps if step["skipped"]]
+check(skipped and min(skipped) > 2 and len({(one.hash, *one.loss_text) for one in scaled}) == 1, f"skipped {skipped}: {[one.hash for one in scaled]}")
+folders = [os.path.join(saved, f"step-{step:08}") for step in (skipped[0], skipped[0] + 1)]
+files = [{name for name in os.listdir(place) if name.endswith(".safetensors")} for place in folders]
+check(files[0] == files[1] and any(name.startswith("optimizer") for name in files[0]), str(files))
+for name in files[0]:
+    before, after = (safetensors(os.path.join(place, name)) for place in folders)
+    check(before.keys() == after.keys() and all(np.array_equal(before[key], after[key]) for key in before), f"a step that is skipped changes {name}")
 for options, message in ((["-zero=3"], "-optimizer=onebit-adam does not go with -zero=3: ranks exchange whole momenta behind the freeze; expected -zero=0, 1 or 2"),
                          (["-accumulate=sharded"], "does not go with -accumulate=sharded: behind the freeze each rank has its own gradient whole; expected -accumulate=local"),
                          (["-delayed-update=3"], "does not go with -delayed-update"), (["-offload-optimizer=nvme"], "does not go with -offload-optimizer=nvme"),

@@ -10,12 +10,8 @@ using dsopt::runtime::Error;
 using dsopt::runtime::ParsedOptions;
 
 void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
-  if (isForDevice(module)) {
-    if (getOption(module, "optimizer", StringRef("adamw")) == "lamb")
-      throw Error(1, "-optimizer=lamb is not available yet with -target=cuda: compile with -target=cpu, or "
-                     "give another one");
+  if (isForDevice(module))
     return;
-  }
   if (options.text("emit") == "ptx")
     throw Error(1, "-emit=ptx prints the kernels of a device: give -target=cuda");
   if (options.text("reduction") == "fast")

@@ -31,6 +31,10 @@ enum dsopt_scalar {
   DSOPT_SCALARS = 16 ///< floats in a table
 };
 
+/// DeepSpeed's bounds of LAMB's ratio.
+#define DSOPT_LEAST_TRUST 0.01
+#define DSOPT_LARGEST_TRUST 10.0
+
 /// Indices into a micro-batch's context: what its random numbers follow from.
 enum dsopt_context {
   DSOPT_SEED_LOW = 0,

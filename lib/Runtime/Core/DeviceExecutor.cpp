@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Core/DeviceSums.h"
 #include "Core/Executor.h"
 #include "Kernels/CUDA/Routines.h"
 #include "dsopt/Runtime/Fault.h"
@@ -27,7 +28,8 @@ void Executor::prepareDevice() {
           position.memories[position.buffers[ref.buffer].memory].kind != MemoryKind::Device)
         throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but has '" +
                                      position.buffers[ref.buffer].name + "' of another memory");
-    preparePieces(prepared);
+    if (action.kind == ActionKind::Norm && isOnDevice(prepared))
+      prepared.pieces = piecesOnDevice(agreement->sums(), prepared.norm, prepared.type, device->memory);
   }
   prepareUploads();
   prepareGraphs();
@@ -182,23 +184,6 @@ int64_t Executor::together(int64_t index) const {
   return graphPlan.lengths[index];
 }
 
-/// Whose squares a norm sums: what the host cuts a parameter's part in, joined.
-void Executor::preparePieces(Prepared &prepared) {
-  if (!isOnDevice(prepared) || prepared.action->kind != ActionKind::Norm)
-    return;
-  std::vector<cuda::SquarePiece> &pieces = prepared.pieces;
-  agreement->sums().eachPiece(prepared.norm, [&](const void *values, int64_t elements, int64_t parameter) {
-    const char *begin = device->memory.onDevice(values);
-    cuda::SquarePiece *last = pieces.empty() ? nullptr : &pieces.back();
-    // Groups of elements begin where they did.
-    if (last && last->parameter == parameter && last->elements % cuda::kSquareElements == 0 &&
-        begin == static_cast<const char *>(last->values) + last->elements * bytesOf(prepared.type))
-      last->elements += elements;
-    else
-      pieces.push_back({begin, elements, parameter, 0});
-  });
-}
-
 bool Executor::isOnDevice(const Prepared &prepared) const {
   QueueKind kind = position.queues[prepared.action->queue].kind;
   return device && (kind == QueueKind::Compute || kind == QueueKind::Copy);
@@ -288,11 +273,16 @@ void Executor::runOnDevice(const Prepared &prepared) {
     return;
   case ActionKind::Map:
   case ActionKind::Update:
+    if (seesNorms(action) && !action.direction)
+      ratios->writeTables(action, prepared.norm, prepared.norm + prepared.lastLaunch - prepared.firstLaunch,
+                          *device, stream);
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
       device->calls.launch(*static_cast<const dsopt_device_kernel *>(launch.kernel), launch.begin, launch.end,
                            devicePointers.data() + launch.args);
     }
+    if (seesNorms(action) && action.direction)
+      ratios->measure(prepared.norm, *device, stream);
     return;
   case ActionKind::Copy: {
     const void *source = pointers[prepared.args];

@@ -227,7 +227,7 @@ void Executor::run(const Prepared &prepared, int slot) {
     return;
   case ActionKind::Map:
   case ActionKind::Update:
-    if (action.temp.buffer >= 0 && !action.direction)
+    if (seesNorms(action) && !action.direction)
       ratios->writeTables(action, prepared.norm, prepared.norm + prepared.lastLaunch - prepared.firstLaunch);
     for (size_t i = prepared.firstLaunch; i < prepared.lastLaunch; ++i) {
       const Launch &launch = launches[i];
@@ -235,7 +235,7 @@ void Executor::run(const Prepared &prepared, int slot) {
         reinterpret_cast<dsopt_kernel>(launch.kernel)(begin, end, pointers.data() + launch.args);
       });
     }
-    if (action.direction && action.temp.buffer >= 0)
+    if (seesNorms(action) && action.direction)
       ratios->measure(prepared.norm);
     return;
   case ActionKind::Fold:

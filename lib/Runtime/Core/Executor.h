@@ -113,11 +113,17 @@ private:
   NcclAction ncclAction(size_t index) const;
   NcclPlace ncclPlace() const;
   void prepareTrailing();
+  /// Whether an update, or the direction before it, goes by norms of whole parameters.
+  static bool seesNorms(const Action &action) {
+    return action.kind == ActionKind::Update && action.temp.buffer >= 0;
+  }
   static void *flatKernel(const std::string &symbol, const SymbolResolver &resolve);
   bool isOfOthers(const Action &run) const;
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   void addLaunch(const Action &action, const Launch &launch, const float *table);
   float *scalarTable(double lrScale, double decayScale);
+  /// So many of buffer 'scalars', one behind the other.
+  float *takeTables(int64_t count);
   bool isComplete(int64_t action) const override { return done[action]; }
   bool isHeld(int64_t action) override;
   void start(int64_t index, int slot, Clock::time_point begin) override;
@@ -138,7 +144,6 @@ private:
   void sumByParameter(const Prepared &prepared);
   /// What a call of the driver that fails says, with where.
   Error deviceFailed(const cuda::Failure &failure) const;
-  void preparePieces(Prepared &prepared);
   void prepareUploads();
   void prepareGraphs();
   void leaveRest();
@@ -193,6 +198,7 @@ private:
   std::vector<void *> devicePointers; ///< the same, where a device does something
   std::vector<Launch> launches;
   std::vector<ScalarTable> tables;
+  int64_t takenTables = 0;                   ///< of buffer 'scalars', also by ratios on a device
   std::vector<DiskTransfer> transfers;       ///< by action, where there is a disk
   std::vector<Staged> staged;                ///< by action, where there is a device
   std::vector<NcclAction> ncclActions;       ///< by action, where NCCL joins the ranks' devices

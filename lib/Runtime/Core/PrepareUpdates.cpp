@@ -36,9 +36,15 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
   if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
     prepared.call = it->second;
   prepared.firstLaunch = launches.size();
-  if (action.temp.buffer >= 0) {
+  bool byNorms = seesNorms(action), isDevices = isOnDevice(prepared);
+  if (byNorms) {
+    // A device sums whole slices: parts are those of updates that were moved to the host.
+    if (isDevices && action.direction && action.from > 0)
+      throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but a part of a slice");
     if (!ratios)
       ratios = std::make_unique<TrustRatios>(program, position, addresses, pool);
+    if (isDevices && !action.direction && !ratios->hasScratch())
+      ratios->setScratch(takeTables(TrustRatios::kScratchTables));
     prepared.norm = action.direction ? ratios->addDirection(action, first) : ratios->launches();
   }
   for (const Group &group : bucket.groups) {
@@ -47,7 +53,6 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
       continue;
     Launch launch{kernel, begin - first, end - first, 0};
     const float *table = scalarTable(group.lr_scale, group.decay_scale);
-    bool byNorms = action.temp.buffer >= 0;
     if (action.direction || !(byNorms || action.unpadded)) {
       addLaunch(action, launch, table);
       continue;
@@ -58,7 +63,10 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
         launch.begin = std::max(begin, part.bucket_offset) - first;
         launch.end = std::min(end, part.bucket_offset + part.elements) - first;
         if (part.bucket == action.bucket && launch.begin < launch.end)
-          addLaunch(action, launch, byNorms ? ratios->addLaunch(table, static_cast<int64_t>(i)) : table);
+          addLaunch(
+              action, launch,
+              byNorms ? ratios->addLaunch(table, static_cast<int64_t>(i), isDevices ? takeTables(1) : nullptr)
+                      : table);
       }
   }
   prepared.lastLaunch = launches.size();
@@ -76,15 +84,20 @@ float *Executor::scalarTable(double lrScale, double decayScale) {
   for (const ScalarTable &table : tables)
     if (table.lrScale == lrScale && table.decayScale == decayScale)
       return table.values;
+  tables.push_back({lrScale, decayScale, takeTables(1)});
+  return tables.back().values;
+}
+
+float *Executor::takeTables(int64_t count) {
   const Buffer *buffer = addresses.find("scalars");
   int64_t bytes = DSOPT_SCALARS * sizeof(float);
   int64_t have = buffer ? buffer->bytes / bytes : 0;
-  if (have <= static_cast<int64_t>(tables.size()))
+  if (have < takenTables + count)
     throw Error(StatusInput, "program table: buffer 'scalars' of position " + std::to_string(info.position) +
-                                 " has room for " + std::to_string(have) + " groups, expected more");
-  auto *values = reinterpret_cast<float *>(addresses.at(*buffer)) + tables.size() * DSOPT_SCALARS;
-  tables.push_back({lrScale, decayScale, values});
-  return values;
+                                 " has room for " + std::to_string(have) + " tables, expected more");
+  float *first = reinterpret_cast<float *>(addresses.at(*buffer)) + takenTables * DSOPT_SCALARS;
+  takenTables += count;
+  return first;
 }
 
 } // namespace dsopt::runtime

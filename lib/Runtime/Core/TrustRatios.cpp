@@ -9,9 +9,6 @@ namespace dsopt::runtime {
 
 static_assert(kTrustWords == 2 * ExactSum::kDigits);
 
-/// DeepSpeed's bounds of LAMB's ratio.
-static constexpr double kLeastRatio = 0.01, kLargestRatio = 10;
-
 size_t TrustRatios::addDirection(const Action &action, int64_t first) {
   auto [parameters, isNew] = held.try_emplace(action.bucket);
   if (isNew) {
@@ -65,22 +62,26 @@ void TrustRatios::measure(size_t number) {
     }
 }
 
-float *TrustRatios::addLaunch(const float *group, int64_t parameter) {
+float *TrustRatios::addLaunch(const float *group, int64_t parameter, float *table) {
   if (!places.count(parameter))
     throw Error(StatusInput, "program table: an update goes by the norm of '" +
                                  program.parameters[parameter].name + "', which no direction has before it");
-  tables.push_back({group, parameter, {}});
-  return tables.back().values.data();
+  tables.push_back({group, parameter, table, {}});
+  return table ? table : tables.back().values.data();
 }
 
 void TrustRatios::writeTables(const Action &action, size_t begin, size_t end) {
   auto *records = reinterpret_cast<const int64_t *>(addresses.at(action.temp));
-  int64_t ranks = position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
+  int64_t ranks = ranksOf(action);
   for (size_t i = begin; i < end; ++i) {
     Table &table = tables[i];
     std::copy_n(table.group, DSOPT_SCALARS, table.values.begin());
     table.values[DSOPT_TRUST] = ratio(table.parameter, records, ranks);
   }
+}
+
+int64_t TrustRatios::ranksOf(const Action &action) const {
+  return position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
 }
 
 float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ranks) const {
@@ -95,7 +96,7 @@ float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t rank
   double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
   if (length == 0 || along == 0)
     return 1;
-  return static_cast<float>(std::clamp(length / along, kLeastRatio, kLargestRatio));
+  return static_cast<float>(std::clamp(length / along, DSOPT_LEAST_TRUST, DSOPT_LARGEST_TRUST));
 }
 
 } // namespace dsopt::runtime

@@ -12,7 +12,9 @@
 #define DSOPT_LIB_RUNTIME_CORE_TRUSTRATIOS_H
 
 #include "Core/Addresses.h"
+#include "Core/DeviceRank.h"
 #include "Core/SquareSums.h"
+#include "Kernels/CUDA/SquarePiece.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <array>
@@ -33,24 +35,37 @@ public:
   void measure(size_t direction);
 
   /// Prepares a launch of an update for elements of one parameter: returns its table of scalars, the one of
-  /// `group` but for the ratio.
-  float *addLaunch(const float *group, int64_t parameter);
+  /// `group` but for the ratio. It lies at `table`, which a device then writes, or if that is null here.
+  float *addLaunch(const float *group, int64_t parameter, float *table);
+  /// So many tables of scalars are room for the record of one parameter.
+  static constexpr int64_t kScratchTables = kTrustWords * sizeof(int64_t) / (DSOPT_SCALARS * sizeof(float));
+  /// What a device needs to write tables: room for the record of one parameter.
+  void setScratch(void *mirrored) { scratch = mirrored; }
+  bool hasScratch() const { return scratch; }
   size_t launches() const { return tables.size(); }
   /// Fills the tables of launches [begin, end), of the update `action`.
   void writeTables(const Action &action, size_t begin, size_t end);
+
+  /// The same two on a device's stream. Sums and ratios have the host's bits, and the host waits for neither.
+  void measure(size_t direction, DeviceRank &device, cuda::StreamHandle stream);
+  void writeTables(const Action &action, size_t begin, size_t end, DeviceRank &device,
+                   cuda::StreamHandle stream) const;
 
 private:
   struct Direction {
     std::unique_ptr<SquareSums> weights, steps;
     const std::vector<int64_t> *parameters;
     int64_t *record;
-    bool adds; ///< to what earlier parts of the bucket have
+    bool adds;                             ///< to what earlier parts of the bucket have
+    std::vector<cuda::SquarePiece> pieces; ///< on a device, once it was measured there
   };
   struct Table {
     const float *group;
     int64_t parameter;
+    float *onDevice; ///< its mirror; null: `values`
     std::array<float, DSOPT_SCALARS> values;
   };
+  int64_t ranksOf(const Action &action) const;
   float ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
 
   const Program &program;
@@ -62,6 +77,7 @@ private:
   std::map<int64_t, std::vector<int64_t>> places; ///< by parameter: words from the start of a rank's record
   int64_t words = 0;                              ///< of a rank's record
   std::deque<Table> tables;
+  void *scratch = nullptr; ///< of a device
 };
 
 } // namespace dsopt::runtime

@@ -16,6 +16,7 @@
 #include "Scheduling.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/Target.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -30,6 +31,9 @@ namespace dsopt {
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
+
+/// Numbers in a table of scalars.
+static constexpr int64_t kScalars = 16;
 
 namespace {
 /// What the programs of a step share.
@@ -49,6 +53,7 @@ struct StepBuckets {
     return matrices.contains((*ranges.begin()).getParameter());
   }
   int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
+  bool isForDevice = false;
   bool updatesLast = false; ///< nothing is updated before the norms of all gradients are taken
   bool delays = false;      ///< some steps leave gradients to the next one
   bool lags = false;        ///< these do
@@ -92,6 +97,8 @@ private:
     bool part = !bucket.wholeStates() && bucket.wholeGradients();
     return out.ref(buffers.gradient(bucket, 0), 0, 0, part ? bucket.gradientSliceBytes() : 0);
   }
+  /// Tables of scalars: of each group, and of what a device updates by norms of parameters each part's.
+  int64_t countTables() const;
   /// From the stage that has changed them to others that use them.
   void writeNewParameters(const PlacedBucket &bucket, int64_t from);
 
@@ -324,6 +331,21 @@ UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr ker
                             sliced ? bucket.slice : bucket.padded, sliced, kComputeStream);
 }
 
+int64_t StepFinisher::countTables() const {
+  int64_t tables = 0;
+  if (!step.isForDevice)
+    return step.scalarGroups;
+  for (const PlacedBucket &bucket : step.buckets) {
+    dist::BucketOp op = bucket.op;
+    bool seesNorms = step.directions.contains(op.getSymNameAttr()) && !step.seesMatrices(bucket);
+    if (seesNorms && bucket.owner == stage && op.getStateTier() == dist::Tier::Device)
+      tables += op.getRanges().size();
+  }
+  // It also adds a parameter's record there.
+  constexpr int64_t kScratch = kTrustWords * sizeof(int64_t) / (kScalars * sizeof(float));
+  return step.scalarGroups + tables + (tables ? kScratch : 0);
+}
+
 void StepFinisher::keepGradient(const PlacedBucket &bucket) {
   int64_t elements = bucket.wholeStates() ? bucket.padded : bucket.slice;
   out.emit<CopyOp>(updateGradient(bucket), out.ref(buffers.pendingGradient(bucket)),
@@ -367,7 +389,7 @@ void StepFinisher::finish() {
     for (auto gather : schedule.getBody().front().getOps<GatherOp>())
       if (gather.getTarget() == fold.getStatistics())
         statistics = gather;
-  out.buffer("scalars", MemRefType::get({16 * step.scalarGroups}, Float32Type::get(out.context)),
+  out.buffer("scalars", MemRefType::get({kScalars * countTables()}, Float32Type::get(out.context)),
              BufferKind::Buffers, {1, true, -1, {}, BufferRole::Scalars});
   for (auto &[run, buckets] : findCompletion()) {
     Operation *next = run->getNextNode();
@@ -463,6 +485,7 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
 
 static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> programs) {
   StepBuckets step;
+  step.isForDevice = isForDevice(module);
   step.delays = getOption(module, "delayed_update", 0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
   step.frozen = kindOf(programs.front()) == ProgramKind::FrozenStep;

@@ -26,7 +26,8 @@ namespace {
 /// The first one goes by single calls, the second one is recorded, the others are replayed.
 constexpr int64_t kSteps = 4;
 constexpr dsopt_device_kernel kMultiply = {"multiply", 3, 32, 32}, kScale = {"scale", 3, 32, 32},
-                              kDot = {"dot", 3, 32, 32}, kUpdate = {"update", 3, 32, 32};
+                              kDot = {"dot", 3, 32, 32}, kUpdate = {"update", 3, 32, 32},
+                              kDirect = {"direct", 3, 32, 32}, kUpdateByNorms = {"updateByNorms", 3, 32, 32};
 
 std::string images;
 bool allocates = false; ///< a segment does, as none may
@@ -69,6 +70,10 @@ void *deviceSymbol(const std::string &name) {
     return images.data();
   if (name == "update.sgd")
     return const_cast<dsopt_device_kernel *>(&kUpdate);
+  if (name == "update.direction")
+    return const_cast<dsopt_device_kernel *>(&kDirect);
+  if (name == "update.norms")
+    return const_cast<dsopt_device_kernel *>(&kUpdateByNorms);
   const std::pair<const char *, dsopt_segment> segments[] = {{"block0.F", forward0},
                                                              {"block1.F", forward1},
                                                              {"block1.B", backward1},
@@ -188,6 +193,35 @@ TEST_F(DeviceExecutor, HasTheHostsBitsInEveryLayoutAndOrder) {
           if (logNorms)
             EXPECT_EQ(std::memcmp(other->paramNorms, host->paramNorms, sizeof(host->paramNorms)), 0);
         }
+}
+
+/// Sums of squares, what ranks gather of them, ratios and tables: with graphs all but the gather is in them.
+TEST_F(DeviceExecutor, UpdatesGoByNormsWithTheHostsBits) {
+  auto *plain = sharedMemory<Outcome>(1), *other = sharedMemory<Outcome>(1);
+  std::memcpy(plain, host, sizeof(Outcome));
+  ASSERT_TRUE(clean(train(false, 1, 1, 3, true, host, updateByNorms)));
+  EXPECT_FALSE(hasHostsBits(*plain));
+  for (int64_t dp : {1, 2})
+    for (int64_t pp : {1, 2})
+      for (const char *cudaGraph : {"auto", "off"})
+        for (int number : {1, 2}) {
+          seed(number);
+          ASSERT_TRUE(clean(train(true, dp, pp, 3, false, other, updateByNorms, cudaGraph)));
+          EXPECT_TRUE(hasHostsBits(*other))
+              << dp << " x " << pp << " graphs " << cudaGraph << " seed " << number;
+        }
+  seed(1);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(clean(train(true, 1, 1, 3, false, other, [](Program &program) {
+    updateByNorms(program);
+    for (Buffer &buffer : program.positions[0].buffers)
+      if (buffer.name == "scalars")
+        buffer.bytes -= 64;
+  })));
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("buffer 'scalars' of position 0 has room for 9 tables, expected more"),
+            std::string::npos)
+      << text;
 }
 
 /// Of 4 micro-batches with 2 inputs each, of which the second one lies between the forwards: two graphs each,

@@ -80,7 +80,24 @@ static void update(int64_t begin, int64_t end, void *const *args) {
     p[i] -= s[DSOPT_LR] * (g[i] * s[DSOPT_FACTOR]);
 }
 
+static void direct(int64_t begin, int64_t end, void *const *args) {
+  float *g = static_cast<float *>(args[1]);
+  const float *s = static_cast<const float *>(args[2]);
+  for (int64_t i = begin; i < end; ++i)
+    g[i] *= s[DSOPT_FACTOR];
+}
+static void trust(int64_t begin, int64_t end, void *const *args) {
+  float *p = static_cast<float *>(args[0]), *g = static_cast<float *>(args[1]);
+  const float *s = static_cast<const float *>(args[2]);
+  for (int64_t i = begin; i < end; ++i)
+    p[i] -= s[DSOPT_LR] * (g[i] * s[DSOPT_TRUST]);
+}
+
 void *toySymbol(const std::string &name) {
+  if (name == "update.direction")
+    return reinterpret_cast<void *>(direct);
+  if (name == "update.norms")
+    return reinterpret_cast<void *>(trust);
   if (name == "block0.F")
     return reinterpret_cast<void *>(forward0);
   if (name == "block1.F")
@@ -302,6 +319,62 @@ Position buildPosition(const Program &program, int64_t index) {
 }
 
 } // namespace
+
+void updateByNorms(Program &program) {
+  for (Position &position : program.positions) {
+    auto add = [&](const std::string &name, int64_t bytes) {
+      Buffer buffer;
+      buffer.name = name;
+      buffer.offset = arenaOf(position);
+      buffer.bytes = bytes;
+      buffer.stride = (bytes + 63) / 64 * 64;
+      position.memories[0].bytes += buffer.stride;
+      position.buffers.push_back(buffer);
+      return static_cast<int64_t>(position.buffers.size()) - 1;
+    };
+    std::vector<Action> &actions = position.actions.edit();
+    std::vector<Action> updates;
+    int64_t bytes = 0;
+    for (const Action &action : actions)
+      bytes += action.kind == ActionKind::Update ? kTrustWords * 8 : 0;
+    int64_t own = add("norms.own", bytes), all = program.dp > 1 ? add("norms.all", bytes * program.dp) : own,
+            at = 0;
+    for (size_t i = 0; i < actions.size(); ++i)
+      if (Action &action = actions[i]; action.kind == ActionKind::Update) {
+        updates.push_back(action);
+        updates.back().symbol = "update.norms";
+        updates.back().temp = {all};
+        updates.back().waits.clear();
+        action.symbol = "update.direction";
+        action.direction = true;
+        action.temp = {own, 0, at, 0};
+        action.changes.clear();
+        at += kTrustWords * 8;
+      }
+    if (program.dp > 1) {
+      Action gather;
+      gather.kind = ActionKind::Gather;
+      gather.queue = Comm;
+      gather.name = "gather norms";
+      gather.refs = {{own}, {all}};
+      gather.waits = {static_cast<int64_t>(actions.size()) - 1};
+      gather.bytes = bytes;
+      gather.communicator = 0;
+      gather.traffic = "all_gather";
+      actions.push_back(gather);
+      updates.front().waits = {static_cast<int64_t>(actions.size()) - 1};
+    }
+    actions.insert(actions.end(), updates.begin(), updates.end());
+    // Those of two groups, of three parts of parameters in them, and what adding up takes.
+    for (size_t i = 0; i < position.buffers.size(); ++i)
+      if (position.buffers[i].name == "scalars") {
+        int64_t there = add("scalars", (2 + 3 + 5) * 64);
+        position.buffers[i].name = "small scalars";
+        std::swap(position.buffers[i], position.buffers[there]);
+        break;
+      }
+  }
+}
 
 Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &folder) {
   Program program;

@@ -20,6 +20,9 @@ constexpr int64_t kToyElements = 128;
 /// Parameters lie in `folder`/toy.bin, which is written.
 Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &folder);
 
+/// Lets updates go by norms of whole parameters. At stage 3, or with one rank.
+void updateByNorms(Program &program);
+
 void *toySymbol(const std::string &name);
 
 /// What goes wrong in a segment, if anything. Set before ranks fork.

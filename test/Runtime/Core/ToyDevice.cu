@@ -28,6 +28,14 @@ KERNEL(32) void dot(int64_t begin, int64_t end, const float *a, const float *b, 
     sum[i] = total;
   }
 }
+KERNEL(32) void direct(int64_t begin, int64_t end, float *, float *g, const float *s) {
+  for (int64_t i = first(begin); i < end; i += step())
+    g[i] *= s[DSOPT_FACTOR];
+}
+KERNEL(32) void updateByNorms(int64_t begin, int64_t end, float *p, const float *g, const float *s) {
+  for (int64_t i = first(begin); i < end; i += step())
+    p[i] -= s[DSOPT_LR] * (g[i] * s[DSOPT_TRUST]);
+}
 KERNEL(32) void update(int64_t begin, int64_t end, float *p, const float *g, const float *s) {
   for (int64_t i = first(begin); i < end; i += step())
     p[i] -= s[DSOPT_LR] * (g[i] * s[DSOPT_FACTOR]);

@@ -2,9 +2,11 @@
 // RUN: sed -e 's/ZERO/0/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=WHOLE
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory | sed '/sliced direction/d' | not dsopt-opt -verify-exec -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: sed -e 's/ZERO/1/g' -e 's/module attributes {/module attributes {dsopt.target = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_80", threads = 1, vector_bits = 128, features = []>, /' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step | FileCheck %s --check-prefix=DEVICE
 
 // Updates by norms of whole parameters: all directions, the norms of all ranks, then the updates that go by them.
 
+// SLICED-DAG: exec.buffer @scalars : memref<16xf32> buffers
 // SLICED-DAG: exec.buffer @norms.own : memref<80xi64> buffers
 // SLICED-DAG: exec.buffer @norms.all : memref<160xi64> buffers
 // SLICED: exec.agree
@@ -19,6 +21,9 @@
 // WHOLE-NOT: @norms.all
 // WHOLE: exec.update @update.lamb.direction of @b0 {{.*}} elements 128 direction record @norms.own on @compute
 // WHOLE: exec.update @update.lamb of @b0 {{.*}} elements 128 record @norms.own on @compute
+
+// A device's tables: of the one group, of each parameter, and room for a record of 40 words.
+// DEVICE: exec.buffer @scalars : memref<128xf32> buffers
 
 // NONE: error:
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {

@@ -15,6 +15,7 @@
 #include "dsopt/Runtime/DeviceWorkspaces.h"
 
 #include <functional>
+#include <vector>
 
 namespace dsopt::runtime::cuda {
 
@@ -30,10 +31,23 @@ void fold(Device &device, StreamHandle stream, float *running, const void *stati
           int64_t elements, const int64_t *places, int64_t count, double momentum);
 
 /// Sums squares as SquareSums::compute does. `pieces` are the host's, their values the device's; `record` has
-/// 21 words: the digits of the sum, then the first parameter that is not finite, or -1. `sums`, which may be
-/// null, are the digits of `sumCount` parameters, made anew.
+/// 21 words: the digits of the sum, then the first parameter that is not finite, or -1. `sums` are the digits
+/// of `sumCount` parameters, made anew. Either may be null.
 void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, int64_t count, int64_t type,
                 int64_t *record, int64_t *sums, int64_t sumCount);
+
+/// A table of scalars for elements of one parameter: that of `group`, but for the ratio of norms, which goes
+/// by the sums at `places` of each rank's record.
+struct TrustTable {
+  const float *group;
+  float *table;
+  const std::vector<int64_t> *places;
+};
+/// Writes tables. `records` are those of `ranks` ranks, of `words` words each: at a place the digits of two
+/// sums of squares, of the parameter and of its direction. `scratch` has room for two sums. With the host's
+/// bits.
+void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tables, int64_t count,
+                      const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch);
 
 /// dsopt_rt_scatter_add, with the host's bits.
 void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &scatter, const void *rows,

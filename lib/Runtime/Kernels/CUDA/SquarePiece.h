@@ -33,6 +33,19 @@ struct SquarePieces {
   int64_t firsts[kMost + 1];
 };
 
+/// Threads that write a table of scalars by the norms of a parameter.
+inline constexpr int kTrustThreads = 64;
+
+/// Such tables of one launch. `ends[i]` is where the places of table i end.
+struct TrustTables {
+  static constexpr int kMost = 48, kPlaces = 384;
+  int64_t ranks, words; ///< of the records
+  const float *groups[kMost];
+  float *tables[kMost];
+  int32_t ends[kMost];
+  int32_t places[kPlaces]; ///< in a rank's record
+};
+
 /// Numbers of micro-batches of one launch, in the order of folding.
 struct FoldPlaces {
   static constexpr int kMost = 128;

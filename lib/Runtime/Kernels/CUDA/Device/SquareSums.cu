@@ -49,7 +49,8 @@ DEVICE void normalize(uint64_t *digits) {
   digits[kSquareDigits - 1] += carry;
 }
 
-/// A block some of a piece. `record`: the digits of the sum, then the first parameter that is not finite.
+/// A block some of a piece. `record`: the digits of the sum, then the first parameter that is not finite; it may
+/// be null.
 template <typename T> DEVICE void addPiece(const SquarePieces &all, uint64_t *record, uint64_t *sums) {
   SHARED static uint64_t own[kWarps][kSquareDigits];
   SHARED static uint64_t total[kSquareDigits];
@@ -82,7 +83,7 @@ template <typename T> DEVICE void addPiece(const SquarePieces &all, uint64_t *re
     else if (part == 0)
       addExactly(own[warpX()], bits);
   }
-  if (!isFinite)
+  if (!isFinite && record)
     __atomic_fetch_min(record + kSquareDigits, uint64_t(all.pieces[place].parameter), __ATOMIC_RELAXED);
   barrier();
   if (threadX() < kSquareDigits) {
@@ -99,7 +100,8 @@ template <typename T> DEVICE void addPiece(const SquarePieces &all, uint64_t *re
   if (threadX() < kSquareDigits) {
     uint64_t digit = total[threadX()];
     if (digit) {
-      add(record + threadX(), digit);
+      if (record)
+        add(record + threadX(), digit);
       if (sums)
         add(sums + all.pieces[place].sum * kSquareDigits + threadX(), digit);
     }
@@ -122,6 +124,6 @@ KERNEL(kThreads) void dsopt_square_sums_f16(const BY_VALUE SquarePieces pieces, 
 /// A thread a number: the first is the record's.
 KERNEL(32) void dsopt_normalize_sums(uint64_t *record, uint64_t *sums, int64_t count) {
   int64_t i = blockX() * 32 + threadX();
-  if (i <= count)
+  if (i <= count && (i || record))
     normalize(i ? sums + (i - 1) * kSquareDigits : record);
 }
