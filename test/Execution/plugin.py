@@ -113,9 +113,9 @@ with tempfile.TemporaryDirectory() as folder:
         execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout])
         losses.append(Run(log).losses)
         hashes.append(Run(log).hash)
-    # What blocks share goes whole.
+    # What blocks share goes whole; records have padding, too.
     moved, whole = bytes_sent[0]["reduce_scatter"] - bytes_sent[1]["reduce_scatter"], bytes_sent[1]["reduce_scatter"]
-    check(0 < whole < moved and bytes_sent[1]["all_to_all"] * 2 == moved, f"reductions send {bytes_sent[:2]}, expected half")
+    check(0 < whole < moved and abs(bytes_sent[1]["all_to_all"] / moved - 0.5) < 0.01, f"reductions send {bytes_sent[:2]}, expected half")
     check(len(set(hashes)) == 3 and len(set(hashes[1:4])) == 1, f"the method gives {hashes}")
     apart = [max(abs(b / a - 1) for a, b in zip(losses[0], run)) for run in (losses[1], losses[4])]
     check(len(losses[1]) == 30 and 0 < apart[0] < 0.02 and apart[0] != apart[1] < 0.02, f"losses are {apart} apart")
