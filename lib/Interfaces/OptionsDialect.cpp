@@ -29,6 +29,7 @@ static constexpr Row kRows[] = {
 /// The options that a module keeps under their own names, as they are given.
 static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "arch",
+                                                "compress-gradients",
                                                 "decay-scale",
                                                 "delayed-update",
                                                 "device-memory",

@@ -341,6 +341,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
     string("reduce_type", getOption(module, "reduce_type", "gradient"));
     json->attribute("node_size", getOption(module, "node_size", dp));
   }
+  if (dp > 1 && getOption(module, "compress_gradients", StringRef("none")) != "none")
+    string("compress_gradients", getOption(module, "compress_gradients", "none"));
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())

@@ -101,21 +101,33 @@ with tempfile.TemporaryDirectory() as folder:
         said = execute([dsopt, path, "-plan", f"-data={data}", "-optimizer=adamv", *options], status=1).stderr
         check(words in said, f"{options}: {said}")
 
-    # A replaced reduction: half the bytes between ranks, and the losses of before but for rounding.
-    layout = ["-dp=2", "-zero=2", "-micro-batches=2", "-steps=30", f"-data={data}"]
-    narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-insert-pass=after:place-collectives:narrow-reductions",
-              "-insert-pass=after:finish-step:feed-errors-back"]
-    bytes_sent, losses = [], []
-    for options in ([], narrow):
-        plan = json.loads(execute([dsopt, path, "-plan=json", *layout, *options]).stdout)
-        bytes_sent.append(plan["ranks"][0]["traffic"]["reduce_scatter"])
+    # A method of its own for reductions: half the bytes between ranks, the losses of before but for rounding, one result.
+    narrow = [f"-load-pass-plugin={plugin}/narrow-reductions.so", "-compress-gradients=narrow"]
+    small_ones = [narrow[0], "-compress-gradients=narrow{least=0.0001}"]
+    bytes_sent, losses, hashes = [], [], []
+    for layout, options in ((["-zero=1"], []), (["-zero=1"], narrow), (["-zero=2", "-accumulate=local"], narrow), (["-zero=0"], narrow), (["-zero=1"], small_ones)):
+        layout = ["-dp=2", "-micro-batches=2", "-steps=30", f"-data={data}", *layout, *options]
+        plan = json.loads(execute([dsopt, path, "-plan=json", *layout]).stdout)
+        bytes_sent.append(plan["ranks"][0]["traffic"])
         log = os.path.join(folder, "log.jsonl")
-        execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout, *options])
+        execute([dsopt, path, "-run", "-quiet", f"-log={log}", *layout])
         losses.append(Run(log).losses)
-    check(abs(bytes_sent[1] / bytes_sent[0] - 0.5) < 0.01, f"reductions send {bytes_sent} bytes, expected half")
-    apart = max(abs(b / a - 1) for a, b in zip(*losses))
-    check(len(losses[1]) == 30 and 0 < apart < 0.02, f"losses are {apart:.2%} apart")
-    print(f"reductions in bf16 with error feedback: {bytes_sent} bytes, losses at most {apart:.4%} apart")
+        hashes.append(Run(log).hash)
+    # What blocks share goes whole; records have padding, too.
+    moved, whole = bytes_sent[0]["reduce_scatter"] - bytes_sent[1]["reduce_scatter"], bytes_sent[1]["reduce_scatter"]
+    check(0 < whole < moved and abs(bytes_sent[1]["all_to_all"] / moved - 0.5) < 0.01, f"reductions send {bytes_sent[:2]}, expected half")
+    check(len(set(hashes)) == 3 and len(set(hashes[1:4])) == 1, f"the method gives {hashes}")
+    apart = [max(abs(b / a - 1) for a, b in zip(losses[0], run)) for run in (losses[1], losses[4])]
+    check(len(losses[1]) == 30 and 0 < apart[0] < 0.02 and apart[0] != apart[1] < 0.02, f"losses are {apart} apart")
+    print(f"reductions in bf16 with error feedback: {moved} bytes in half as many, losses at most {apart[0]:.4%} apart, one hash")
+    for options, words in ((["-compress-gradients=narrow"], "option -compress-gradients: expected one of none|onebit, got 'narrow'"),
+                           ([narrow[0], "-compress-gradients=narrow{most=1}"], "option -compress-gradients: narrow has no option 'most', expected least"),
+                           ([narrow[0], "-compress-gradients=narrow{least=-1}"], "option -compress-gradients: narrow got least='-1', expected a number from 0 to 1e+30"),
+                           ([narrow[0], "-compress-gradients=narow"], "expected one of none|narrow|onebit, got 'narow'; did you mean narrow?"),
+                           (["-compress-gradients=onebit{least=1}"], "option -compress-gradients: onebit has no option 'least', expected none"),
+                           (["-compress-gradients=onebit{"], "option -compress-gradients: is \"onebit{\", expected NAME{option=N,...}")):
+        said = execute([dsopt, path, "-plan", "-dp=2", f"-data={data}", *options], status=1).stderr
+        check(words in said, f"{options}: {said}")
 
     # Forward of blocks again in backward: they keep less, B hands on to W what it made anew, and the bits are the same.
     rng = np.random.default_rng(5)

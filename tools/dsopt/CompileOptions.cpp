@@ -1,6 +1,7 @@
 //===- CompileOptions.cpp - what the command line means for a module ------===//
 
 #include "CompileOptions.h"
+#include "CompressionOptions.h"
 #include "Messages.h"
 #include "NodeOptions.h"
 
@@ -298,6 +299,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
       setText("target", options.text("target"));
   }
   checkFreeze(module, options, layout);
+  setCompression(module, options);
   if (options.has("link")) {
     if (!parseLink(options.text("link")))
       throw Error(1, "-link=" + options.text("link") + ": expected a rate such as 1Gb/s or 5GB/s");

@@ -45,6 +45,7 @@ static constexpr Need kNeeds[] = {
     {"max-reuse-distance", nullptr, gathers, kGathers},
     {"param-persistence-threshold", nullptr, gathers, kGathers},
     {"gather-type", nullptr, sharesData, "-dp of 2 or more"},
+    {"compress-gradients", nullptr, sharesData, "-dp of 2 or more"},
     {"reduce-type", nullptr, sharesData, "-dp of 2 or more"},
     {"reductions-in-flight", nullptr, hasPeers, "-dp or -pp of 2 or more"},
     {"offload-ratio", nullptr, updatesElsewhere, "-offload-optimizer=cpu or nvme"},

@@ -39,6 +39,7 @@
 #include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
+#include "dsopt/Transforms/Schedule/Compression.h"
 #include "dsopt/Transforms/Schedule/PipelineOrder.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
@@ -74,6 +75,19 @@ static void checkSchedule(const ParsedOptions &options) {
                            pipelineOrderNames());
   if (!getPipelineOrder(schedule, &problem))
     throw Error(1, "option -schedule: " + problem);
+}
+
+/// Refuses a method of compression that neither dsopt nor a plugin has.
+static void checkCompression(const ParsedOptions &options) {
+  const char *name = "compress-gradients";
+  std::string method = options.text(name), problem;
+  if (method == "none")
+    return;
+  std::vector<std::string> names = compressionNames();
+  names.insert(names.begin(), "none");
+  runtime::checkRegistered(*runtime::findOption(name), method.substr(0, method.find('{')), names);
+  if (!getCompression(method, &problem))
+    throw Error(1, "option -compress-gradients: " + problem);
 }
 
 /// Refuses an optimizer that there is not. A plugin's are there once its passes are in a pipeline:
@@ -220,6 +234,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
                          const std::vector<ConfiguredOption> &configured, const LauncherInfo &launcher,
                          runtime::Handover *handover, Targets &targets, bool isFirst, int argc, char **argv) {
   checkSchedule(options);
+  checkCompression(options);
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
   checkName(path);

@@ -300,6 +300,7 @@ struct Program {
   std::string schedule, precision, gradient_type, optimizer;
   std::string matmul_precision = "highest"; ///< of a device's fp32 products; or high: by TF32
   std::string gather_type = "param", reduce_type = "gradient"; ///< what goes between ranks; or int8, int4
+  std::string compress_gradients = "none";                     ///< the method that they travel by
   int64_t node_size = 0;      ///< where gradients are added in nodes first: ranks of one
   std::string init;           ///< initial values: model, or normal:DEVIATION
   bool clip = false;          ///< clipping is compiled in

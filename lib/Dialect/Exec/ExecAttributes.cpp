@@ -88,6 +88,7 @@ static const AttributeRow kAttributes[] = {
 /// The options that programs follow from; the others are read when a program is written or run.
 static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
                                                         "clip",
+                                                        "compress_gradients",
                                                         "delayed_update",
                                                         "dp",
                                                         "freeze_step",

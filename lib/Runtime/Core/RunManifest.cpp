@@ -35,6 +35,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["reduce-type"] = program.reduce_type;
     texts["node-size"] = std::to_string(program.node_size);
   }
+  if (program.compress_gradients != "none")
+    texts["compress-gradients"] = program.compress_gradients;
   if (program.freeze_step > 0)
     texts["freeze-step"] = std::to_string(program.freeze_step);
   if (program.delayed_update > 0)

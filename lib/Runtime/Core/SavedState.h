@@ -53,9 +53,10 @@ private:
 };
 
 inline constexpr const char *kWorkerError = "worker_error", *kServerError = "server_error";
-/// Whether steps behind the optimizer's freeze are among the applied ones.
+/// Whether applied steps have left errors: all where gradients are compressed, or those behind the
+/// optimizer's freeze.
 inline bool leavesErrors(const Program &program, int64_t applied) {
-  return program.freeze_step > 0 && applied > program.freeze_step;
+  return program.compress_gradients != "none" || (program.freeze_step > 0 && applied > program.freeze_step);
 }
 
 /// Bytes [begin, end) of a file, which `rank` has in memory: a part of a tensor.

@@ -218,7 +218,8 @@ std::vector<int> savePeers(const Program &program, int rank) {
   for (bool later : {false, true}) {
     if (later && program.delayed.empty() && program.frozen.empty())
       break;
-    SavedTensors saved(program, later && !program.delayed.empty(), later && !program.frozen.empty());
+    SavedTensors saved(program, later && !program.delayed.empty(),
+                       leavesErrors(program, later ? program.freeze_step + 1 : 0));
     saved.layOut();
     std::vector<Segment> segments = segmentsOf(program, saved);
     for (const std::vector<SharedRange> &ranges :

@@ -99,16 +99,20 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
   }
   auto order = *dist::symbolizeReductionOrder(getOption(getOperation(), "reduction", StringRef("canonical")));
   bool inPairs = getOption(getOperation(), "reduce_type", StringRef("gradient")) == "int4";
+  bool compresses = getOption(getOperation(), "compress_gradients", StringRef("none")) != "none";
   DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
   for (auto &[key, use] : uses) {
     dist::BucketOp bucket = key.first;
     Operation *&end = ends.try_emplace(use.last, use.last).first->second;
     builder.setInsertionPointAfter(end);
+    // What blocks share may lie on several stages, of which one has the state: it goes whole in all layouts.
+    bool byMethod = inPairs || (compresses && bucket.getBlocks().size() == 1);
     int64_t index = llvm::find(bucket.getBlocks(), key.second) - bucket.getBlocks().begin();
-    end = dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
-                                 builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
-                                 inPairs ? builder.getIntegerType(4) : bucket.getGradientType(),
-                                 inPairs ? ReductionMethod::AllToAll : ReductionMethod::ReduceScatter, order);
+    end =
+        dist::ReduceOp::create(builder, use.last.getLoc(), bucket.getSymName(), index,
+                               builder.getArrayAttr(use.gradients.getArrayRef()), bucket.getAxes(),
+                               inPairs ? builder.getIntegerType(4) : bucket.getGradientType(),
+                               byMethod ? ReductionMethod::AllToAll : ReductionMethod::ReduceScatter, order);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "Accesses.h"
 #include "CompressionKernels.h"
+#include "OneBit.h"
 #include "ProgramBuilder.h"
 #include "Scheduling.h"
 #include "dsopt/Interfaces/Optimizers.h"
@@ -79,9 +80,6 @@ private:
 };
 } // namespace
 
-/// Bytes of a unit's record: its scale, then its signs.
-static int64_t recordBytes(int64_t slice) { return sizeof(float) + slice / 8; }
-
 RefAttr Exchanger::error(UpdateOp update, StringRef whose, int64_t elements) {
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
@@ -135,7 +133,7 @@ void Exchanger::exchange(UpdateOp update) {
   prefix = (update.getBucket() + ".signs.").str();
   BufferOp held = out.bufferNamed(state(update, 0).getBuffer());
   memory = held.getMemory() ? held.getMemory()->str() : "";
-  int64_t padded = bucket.getPadded(), bytes = recordBytes(slice), sliceBytes = slice * sizeof(float);
+  int64_t padded = bucket.getPadded(), bytes = signBytes(slice), sliceBytes = slice * sizeof(float);
   Type f32 = Float32Type::get(out.context), f64 = Float64Type::get(out.context),
        word = IntegerType::get(out.context, kWordBits);
   RefAttr momentum = state(update, 0), variance = state(update, 1);

@@ -17,14 +17,34 @@ CompressionKernels::CompressionKernels(ModuleOp module)
     : nested(module.lookupSymbol<ModuleOp>(exec::kKernelsModule)), home(nested ? nested : module),
       symbols(home) {}
 
-SymbolRefAttr CompressionKernels::get(const std::string &name, const std::string &text) {
+/// Adds the kernel's result to what another argument holds, or takes it away.
+static void combine(func::FuncOp function, Into into) {
+  Operation *end = function.front().getTerminator();
+  Value result = end->getOperand(0);
+  unsigned last = function.getNumArguments();
+  (void)function.insertArgument(last, result.getType(), {}, function.getLoc());
+  OpBuilder builder(end);
+  Value held = function.getArgument(last);
+  end->setOperand(
+      0, into == Into::Add
+             ? Value(graph::AddOp::create(builder, function.getLoc(), result.getType(), held, result))
+             : Value(graph::SubOp::create(builder, function.getLoc(), result.getType(), held, result)));
+  function->setAttr(graph::kInPlaceAttr, builder.getDenseI64ArrayAttr({last}));
+}
+
+SymbolRefAttr CompressionKernels::get(const std::string &plain, const std::string &text, Into into) {
   MLIRContext *context = home.getContext();
+  std::string name = plain + (into == Into::Add ? ".add" : into == Into::Subtract ? ".subtract" : "");
   auto function = symbols.lookup<func::FuncOp>(name);
   if (!function) {
     OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(text, context);
-    assert(parsed && "a kernel's text is wrong");
+    if (!parsed || parsed->getOps<func::FuncOp>().empty())
+      return {};
     function = *parsed->getOps<func::FuncOp>().begin();
     function->remove();
+    function.setName(name);
+    if (into != Into::Replace)
+      combine(function, into);
     nested ? function.setNested() : function.setPrivate();
     function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Rows));
     function->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(context, {kRows}));

@@ -9,19 +9,21 @@
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
 
+#include "dsopt/Transforms/Schedule/Compression.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace dsopt {
 
-/// Elements whose squares are added in one row; signs in a word.
-inline constexpr int64_t kSummed = 64, kWordBits = 32;
 /// What a bucket's exchange leaves out, at the worker and at the server of a slice.
 inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
 
 class CompressionKernels {
 public:
   explicit CompressionKernels(mlir::ModuleOp module);
+  /// The kernel of that name; made of its text where it is new, with what becomes of its last result. Null
+  /// where the text is wrong: the parser has said so.
+  mlir::SymbolRefAttr get(const std::string &name, const std::string &text, Into into = Into::Replace);
   /// (momentum, gradient, error, variance, factor, apply, beta1, 1 - beta1) -> error := what is to be packed;
   /// sums of its squares and how many take part, by rows of kSummed. Sums are f64, so that their order does
   /// not show: hosts and devices have orders of their own.
@@ -36,8 +38,6 @@ public:
   mlir::SymbolRefAttr unpack();
 
 private:
-  mlir::SymbolRefAttr get(const std::string &name, const std::string &text);
-
   mlir::ModuleOp nested, home; ///< null where kernels are in the module itself
   mlir::SymbolTable symbols;
 };

@@ -8,6 +8,7 @@
 
 #include "Accesses.h"
 #include "Communicators.h"
+#include "CompressedReduction.h"
 #include "ProgramBuilder.h"
 #include "QuantizedReduction.h"
 #include "Scheduling.h"
@@ -31,8 +32,10 @@ namespace {
 /// Expands the collectives of one program.
 class Expander {
 public:
-  Expander(ProgramOp program, WireKernels &kernels, AccessAnalysis &analysis)
-      : schedule(getSchedule(program)), kernels(kernels), analysis(analysis), out(program) {}
+  Expander(ProgramOp program, WireKernels &kernels, CompressionKernels &compressionKernels,
+           AccessAnalysis &analysis, const std::optional<Compression> &compression)
+      : schedule(getSchedule(program)), kernels(kernels), compressionKernels(compressionKernels),
+        compression(compression), analysis(analysis), out(program) {}
   LogicalResult expand();
 
 private:
@@ -47,9 +50,13 @@ private:
   LogicalResult start(GatherOp gather);
   LogicalResult start(ReduceOp reduce);
   LogicalResult startQuantized(ReduceOp reduce);
+  LogicalResult startCompressed(ReduceOp reduce);
+  /// The bucket whose gradient it adds, and what of that lies between parameters, in elements. Fails with a
+  /// message where there is none.
+  FailureOr<dist::BucketOp> bucketOf(ReduceOp reduce, SmallVectorImpl<std::pair<int64_t, int64_t>> &gaps);
   void finish(const Result &result);
   /// Finishes what has to be written to a buffer.
-  void finish(StringAttr target);
+  LogicalResult finish(StringAttr target);
   void map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t elements, int64_t grain = 4096) {
     out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), elements, grain, kComputeStream);
   }
@@ -66,11 +73,14 @@ private:
 
   ScheduleOp schedule;
   WireKernels &kernels;
+  CompressionKernels &compressionKernels;
+  const std::optional<Compression> &compression; ///< of gradients
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::MapVector<StringAttr, Result> results;                ///< by the buffer of their target
-  llvm::MapVector<StringAttr, QuantizedReduction> reductions; ///< likewise
-  llvm::SetVector<BufferOp> replaced;                         ///< by others of the wire's type
+  llvm::MapVector<StringAttr, Result> results;                 ///< by the buffer of their target
+  llvm::MapVector<StringAttr, QuantizedReduction> reductions;  ///< likewise
+  llvm::MapVector<StringAttr, CompressedReduction> compressed; ///< likewise
+  llvm::SetVector<BufferOp> replaced;                          ///< by others of the wire's type
 };
 } // namespace
 
@@ -157,13 +167,15 @@ LogicalResult Expander::start(GatherOp gather) {
   return success();
 }
 
-LogicalResult Expander::startQuantized(ReduceOp reduce) {
+FailureOr<dist::BucketOp> Expander::bucketOf(ReduceOp reduce,
+                                             SmallVectorImpl<std::pair<int64_t, int64_t>> &gaps) {
   BufferOp whole = buffer(reduce.getWhole());
   dist::BucketOp bucket = whole.getOf() ? analysis.bucket(whole.getOfAttr().getAttr()) : dist::BucketOp();
-  if (!bucket)
-    return reduce.emitOpError("of ") << reduce.getWhole().getBuffer() << " travels as " << *reduce.getWire()
-                                     << ", expected the gradient of a bucket";
-  SmallVector<std::pair<int64_t, int64_t>> gaps;
+  if (!bucket) {
+    auto error = reduce.emitOpError("of ") << reduce.getWhole().getBuffer() << " travels ";
+    return reduce.getWire() ? error << "as " << *reduce.getWire() << ", expected the gradient of a bucket"
+                            : error << "by a method, expected the gradient of a bucket";
+  }
   int64_t end = 0;
   auto reach = [&](int64_t begin) {
     if (begin > end)
@@ -174,6 +186,28 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
     end = range.getOffset() + range.getElements();
   }
   reach(bucket.getPadded());
+  return bucket;
+}
+
+LogicalResult Expander::startCompressed(ReduceOp reduce) {
+  SmallVector<std::pair<int64_t, int64_t>> gaps;
+  FailureOr<dist::BucketOp> bucket = bucketOf(reduce, gaps);
+  if (failed(bucket))
+    return failure();
+  if (Type type = reduce.getType(); !type.isF32())
+    return reduce.emitOpError("of ") << type << " travels by a method, expected f32";
+  CompressedReduction reduction(reduce, *bucket, *compression);
+  StringAttr target = reduce.getTarget().getBuffer().getAttr();
+  if (failed(reduction.start(out, kernels, compressionKernels, gaps)))
+    return failure();
+  compressed.insert({target, reduction});
+  return success();
+}
+
+LogicalResult Expander::startQuantized(ReduceOp reduce) {
+  SmallVector<std::pair<int64_t, int64_t>> gaps;
+  if (failed(bucketOf(reduce, gaps)))
+    return failure();
   // What was reduced before has come as far as its first exchange, and goes on.
   out.insertBefore(reduce);
   for (auto &[target, reduction] : reductions)
@@ -190,6 +224,8 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
 LogicalResult Expander::start(ReduceOp reduce) {
   if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
     return startQuantized(reduce);
+  if (compression && reduce.getMethod() == ReductionMethod::AllToAll && analysis.ranks() > 1)
+    return startCompressed(reduce);
   FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(reduce);
   if (failed(groups))
     return failure();
@@ -261,7 +297,7 @@ void Expander::finish(const Result &sum) {
     map(kernels.accumulate(sum.type, sum.wire), {sum.target, part(0)}, sum.elements);
 }
 
-void Expander::finish(StringAttr target) {
+LogicalResult Expander::finish(StringAttr target) {
   if (auto result = results.find(target); result != results.end()) {
     finish(result->second);
     results.erase(result);
@@ -270,6 +306,12 @@ void Expander::finish(StringAttr target) {
     reduction->second.finish(out, kernels);
     reductions.erase(reduction);
   }
+  if (auto reduction = compressed.find(target); reduction != compressed.end()) {
+    if (failed(reduction->second.finish(out, compressionKernels)))
+      return failure();
+    compressed.erase(reduction);
+  }
+  return success();
 }
 
 LogicalResult Expander::expand() {
@@ -277,7 +319,7 @@ LogicalResult Expander::expand() {
   if (llvm::none_of(body, [](Operation &op) { return isComposite(&op); }))
     return success();
   for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (!(results.empty() && reductions.empty()) && isAction(&op)) {
+    if (!(results.empty() && reductions.empty() && compressed.empty()) && isAction(&op)) {
       FailureOr<ArrayRef<Access>> accesses = analysis.of(&op);
       if (failed(accesses))
         return failure();
@@ -285,8 +327,9 @@ LogicalResult Expander::expand() {
       // Several gathers may make parts of one buffer.
       auto gather = isComposite(&op) ? dyn_cast<GatherOp>(op) : GatherOp();
       for (const Access &access : *accesses)
-        if (!gather || gather.getTarget().getBuffer().getAttr() != access.buffer)
-          finish(access.buffer);
+        if ((!gather || gather.getTarget().getBuffer().getAttr() != access.buffer) &&
+            failed(finish(access.buffer)))
+          return failure();
     }
     if (!isComposite(&op))
       continue;
@@ -299,6 +342,9 @@ LogicalResult Expander::expand() {
     finish(result);
   for (auto &[target, reduction] : reductions)
     reduction.finish(out, kernels);
+  for (auto &[target, reduction] : compressed)
+    if (failed(reduction.finish(out, compressionKernels)))
+      return failure();
   renumberCollectives(schedule);
   for (BufferOp buffer : replaced)
     buffer.erase();
@@ -320,10 +366,18 @@ static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
 LogicalResult dsopt::expandCollectives(ModuleOp module) {
   if (int64_t nodeSize = getOption(module, "node_size", 0); reducesByNode(module, nodeSize))
     declareNodes(module, nodeSize);
+  std::optional<Compression> compression;
+  if (StringRef method = getOption(module, "compress_gradients", StringRef("none")); method != "none") {
+    std::string problem;
+    if (compression = getCompression(method, &problem); !compression)
+      return module.emitError("option compress_gradients ") << problem;
+  }
   WireKernels kernels(module);
+  CompressionKernels compressionKernels(module);
   AccessAnalysis analysis(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>()))
-    if (getSchedule(program) && failed(Expander(program, kernels, analysis).expand()))
+    if (getSchedule(program) &&
+        failed(Expander(program, kernels, compressionKernels, analysis, compression).expand()))
       return failure();
   return success();
 }

@@ -240,7 +240,10 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
     rounded gradients, whose sum is widened in the same way. One `by all_to_all` sends the parts of each
     slice to its owner, which adds them along the canonical tree: the same bits, in one hop. `as` i4 these parts are multiples of
     a scale for each 256 elements of half a slice, and go within nodes of `node_size` ranks (an option of
-    the module) first and then between them, where there are several of several ranks. Kernels of
+    the module) first and then between them, where there are several of several ranks. Where the option
+    `compress_gradients` names a method (Compression.h), those `by all_to_all` in the gradient's own type go by
+    it: this rank's gradient with what was left out before is packed into a record for each slice, whose owner
+    adds what the records stand for; `worker_error` of the bucket keeps what they leave out. Kernels of
     these conversions are new functions of the module.
 
     ```mlir
@@ -253,7 +256,8 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
     %3 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
     ```
   }];
-  let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect"];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::dsopt::graph::GraphDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 def GatherByNode : Pass<"gather-by-node", "::mlir::ModuleOp"> {

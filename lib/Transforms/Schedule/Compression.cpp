@@ -1,0 +1,72 @@
+//===- Compression.cpp - the methods that there are -----------------------===//
+
+#include "dsopt/Transforms/Schedule/Compression.h"
+
+#include "OneBit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
+
+using namespace mlir;
+using namespace dsopt;
+
+static std::map<std::string, CompressionMethod> &methods() {
+  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}};
+  return known;
+}
+
+void dsopt::registerCompression(StringRef name, CompressionMethod method) {
+  methods()[name.str()] = std::move(method);
+}
+
+std::vector<std::string> dsopt::compressionNames() {
+  auto names = llvm::make_first_range(methods());
+  return {names.begin(), names.end()};
+}
+
+/// Reads `option=N,...` into the values of a method's options; says what is wrong with it.
+static std::string readOptions(StringRef text, ArrayRef<CompressionOption> options,
+                               MutableArrayRef<double> values) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, value] = part.split('=');
+    const auto *option = llvm::find_if(
+        options, [&, name = name](const CompressionOption &option) { return option.name == name; });
+    if (option == options.end())
+      return llvm::formatv(
+          "has no option '{0}', expected {1}", name,
+          options.empty()
+              ? "none"
+              : llvm::join(llvm::map_range(options, [](const CompressionOption &one) { return one.name; }),
+                           ", "));
+    double &number = values[option - options.begin()];
+    // What is no number compares with nothing.
+    if (value.getAsDouble(number) || !(number >= option->least && number <= option->most))
+      return llvm::formatv("got {0}='{1}', expected a number from {2} to {3}", name, value, option->least,
+                           option->most);
+  }
+  return "";
+}
+
+std::optional<Compression> dsopt::getCompression(StringRef text, std::string *problem) {
+  auto fail = [&](const Twine &what) -> std::optional<Compression> {
+    if (problem)
+      *problem = what.str();
+    return std::nullopt;
+  };
+  auto [name, rest] = text.split('{');
+  auto known = methods().find(name.str());
+  if (known == methods().end())
+    return fail("is \"" + name + "\", expected one of " + llvm::join(compressionNames(), ", "));
+  if (text.contains('{') && !rest.consume_back("}"))
+    return fail("is \"" + text + "\", expected NAME{option=N,...}");
+  Compression found{known->second, {}};
+  for (const CompressionOption &option : found.method.options)
+    found.options.push_back(option.byDefault);
+  if (std::string wrong = readOptions(rest, found.method.options, found.options); !wrong.empty())
+    return fail(name + " " + wrong);
+  return found;
+}

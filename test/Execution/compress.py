@@ -1,0 +1,177 @@
+"""Gradients by a method, with error feedback: as plain numpy does it in double, for 2 to 4 ranks and sizes that do not divide; one
+result in all layouts of equal ranks; saved and resumed; bytes between ranks; what it refuses.
+
+usage: compress.py DSOPT [folder of the software device's libraries: then there alone]
+"""
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+
+import small
+from runs import MPIRUN, check, execute, model, relative, train
+from saved_weights import safetensors
+from small import initializer, node, value
+
+dsopt = sys.argv[1]
+folder = tempfile.mkdtemp(prefix="compress-")
+STEPS, ROWS, LR = 20, 8, 0.05
+
+# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing.
+random = np.random.default_rng(12)
+start = {"a": random.normal(0, 0.5, (7, 33)), "c": random.normal(0, 0.5, (33,)), "b": random.normal(0, 0.5, (33, 5))}
+start = {key: array.astype(np.float32) for key, array in start.items()}
+own = small.write(os.path.join(folder, "own.onnx"),
+                  [node("MatMul", "x a", "xa"), node("Add", "xa c", "s"), node("Tanh", "s", "h"), node("MatMul", "h b", "hb"),
+                   node("Sub", "hb y", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
+                  [value("x", (ROWS, 7)), value("y", (ROWS, 5))], [initializer(key, array) for key, array in start.items()])
+
+
+def batches(ranks):
+    rows = np.random.default_rng(ranks)
+    return {"x": rows.normal(0, 1, (STEPS * ranks * ROWS, 7)).astype(np.float32), "y": rows.normal(0, 1, (STEPS * ranks * ROWS, 5)).astype(np.float32)}
+
+
+def gradients(p, x, y):
+    h = np.tanh(x @ p["a"] + p["c"])
+    e = 2 * (h @ p["b"] - y) / y.size
+    s = (e @ p["b"].T) * (1 - h * h)
+    return {"a": x.T @ s, "c": s.sum(0), "b": h.T @ e}
+
+
+def buckets(ranks):
+    """(elements with padding, first element of each parameter): what is cut into a slice for each rank."""
+    text = execute([dsopt, own, f"-dp={ranks}", "-micro-batches=1", "-emit=dist"]).stdout
+    found = re.findall(r"dist\.bucket .*? : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text)
+    return [(int(padded), {name: int(first) for name, first in re.findall(r"range<@(\w+), (\d+),", ranges)}) for ranges, padded in found]
+
+
+def reference(data, ranks, clip):
+    """Karimireddy et al. (2019), algorithm 1, at each worker, on each slice of each bucket; then SGD."""
+    p = {key: array.astype(np.float64) for key, array in start.items()}
+    places = buckets(ranks)
+    errors = [np.zeros((ranks, padded)) for padded, _ in places]
+    for step in range(STEPS):
+        parts = []
+        for rank in range(ranks):
+            rows = slice((step * ranks + rank) * ROWS, (step * ranks + rank + 1) * ROWS)
+            parts.append(gradients(p, data["x"][rows].astype(np.float64), data["y"][rows].astype(np.float64)))
+        g = {}
+        for (padded, first), left in zip(places, errors):
+            real = np.zeros(padded, bool)
+            for key, begin in first.items():
+                real[begin:begin + start[key].size] = True
+            total = np.zeros(padded)
+            for rank in range(ranks):
+                c = left[rank].copy()
+                for key, begin in first.items():
+                    c[begin:begin + start[key].size] += parts[rank][key].ravel() / ranks
+                for unit in np.split(np.arange(padded), ranks):
+                    sent = np.where(c[unit] < 0, -1.0, 1.0) * np.abs(c[unit]).sum() / max(real[unit].sum(), 1) * real[unit]
+                    total[unit] += sent
+                    left[rank, unit] = c[unit] - sent
+            for key, begin in first.items():
+                g[key] = total[begin:begin + start[key].size].reshape(start[key].shape)
+        norm = np.sqrt(sum((part**2).sum() for part in g.values()))
+        for key in p:
+            p[key] = p[key] - LR * g[key] * (min(1, clip / norm) if clip else 1)
+    return p
+
+
+def run(ranks, data, *options, **keywords):
+    return small.train(dsopt, own, data, "-compress-gradients=onebit", "-optimizer=sgd", "-momentum=0", f"-lr={LR}", f"-dp={ranks}", "-micro-batches=1",
+                       "-quiet", "-threads=1", *options, **keywords)
+
+
+def far(weights, want):
+    return max(np.max(np.abs(weights[key] - want[key])) / np.max(np.abs(want[key])) for key in want)
+
+
+if len(sys.argv) > 2:
+    # On GPUs: as close.
+    os.environ.update(LD_LIBRARY_PATH=sys.argv[2], SOFT_DEVICE="seed=1")
+    data, STEPS = batches(2), 8
+    _, weights = run(2, data, "-target=cuda", "-arch=sm_80", "-zero=2", f"-steps={STEPS}")
+    apart = far(weights, reference(data, 2, 0))
+    check(apart < 1e-6, f"on GPUs: {apart} off")
+    print(f"on GPUs: {apart:.1e} of the largest weight off")
+    sys.exit()
+
+for ranks in (2, 3, 4):
+    data = batches(ranks)
+    for clip in (0, 0.05) if ranks == 2 else (0,):
+        _, weights = run(ranks, data, f"-steps={STEPS}", f"-grad-clip={clip}")
+        apart = far(weights, want := reference(data, ranks, clip))
+        moved = min(np.max(np.abs(want[key] - start[key])) for key in want)
+        check(apart < 1e-6 < moved, f"{ranks} ranks, clip {clip}: {apart} off, moved by {moved}")
+        print(f"{ranks} ranks, clip {clip}: {apart:.1e} of the largest weight off", flush=True)
+
+# One result in all layouts of equal ranks.
+LAYOUTS = (["-dp=2"], ["-dp=2", "-zero=1", "-threads=2"], ["-dp=2", "-zero=2", "-recompute=full"], ["-dp=2", "-zero=1", "-pp=2"], ["-dp=2", "-zero=3"],
+           ["-dp=2", "-zero=1", "-offload-optimizer=cpu"])
+
+
+def laid_out(layout, *options, **keywords):
+    return train(dsopt, "gpt2-tiny", "-compress-gradients=onebit", "-accumulate=local", "-micro-batches=2", "-reduction-shards=4", "-lr=0.002", *layout, *options,
+                 **keywords)
+
+
+runs_ = [laid_out(layout, "-steps=6") for layout in LAYOUTS] + [laid_out(LAYOUTS[1], "-steps=6", prefix=[*MPIRUN, "2"])]
+check(len({(one.hash, *one.loss_text) for one in runs_}) == 1, f"hashes {[one.hash for one in runs_]}")
+plain = train(dsopt, "gpt2-tiny", "-accumulate=local", "-micro-batches=2", "-reduction-shards=4", "-lr=0.002", "-dp=2", "-steps=6")
+apart = relative(runs_[0].losses[-1], plain.losses[-1])
+check(0 < apart < 0.02, f"losses {runs_[0].losses}, without {plain.losses}")
+print(f"{len(runs_)} layouts, one hash; the last loss is {apart:.2%} off", flush=True)
+
+# What was left out is saved, of each worker: the bits go on in all layouts of equal ranks.
+saved = os.path.join(folder, "saved")
+laid_out(LAYOUTS[3], "-steps=4", f"-save={saved}", "-save-every=2", "-save-keep=9")
+states = {}
+for file in os.listdir(os.path.join(saved, "step-00000002")):
+    if file.startswith("optimizer"):
+        states.update(safetensors(os.path.join(saved, "step-00000002", file)))
+kinds = {re.search(r"\.(m|v|worker_error\.\d)$", name).group(1) for name in states}
+check(kinds == {"m", "v", "worker_error.0", "worker_error.1"}, f"saved: {kinds}")
+for step, layout in ((2, LAYOUTS[0]), (4, LAYOUTS[4]), (4, LAYOUTS[3])):
+    resumed = laid_out(layout, "-steps=6", f"-resume={saved}/step-{step:08}")
+    check(resumed.hash == runs_[0].hash, f"resumed after {step} steps as {layout}: {resumed.hash}")
+path, tokens = model("gpt2-tiny")
+other = [dsopt, path, "-run", "-quiet", f"-data={tokens}", "-compress-gradients=onebit", "-accumulate=local", "-lr=0.002", f"-resume={saved}/step-00000004", "-steps=6"]
+said = execute([*other, "-dp=4", "-micro-batches=1"], status=1).stderr
+check("left out, which 4 cannot go on with: expected -dp=2, or -resume-new-batch" in said, said)
+execute([*other, "-dp=4", "-micro-batches=1", "-resume-new-batch"])
+print("saved and resumed, by other ranks with the mean of errors", flush=True)
+
+# Bytes between ranks, counted: one parameter of 256 Ki elements, 4 ranks.
+wide = small.write(os.path.join(folder, "wide.onnx"),
+                   [node("MatMul", "x a", "h"), node("Mul", "h h", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
+                   [value("x", (1, 512))], [initializer("a", random.normal(0, 0.02, (512, 512)).astype(np.float32))])
+rows = {"x": random.normal(0, 1, (2 * 4, 512)).astype(np.float32)}
+sent = []
+for options in ([], ["-compress-gradients=onebit"]):
+    counted, _ = small.train(dsopt, wide, rows, "-optimizer=sgd", *options, "-dp=4", "-zero=1", "-micro-batches=1", "-steps=2", "-quiet", "-threads=1", "-lr=0.0001")
+    sent.append(max(counted.steps[1]["sent_bytes"]))
+gathered = 3 * 512 * 512 // 4 * 4
+ratio = (sent[0] - gathered) / (sent[1] - gathered)
+check(ratio > 31, f"bytes a step: {sent}, of them {gathered} gathered")
+print(f"4 ranks, 256 Ki elements: reductions send {ratio:.2f} times less", flush=True)
+
+# What goes wrong.
+data = batches(2)
+late = {key: np.where(np.arange(len(array))[:, None] == 7 * 2 * ROWS + 1, np.float32(3e38), array) for key, array in data.items()}
+said = run(2, late, "-steps=9", status=2)
+check("the loss of step 7 is not finite" in said, said)
+for options, message in ((["-reduce-type=int4"], "-compress-gradients=onebit does not go with -reduce-type=int4"),
+                         (["-gradient-type=param"], "does not go with -gradient-type=param: what it leaves out is added in fp32; expected fp32"),
+                         (["-precision=fp16"], "does not go with -precision=fp16"), (["-delayed-update=3"], "does not go with -delayed-update=3"),
+                         (["-reduction=fast", "-target=cuda"], "does not go with -reduction=fast"),
+                         (["-optimizer=onebit-adam", "-freeze-step=3"], "does not go with -optimizer=onebit-adam: behind its freeze ranks exchange momenta")):
+    said = small.train(dsopt, own, data, "-compress-gradients=onebit", "-dp=2", "-micro-batches=1", *options, status=1)
+    check(message in said, f"{options}: {said}")
+said = execute([dsopt, own, "-compress-gradients=onebit", "-plan"]).stderr
+check("option -compress-gradients=onebit has no effect here: it goes with -dp of 2 or more" in said, said)
+shutil.rmtree(folder)
+print("what goes wrong is named", flush=True)

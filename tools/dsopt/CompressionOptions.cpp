@@ -1,0 +1,42 @@
+//===- CompressionOptions.cpp - what goes with compressed gradients -------===//
+
+#include "CompressionOptions.h"
+
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using dsopt::runtime::Error;
+using dsopt::runtime::ParsedOptions;
+
+namespace dsopt {
+
+void setCompression(ModuleOp module, const ParsedOptions &options) {
+  const char *name = "compress-gradients";
+  if (options.has(name))
+    setOption(module, optionKey(name), Builder(module.getContext()).getStringAttr(options.text(name)));
+  StringRef method = getOption(module, optionKey(name), StringRef("none"));
+  if (method == "none")
+    return;
+  auto refuse = [&](StringRef option, StringRef value, StringRef why) {
+    throw Error(
+        1,
+        ("-compress-gradients=" + method + " does not go with -" + option + "=" + value + ": " + why).str());
+  };
+  auto given = [&](StringRef option) { return getOption(module, optionKey(option), StringRef()); };
+  if (given("reduce-type") == "int4")
+    refuse("reduce-type", "int4", "either says how gradients travel; leave one of them out");
+  if (given("gradient-type") == "param")
+    refuse("gradient-type", "param", "what it leaves out is added in fp32; expected fp32");
+  if (given("reduction") == "fast")
+    refuse("reduction", "fast", "what ranks send is added in their order; expected canonical");
+  if (given("precision") == "fp16")
+    refuse("precision", "fp16",
+           "what is left out would have the loss's scale, and be lost where a step is "
+           "skipped; expected fp32 or bf16");
+  if (given("optimizer") == "onebit-adam")
+    refuse("optimizer", "onebit-adam", "behind its freeze ranks exchange momenta; expected adamw or another");
+  if (options.has("delayed-update"))
+    refuse("delayed-update", options.text("delayed-update"), "expected no delay");
+}
+
+} // namespace dsopt
