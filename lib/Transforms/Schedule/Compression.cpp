@@ -6,7 +6,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 #include <map>
 
 using namespace mlir;
@@ -24,6 +26,12 @@ void dsopt::registerCompression(StringRef name, CompressionMethod method) {
 std::vector<std::string> dsopt::compressionNames() {
   auto names = llvm::make_first_range(methods());
   return {names.begin(), names.end()};
+}
+
+static std::string shown(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
 }
 
 /// Reads `option=N,...` into the values of a method's options; says what is wrong with it.
@@ -45,8 +53,9 @@ static std::string readOptions(StringRef text, ArrayRef<CompressionOption> optio
     double &number = values[option - options.begin()];
     // What is no number compares with nothing.
     if (value.getAsDouble(number) || !(number >= option->least && number <= option->most))
-      return llvm::formatv("got {0}='{1}', expected a number from {2} to {3}", name, value, option->least,
-                           option->most);
+      return ("got " + name + "='" + value + "', expected a number from " + shown(option->least) + " to " +
+              shown(option->most))
+          .str();
   }
   return "";
 }
