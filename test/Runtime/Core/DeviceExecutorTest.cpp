@@ -203,13 +203,12 @@ TEST_F(DeviceExecutor, UpdatesGoByNormsWithTheHostsBits) {
   EXPECT_FALSE(hasHostsBits(*plain));
   for (int64_t dp : {1, 2})
     for (int64_t pp : {1, 2})
-      for (const char *cudaGraph : {"auto", "off"})
-        for (int number : {1, 2}) {
-          seed(number);
-          ASSERT_TRUE(clean(train(true, dp, pp, 3, false, other, updateByNorms, cudaGraph)));
-          EXPECT_TRUE(hasHostsBits(*other))
-              << dp << " x " << pp << " graphs " << cudaGraph << " seed " << number;
-        }
+      for (int number : {1, 2}) {
+        seed(number);
+        const char *cudaGraph = number == 1 ? "auto" : "off";
+        ASSERT_TRUE(clean(train(true, dp, pp, 3, false, other, updateByNorms, cudaGraph)));
+        EXPECT_TRUE(hasHostsBits(*other)) << dp << " x " << pp << " graphs " << cudaGraph;
+      }
   seed(1);
   testing::internal::CaptureStderr();
   EXPECT_FALSE(clean(train(true, 1, 1, 3, false, other, [](Program &program) {
