@@ -7,12 +7,13 @@
 #include "Core/FirstTouch.h"
 #include "Core/FrozenSteps.h"
 #include "Core/InitialValues.h"
+#include "Core/ParameterNorms.h"
 #include "Core/Parameters.h"
+#include "Core/RunManifest.h"
 #include "Core/SavedState.h"
 #include "Core/Together.h"
 #include "dsopt/Runtime/Convolution.h"
 #include "dsopt/Runtime/Epilogue.h"
-#include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
 #include <chrono>
@@ -51,7 +52,7 @@ public:
         resolve(resolve), device(openDevice()), sizes(prepareSizes(ListKind::Step, inputs)),
         delayed(prepareSizes(ListKind::DelayedStep, inputs)),
         frozen(prepareSizes(ListKind::FrozenStep, inputs)), addresses(sizes.front()->addresses),
-        inputs(inputs), parameters(program, pool.threads(), true) {
+        inputs(inputs) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -66,8 +67,10 @@ public:
       lossScale.emplace(options.lossScale);
       eachExecutor([&](Executor &executor) { executor.scaleLoss(*lossScale); });
     }
-    if (options.logNorms)
-      prepareNorms();
+    if (options.logNorms) {
+      norms.emplace(program, info, addresses, engine, pool);
+      result.gradNorms.resize(program.parameters.size(), -1.0f);
+    }
     result.sentByRank.resize(engine.size());
   }
   ~SessionState() {
@@ -142,9 +145,9 @@ public:
     executor.run(steps, applied, stop, result);
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
-    if (options.logNorms) {
+    if (norms) {
       fetchState();
-      exchangeNorms();
+      norms->exchange(result.paramNorms);
     }
     if (changes || !program.variants.empty()) {
       // A schedule is the same in every step: one exchange is enough.
@@ -266,6 +269,7 @@ public:
   std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
   std::optional<LossScale> lossScale;         ///< of fp16
   std::optional<Decision> pending;            ///< of the gradients that wait for their update
+  std::optional<ParameterNorms> norms;        ///< under -log-norms
   bool isFrozen = false;                      ///< a step behind the freeze has run
   Executor *last = nullptr;                   ///< of the last step
   const Addresses &addresses;                 ///< at the largest
@@ -341,35 +345,6 @@ private:
         all.push_back(std::make_unique<Size>(*this, list, source));
     return all;
   }
-
-  /// The parameter values whose norms this rank adds: its slice of what its position owns.
-  void prepareNorms() {
-    tracked = trainableParameters(program);
-    for (const Position::Load &load : program.positions[info.position].loads) {
-      const Bucket &bucket = program.buckets[load.bucket];
-      bool rounded = bucket.type != "f32" && !load.master;
-      if (!bucket.trainable || bucket.owner != info.position || rounded)
-        continue;
-      int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;
-      auto *values = reinterpret_cast<const float *>(addresses.at(load.target));
-      parameters.addRange(load.bucket, Element::F32, load.sliced ? values : values + first, first, slice);
-    }
-    norms.resize(tracked.size() * ExactSum::kDigits);
-    allNorms.resize(norms.size() * engine.size());
-    result.gradNorms.resize(program.parameters.size(), -1.0f);
-    result.paramNorms.resize(program.parameters.size(), -1.0f);
-  }
-  void exchangeNorms() {
-    for (size_t range = 0; range < parameters.ranges(); ++range)
-      parameters.compute(range, pool);
-    for (size_t i = 0; i < tracked.size(); ++i)
-      std::copy_n(parameters.of(tracked[i]).digits, ExactSum::kDigits, norms.begin() + i * ExactSum::kDigits);
-    engine.exchange(norms.data(), norms.size() * sizeof(int64_t), allNorms.data());
-    normsOf(allNorms.data(), norms.size(), engine.size(), tracked, /*scale=*/1, result.paramNorms);
-  }
-
-  SquareSums parameters;
-  std::vector<int64_t> tracked, norms, allNorms;
 };
 
 Session::Session(const Program &program, const SymbolResolver &resolve, Engine &engine, char *arena,
@@ -419,23 +394,11 @@ void Session::loadParameters() {
 }
 
 Manifest SessionState::manifest(const Lineage &lineage) const {
-  Manifest manifest;
+  Manifest manifest = manifestOf(program, options);
   manifest.lineage = lineage;
   manifest.step = steps;
   manifest.applied = applied;
   manifest.microBatches = consumedBefore + (steps - firstStep) * program.K;
-  manifest.K = program.K;
-  manifest.V = program.V;
-  manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
-  manifest.kernelTable = kKernelTable;
-  manifest.accumulate = program.accumulate;
-  manifest.gradientType = program.gradient_type;
-  manifest.precision = program.precision;
-  manifest.optimizer = program.optimizer;
-  manifest.arch = program.arch;
-  manifest.model = program.model;
-  manifest.dsopt = program.dsopt;
-  manifest.options = optionsOf(program, options);
   if (lossScale)
     manifest.lossScale = lossScale->state();
   if (pending) {
@@ -494,57 +457,6 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
   state->consumedBefore = manifest.microBatches;
   state->inputs.startAt(manifest.step, manifest.microBatches);
   return std::nullopt;
-}
-
-std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {
-  auto number = [](double value) { return jsonNumber(value, 17); };
-  std::map<std::string, std::string> texts = {{"lr", number(options.lr)},
-                                              {"lr-schedule", lrScheduleName(options.schedule)},
-                                              {"warmup-steps", std::to_string(options.warmupSteps)},
-                                              {"min-lr", number(options.minLr)},
-                                              {"weight-decay", number(options.weightDecay)},
-                                              {"grad-clip", number(options.gradClip)},
-                                              {"seed", std::to_string(options.seed)},
-                                              {"shuffle", options.shuffle ? "on" : "off"}};
-  if (scalesLoss(program.precision)) {
-    const LossScaleOptions &scale = options.lossScale;
-    texts["loss-scale"] = scale.fixed > 0 ? number(scale.fixed) : "dynamic";
-    if (scale.fixed == 0) {
-      texts["loss-scale-window"] = std::to_string(scale.window);
-      texts["loss-scale-hysteresis"] = std::to_string(scale.hysteresis);
-      texts["min-loss-scale"] = number(scale.least);
-    }
-  }
-  if (program.target != "cpu")
-    texts["target"] = program.target;
-  if (program.matmul_precision != "highest")
-    texts["matmul-precision"] = program.matmul_precision;
-  if (program.gather_type != "param")
-    texts["gather-type"] = program.gather_type;
-  if (program.reduce_type != "gradient") {
-    texts["reduce-type"] = program.reduce_type;
-    texts["node-size"] = std::to_string(program.node_size);
-  }
-  if (program.freeze_step > 0)
-    texts["freeze-step"] = std::to_string(program.freeze_step);
-  if (program.delayed_update > 0)
-    texts["delayed-update"] = std::to_string(program.delayed_update);
-  bool muon = program.optimizer == "muon";
-  if (muon)
-    texts["adam-lr"] = number(options.lr * options.adamLrFactor);
-  if (program.optimizer == "sgd" || muon)
-    texts["momentum"] = number(options.momentum);
-  if (program.optimizer != "sgd") {
-    if (program.optimizer != "adagrad")
-      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
-    if (program.optimizer != "lion")
-      texts["eps"] = number(options.eps);
-  }
-  for (const auto &[name, value] : options.lrParameters)
-    texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
-  if (options.schedule != LrSchedule::Constant)
-    texts["lr-decay-steps"] = std::to_string(options.decaySteps > 0 ? options.decaySteps : options.steps);
-  return texts;
 }
 
 const StepResult &Session::step() { return state->step(); }

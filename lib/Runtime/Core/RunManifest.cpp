@@ -1,0 +1,77 @@
+//===- RunManifest.cpp - what checkpoints say of a run ---------------------===//
+
+#include "Core/RunManifest.h"
+#include "Kernels/CPU/Runtime.h"
+#include "dsopt/Runtime/JsonText.h"
+
+namespace dsopt::runtime {
+
+std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {
+  auto number = [](double value) { return jsonNumber(value, 17); };
+  std::map<std::string, std::string> texts = {{"lr", number(options.lr)},
+                                              {"lr-schedule", lrScheduleName(options.schedule)},
+                                              {"warmup-steps", std::to_string(options.warmupSteps)},
+                                              {"min-lr", number(options.minLr)},
+                                              {"weight-decay", number(options.weightDecay)},
+                                              {"grad-clip", number(options.gradClip)},
+                                              {"seed", std::to_string(options.seed)},
+                                              {"shuffle", options.shuffle ? "on" : "off"}};
+  if (scalesLoss(program.precision)) {
+    const LossScaleOptions &scale = options.lossScale;
+    texts["loss-scale"] = scale.fixed > 0 ? number(scale.fixed) : "dynamic";
+    if (scale.fixed == 0) {
+      texts["loss-scale-window"] = std::to_string(scale.window);
+      texts["loss-scale-hysteresis"] = std::to_string(scale.hysteresis);
+      texts["min-loss-scale"] = number(scale.least);
+    }
+  }
+  if (program.target != "cpu")
+    texts["target"] = program.target;
+  if (program.matmul_precision != "highest")
+    texts["matmul-precision"] = program.matmul_precision;
+  if (program.gather_type != "param")
+    texts["gather-type"] = program.gather_type;
+  if (program.reduce_type != "gradient") {
+    texts["reduce-type"] = program.reduce_type;
+    texts["node-size"] = std::to_string(program.node_size);
+  }
+  if (program.freeze_step > 0)
+    texts["freeze-step"] = std::to_string(program.freeze_step);
+  if (program.delayed_update > 0)
+    texts["delayed-update"] = std::to_string(program.delayed_update);
+  bool muon = program.optimizer == "muon";
+  if (muon)
+    texts["adam-lr"] = number(options.lr * options.adamLrFactor);
+  if (program.optimizer == "sgd" || muon)
+    texts["momentum"] = number(options.momentum);
+  if (program.optimizer != "sgd") {
+    if (program.optimizer != "adagrad")
+      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+    if (program.optimizer != "lion")
+      texts["eps"] = number(options.eps);
+  }
+  for (const auto &[name, value] : options.lrParameters)
+    texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
+  if (options.schedule != LrSchedule::Constant)
+    texts["lr-decay-steps"] = std::to_string(options.decaySteps > 0 ? options.decaySteps : options.steps);
+  return texts;
+}
+
+Manifest manifestOf(const Program &program, const RunOptions &options) {
+  Manifest manifest;
+  manifest.K = program.K;
+  manifest.V = program.V;
+  manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
+  manifest.kernelTable = kKernelTable;
+  manifest.accumulate = program.accumulate;
+  manifest.gradientType = program.gradient_type;
+  manifest.precision = program.precision;
+  manifest.optimizer = program.optimizer;
+  manifest.arch = program.arch;
+  manifest.model = program.model;
+  manifest.dsopt = program.dsopt;
+  manifest.options = optionsOf(program, options);
+  return manifest;
+}
+
+} // namespace dsopt::runtime
