@@ -32,6 +32,18 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     tensor.bytes = wholeBytes(tensor);
     tensors.push_back(std::move(tensor));
   };
+  // What a bucket's parameters have beside them; `holder` says where, but not whose part it is.
+  auto addState = [&](int64_t bucket, const std::string &state, const std::string &type, HeldTensor holder) {
+    holder.isState = true;
+    for (const auto &[parameter, part] : table.ofBucket(bucket)) {
+      std::string name = parameter->name + "." + state;
+      while (names.count(name))
+        name += "~";
+      holder.parameter = parameter;
+      holder.part = part;
+      add(name, type, holder);
+    }
+  };
   for (const Parameter &parameter : program.parameters)
     for (const Part &part : partsOf(parameter)) {
       int64_t position = 0;
@@ -49,31 +61,20 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
         const std::string &buffer = at.buffers[action.refs[i].buffer].name;
         if (buffer == prefix + "master")
           continue; // the parameter itself
-        std::string state = buffer.substr(std::min(prefix.size(), buffer.size()));
-        for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
-          std::string name = parameter->name + "." + state;
-          while (names.count(name))
-            name += "~";
-          add(name, "f32",
-              {parameter, part, static_cast<int64_t>(position), action.refs[i], action.sliced, true});
-        }
+        addState(action.bucket, buffer.substr(std::min(prefix.size(), buffer.size())), "f32",
+                 {nullptr, {}, static_cast<int64_t>(position), action.refs[i], action.sliced});
       }
       for (size_t i = 0; hasErrors && i < at.buffers.size(); ++i) {
-        Ref whole;
-        whole.buffer = static_cast<int64_t>(i);
-        auto addError = [&](const std::string &state, bool sliced, int64_t dpRank) {
-          for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
-            std::string name = parameter->name + "." + state;
-            while (names.count(name))
-              name += "~";
-            add(name, "f32", {parameter, part, static_cast<int64_t>(position), whole, sliced, true, dpRank});
-          }
-        };
-        if (at.buffers[i].name == prefix + kServerError)
-          addError(kServerError, /*sliced=*/true, -1);
+        HeldTensor error;
+        error.position = static_cast<int64_t>(position);
+        error.buffer.buffer = static_cast<int64_t>(i);
+        error.sliced = at.buffers[i].name == prefix + kServerError;
+        if (error.sliced)
+          addState(action.bucket, kServerError, "f32", error);
         if (at.buffers[i].name == prefix + kWorkerError)
-          for (int64_t rank = 0; rank < program.dp; ++rank)
-            addError(std::string(kWorkerError) + "." + std::to_string(rank), /*sliced=*/false, rank);
+          for (error.dpRank = 0; error.dpRank < program.dp; ++error.dpRank)
+            addState(action.bucket, std::string(kWorkerError) + "." + std::to_string(error.dpRank), "f32",
+                     error);
       }
     }
   }
@@ -93,14 +94,9 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
                                      "', expected all to have the gradients that wait");
       Ref ref = action.refs[1];
       ref.buffer = found->second;
-      const Bucket &bucket = program.buckets[action.bucket];
-      for (const auto &[parameter, part] : table.ofBucket(action.bucket)) {
-        std::string name = parameter->name + ".pending";
-        while (names.count(name))
-          name += "~";
-        add(name, program.gradient_type == "param" ? bucket.type : "f32",
-            {parameter, part, static_cast<int64_t>(position), ref, action.sliced, true});
-      }
+      addState(action.bucket, "pending",
+               program.gradient_type == "param" ? program.buckets[action.bucket].type : "f32",
+               {nullptr, {}, static_cast<int64_t>(position), ref, action.sliced});
     }
   }
   order();

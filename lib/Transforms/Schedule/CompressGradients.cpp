@@ -56,9 +56,6 @@ private:
   }
   RefAttr error(UpdateOp update, StringRef whose, int64_t elements);
   RefAttr declare(StringRef suffix, int64_t elements, Type type, bool crosses = false);
-  RefAttr at(RefAttr ref, int64_t offset, int64_t perRank = 0) {
-    return out.ref(ref.getBuffer(), ref.getSlot(), ref.getOffset() + offset, ref.getPerRank() + perRank);
-  }
   RefAttr scalar(dsopt_scalar index) {
     BufferOp table = out.find(BufferRole::Scalars);
     return out.ref(FlatSymbolRefAttr::get(table.getSymNameAttr()), 0, index * sizeof(float));
@@ -108,7 +105,7 @@ RefAttr Exchanger::declare(StringRef suffix, int64_t elements, Type type, bool c
 void Exchanger::pack(const Unit &unit) {
   map(kernels.scale(slice / kSummed), {unit.squares, unit.counts, unit.record}, 1);
   map(kernels.pack(),
-      {unit.values, unit.mask, unit.record, scalar(DSOPT_APPLY), at(unit.record, sizeof(float))},
+      {unit.values, unit.mask, unit.record, scalar(DSOPT_APPLY), shifted(unit.record, sizeof(float))},
       slice / kWordBits);
 }
 
@@ -151,9 +148,9 @@ void Exchanger::exchange(UpdateOp update) {
       padded / kSummed);
   int64_t part = slice / kSummed;
   for (int64_t unit = 0; unit < ranks; ++unit)
-    pack({at(workerError, unit * sliceBytes), at(variance, unit * sliceBytes),
-          at(squares, unit * part * sizeof(double)), at(counts, unit * part * sizeof(float)),
-          at(sent, unit * bytes)});
+    pack({shifted(workerError, unit * sliceBytes), shifted(variance, unit * sliceBytes),
+          shifted(squares, unit * part * sizeof(double)), shifted(counts, unit * part * sizeof(float)),
+          shifted(sent, unit * bytes)});
   auto group = cast<StringAttr>(bucket.getAxes()[0]);
   if (ranks > 1) {
     received = declare("received", ranks * bytes / 4, word);
@@ -172,11 +169,11 @@ void Exchanger::exchange(UpdateOp update) {
           ownCounts = declare("own.counts", slice / kSummed, f32);
   SmallVector<Attribute> refs;
   for (int64_t worker = 0; worker < ranks; ++worker) {
-    refs.push_back(at(received, worker * bytes + sizeof(float)));
-    refs.push_back(at(received, worker * bytes));
+    refs.push_back(shifted(received, worker * bytes + sizeof(float)));
+    refs.push_back(shifted(received, worker * bytes));
   }
-  RefAttr ownMask = at(variance, 0, ranks > 1 ? sliceBytes : 0);
-  RefAttr ownRecord = at(mean, 0, ranks > 1 ? bytes : 0);
+  RefAttr ownMask = shifted(variance, 0, ranks > 1 ? sliceBytes : 0);
+  RefAttr ownRecord = shifted(mean, 0, ranks > 1 ? bytes : 0);
   refs.append({serverError, ownMask, scalar(DSOPT_APPLY), ownSquares, ownCounts});
   map(kernels.average(ranks), refs, slice / kSummed);
   pack({serverError, ownMask, ownSquares, ownCounts, ownRecord});
@@ -184,7 +181,7 @@ void Exchanger::exchange(UpdateOp update) {
     RefAttr from = ownRecord, to = mean;
     if (!memory.empty()) {
       to = declare("device.mean", ranks * bytes / 4, word, /*crosses=*/true);
-      from = toDevice(ownRecord, at(to, 0, bytes), bytes);
+      from = toDevice(ownRecord, shifted(to, 0, bytes), bytes);
     }
     out.emit<GatherOp>(from, to, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(), group.getValue(),
                        kCommStream);
@@ -194,8 +191,8 @@ void Exchanger::exchange(UpdateOp update) {
   // All: the new momentum.
   for (int64_t unit = 0; unit < ranks; ++unit)
     map(kernels.unpack(),
-        {at(mean, unit * bytes + sizeof(float)), at(mean, unit * bytes), at(variance, unit * sliceBytes),
-         at(momentum, unit * sliceBytes), scalar(DSOPT_APPLY)},
+        {shifted(mean, unit * bytes + sizeof(float)), shifted(mean, unit * bytes),
+         shifted(variance, unit * sliceBytes), shifted(momentum, unit * sliceBytes), scalar(DSOPT_APPLY)},
         slice / kWordBits);
 }
 

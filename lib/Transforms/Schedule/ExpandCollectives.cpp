@@ -91,11 +91,6 @@ static int64_t payloadAs(Type to, BufferOp buffer) {
   return payload ? payload.getInt() / bytesOf(1, from) * bytesOf(1, to) : -1;
 }
 
-static RefAttr shifted(RefAttr ref, int64_t bytes) {
-  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
-                      ref.getPerRank());
-}
-
 void Expander::mapBlocks(RefAttr values, RefAttr wire, int64_t elements, Type type, bool quantizes) {
   // Whole blocks, and a shorter one at the end.
   int64_t whole = elements / kWireBlock, rest = elements % kWireBlock;

@@ -56,11 +56,6 @@ private:
 };
 } // namespace
 
-static RefAttr shifted(RefAttr ref, int64_t bytes) {
-  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
-                      ref.getPerRank());
-}
-
 void Offloader::moveBuffers() {
   int64_t slice = 0;
   for (auto buffer : out.program.getBody().front().getOps<BufferOp>()) {

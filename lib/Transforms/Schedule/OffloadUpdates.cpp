@@ -100,9 +100,7 @@ private:
 } // namespace
 
 static RefAttr atElement(const Operand &operand, int64_t element) {
-  RefAttr home = operand.home;
-  return RefAttr::get(home.getContext(), home.getBuffer(), home.getSlot(),
-                      home.getOffset() + element * operand.width, home.getPerRank());
+  return shifted(operand.home, element * operand.width);
 }
 
 static MemoryKind memoryOf(dist::Tier tier) {
@@ -265,12 +263,8 @@ void Offloader::keepOnDisk(CopyOp copy) {
   for (int64_t at = 0; at < bytes; at += part) {
     RefAttr staged = out.ref(staging, kept++ % kStaged);
     int64_t size = std::min(part, bytes - at);
-    auto from = [&](RefAttr ref) {
-      return RefAttr::get(out.context, ref.getBuffer(), ref.getSlot(), ref.getOffset() + at,
-                          ref.getPerRank());
-    };
-    out.emit<CopyOp>(from(gradient), staged, size, kDownloadStream);
-    out.emit<CopyOp>(staged, from(pending), size, kDiskStream);
+    out.emit<CopyOp>(shifted(gradient, at), staged, size, kDownloadStream);
+    out.emit<CopyOp>(staged, shifted(pending, at), size, kDiskStream);
   }
   copy.erase();
 }

@@ -14,6 +14,12 @@
 
 namespace dsopt {
 
+/// An address so many bytes further, and so many more for each data-parallel rank.
+inline exec::RefAttr shifted(exec::RefAttr ref, int64_t bytes, int64_t perRank = 0) {
+  return exec::RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
+                            ref.getPerRank() + perRank);
+}
+
 class ProgramBuilder {
 public:
   /// Continues a program: actions are appended to its schedule until `insertBefore` or `insertAfter` says

@@ -8,11 +8,6 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-static RefAttr shifted(RefAttr ref, int64_t bytes) {
-  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
-                      ref.getPerRank());
-}
-
 static void map(ProgramBuilder &out, SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t count,
                 int64_t grain) {
   out.emit<MapOp>(kernel, ArrayAttr::get(out.context, refs), count, grain, kComputeStream);

@@ -3,7 +3,6 @@
 #include "WireKernels.h"
 
 #include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Dialect/Graph/Graph.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -17,22 +16,23 @@ WireKernels::WireKernels(ModuleOp module)
     : nested(module.lookupSymbol<ModuleOp>(exec::kKernelsModule)), home(nested ? nested : module),
       symbols(home) {}
 
-func::FuncOp WireKernels::create(StringRef name, FunctionType type, bool overRows) {
+SymbolRefAttr WireKernels::make(StringRef name, FunctionType type, graph::Iteration iteration,
+                                llvm::function_ref<void(func::FuncOp)> write) {
+  MLIRContext *context = home.getContext();
+  SymbolRefAttr &known = kernels[{StringAttr::get(context, name), type}];
+  if (known)
+    return known;
   OpBuilder builder = OpBuilder::atBlockEnd(home.getBody());
   auto function = func::FuncOp::create(builder, home.getLoc(), graph::freeSymbol(symbols, name.str()), type);
   nested ? function.setNested() : function.setPrivate();
-  function->setAttr(graph::kIterateAttr,
-                    graph::IterationAttr::get(home.getContext(),
-                                              overRows ? graph::Iteration::Rows : graph::Iteration::Flat));
-  function->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr({overRows ? kRows : dist::kGranule}));
+  function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, iteration));
+  function->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr(
+                                           {iteration == graph::Iteration::Rows ? kRows : dist::kGranule}));
   function.addEntryBlock();
-  return function;
-}
-
-SymbolRefAttr WireKernels::finish(func::FuncOp function) {
+  write(function);
   symbols.insert(function);
-  auto name = FlatSymbolRefAttr::get(function);
-  return nested ? SymbolRefAttr::get(nested.getSymNameAttr(), name) : SymbolRefAttr(name);
+  auto symbol = FlatSymbolRefAttr::get(function);
+  return known = nested ? SymbolRefAttr::get(nested.getSymNameAttr(), symbol) : SymbolRefAttr(symbol);
 }
 
 static std::string named(StringRef what, Type type) {
@@ -46,28 +46,25 @@ SymbolRefAttr WireKernels::get(StringRef what, ArrayRef<Type> operands, Type res
   Builder types(home.getContext());
   auto tensor = [](Type element) -> Type { return RankedTensorType::get({dist::kGranule}, element); };
   FunctionType type = types.getFunctionType(llvm::map_to_vector(operands, tensor), tensor(result));
-  SymbolRefAttr &known = kernels[{types.getStringAttr(name), type}];
-  if (known)
-    return known;
-  func::FuncOp function = create(name, type, /*overRows=*/false);
-  if (inPlace)
-    function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
-  OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
-  Location loc = function.getLoc();
-  auto cast = [&](Value value, Type to) -> Value {
-    if (getElementTypeOrSelf(value) == to)
-      return value;
-    return graph::CastOp::create(builder, loc, tensor(to), value);
-  };
-  Value value = function.getArgument(0);
-  if (operands.size() > 1) {
-    Type f32 = builder.getF32Type();
-    value =
-        graph::AddOp::create(builder, loc, tensor(f32), cast(value, f32), cast(function.getArgument(1), f32));
-    value = cast(value, operands.front());
-  }
-  func::ReturnOp::create(builder, loc, cast(value, result));
-  return known = finish(function);
+  return make(name, type, graph::Iteration::Flat, [&](func::FuncOp function) {
+    if (inPlace)
+      function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
+    OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
+    Location loc = function.getLoc();
+    auto cast = [&](Value value, Type to) -> Value {
+      if (getElementTypeOrSelf(value) == to)
+        return value;
+      return graph::CastOp::create(builder, loc, tensor(to), value);
+    };
+    Value value = function.getArgument(0);
+    if (operands.size() > 1) {
+      Type f32 = builder.getF32Type();
+      value = graph::AddOp::create(builder, loc, tensor(f32), cast(value, f32),
+                                   cast(function.getArgument(1), f32));
+      value = cast(value, operands.front());
+    }
+    func::ReturnOp::create(builder, loc, cast(value, result));
+  });
 }
 
 SymbolRefAttr WireKernels::convert(StringRef name, Type from, Type to) {
@@ -127,13 +124,7 @@ SymbolRefAttr WireKernels::overRows(const std::string &name, ArrayRef<Type> inpu
                      : RankedTensorType::get({kRows, 1}, types.getF32Type());
     });
   };
-  FunctionType type = types.getFunctionType(tensors(inputs), tensors(results));
-  SymbolRefAttr &known = kernels[{types.getStringAttr(name), type}];
-  if (known)
-    return known;
-  func::FuncOp function = create(name, type, /*overRows=*/true);
-  write(function);
-  return known = finish(function);
+  return make(name, types.getFunctionType(tensors(inputs), tensors(results)), graph::Iteration::Rows, write);
 }
 
 SymbolRefAttr WireKernels::quantize(Type from, int64_t row) {
@@ -196,16 +187,13 @@ SymbolRefAttr WireKernels::clear(bool inPlace) {
   Builder types(home.getContext());
   auto tensor = RankedTensorType::get({dist::kGranule}, types.getI32Type());
   FunctionType type = types.getFunctionType(tensor, tensor);
-  std::string name = inPlace ? "wire.clear" : "wire.zeros";
-  SymbolRefAttr &known = kernels[{types.getStringAttr(name), type}];
-  if (known)
-    return known;
-  func::FuncOp function = create(name, type, /*overRows=*/false);
-  if (inPlace)
-    function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
-  OpBuilder b = OpBuilder::atBlockBegin(&function.front());
-  Value x = function.getArgument(0);
-  func::ReturnOp::create(b, function.getLoc(),
-                         Value(graph::SubOp::create(b, function.getLoc(), tensor, x, x)));
-  return known = finish(function);
+  return make(inPlace ? "wire.clear" : "wire.zeros", type, graph::Iteration::Flat,
+              [&](func::FuncOp function) {
+                if (inPlace)
+                  function->setAttr(graph::kInPlaceAttr, types.getDenseI64ArrayAttr({0}));
+                OpBuilder b = OpBuilder::atBlockBegin(&function.front());
+                Value x = function.getArgument(0);
+                func::ReturnOp::create(b, function.getLoc(),
+                                       Value(graph::SubOp::create(b, function.getLoc(), tensor, x, x)));
+              });
 }

@@ -14,6 +14,7 @@
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H
 
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dsopt {
@@ -63,9 +64,9 @@ public:
 private:
   mlir::SymbolRefAttr get(llvm::StringRef name, llvm::ArrayRef<mlir::Type> operands, mlir::Type result,
                           bool inPlace);
-  /// A new function, with an empty body.
-  mlir::func::FuncOp create(llvm::StringRef name, mlir::FunctionType type, bool overRows);
-  mlir::SymbolRefAttr finish(mlir::func::FuncOp function);
+  /// The kernel of that name and type; `write` fills its body where it is new.
+  mlir::SymbolRefAttr make(llvm::StringRef name, mlir::FunctionType type, graph::Iteration iteration,
+                           llvm::function_ref<void(mlir::func::FuncOp)> write);
   /// A kernel over rows of so many of these types, or of a scale where there is none.
   mlir::SymbolRefAttr overRows(const std::string &name, llvm::ArrayRef<mlir::Type> inputs,
                                llvm::ArrayRef<mlir::Type> results, int64_t row,
