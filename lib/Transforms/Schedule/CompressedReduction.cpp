@@ -11,11 +11,6 @@ using namespace dsopt::exec;
 /// Rows that a thread takes at least.
 static constexpr int64_t kMappedRows = 64;
 
-static RefAttr shifted(RefAttr ref, int64_t bytes, int64_t perRank = 0) {
-  return RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
-                      ref.getPerRank() + perRank);
-}
-
 /// What was left out before, and a gradient.
 static constexpr const char *kCompensate = R"mlir(
   func.func @compress.gradient(%g: tensor<64x64xf32>) -> tensor<64x64xf32> {
