@@ -54,11 +54,11 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error, @b0.v, @b0.signs.sent, @scalars+8, @b0.signs.sent+4] elements 2 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.1 [@b0.signs.squares+8, @b0.signs.counts+4, @b0.signs.sent+12] elements 1 grain 64
 // CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error+256, @b0.v+256, @b0.signs.sent+12, @scalars+8, @b0.signs.sent+16] elements 2 grain 64
-// CHECK-NEXT: exec.all_to_all @b0.signs.sent to @b0.signs.received bytes 12 order 1 over @dp on @comm
+// CHECK-NEXT: exec.all_to_all @b0.signs.sent to @b0.signs.received bytes 12 for 256 order 1 over @dp on @comm
 // CHECK-NEXT: exec.map @onebit.average.2 [@b0.signs.received+4, @b0.signs.received, @b0.signs.received+16, @b0.signs.received+12, @b0.server_error, @b0.v+256*rank, @scalars+8, @b0.signs.own.squares, @b0.signs.own.counts] elements 1 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.1 [@b0.signs.own.squares, @b0.signs.own.counts, @b0.signs.mean+12*rank] elements 1 grain 64
 // CHECK-NEXT: exec.map @onebit.pack [@b0.server_error, @b0.v+256*rank, @b0.signs.mean+12*rank, @scalars+8, @b0.signs.mean+4+12*rank] elements 2 grain 64
-// CHECK-NEXT: exec.gather @b0.signs.mean+12*rank to @b0.signs.mean bytes 12 all_gather order 2 over @dp on @comm
+// CHECK-NEXT: exec.gather @b0.signs.mean+12*rank to @b0.signs.mean bytes 12 for 256 all_gather order 2 over @dp on @comm
 // CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.v, @b0.m, @scalars+8] elements 2 grain 64
 // CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+16, @b0.signs.mean+12, @b0.v+256, @b0.m+256, @scalars+8] elements 2 grain 64
 // CHECK-NEXT: exec.update @update.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
