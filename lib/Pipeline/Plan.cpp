@@ -1,6 +1,7 @@
 //===- Plan.cpp - what a program will take and send -----------------------===//
 
 #include "dsopt/Pipeline/Plan.h"
+#include "CollectivePlan.h"
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -205,6 +206,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
           });
       }
     });
+    json.attributeArray("collectives", [&] { writeCollectives(plan.module, json); });
     json.attribute("bubble", plan.bubble);
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);

@@ -332,11 +332,13 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     return;
   }
   writeText(options.text("o"), [&](llvm::raw_ostream &out) {
-    if (options.has("plan") && failed(isCurve ? printRecomputeCurve(compiled, out)
-                                              : printPlan(compiled, out, options.text("plan") == "json")))
-      messages.fail("planning failed");
+    std::string plan = options.text("plan");
     if (!options.has("plan"))
       printModule(compiled, out);
+    else if (plan == "collectives")
+      printCollectives(compiled, out);
+    else if (failed(isCurve ? printRecomputeCurve(compiled, out) : printPlan(compiled, out, plan == "json")))
+      messages.fail("planning failed");
     return true;
   });
 }

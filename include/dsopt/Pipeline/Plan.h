@@ -15,6 +15,10 @@ namespace dsopt {
 /// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
 llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
 
+/// Prints what each collective and message of a step sends and what that stands for, for each kind of step
+/// that there is.
+void printCollectives(mlir::ModuleOp module, llvm::raw_ostream &out);
+
 /// Bytes a second of a link's rate as it is spelled: 1Gb/s, 25Gb/s, 800Mb/s, 5GB/s. None of what is no rate.
 std::optional<double> parseLink(llvm::StringRef text);
 

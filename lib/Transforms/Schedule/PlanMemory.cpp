@@ -3,6 +3,7 @@
 #include "Packing.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
+#include "dsopt/Transforms/Schedule/Traffic.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -45,11 +46,6 @@ static constexpr BufferKind kClasses[] = {
     BufferKind::Parameters,  BufferKind::Gradients, BufferKind::Optimizer,
     BufferKind::Activations, BufferKind::Buffers,   BufferKind::Secondary,
     BufferKind::Reduction,   BufferKind::Tied,      BufferKind::Constants};
-
-static int64_t payloadOf(BufferOp buffer) {
-  auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
-  return payload ? payload.getInt() : bytesOf(buffer.getType());
-}
 
 /// The moment with the most live bytes of a memory, in order of issue.
 static Peak findPeak(const ProgramLife &life, size_t memory) {
@@ -98,61 +94,18 @@ struct Sent {
 };
 } // namespace
 
-/// Nodes of a collective's members but the first one's, and members that are in them.
-static std::pair<int64_t, int64_t> elsewhere(ArrayRef<int64_t> members, int64_t nodeSize) {
-  llvm::SmallDenseSet<int64_t> nodes;
-  int64_t own = members.front() / nodeSize, others = 0;
-  for (int64_t member : members)
-    if (int64_t node = member / nodeSize; node != own) {
-      nodes.insert(node);
-      ++others;
-    }
-  return {nodes.size(), others};
-}
-
-static Sent countTraffic(ProgramOp program, AccessAnalysis &analysis, int64_t nodeSize) {
+static Sent sumTraffic(ArrayRef<SentBytes> all) {
   Sent sent;
-  llvm::DenseMap<StringAttr, BufferOp> buffers;
-  for (auto buffer : program.getBody().front().getOps<BufferOp>())
-    buffers[buffer.getSymNameAttr()] = buffer;
   llvm::StringSet<> compressed;
-  // `part` is for each other member, the whole of what goes to it or this rank's own.
-  auto collective = [&](Operation *op, Traffic kind, RefAttr whole, int64_t part,
-                        std::optional<int64_t> logical, bool apart) {
-    ArrayRef<int64_t> members = analysis.members.groups(op)->front();
-    int64_t ranks = members.size(), all = (ranks - 1) * part, useful = all;
-    BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
-    int64_t bytes = buffer && kind != Traffic::Tied && !apart ? bytesOf(buffer.getType()) : 0;
-    if (bytes && bytes % (part * ranks) == 0)
-      useful = payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks;
-    StringRef name = stringifyTraffic(kind);
-    sent.bytes[name] += useful;
-    sent.bytes["padding"] += all - useful;
-    sent.logical[name] += logical ? useful * *logical / part : useful;
-    if (logical)
+  for (const SentBytes &one : all) {
+    StringRef name = stringifyTraffic(one.kind);
+    sent.bytes[name] += one.bytes;
+    sent.bytes["padding"] += one.padding;
+    sent.logical[name] += one.logical.value_or(one.bytes);
+    if (one.logical)
       compressed.insert(name);
-    if (nodeSize) {
-      auto [nodes, others] = elsewhere(members, nodeSize);
-      sent.betweenNodes[name] += part * (apart ? others : nodes);
-    }
-  };
-  for (Operation &op : getSchedule(program).getBody().front()) {
-    if (auto gather = dyn_cast<GatherOp>(op)) {
-      collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes(), gather.getLogical(),
-                 /*apart=*/false);
-    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
-      collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
-                 bytesOf(reduce.getElements(), reduce.getType()), std::nullopt, /*apart=*/false);
-    } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
-      collective(exchange, Traffic::AllToAll, exchange.getTarget(), exchange.getBytes(),
-                 exchange.getLogical(), /*apart=*/true);
-    } else if (auto send = dyn_cast<SendOp>(op)) {
-      StringRef name = stringifyTraffic(send.getTraffic());
-      sent.bytes[name] += send.getBytes();
-      sent.logical[name] += send.getBytes();
-      if (nodeSize) // no node has ranks of two positions
-        sent.betweenNodes[name] += send.getBytes();
-    }
+    if (one.betweenNodes)
+      sent.betweenNodes[name] += *one.betweenNodes;
   }
   for (auto entry = sent.logical.begin(); entry != sent.logical.end();)
     entry = compressed.contains(entry->first) ? std::next(entry) : sent.logical.erase(entry);
@@ -244,7 +197,7 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
 }
 
 void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
-  Sent sent = countTraffic(program, analysis, getOption(getOperation(), "node_size", 0));
+  Sent sent = sumTraffic(collectTraffic(program, analysis, getOption(getOperation(), "node_size", 0)));
   sent.bytes.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
     sent.bytes.try_emplace(stringifyTraffic(kind), 0);
