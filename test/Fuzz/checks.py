@@ -17,12 +17,16 @@ from metamorphic import VARIANTS
 from tool import Failure, Refused, Run, Tool
 
 #: By name, with how likely each is drawn.
-PROPERTIES = {"layout": 5, "variant": 4, "readback": 2, "program": 1, "resume": 2, "plan": 1, "evaluate": 1, "saved": 1, "budget": 1, "bf16": 3}
+PROPERTIES = {"layout": 5, "variant": 4, "readback": 2, "program": 1, "resume": 2, "plan": 1, "evaluate": 1, "saved": 1, "budget": 1, "bf16": 3,
+              "compressed": 3}
 #: What compares with the oracle's numbers, or with one rank's in fp32.
-ONE_RANK = {"variant", "evaluate", "bf16"}
+ONE_RANK = {"variant", "evaluate", "bf16", "compressed"}
 EXTRAS = [("-precision=bf16",), ("-precision=bf16", "-gradient-type=param"), ("-precision=bf16", "-shuffle"), ("-shuffle",), ("-seed=7",),
           ("-precision=fp16",), ("-precision=fp16", "-initial-scale-power=30", "-loss-scale-hysteresis=1"), ("-dropout=off",), ("-batchnorm=frozen",),
           ("-no-decay=rank1",)]
+#: What changes numbers: rules for whole matrices, and exchanges whose bits are those of as many ranks.
+WAYS = [("-optimizer=muon",), ("-optimizer=onebit-adam", "-freeze-step=1"), ("-compress-gradients=onebit",), ("-reduce-type=int4", "-node-size=2"),
+        ("-gather-type=int8",)]
 #: How much is gathered, reduced and kept at once, which changes no bits.
 LIMITS = [("-param-persistence-threshold=16",), ("-max-reuse-distance=0",), ("-max-reuse-distance=1000000",), ("-prefetch=3", "-prefetch-bucket-size=64"),
           ("-gather-bucket-size=32", "-reduce-bucket-size=48"), ("-param-persistence-threshold=8", "-reduce-bucket-size=16", "-max-reuse-distance=100")]
@@ -45,11 +49,13 @@ class Layout:
     ratio: float = 0
     group: int = 0
     limits: tuple[str, ...] = ()
+    #: Empty: the case's.
+    accumulate: str = ""
 
     def arguments(self, case: Case) -> list[str]:
         options = case.options
         words = [f"-dp={self.dp}", f"-pp={self.pp}", f"-zero={self.zero}", f"-micro-batches={options.micro_batches // self.dp}",
-                 f"-reduction-shards={options.shards}", f"-accumulate={options.accumulate}", f"-threads={self.threads}"]
+                 f"-reduction-shards={options.shards}", f"-accumulate={self.accumulate or options.accumulate}", f"-threads={self.threads}"]
         # As many micro-batches as there are stages go through a chunk of blocks together.
         chunks = self.schedule == "interleaved" and options.micro_batches // self.dp % self.pp == 0
         words += [f"-schedule={self.schedule if chunks or self.schedule != 'interleaved' else '1f1b'}"] if self.pp > 1 else []
@@ -240,12 +246,15 @@ class Checker:
 
     def resume(self, base: Run, chosen: Property) -> None:
         """Saved in one layout, continued in another."""
+        self.go_on(base, chosen, [*self.case.arguments(), *self.extra])
+
+    def go_on(self, base: Run, chosen: Property, words: list[str]) -> None:
         options = self.case.options
         if options.steps < 2:
             return
         shutil.rmtree(self.tool.path("saved"), ignore_errors=True)
         # How far the rate falls follows from -steps where nothing else is given.
-        words = [word for word in (*self.case.arguments(), *self.extra) if not word.startswith(("-steps", "-lr-decay-steps"))]
+        words = [word for word in words if not word.startswith(("-steps", "-lr-decay-steps"))]
         words += [f"-lr-decay-steps={options.decay_steps or options.steps}"] if options.schedule != "constant" else []
 
         def part(*more: str):
@@ -254,6 +263,35 @@ class Checker:
         half = min(chosen.half, options.steps - 1)
         self.in_layout(chosen.layout, part(f"-steps={half}", "-save=saved"))
         self.same("resume", self.in_layout(chosen.other, part(f"-steps={options.steps}", "-resume=saved")), base, half)
+
+    def compressed(self, base: Run, chosen: Property) -> None:
+        """One set of bits for each number of ranks, and checkpoints that go on with them."""
+        case = np.random.default_rng([self.case.seed, 7])
+        way = WAYS[int(case.integers(len(WAYS)))]
+        words = self.case.arguments()
+        if way[0].startswith("-optimizer"):
+            words = [word for word in words if not word.startswith(("-optimizer", "-momentum", "-betas", "-eps"))]
+
+        def fitting(layout: Layout) -> Layout:
+            # Buckets are the units of what is compressed; stage 3 has others for what stays whole.
+            limits = tuple(word for word in chosen.layout.limits if not word.startswith("-param-persistence"))
+            layout = dataclasses.replace(layout, dp=chosen.layout.dp, limits=limits)
+            if way[0] == "-gather-type=int8":
+                return dataclasses.replace(layout, zero=3)
+            if way[0] == "-optimizer=onebit-adam":
+                layout = dataclasses.replace(layout, zero=min(layout.zero, 2), params="none", accumulate="local",
+                                             optimizer="none" if layout.optimizer == "nvme" else layout.optimizer)
+            return layout
+
+        words += [word for word in way if not word.startswith("-node-size") or chosen.layout.dp % 2 == 0]
+
+        def train(layout: Layout) -> Run:
+            return self.tool.train("model.onnx", *layout.arguments(self.case), *layout.places(), *words)
+
+        alone = train(fitting(Layout()))
+        first, second = fitting(chosen.layout), fitting(chosen.other)
+        self.same("compressed", self.in_layout(first, train), alone)
+        self.go_on(alone, dataclasses.replace(chosen, layout=first, other=second), words)
 
     def plan(self, base: Run, chosen: Property) -> None:
         """Planned bytes and traffic are those of the run."""
