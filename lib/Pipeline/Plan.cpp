@@ -130,11 +130,12 @@ Plan::Plan(ModuleOp module, TargetAttr target)
       freeze.errors = std::max(freeze.errors, errors);
     }
 
+  constexpr ProgramKind kinds[] = {ProgramKind::Step, ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                                   ProgramKind::JoinStep};
   if ((local.interval = getOption(module, "local_step_clipper", 0)))
-    for (auto [number, kind] : llvm::enumerate(
-             {ProgramKind::Step, ProgramKind::CompressedStep, ProgramKind::LocalStep, ProgramKind::JoinStep}))
+    for (auto [kind, sent] : llvm::zip_equal(kinds, local.sent))
       for (ProgramOp program : getPrograms(module, kind))
-        local.sent[number] = std::max(local.sent[number], sentBytes(program));
+        sent = std::max(sent, sentBytes(program));
 
   device = deviceOf(target);
   StepCost cost = estimateStep(module);

@@ -257,8 +257,9 @@ check(sent == [whole, whole, compressed, whole, compressed, joined, local, joine
 check(whole / compressed > 31.8 and local < 1000, f"bytes a step: {sent}")
 plan = json.loads(execute([dsopt, wide, "-plan=json", *words]).stdout)
 check({**plan["local_steps"]["sent"], "mean": 0} == {"whole": whole, "compressed": compressed, "local": local, "join": joined, "mean": 0}, f"{plan['local_steps']}: {sent}")
-memory = sum(one["bytes"] for one in plan["ranks"][0]["memories"])
-check(counted.head["arena_bytes"][0] == memory if "arena_bytes" in counted.head else True, f"{memory} bytes planned")
+for rank, entry in enumerate(plan["ranks"]):
+    peak, total = counted.steps[-1]["peak_bytes"][rank], entry["memory"]["total"]
+    check(peak == total, f"rank {rank} maps {peak} bytes, planned {total}")
 print(f"8 ranks, 1 Mi elements: {whole} bytes of a whole step, {compressed} of a compressed one and of one that joins, {local} of a local one", flush=True)
 
 # What goes wrong. A gradient that overflows on one rank, of a finite loss: none of it goes into what is saved.

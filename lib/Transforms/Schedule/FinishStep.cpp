@@ -359,7 +359,10 @@ void StepFinisher::keepGradient(const PlacedBucket &bucket) {
 }
 
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
-  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 ? bucket.sliceBytes() : 0;
+  // Where ranks are apart none has another one's parameters.
+  bool isApart = step.kind == ProgramKind::LocalStep || step.kind == ProgramKind::JoinStep;
+  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 && !isApart ? bucket.sliceBytes() : 0;
+  int64_t bytes = isApart ? bucket.sliceBytes() * bucket.ranks : bucket.sliceBytes();
   FlatSymbolRefAttr parameters = buffers.parameters(bucket, bucket.owner == stage);
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
@@ -370,15 +373,13 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
-        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                         kSendStream);
+        out.emit<SendOp>(slice, bytes, other, tag, IntegerAttr(), Traffic::Tied, kPipeline, kSendStream);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
       gather(Traffic::AllGather);
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                   kRecvStream);
-  if (bucket.ranks > 1 && bucket.wholeParameters())
+  out.emit<RecvOp>(slice, bytes, from, tag, IntegerAttr(), Traffic::Tied, kPipeline, kRecvStream);
+  if (bucket.ranks > 1 && bucket.wholeParameters() && !isApart)
     gather(Traffic::Tied);
 }
 
