@@ -41,6 +41,8 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "gradient-type",
                                                 "init",
                                                 "link",
+                                                "local-step-clipper",
+                                                "local-step-scaler",
                                                 "lr-scale",
                                                 "matmul-precision",
                                                 "max-live-parameters",
@@ -72,6 +74,7 @@ static constexpr llvm::StringLiteral kKept[] = {"accumulate",
                                                 "sub-group-size",
                                                 "target",
                                                 "threads",
+                                                "var-update-scaler",
                                                 "zero"};
 
 static bool isSwitch(Attribute value) {

@@ -26,6 +26,8 @@ constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
 constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
                                              "all_to_all", "tied",           "padding"};
 
+constexpr StringLiteral kLocalStepNames[] = {"whole", "compressed", "local", "join"};
+
 /// Everything the two forms print.
 struct Plan {
   Plan(ModuleOp module, TargetAttr target);
@@ -48,6 +50,13 @@ struct Plan {
       return (milliseconds + before / rate * 1e3) / (milliseconds + behind / rate * 1e3);
     }
   } freeze;
+
+  /// Of an optimizer whose ranks move apart: what one sends in a step of each kind, at most, and in the mean
+  /// at the longest interval between exchanges. No interval: it is not such.
+  struct LocalSteps {
+    int64_t interval = 0, sent[4] = {};
+    double mean() const { return double(sent[3] + (interval - 1) * sent[2]) / interval; }
+  } local;
 };
 } // namespace
 
@@ -93,6 +102,8 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   if (programs.empty())
     programs = getPrograms(module, ProgramKind::FrozenStep);
   if (programs.empty())
+    programs = getPrograms(module, ProgramKind::JoinStep);
+  if (programs.empty())
     programs = getStepPrograms(module);
   int64_t stage = getOption(module, "zero", 0);
   zero = std::to_string(dp == 1 ? 0 : stage);
@@ -119,6 +130,13 @@ Plan::Plan(ModuleOp module, TargetAttr target)
       freeze.behind = std::max(freeze.behind, sentBytes(behind));
       freeze.errors = std::max(freeze.errors, errors);
     }
+
+  constexpr ProgramKind kinds[] = {ProgramKind::Step, ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                                   ProgramKind::JoinStep};
+  if ((local.interval = getOption(module, "local_step_clipper", 0)))
+    for (auto [kind, sent] : llvm::zip_equal(kinds, local.sent))
+      for (ProgramOp program : getPrograms(module, kind))
+        sent = std::max(sent, sentBytes(program));
 
   device = deviceOf(target);
   StepCost cost = estimateStep(module);
@@ -211,7 +229,18 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);
     json.attribute("predicted_exposed_ms", plan.exposed);
-    if (plan.freeze.step)
+    if (plan.local.interval)
+      json.attributeObject("local_steps", [&] {
+        json.attribute("freeze_step", plan.freeze.step);
+        json.attribute("longest_interval", plan.local.interval);
+        json.attribute("errors", plan.freeze.errors);
+        json.attributeObject("sent", [&] {
+          for (auto [name, bytes] : llvm::zip_equal(kLocalStepNames, plan.local.sent))
+            json.attribute(name, bytes);
+          json.attribute("mean", plan.local.mean());
+        });
+      });
+    else if (plan.freeze.step)
       json.attributeObject("freeze", [&] {
         json.attribute("step", plan.freeze.step);
         json.attribute("sent_before", plan.freeze.before);
@@ -301,6 +330,8 @@ public:
 private:
   void printFreeze() {
     const Plan::Freeze &freeze = plan.freeze;
+    if (plan.local.interval)
+      return printLocalSteps();
     if (!freeze.step)
       return;
     out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
@@ -316,6 +347,26 @@ private:
           "times as fast\n",
           text, plan.milliseconds + freeze.before / *link * 1e3,
           plan.milliseconds + freeze.behind / *link * 1e3, freeze.speedUp(plan.milliseconds, *link));
+  }
+  void printLocalSteps() {
+    const Plan::LocalSteps &local = plan.local;
+    out << llvm::formatv(
+        "freeze      after {0} applied steps: what is below is of a step behind it that joins\n",
+        plan.freeze.step);
+    out << llvm::formatv(
+        "compressed  a rank sends {0} bytes in a whole step, {1} in a compressed one, {2} in a "
+        "local one, {3} in one that joins; {4} are kept of what that leaves out\n",
+        humanBytes(local.sent[0]), humanBytes(local.sent[1]), humanBytes(local.sent[2]),
+        humanBytes(local.sent[3]), humanBytes(plan.freeze.errors));
+    StringRef text = getOption(plan.module, "link", StringRef());
+    std::optional<double> link = parseLink(text);
+    if (!link)
+      return;
+    auto takes = [&](double bytes) { return plan.milliseconds + bytes / *link * 1e3; };
+    out << llvm::formatv(
+        "link        at {0} a step takes {1:F1} ms whole, {2:F1} ms compressed, {3:F1} ms in the "
+        "mean of {4} steps that one joins\n",
+        text, takes(local.sent[0]), takes(local.sent[1]), takes(local.mean()), local.interval);
   }
   static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
     return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();

@@ -347,8 +347,14 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())
     json->attribute("delayed_update", getOption(module, "delayed_update", 0));
-  if (!exec::getPrograms(module, exec::ProgramKind::FrozenStep).empty())
+  bool movesApart = !exec::getPrograms(module, exec::ProgramKind::JoinStep).empty();
+  if (movesApart || !exec::getPrograms(module, exec::ProgramKind::FrozenStep).empty())
     json->attribute("freeze_step", getOption(module, "freeze_step", 0));
+  if (movesApart)
+    json->attributeObject("local_policy", [&] {
+      for (StringRef key : {"var_update_scaler", "local_step_scaler", "local_step_clipper"})
+        json->attribute(key, getOption(module, key, 0));
+    });
 
   StepCost cost = estimateStep(module);
   json->attribute("flops", int64_t(cost.flops) * dp);
@@ -381,10 +387,14 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
       if (!trains)
         return;
       positions("evaluation", exec::getPrograms(module, exec::ProgramKind::Evaluation, size));
-      for (auto [key, kind] : {std::pair("delayed", exec::ProgramKind::DelayedStep),
-                               std::pair("frozen", exec::ProgramKind::FrozenStep)})
+      auto given = [&](StringRef key, exec::ProgramKind kind) {
         if (auto list = exec::getPrograms(module, kind, size); !list.empty())
           positions(key, list);
+      };
+      given("delayed", exec::ProgramKind::DelayedStep);
+      given("frozen", exec::ProgramKind::FrozenStep);
+      for (auto [key, kind] : llvm::zip_equal(exec::kPhaseNames, exec::kPhaseKinds))
+        given(key, kind);
     };
     json->attribute("trains", trains);
     positions("positions", programs);

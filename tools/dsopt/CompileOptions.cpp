@@ -146,7 +146,7 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
                        ": expected -dp times a power of two");
   // What ranks exchange behind a freeze is made of whole gradients.
-  bool freezes = options.has("freeze-step");
+  bool freezes = options.has("freeze-step") || options.text("optimizer") == "zero-one-adam";
   std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 && !freezes ? "sharded" : "local";
   layout.accumulate = options.has("accumulate") ? options.text("accumulate")
                                                 : getOption(module, "accumulate", StringRef(byStage)).str();
@@ -207,20 +207,28 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
     refuse("threads", present ? str(present.getThreads()) + " threads" : "");
 }
 
-/// What 1-bit Adam takes, and what goes with it.
+/// What 1-bit Adam and 0/1 Adam take, and what goes with them.
 static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Layout &layout) {
   std::string optimizer = options.text("optimizer");
-  bool freezes = optimizer == "onebit-adam";
-  for (const char *name : {"freeze-step", "onebit-gather"})
-    if (!freezes && options.has(name))
+  bool movesApart = optimizer == "zero-one-adam", freezes = optimizer == "onebit-adam" || movesApart;
+  auto refuseOption = [&](const char *name, const char *expected) {
+    if (options.has(name))
       throw Error(1, "-" + std::string(name) + "=" + options.text(name) + " has no meaning with -optimizer=" +
-                         optimizer + ": expected -optimizer=onebit-adam");
+                         optimizer + ": expected -optimizer=" + expected);
+  };
+  if (!freezes)
+    refuseOption("freeze-step", "onebit-adam");
+  if (optimizer != "onebit-adam")
+    refuseOption("onebit-gather", "onebit-adam");
+  for (const char *name : {"var-update-scaler", "local-step-scaler", "local-step-clipper"})
+    if (!movesApart)
+      refuseOption(name, "zero-one-adam");
   if (!freezes)
     return;
-  if (!options.has("freeze-step"))
+  if (!movesApart && !options.has("freeze-step"))
     throw Error(1, "-optimizer=onebit-adam needs -freeze-step=N, the applied steps of its warm-up");
-  auto refuse = [](const std::string &with, const std::string &instead) {
-    throw Error(1, "-optimizer=onebit-adam does not go with " + with + ": " + instead);
+  auto refuse = [&](const std::string &with, const std::string &instead) {
+    throw Error(1, "-optimizer=" + optimizer + " does not go with " + with + ": " + instead);
   };
   if (layout.zero == 3)
     refuse("-zero=3", "ranks exchange whole momenta behind the freeze; expected -zero=0, 1 or 2");
@@ -233,6 +241,13 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
     refuse("-offload-optimizer=nvme", "whole momenta are needed at once; expected none or cpu");
   if (options.text("offload-params") != "none")
     refuse("-offload-params=" + options.text("offload-params"), "parameters are whole; expected none");
+  if (!movesApart)
+    return;
+  Builder builder(module.getContext());
+  for (const char *name : {"var-update-scaler", "local-step-scaler", "local-step-clipper"})
+    setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name, 1)));
+  if (!options.has("freeze-step"))
+    setOption(module, "freeze_step", builder.getI64IntegerAttr(100000));
 }
 
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,

@@ -166,9 +166,10 @@ private:
         type == "AdamW" || !config.has(params + ".adam_w_mode") || config.flag(params + ".adam_w_mode");
     if (type == "AdamW" && config.has(params + ".adam_w_mode") && !config.flag(params + ".adam_w_mode"))
       config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
-    bool isOneBit = type == "OneBitAdam", own = options.has("optimizer"); // the command line's
+    bool isOneBit = type == "OneBitAdam", isZeroOne = type == "ZeroOneAdam", own = options.has("optimizer"); // the command line's
     set("optimizer",
         isOneBit    ? "onebit-adam"
+        : isZeroOne ? "zero-one-adam"
         : !adam     ? lower(type)
         : decoupled ? "adamw"
                     : "adam",
@@ -177,6 +178,15 @@ private:
       set("freeze-step",
           config.has(params + ".freeze_step") ? config.text(params + ".freeze_step") : "100000",
           config.has(params + ".freeze_step") ? params + ".freeze_step" : "optimizer.type");
+    if (isZeroOne && !own)
+      for (auto [key, option] : {std::pair("var_freeze_step", "freeze-step"),
+                                 {"var_update_scaler", "var-update-scaler"},
+                                 {"local_step_scaler", "local-step-scaler"},
+                                 {"local_step_clipper", "local-step-clipper"}})
+        if (std::string path = params + "." + key; config.has(path))
+          set(option, config.text(path), path);
+    if (isZeroOne && config.has(params + ".bias_correction"))
+      without[params + ".bias_correction"] = "0/1 Adam corrects no bias";
     for (auto [key, option] :
          {std::pair("eps", "eps"), {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
       if (std::string path = params + "." + key; config.has(path))

@@ -53,6 +53,15 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"Whether it is such a rule.", "bool", "freezes", (ins), "", "return false;">,
     InterfaceMethod<[{
+      Of a rule by which ranks move apart behind the freeze: operations on operands in the order of UpdateRole
+      whose results are the common point, the momentum and this rank's way from that point: of a step that a
+      rank makes by itself, and of one in which they meet, by what they agreed on of their ways.
+    }], "::mlir::Operation *", "buildLocal",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
+    InterfaceMethod<"The other one.", "::mlir::Operation *", "buildJoin",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
+    InterfaceMethod<"Whether it is such a rule.", "bool", "movesApart", (ins), "", "return false;">,
+    InterfaceMethod<[{
       Of a rule that sees whole matrices: operations that make of the direction of a whole one the direction
       that buildStep takes.
     }], "::mlir::Value", "buildMatrix", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$direction), "",

@@ -58,6 +58,8 @@ struct Manifest {
   /// Of the gradients that wait for their update: what the step that made them decided to multiply them by.
   /// None wait without it.
   std::optional<double> pendingFactor;
+  /// Where ranks have moved apart: the sum of the learning rates since they met.
+  std::optional<double> rates;
   std::optional<LossScaleState> lossScale; ///< of fp16
   int64_t microBatches = 0;                ///< of the data's stream, consumed
   int64_t K = 0, V = 0;

@@ -281,7 +281,12 @@ struct Position {
 struct Variant {
   int64_t size = 0;
   std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
-  std::vector<Position> positions, evaluation, delayed, frozen;
+  std::vector<Position> positions, evaluation, delayed, frozen, compressed, local, join;
+};
+
+/// When steps of 0/1 Adam are of which kind (LocalSteps.h). No clipper: there are none of them.
+struct LocalPolicy {
+  int64_t var_update_scaler = 0, local_step_scaler = 0, local_step_clipper = 0;
 };
 
 struct Program {
@@ -306,6 +311,7 @@ struct Program {
   bool clip = false;          ///< clipping is compiled in
   int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
   int64_t freeze_step = 0;    ///< applied steps before the frozen ones; 0: there are none
+  LocalPolicy local_policy;   ///< of an optimizer whose ranks move apart behind that
   int64_t flops = 0;          ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
@@ -321,6 +327,8 @@ struct Program {
   std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
   std::vector<Position> delayed;    ///< of a step whose updates lag one behind, in the same arenas
   std::vector<Position> frozen;     ///< of a step behind the optimizer's freeze, in the same arenas
+  /// Of steps that exchange compressed gradients, that a rank makes by itself, and in which ranks meet.
+  std::vector<Position> compressed, local, join;
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
@@ -344,9 +352,10 @@ inline bool communicates(ActionKind kind) {
 }
 
 /// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind, a step
-/// behind the optimizer's freeze.
-enum class ListKind { Step, Evaluation, DelayedStep, FrozenStep };
-inline constexpr size_t kListKinds = 4;
+/// behind the optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by
+/// itself, and one in which ranks meet.
+enum class ListKind { Step, Evaluation, DelayedStep, FrozenStep, CompressedStep, LocalStep, JoinStep };
+inline constexpr size_t kListKinds = 7;
 inline ListKind kindOfList(size_t list) { return static_cast<ListKind>(list % kListKinds); }
 
 /// What the ranks do, by ListKind, at the largest size first and then at each variant's: all that run in one
@@ -362,6 +371,12 @@ inline const std::vector<Position> &positionsOf(const Program &program, size_t l
       return size.delayed;
     case ListKind::FrozenStep:
       return size.frozen;
+    case ListKind::CompressedStep:
+      return size.compressed;
+    case ListKind::LocalStep:
+      return size.local;
+    case ListKind::JoinStep:
+      return size.join;
     }
     return size.positions;
   };

@@ -28,6 +28,7 @@ enum dsopt_scalar {
   DSOPT_TRUST = 13,        ///< norm of the parameter / norm of its direction, within bounds
   DSOPT_MOMENTUM = 14,     ///< of Muon, whose companion has betas
   DSOPT_ONE_MINUS_MOMENTUM = 15,
+  DSOPT_RATES = 14,  ///< of 0/1 Adam: the sum of the learning rates since ranks met
   DSOPT_SCALARS = 16 ///< floats in a table
 };
 

@@ -2,7 +2,7 @@
 
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Target.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -56,8 +56,7 @@ struct NestKernels : impl::NestKernelsBase<NestKernels> {
         return WalkResult::interrupt();
       }
       llvm::TypeSwitch<Operation *>(op).Case<exec::LaunchOp, exec::UpdateOp, exec::MapOp>(refer);
-      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr),
-                             StringRef(graph::kFrozenKernelAttr)})
+      for (StringRef name : graph::kUpdateKernelAttrs)
         if (auto kernel = op->getAttrOfType<SymbolRefAttr>(name))
           op->setAttr(name, find(kernel));
       return WalkResult::advance();

@@ -131,6 +131,10 @@ SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
 }
 
 ProgramKind dsopt::exec::kindOf(ProgramOp program) {
+  if (auto phase = program->getAttrOfType<StringAttr>(kPhaseAttr))
+    for (auto [name, kind] : llvm::zip_equal(kPhaseNames, kPhaseKinds))
+      if (phase.getValue() == name)
+        return kind;
   return program->hasAttr(kEvaluatesAttr) ? ProgramKind::Evaluation
          : program->hasAttr(kDelayedAttr) ? ProgramKind::DelayedStep
          : program->hasAttr(kFrozenAttr)  ? ProgramKind::FrozenStep
@@ -152,7 +156,8 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
     for (ProgramKind kind :
-         {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep, ProgramKind::FrozenStep})
+         {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep, ProgramKind::FrozenStep,
+          ProgramKind::CompressedStep, ProgramKind::LocalStep, ProgramKind::JoinStep})
       if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;

@@ -45,6 +45,12 @@ static bool areSymbols(Attribute value) {
 }
 static const AttributeKind kSymbolsKind = {"an array of symbols", areSymbols};
 
+static bool isPhase(Attribute value) {
+  auto text = dyn_cast<StringAttr>(value);
+  return text && llvm::is_contained(kPhaseNames, text.getValue());
+}
+static const AttributeKind kPhaseKind = {"compressed, local or join", isPhase};
+
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
 static constexpr llvm::StringLiteral kAction[] = {"an action"};
@@ -72,6 +78,7 @@ static const AttributeRow kAttributes[] = {
     {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
     {kDelayedAttr, On::Operation, kUnitKind, kProgram},
     {kFrozenAttr, On::Operation, kUnitKind, kProgram},
+    {kPhaseAttr, On::Operation, kPhaseKind, kProgram},
     {kLiveAttr, On::Operation, kCountsKind, kMemory},
     {kTrafficAttr, On::Operation, kCountsKind, kProgram},
     {kLogicalAttr, On::Operation, kCountsKind, kProgram},
@@ -92,6 +99,7 @@ static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
                                                         "delayed_update",
                                                         "dp",
                                                         "freeze_step",
+                                                        "local_step_clipper",
                                                         "gather_type",
                                                         "node_size",
                                                         "reduce_type",

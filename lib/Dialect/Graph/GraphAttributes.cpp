@@ -1,6 +1,7 @@
 //===- GraphAttributes.cpp - the graph dialect's attributes on others -----===//
 
 #include "dsopt/Dialect/Graph/Derivatives.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/AttributeTable.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -32,6 +33,10 @@ static const AttributeRow kAttributes[] = {
     {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kFrozenKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kLocalKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kLocalDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kJoinKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
+    {kOffsetAttr, On::Function, kCountKind},
     {kMatrixFunctionAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kMatrixUpdateAttr, On::Function, kUnitKind},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},

@@ -7,6 +7,7 @@
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
 #include "GraphSupport.h"
@@ -164,7 +165,9 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<7, LayerNormOp>(context);
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
-    attachOperandCost<12, AdamOp, OneBitAdamOp>(context);
+    attachOperandCost<12, AdamOp, OneBitAdamOp, ZeroOneAdamOp>(context);
+    attachOperandCost<11, ZeroOneAdamLocalOp>(context);
+    attachOperandCost<6, ZeroOneAdamJoinOp>(context);
     attachOperandCost<7, OneBitAdamStepOp>(context);
     attachOperandCost<9, LionOp>(context);
     attachOperandCost<8, AdagradOp>(context);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphLowerings.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Runtime/Scalars.h"
 
 using namespace mlir;
@@ -75,6 +76,36 @@ Values update(OneBitAdamStepOp, Step &s, ValueRange args) {
   Value zero = constantScalar(s.b, root.getType(), 0);
   Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, args[2], zero);
   return {s.select(takesPart, stepped, args[0])};
+}
+
+/// args: parameter, gradient, m, v, u. The table corrects no bias.
+Values update(ZeroOneAdamOp, Step &s, ValueRange args) {
+  Values updated = adam(/*decoupled=*/true, s, args);
+  updated.push_back(args[4]);
+  return updated;
+}
+
+/// args: parameter, gradient, m, u, v.
+Values update(ZeroOneAdamLocalOp, Step &s, ValueRange args) {
+  Value g = s.mul(args[1], s.get(DSOPT_FACTOR)), u = args[3], v = args[4];
+  Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
+  Value root = math::SqrtOp::create(s.b, v);
+  Value direction = arith::DivFOp::create(s.b, m, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  Value here = arith::AddFOp::create(s.b, args[0], u);
+  Value moved = s.subtract(s.get(DSOPT_LR), s.fma(s.get(DSOPT_WEIGHT_DECAY), here, direction), u);
+  Value zero = constantScalar(s.b, v.getType(), 0);
+  Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, v, zero);
+  return {args[0], m, s.select(takesPart, moved, u)};
+}
+
+/// args: parameter, m, u, v.
+Values update(ZeroOneAdamJoinOp, Step &s, ValueRange args) {
+  Value u = args[2], v = args[3], zero = constantScalar(s.b, v.getType(), 0);
+  Value root = math::SqrtOp::create(s.b, v);
+  Value way = arith::DivFOp::create(s.b, u, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, v, zero);
+  Value m = arith::NegFOp::create(s.b, arith::DivFOp::create(s.b, u, s.get(DSOPT_RATES)));
+  return {s.select(takesPart, arith::AddFOp::create(s.b, args[0], way), args[0]), m, zero};
 }
 
 /// The sign of 0 is 0, as PyTorch has it: what is padding stays 0. Momentum starts at 0.
@@ -150,7 +181,8 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
                                     // What is replaced: the parameter (or, by a direction, the gradient) and
                                     // the states.
                                     Values old{args[isa<LambDirectionOp, MuonDirectionOp>(op) ? 1 : 0]};
-                                    llvm::append_range(old, args.slice(2, updated.size() - 1));
+                                    size_t states = isa<ZeroOneAdamJoinOp>(op) ? 1 : 2;
+                                    llvm::append_range(old, args.slice(states, updated.size() - 1));
                                     Value apply = step.is(DSOPT_APPLY);
                                     for (auto [value, before] : llvm::zip_equal(updated, old))
                                       value = step.select(apply, value, before);
@@ -171,6 +203,9 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   LambStepOp::attachInterface<UpdateModel<LambStepOp>>(*context);
   OneBitAdamOp::attachInterface<UpdateModel<OneBitAdamOp>>(*context);
   OneBitAdamStepOp::attachInterface<UpdateModel<OneBitAdamStepOp>>(*context);
+  ZeroOneAdamOp::attachInterface<UpdateModel<ZeroOneAdamOp>>(*context);
+  ZeroOneAdamLocalOp::attachInterface<UpdateModel<ZeroOneAdamLocalOp>>(*context);
+  ZeroOneAdamJoinOp::attachInterface<UpdateModel<ZeroOneAdamJoinOp>>(*context);
   MuonDirectionOp::attachInterface<UpdateModel<MuonDirectionOp>>(*context);
   MuonStepOp::attachInterface<UpdateModel<MuonStepOp>>(*context);
 }

@@ -1,7 +1,7 @@
 //===- GraphOptimizers.cpp - what update rules keep and need --------------===//
 
 #include "GraphNewtonSchulz.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
@@ -12,7 +12,8 @@ using namespace dsopt::graph;
 
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
                                      kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
-                                     kOneBitAdam[] = {"onebit-adam"}, kMuon[] = {"muon"};
+                                     kOneBitAdam[] = {"onebit-adam"}, kZeroOneAdam[] = {"zero-one-adam"},
+                                     kMuon[] = {"muon"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -126,6 +127,32 @@ struct OneBitAdamRule : ElementwiseRule<OneBitAdamRule, OneBitAdamOp> {
   }
 };
 
+/// `u` is this rank's way from the point that all have in common, which is the master.
+struct ZeroOneAdamRule : ElementwiseRule<ZeroOneAdamRule, ZeroOneAdamOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kZeroOneAdam; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) {
+    return chooseByName(name, kZeroOneAdam);
+  }
+  static SmallVector<OptimizerState> getStates(Type element) { return wideStates({"m", "v", "u"}, element); }
+  bool freezes(Operation *) const { return true; }
+  Operation *buildFrozen(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return OneBitAdamStepOp::create(builder, op->getLoc(), operands[0].getType(),
+                                    {operands[0], operands[2], operands[3], operands[5]});
+  }
+  bool movesApart(Operation *) const { return true; }
+  Operation *buildLocal(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    Type type = operands[0].getType();
+    return ZeroOneAdamLocalOp::create(
+        builder, op->getLoc(), TypeRange{type, type, type},
+        {operands[0], operands[1], operands[2], operands[4], operands[3], operands[5]});
+  }
+  Operation *buildJoin(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    Type type = operands[0].getType();
+    return ZeroOneAdamJoinOp::create(builder, op->getLoc(), TypeRange{type, type, type},
+                                     {operands[0], operands[2], operands[4], operands[3], operands[5]});
+  }
+};
+
 struct MuonRule : ElementwiseRule<MuonRule, MuonOp> {
   static ArrayRef<llvm::StringLiteral> getOptimizers() { return kMuon; }
   static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
@@ -160,6 +187,7 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     AdagradOp::attachInterface<AdagradRule>(*context);
     LambOp::attachInterface<LambRule>(*context);
     OneBitAdamOp::attachInterface<OneBitAdamRule>(*context);
+    ZeroOneAdamOp::attachInterface<ZeroOneAdamRule>(*context);
     MuonOp::attachInterface<MuonRule>(*context);
   });
 }

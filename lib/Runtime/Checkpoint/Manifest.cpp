@@ -97,6 +97,8 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"tensors", describe(m.tensors)}};
   if (m.pendingFactor)
     object["pending"] = {{"factor", *m.pendingFactor}};
+  if (m.rates)
+    object["apart"] = {{"rates", *m.rates}};
   if (m.lossScale)
     object["loss_scale"] = {{"scale", m.lossScale->scale},
                             {"hysteresis", m.lossScale->hysteresis},
@@ -210,6 +212,8 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("applied").get_to(m.applied);
     if (object.contains("pending"))
       m.pendingFactor = object.at("pending").at("factor").get<double>();
+    if (object.contains("apart"))
+      m.rates = object.at("apart").at("rates").get<double>();
     if (object.contains("loss_scale")) {
       const Json &scale = object.at("loss_scale");
       LossScaleState &state = m.lossScale.emplace();

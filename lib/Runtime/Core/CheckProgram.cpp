@@ -2,6 +2,7 @@
 
 #include "CheckProgram.h"
 #include "Core/Addresses.h"
+#include "Core/LocalSteps.h"
 
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Engine.h"
@@ -330,6 +331,10 @@ void checkProgram(const Program &p) {
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
           " or more and a multiple of 64 dp");
+  if (movesApart(p) && std::min(p.local_policy.var_update_scaler, p.local_policy.local_step_scaler) < 1)
+    bad("local_policy has a scaler of " +
+        std::to_string(std::min(p.local_policy.var_update_scaler, p.local_policy.local_step_scaler)) +
+        ", expected 1 or more");
   checkImages(p);
   checkCommunicators(p);
   for (const auto &[segment, calls] : p.segment_calls)
@@ -341,7 +346,9 @@ void checkProgram(const Program &p) {
     if (kindOfList(list) == ListKind::DelayedStep && positionsOf(p, list).empty() == (p.delayed_update > 0))
       bad("delayed_update is " + std::to_string(p.delayed_update) + ", but list " + std::to_string(list) +
           " has " + std::to_string(positionsOf(p, list).size()) + " positions");
-    if (kindOfList(list) == ListKind::FrozenStep && positionsOf(p, list).empty() == (p.freeze_step > 0))
+    bool isPhase = kindOfList(list) > ListKind::FrozenStep;
+    if ((kindOfList(list) == ListKind::FrozenStep || isPhase) &&
+        positionsOf(p, list).empty() == (p.freeze_step > 0 && isPhase == movesApart(p)))
       bad("freeze_step is " + std::to_string(p.freeze_step) + ", but list " + std::to_string(list) + " has " +
           std::to_string(positionsOf(p, list).size()) + " positions");
     const std::vector<Position> &positions = positionsOf(p, list);

@@ -14,7 +14,8 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
                   double lrScale, double decayScale, float *table, int64_t freezeStep) {
   bool muon = optimizer == "muon";
   bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || muon;
-  bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb";
+  bool movesApart = optimizer == "zero-one-adam"; // which corrects no bias
+  bool takesBetas = adam || movesApart || optimizer == "lion" || optimizer == "lamb";
   double lr = decision.lr * lrScale;
   // What AdamW beside Muon goes by.
   double adamLr = muon ? lr * options.adamLrFactor : lr;
@@ -45,6 +46,8 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
         static_cast<float>(1 / std::sqrt(1 - std::pow(frozenBeta2, static_cast<double>(freezeStep))));
   }
   table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - adamLr * weightDecay);
+  if (movesApart)
+    table[DSOPT_RATES] = static_cast<float>(decision.rates * lrScale);
   if (muon) {
     table[DSOPT_MOMENTUM] = static_cast<float>(options.momentum);
     table[DSOPT_ONE_MINUS_MOMENTUM] = static_cast<float>(1 - options.momentum);

@@ -17,6 +17,7 @@ struct Decision {
   double lr = 0;            ///< of this step, before group scales
   double factor = 1;        ///< of gradients, as they are: of a scaled loss where it is scaled
   bool apply = true;
+  double rates = 0; ///< where ranks are apart, the sum of `lr` since they met, with this step's
 };
 
 /// min(1, clip / (norm + 1e-6)), as PyTorch's clip_grad_norm_; 1 without clipping.

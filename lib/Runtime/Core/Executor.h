@@ -53,6 +53,8 @@ public:
   void delay(std::optional<Decision> &newPending) { pending = &newPending; }
   /// Its loss is multiplied by `scale`, which each step's decision changes. It outlives the executor's steps.
   void scaleLoss(LossScale &scale) { lossScale = &scale; }
+  /// Its steps add their learning rate to `sum`, which begins anew where ranks meet. It outlives them.
+  void addRates(double &sum) { rates = &sum; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
   /// Another executor has run since.
@@ -106,7 +108,9 @@ private:
   };
 
   const Communicator &communicator(int64_t index);
-  bool isFrozen() const { return kindOfList(list) == ListKind::FrozenStep; }
+  bool hasOwnGradients() const { return kindOfList(list) >= ListKind::FrozenStep; }
+  /// What a decision is of behind the freeze of an optimizer that keeps its variance's correction.
+  int64_t frozenSince() const { return kindOfList(list) == ListKind::FrozenStep ? program.freeze_step : 0; }
   void prepareQueues();
   void prepareDevice();
   Staged stage(const Prepared &prepared) const;
@@ -235,6 +239,7 @@ private:
   int64_t *appliedSteps = nullptr;
   std::optional<Decision> *pending = nullptr; ///< of updates that lag
   LossScale *lossScale = nullptr;
+  double *rates = nullptr; ///< where ranks move apart
   const std::atomic<bool> *stopRequest = nullptr;
   StepResult *result = nullptr;
   Trace *trace = nullptr;

@@ -29,7 +29,22 @@ void clearPadding(const Program &program, const Position &position, const Addres
   }
 }
 
+/// When ranks were apart is known by these.
+static void checkPolicy(const Program &program, const std::string &checkpoint, const Manifest &manifest) {
+  const LocalPolicy &policy = program.local_policy;
+  for (auto [name, value] : {std::pair("var-update-scaler", policy.var_update_scaler),
+                             std::pair("local-step-scaler", policy.local_step_scaler),
+                             std::pair("local-step-clipper", policy.local_step_clipper)})
+    if (auto found = manifest.options.find(name);
+        found != manifest.options.end() && manifest.applied > 0 && found->second != std::to_string(value))
+      throw Error(StatusInput, checkpoint + " was written with -" + name + "=" + found->second + " after " +
+                                   std::to_string(manifest.applied) + " applied steps, got -" + name + "=" +
+                                   std::to_string(value) + ": expected the same");
+}
+
 void checkFreeze(const Program &program, const std::string &checkpoint, const Manifest &manifest) {
+  if (program.local_policy.local_step_clipper > 0)
+    checkPolicy(program, checkpoint, manifest);
   auto found = manifest.options.find("freeze-step");
   if (program.freeze_step == 0 || found == manifest.options.end())
     return;

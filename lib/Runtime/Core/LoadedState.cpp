@@ -1,5 +1,6 @@
 //===- LoadedState.cpp - a run's state from a checkpoint ------------------===//
 
+#include "Core/LocalSteps.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Fault.h"
 
@@ -53,12 +54,69 @@ private:
 };
 } // namespace
 
-/// The name of a worker's error without the worker, empty of other tensors.
-static std::string workersOf(const std::string &name) {
-  std::string mark = std::string(".") + kWorkerError + ".";
-  size_t at = name.rfind(mark);
-  return at == std::string::npos ? "" : name.substr(0, at + mark.size());
+/// The name of what one rank has without the rank, empty of other tensors: of a worker's error, and of what
+/// ranks have while they are `apart`.
+static std::string workersOf(const std::string &name, bool apart) {
+  for (const char *state : {kWorkerError, kOwnStates[0], kOwnStates[1]}) {
+    std::string mark = std::string(".") + state + ".";
+    if (size_t at = name.rfind(mark); at != std::string::npos && (apart || state == kWorkerError))
+      return name.substr(0, at + mark.size());
+  }
+  return "";
 }
+
+namespace {
+/// Elements of a state that each rank has of its own: this rank's, or the mean of all that there were.
+struct OwnValues {
+  const Index &index;
+  ParameterFiles &files;
+  int64_t workers; ///< whose mean it is; 0: this rank's
+  int64_t dpRank;
+
+  bool has(const std::string &prefix) const {
+    return index.count(prefix + std::to_string(workers ? 0 : dpRank));
+  }
+  void read(const std::string &prefix, int64_t begin, int64_t end, float *target) const {
+    auto from = [&](int64_t rank, float *to) {
+      reading([&] {
+        files.read(*index.at(prefix + std::to_string(rank)), begin, end, reinterpret_cast<char *>(to));
+      });
+    };
+    if (workers == 0)
+      return from(dpRank, target);
+    std::vector<float> one(end - begin);
+    std::vector<double> sum(end - begin);
+    for (int64_t worker = 0; worker < workers; ++worker) {
+      from(worker, one.data());
+      for (size_t i = 0; i < one.size(); ++i)
+        sum[i] += one[i];
+    }
+    for (size_t i = 0; i < sum.size(); ++i)
+      target[i] = static_cast<float>(sum[i] / static_cast<double>(workers));
+  }
+};
+
+/// Where this rank is, while ranks are apart: the common point with its way from there.
+class OwnPoints final : public ParameterValues {
+public:
+  OwnPoints(ParameterValues &common, const OwnValues &own) : common(common), own(own) {}
+  void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
+    common.read(parameter, begin, end, target);
+    std::string prefix = parameter.name + "." + kWay + ".";
+    if (begin >= end || parameter.type != "f32" || !own.has(prefix))
+      return;
+    std::vector<float> way(end - begin);
+    own.read(prefix, begin, end, way.data());
+    auto *values = reinterpret_cast<float *>(target);
+    for (size_t i = 0; i < way.size(); ++i)
+      values[i] += way[i];
+  }
+
+private:
+  ParameterValues &common;
+  const OwnValues &own;
+};
+} // namespace
 
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
                const std::string &checkpoint, const Manifest &manifest,
@@ -67,11 +125,13 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   for (const Parameter &tensor : manifest.tensors)
     index.emplace(tensor.name, &tensor);
   SavedTensors saved(program, program.trains && manifest.pendingFactor.has_value(),
-                     program.trains && leavesErrors(program, manifest.applied));
-  // Workers there were, by those of the first tensor that has any.
+                     program.trains && leavesErrors(program, manifest.applied),
+                     program.trains && areApart(program, manifest.applied));
+  auto isOwn = [&](const std::string &name) { return !workersOf(name, saved.isApart).empty(); };
+  // Workers there were, by those of the first state that has any.
   int64_t workers = 0;
-  for (const Parameter &tensor : saved.tensors)
-    if (std::string prefix = workersOf(tensor.name); !prefix.empty() && saved.hasErrors) {
+  for (size_t i = saved.parameters; i < saved.tensors.size() && saved.hasErrors; ++i)
+    if (std::string prefix = workersOf(saved.tensors[i].name, saved.isApart); !prefix.empty()) {
       while (index.count(prefix + std::to_string(workers)))
         ++workers;
       break;
@@ -84,7 +144,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
                                  ", or -resume-new-batch, by which each goes on with the mean");
   Index expected;
   for (const Parameter &tensor : saved.tensors) {
-    if (folds && !workersOf(tensor.name).empty())
+    if (folds && isOwn(tensor.name))
       continue;
     auto found = index.find(tensor.name);
     const Parameter *stored = found == index.end() ? nullptr : found->second;
@@ -96,13 +156,15 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   }
   // What only evaluates leaves the optimizer's state where it is.
   for (const Parameter &stored : manifest.tensors)
-    if (program.trains && !expected.count(stored.name) && !(folds && !workersOf(stored.name).empty()))
+    if (program.trains && !expected.count(stored.name) && !(folds && isOwn(stored.name)))
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");
 
   ParameterFiles files(checkpoint, pool, kMoment);
   CheckpointValues values(index, files, model);
-  loadParameters(program, info, addresses, values);
+  OwnValues own{index, files, folds ? workers : 0, info.dpRank};
+  OwnPoints points(values, own);
+  loadParameters(program, info, addresses, values, saved.isApart ? &points : nullptr);
   for (const HeldTensor &held : saved.held) {
     if (held.tensor < saved.parameters || held.position != info.position ||
         (held.dpRank >= 0 && held.dpRank != info.dpRank))
@@ -115,21 +177,10 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
     int64_t begin = std::max(first, part.bucket_offset);
     int64_t end = std::min(last, part.bucket_offset + part.elements);
     int64_t place = part.begin - part.bucket_offset; // in the parameter, of the bucket's first element
-    if (begin < end && held.dpRank >= 0 && folds) {
-      std::vector<float> one(end - begin);
-      std::vector<double> sum(end - begin);
-      for (int64_t worker = 0; worker < workers; ++worker) {
-        reading([&] {
-          files.read(*index.at(workersOf(tensor.name) + std::to_string(worker)), begin + place, end + place,
-                     reinterpret_cast<char *>(one.data()));
-        });
-        for (size_t i = 0; i < one.size(); ++i)
-          sum[i] += one[i];
-      }
-      auto *target = reinterpret_cast<float *>(addresses.at(held.buffer)) + begin;
-      for (size_t i = 0; i < sum.size(); ++i)
-        target[i] = static_cast<float>(sum[i] / static_cast<double>(workers));
-    } else if (begin < end)
+    if (begin < end && held.dpRank >= 0 && folds)
+      own.read(workersOf(tensor.name, saved.isApart), begin + place, end + place,
+               reinterpret_cast<float *>(addresses.at(held.buffer)) + begin);
+    else if (begin < end)
       reading([&] {
         files.read(*index.at(tensor.name), begin + place, end + place,
                    addresses.at(held.buffer) + (begin - first) * elementBytes(tensor.type));

@@ -2,6 +2,7 @@
 
 #include "Core/ParameterNorms.h"
 #include "Core/Agreement.h"
+#include "Core/LocalSteps.h"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ ParameterNorms::ParameterNorms(const Program &program, const RankInfo &info, con
       tracked(trainableParameters(program)) {
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
-    bool rounded = bucket.type != "f32" && !load.master;
+    bool rounded = !load.master && (bucket.type != "f32" || movesApart(program));
     if (!bucket.trainable || bucket.owner != info.position || rounded)
       continue;
     int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;

@@ -193,13 +193,14 @@ static void readRounded(ParameterValues &values, const Parameter &parameter, con
 }
 
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
-                    ParameterValues &values) {
+                    ParameterValues &masters, ParameterValues *beside) {
   ParameterTable table(program);
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
     int64_t slice = bucket.padded / program.dp;
     int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
+    ParameterValues &values = load.master || !beside ? masters : *beside;
     for (const auto &[one, part] : table.ofBucket(load.bucket)) {
       const Parameter &parameter = *one;
       int64_t begin = std::max(first, part.bucket_offset);
@@ -235,7 +236,9 @@ const Position::Load *ParameterTable::holder(const Parameter &parameter, const P
   int64_t owner = program.buckets[part.bucket].owner;
   for (auto [candidate, load] : loads[part.bucket]) {
     bool holds = storedType(program, *load, parameter) == parameter.type;
-    if (!holds || (found && (candidate != owner || position == owner)))
+    // A master is the parameter, whatever lies beside it.
+    bool isBetter = !found || (candidate == owner && (position != owner || load->master));
+    if (!holds || !isBetter)
       continue;
     found = load;
     position = candidate;

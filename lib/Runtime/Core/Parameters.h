@@ -68,8 +68,9 @@ private:
 };
 
 /// Reads what this rank holds of all parameters.
+/// What lies beside a master comes from `beside` where that is given.
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
-                    ParameterValues &values);
+                    ParameterValues &masters, ParameterValues *beside = nullptr);
 
 /// Collective; see Session::visitParameters. Parameters that no rank holds are read from `values`.
 void visitParameters(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,

@@ -178,7 +178,10 @@ void readVariant(const Json &json, Variant &variant, const std::string &where) {
       .list("positions", variant.positions, readPosition)
       .list("evaluation", variant.evaluation, readPosition)
       .list("delayed", variant.delayed, readPosition)
-      .list("frozen", variant.frozen, readPosition);
+      .list("frozen", variant.frozen, readPosition)
+      .list("compressed", variant.compressed, readPosition)
+      .list("local", variant.local, readPosition)
+      .list("join", variant.join, readPosition);
 }
 
 void readImage(const Json &json, Image &image, const std::string &where) {
@@ -303,9 +306,17 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       .list("positions", p.positions, readPosition)
       .list("evaluation", p.evaluation, readPosition)
       .list("delayed", p.delayed, readPosition)
-      .list("frozen", p.frozen, readPosition)("dimension", p.dimension)("size", p.size)
+      .list("frozen", p.frozen, readPosition)
+      .list("compressed", p.compressed, readPosition)
+      .list("local", p.local, readPosition)
+      .list("join", p.join, readPosition)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
+  if (auto it = json.find("local_policy"); it != json.end()) {
+    LocalPolicy &policy = p.local_policy;
+    Reader(*it, "program.local_policy")("var_update_scaler", policy.var_update_scaler)(
+        "local_step_scaler", policy.local_step_scaler)("local_step_clipper", policy.local_step_clipper);
+  }
   checkProgram(p);
   Sections sections(p, actions);
   auto connect = [&](const Json &json, std::vector<Position> &positions, const char *list,
@@ -317,12 +328,18 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   connect(json, p.evaluation, "evaluation", "program");
   connect(json, p.delayed, "delayed", "program");
   connect(json, p.frozen, "frozen", "program");
+  connect(json, p.compressed, "compressed", "program");
+  connect(json, p.local, "local", "program");
+  connect(json, p.join, "join", "program");
   for (size_t i = 0; i < p.variants.size(); ++i) {
     std::string where = "program.variants[" + std::to_string(i) + "]";
     connect(json["variants"][i], p.variants[i].positions, "positions", where);
     connect(json["variants"][i], p.variants[i].evaluation, "evaluation", where);
     connect(json["variants"][i], p.variants[i].delayed, "delayed", where);
     connect(json["variants"][i], p.variants[i].frozen, "frozen", where);
+    connect(json["variants"][i], p.variants[i].compressed, "compressed", where);
+    connect(json["variants"][i], p.variants[i].local, "local", where);
+    connect(json["variants"][i], p.variants[i].join, "join", where);
   }
   return p;
 }

@@ -39,6 +39,11 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["compress-gradients"] = program.compress_gradients;
   if (program.freeze_step > 0)
     texts["freeze-step"] = std::to_string(program.freeze_step);
+  if (const LocalPolicy &policy = program.local_policy; policy.local_step_clipper > 0) {
+    texts["var-update-scaler"] = std::to_string(policy.var_update_scaler);
+    texts["local-step-scaler"] = std::to_string(policy.local_step_scaler);
+    texts["local-step-clipper"] = std::to_string(policy.local_step_clipper);
+  }
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
   bool muon = program.optimizer == "muon";

@@ -36,11 +36,13 @@ struct HeldTensor {
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
-/// ("w.m"), where gradients wait for their update these ("w.pending"), and what a compressed exchange left
-/// out, of each worker ("w.worker_error.0") and of the servers' slices ("w.server_error").
+/// ("w.m"; each rank's own where they are apart, "w.m.0"), where gradients wait for their update these
+/// ("w.pending"), and what a compressed exchange left out, of each worker ("w.worker_error.0") and of the
+/// servers' slices ("w.server_error").
 struct SavedTensors {
-  explicit SavedTensors(const Program &program, bool hasPending = false, bool hasErrors = false);
-  bool hasPending, hasErrors;
+  explicit SavedTensors(const Program &program, bool hasPending = false, bool hasErrors = false,
+                        bool isApart = false);
+  bool hasPending, hasErrors, isApart;
   std::vector<Parameter> tensors; ///< without places in files, until layOut
   std::vector<HeldTensor> held;   ///< their parts, in order
   size_t parameters = 0;          ///< how many of them are, the first ones
@@ -54,9 +56,10 @@ private:
 
 inline constexpr const char *kWorkerError = "worker_error", *kServerError = "server_error";
 /// Whether applied steps have left errors: all where gradients are compressed, or those behind the
-/// optimizer's freeze.
+/// optimizer's freeze; some where steps are of several kinds.
 inline bool leavesErrors(const Program &program, int64_t applied) {
-  return program.compress_gradients != "none" || (program.freeze_step > 0 && applied > program.freeze_step);
+  return program.local_policy.local_step_clipper > 0 || program.compress_gradients != "none" ||
+         (program.freeze_step > 0 && applied > program.freeze_step);
 }
 
 /// Bytes [begin, end) of a file, which `rank` has in memory: a part of a tensor.

@@ -1,5 +1,6 @@
 //===- SavedTensors.cpp - what a checkpoint holds, and who has it ---------===//
 
+#include "Core/LocalSteps.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Checkpoint.h"
 
@@ -12,8 +13,8 @@ namespace dsopt::runtime {
 /// Bytes after which a new file begins.
 static constexpr int64_t kFileBytes = INT64_C(4) << 30;
 
-SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErrors)
-    : hasPending(hasPending), hasErrors(hasErrors) {
+SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErrors, bool isApart)
+    : hasPending(hasPending), hasErrors(hasErrors), isApart(isApart) {
   ParameterTable table(program);
   std::set<std::string> names; // a parameter may be called like another one's state
   for (const Parameter &parameter : program.parameters)
@@ -61,8 +62,17 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
         const std::string &buffer = at.buffers[action.refs[i].buffer].name;
         if (buffer == prefix + "master")
           continue; // the parameter itself
-        addState(action.bucket, buffer.substr(std::min(prefix.size(), buffer.size())), "f32",
-                 {nullptr, {}, static_cast<int64_t>(position), action.refs[i], action.sliced});
+        std::string state = buffer.substr(std::min(prefix.size(), buffer.size()));
+        HeldTensor holder{nullptr, {}, static_cast<int64_t>(position), action.refs[i], action.sliced};
+        bool isOwn = movesApart(program) && (state == kOwnStates[0] || state == kOwnStates[1]);
+        if (movesApart(program) && state == kWay && !isApart)
+          continue; // nowhere
+        if (!isOwn || !isApart) {
+          addState(action.bucket, state, "f32", holder);
+          continue;
+        }
+        for (holder.dpRank = 0; holder.dpRank < program.dp; ++holder.dpRank)
+          addState(action.bucket, state + "." + std::to_string(holder.dpRank), "f32", holder);
       }
       for (size_t i = 0; hasErrors && i < at.buffers.size(); ++i) {
         HeldTensor error;
@@ -212,10 +222,11 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 std::vector<int> savePeers(const Program &program, int rank) {
   std::set<int> peers;
   for (bool later : {false, true}) {
-    if (later && program.delayed.empty() && program.frozen.empty())
+    if (later && program.delayed.empty() && program.frozen.empty() && !movesApart(program))
       break;
     SavedTensors saved(program, later && !program.delayed.empty(),
-                       leavesErrors(program, later ? program.freeze_step + 1 : 0));
+                       leavesErrors(program, later ? program.freeze_step + 1 : 0),
+                       later && movesApart(program));
     saved.layOut();
     std::vector<Segment> segments = segmentsOf(program, saved);
     for (const std::vector<SharedRange> &ranges :

@@ -81,8 +81,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 SavePlan::SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending,
-                   bool hasErrors)
-    : program(program), info(info), addresses(addresses), saved(program, hasPending, hasErrors),
+                   bool hasErrors, bool isApart)
+    : program(program), info(info), addresses(addresses), saved(program, hasPending, hasErrors, isApart),
       headers(saved.layOut()), segments(segmentsOf(program, saved)), units(sharedUnits(saved, segments)),
       chunks(sharedChunks(saved, segments)) {
   std::vector<std::pair<int64_t, int64_t>> alone = writtenAlone(segments, units);

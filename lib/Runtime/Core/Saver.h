@@ -27,7 +27,7 @@ struct SavedPiece {
 struct SavePlan {
   /// `hasPending`: gradients wait for their update.
   SavePlan(const Program &program, const RankInfo &info, const Addresses &addresses, bool hasPending = false,
-           bool hasErrors = false);
+           bool hasErrors = false, bool isApart = false);
 
   const Program &program;
   const RankInfo &info;

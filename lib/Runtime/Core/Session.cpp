@@ -7,6 +7,7 @@
 #include "Core/FirstTouch.h"
 #include "Core/FrozenSteps.h"
 #include "Core/InitialValues.h"
+#include "Core/LocalSteps.h"
 #include "Core/ParameterNorms.h"
 #include "Core/Parameters.h"
 #include "Core/RunManifest.h"
@@ -51,8 +52,10 @@ public:
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
         resolve(resolve), device(openDevice()), sizes(prepareSizes(ListKind::Step, inputs)),
         delayed(prepareSizes(ListKind::DelayedStep, inputs)),
-        frozen(prepareSizes(ListKind::FrozenStep, inputs)), addresses(sizes.front()->addresses),
-        inputs(inputs) {
+        frozen(prepareSizes(ListKind::FrozenStep, inputs)),
+        compressed(prepareSizes(ListKind::CompressedStep, inputs)),
+        local(prepareSizes(ListKind::LocalStep, inputs)), join(prepareSizes(ListKind::JoinStep, inputs)),
+        addresses(sizes.front()->addresses), inputs(inputs) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -63,6 +66,9 @@ public:
       saveAsync(savePlan());
     for (auto &size : delayed)
       size->executor.delay(pending);
+    for (auto *list : {&local, &join})
+      for (auto &size : *list)
+        size->executor.addRates(rates);
     if (program.trains && scalesLoss(program.precision)) {
       lossScale.emplace(options.lossScale);
       eachExecutor([&](Executor &executor) { executor.scaleLoss(*lossScale); });
@@ -126,23 +132,20 @@ public:
     result.step = steps;
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
-    bool lags = program.delayed_update > 0 && steps >= program.delayed_update;
-    bool freezes = program.freeze_step > 0 && applied >= program.freeze_step;
-    Executor &executor = (lags ? delayed : freezes ? frozen : sizes)[result.variant + 1]->executor;
+    ListKind kind = nextKind();
+    Executor &executor = listOf(kind)[result.variant + 1]->executor;
     bool changes = &executor != last;
     // Other actions may touch the same bytes.
     if (changes && last) {
       last->settle();
       executor.takeOver();
     }
-    if (freezes && !std::exchange(isFrozen, true)) {
-      fetchState();
-      for (const auto &size : frozen)
-        clearPadding(program, program.frozen[info.position], size->addresses);
-      settleState();
-    }
+    prepareState(kind);
     last = &executor;
+    int64_t appliedBefore = applied;
     executor.run(steps, applied, stop, result);
+    if (movesApart(program) && applied == program.freeze_step && applied > appliedBefore)
+      endExchanges();
     for (int i = 0; i < kTrafficClasses; ++i)
       result.sent[i] = engine.sent()[i] - before[i];
     if (norms) {
@@ -157,6 +160,39 @@ public:
     ++steps;
     result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return result;
+  }
+
+  /// What the next step is.
+  ListKind nextKind() const {
+    if (program.delayed_update > 0 && steps >= program.delayed_update)
+      return ListKind::DelayedStep;
+    if (movesApart(program))
+      return kindOfStep(program.local_policy, program.freeze_step, applied + 1);
+    return program.freeze_step > 0 && applied >= program.freeze_step ? ListKind::FrozenStep : ListKind::Step;
+  }
+
+  /// Before steps in which ranks keep their own gradients, what the last ones may have left.
+  void prepareState(ListKind kind) {
+    if (kind < ListKind::FrozenStep) {
+      isPadded = true;
+      return;
+    }
+    if (!std::exchange(isPadded, false))
+      return;
+    fetchState();
+    const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
+    for (const auto &size : listOf(kind))
+      clearPadding(program, position, size->addresses);
+    settleState();
+  }
+
+  /// Behind the last step before a freeze from which on ranks move apart.
+  void endExchanges() {
+    if (async)
+      async->finish();
+    fetchState();
+    clearErrors(program.positions[info.position], addresses);
+    settleState();
   }
 
   Evaluation evaluate(InputSource &source, int64_t microBatches) {
@@ -214,13 +250,15 @@ public:
   /// What is the same in all saves, but for gradients that wait for their update. Collective where these are
   /// new.
   const SavePlan &savePlan() {
-    if (plan && plan->saved.hasPending == pending.has_value() && plan->saved.hasErrors == hasErrors())
+    bool isApart = areApart(program, applied);
+    if (plan && plan->saved.hasPending == pending.has_value() && plan->saved.hasErrors == hasErrors() &&
+        plan->saved.isApart == isApart)
       return *plan;
     if (async)
       async->finish();
     bool isAsync = static_cast<bool>(async);
     async.reset();
-    plan = std::make_unique<SavePlan>(program, info, addresses, pending.has_value(), hasErrors());
+    plan = std::make_unique<SavePlan>(program, info, addresses, pending.has_value(), hasErrors(), isApart);
     if (isAsync)
       saveAsync(*plan);
     return *plan;
@@ -233,7 +271,7 @@ public:
     eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
   }
   template <typename Body> void eachExecutor(Body body) {
-    for (auto *list : {&sizes, &delayed, &frozen})
+    for (auto *list : {&sizes, &delayed, &frozen, &compressed, &local, &join})
       for (auto &size : *list)
         body(size->executor);
   }
@@ -267,12 +305,32 @@ public:
   std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
   std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
   std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
-  std::optional<LossScale> lossScale;         ///< of fp16
-  std::optional<Decision> pending;            ///< of the gradients that wait for their update
-  std::optional<ParameterNorms> norms;        ///< under -log-norms
-  bool isFrozen = false;                      ///< a step behind the freeze has run
-  Executor *last = nullptr;                   ///< of the last step
-  const Addresses &addresses;                 ///< at the largest
+  std::vector<std::unique_ptr<Size>> compressed, local, join; ///< of those of 0/1 Adam
+  const std::vector<std::unique_ptr<Size>> &listOf(ListKind kind) const {
+    switch (kind) {
+    case ListKind::DelayedStep:
+      return delayed;
+    case ListKind::FrozenStep:
+      return frozen;
+    case ListKind::CompressedStep:
+      return compressed;
+    case ListKind::LocalStep:
+      return local;
+    case ListKind::JoinStep:
+      return join;
+    case ListKind::Step:
+    case ListKind::Evaluation:
+      break;
+    }
+    return sizes;
+  }
+  double rates = 0;                    ///< learning rates since ranks met, while they are apart
+  std::optional<LossScale> lossScale;  ///< of fp16
+  std::optional<Decision> pending;     ///< of the gradients that wait for their update
+  std::optional<ParameterNorms> norms; ///< under -log-norms
+  bool isPadded = true;                ///< steps may have left anything between parameters
+  Executor *last = nullptr;            ///< of the last step
+  const Addresses &addresses;          ///< at the largest
   InputSource &inputs;
   int64_t steps = 0, firstStep = 0, applied = 0;
   int64_t consumedBefore = 0; ///< micro-batches, by the steps before firstStep
@@ -401,6 +459,8 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   manifest.microBatches = consumedBefore + (steps - firstStep) * program.K;
   if (lossScale)
     manifest.lossScale = lossScale->state();
+  if (areApart(program, applied))
+    manifest.rates = rates;
   if (pending) {
     manifest.applied = pending->appliedSteps;
     manifest.pendingFactor = pending->factor;
@@ -452,6 +512,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
     return failure;
   state->steps = state->firstStep = manifest.step;
   state->applied = manifest.applied + (state->pending ? 1 : 0);
+  state->rates = manifest.rates.value_or(0);
   if (state->lossScale && manifest.lossScale)
     state->lossScale->restore(*manifest.lossScale);
   state->consumedBefore = manifest.microBatches;
@@ -492,10 +553,10 @@ MachineLimits Session::measureMachine(const std::vector<CallRow> &rows) {
 
 void Session::trace(int64_t steps) {
   int64_t actions = 0;
-  for (const std::vector<Position> *list :
-       {&state->program.positions, &state->program.delayed, &state->program.frozen})
-    if (!list->empty())
-      actions = std::max<int64_t>(actions, (*list)[state->info.position].actions.size());
+  for (size_t list = 0; list < kListKinds; ++list)
+    if (const std::vector<Position> &positions = positionsOf(state->program, list);
+        !positions.empty() && kindOfList(list) != ListKind::Evaluation)
+      actions = std::max<int64_t>(actions, positions[state->info.position].actions.size());
   state->trace = std::make_unique<Trace>(actions, steps);
   state->eachExecutor([&](Executor &executor) { executor.record(state->trace.get()); });
 }

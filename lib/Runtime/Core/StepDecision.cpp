@@ -18,7 +18,7 @@ namespace dsopt::runtime {
 void Executor::writeTables(const Decision &decision) {
   for (ScalarTable &table : tables)
     writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values,
-                 isFrozen() ? program.freeze_step : 0);
+                 frozenSince());
   if (device)
     uploadTables();
 }
@@ -45,7 +45,7 @@ void Executor::decide() {
   double divisor = skips ? std::numeric_limits<double>::quiet_NaN() : scale;
   // Ranks have parts of the sum. Each takes its own for the mean, and all are as long as they are in the
   // root of the mean square.
-  double ranks = isFrozen() ? static_cast<double>(program.dp) : 1;
+  double ranks = hasOwnGradients() ? static_cast<double>(program.dp) : 1;
   divisor /= std::sqrt(ranks);
   double norm = std::sqrt(agreement->squares()) / divisor;
   result->loss = agreement->loss();
@@ -61,6 +61,11 @@ void Executor::decide() {
   decision.lr = result->lr;
   decision.factor = (program.clip ? clipFactor(options.gradClip, norm) : 1.0) * ranks / scale;
   decision.apply = !skips;
+  if (ListKind kind = kindOfList(list); kind == ListKind::LocalStep || kind == ListKind::JoinStep) {
+    decision.rates = *rates + decision.lr;
+    if (!skips)
+      *rates = kind == ListKind::JoinStep ? 0 : decision.rates;
+  }
   applies = decision.apply;
   // Updates that lag have read theirs.
   if (!pending)

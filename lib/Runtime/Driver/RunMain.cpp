@@ -81,9 +81,12 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
                      "-offload-optimizer=nvme",
                      true});
   if (!settings.evaluates && program.freeze_step >= settings.steps && program.freeze_step > 0)
-    notes.push_back({"option -freeze-step=" + std::to_string(program.freeze_step) + " is not reached in " +
-                         std::to_string(settings.steps) + " steps: all of them exchange gradients",
-                     true});
+    notes.push_back(
+        {"option -freeze-step=" + std::to_string(program.freeze_step) + " is not reached in " +
+             std::to_string(settings.steps) +
+             (program.local_policy.local_step_clipper > 0 ? " steps: none of them is local"
+                                                          : " steps: all of them exchange gradients"),
+         true});
   if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),

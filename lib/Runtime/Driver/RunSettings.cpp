@@ -84,10 +84,8 @@ static const std::map<std::string, std::map<std::string, std::string>> kOptimize
 };
 /// Options that mean nothing to an optimizer.
 static const std::map<std::string, std::vector<const char *>> kMeaningless = {
-    {"lion", {"eps", "momentum"}},
-    {"adagrad", {"betas", "momentum"}},
-    {"lamb", {"momentum"}},
-    {"onebit-adam", {"momentum"}},
+    {"lion", {"eps", "momentum"}}, {"adagrad", {"betas", "momentum"}}, {"lamb", {"momentum"}},
+    {"onebit-adam", {"momentum"}}, {"zero-one-adam", {"momentum"}},
 };
 
 /// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.
@@ -107,7 +105,7 @@ static void resolveOptimizer(const Program &program, ParsedOptions &options) {
     throw Error(StatusInput, "option -momentum=" + options.text("momentum") +
                                  ": -optimizer=muon takes a mean by it, expected a number from 0 to below 1");
   bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "muon" ||
-                 name == "onebit-adam";
+                 name == "onebit-adam" || name == "zero-one-adam";
   if (divides && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
@@ -133,7 +131,8 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
     throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
   bool cycles = run.schedule == LrSchedule::OneCycle;
   bool takesBetas = program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" ||
-                    program.optimizer == "lamb" || program.optimizer == "onebit-adam";
+                    program.optimizer == "lamb" || program.optimizer == "onebit-adam" ||
+                    program.optimizer == "zero-one-adam";
   if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }

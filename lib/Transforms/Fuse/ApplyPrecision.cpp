@@ -8,6 +8,7 @@
 
 #include "StorageTypes.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "llvm/ADT/StringMap.h"
@@ -29,22 +30,30 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     StringRef chosen = takeOption(module, "precision", StringRef(precision), "fp32");
-    if (chosen == "fp32")
+    bool isNarrow = chosen != "fp32";
+    // Where ranks move apart, a master is what they have in common.
+    WalkResult found = module.walk([](Operation *op) {
+      return op->hasAttr(graph::kLocalKernelAttr) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!isNarrow && !found.wasInterrupted())
       return;
-    if (chosen != "bf16" && chosen != "fp16") {
+    if (isNarrow && chosen != "bf16" && chosen != "fp16") {
       module.emitError("precision is '") << chosen << "', expected fp32, bf16 or fp16";
       return signalPassFailure();
     }
     symbols.emplace(module);
     builder.emplace(&getContext());
-    narrowType = chosen == "bf16" ? Type(builder->getBF16Type()) : Type(builder->getF16Type());
+    narrowType = !isNarrow          ? Type(builder->getF32Type())
+                 : chosen == "bf16" ? Type(builder->getBF16Type())
+                                    : Type(builder->getF16Type());
     f32 = builder->getF32Type();
     // Everything that deals with gradients takes their type from here.
-    if (getOption(module, "gradient_type", StringRef("fp32")) == "param")
+    if (isNarrow && getOption(module, "gradient_type", StringRef("fp32")) == "param")
       for (auto state : module.getOps<graph::StateOp>())
         if (state.getRole() == graph::Role::Gradient)
           state.setType(withElement(state.getType(), narrowType));
-    narrowed = narrowParameters(module);
+    if (isNarrow)
+      narrowed = narrowParameters(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       // What is made of fp32 gradients is computed in fp32.
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr) ||
@@ -53,7 +62,7 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
       bool updates = llvm::any_of(function.front(), [](Operation &op) { return isa<graph::WriteOp>(op); });
       if (updates)
         addMasters(function.front());
-      else
+      else if (isNarrow)
         narrow(function.front());
     }
     // What another function or call still uses stays.
@@ -244,7 +253,7 @@ void ApplyPrecision::readGradients(Block &block) {
       OpOperand &operand = gradientOf(rule);
       Value gradient = operand.get();
       builder->setInsertionPoint(&op);
-      if (getElementTypeOrSelf(gradient.getType()) == narrowType)
+      if (narrowType != f32 && getElementTypeOrSelf(gradient.getType()) == narrowType)
         operand.set(
             graph::CastOp::create(*builder, op.getLoc(), withElement(gradient.getType(), f32), gradient));
     }
@@ -260,8 +269,7 @@ void ApplyPrecision::addMasters(Block &block) {
     if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
       Value gradient = gradientOf(rule).get();
       auto extended = gradient.getDefiningOp<graph::CastOp>();
-      for (StringRef name : {StringRef(graph::kKernelAttr), StringRef(graph::kDirectionKernelAttr),
-                             StringRef(graph::kFrozenKernelAttr)})
+      for (StringRef name : graph::kUpdateKernelAttrs)
         if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>(name))
           updates[symbols->lookup<func::FuncOp>(kernel.getAttr())] =
               getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());
@@ -292,14 +300,15 @@ void ApplyPrecision::addMasters(Block &block) {
           graph::StateOp::create(*builder, parameter.getLoc(), master.getAttr(), parameter.getType(),
                                  graph::Role::Master, StringAttr(), parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
-      parameter->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
+      if (narrowType != f32)
+        parameter->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
       read.setStateAttr(master);
     } else {
       builder->setInsertionPoint(write);
       graph::WriteOp::create(*builder, write.getLoc(), master, write.getValue());
-      Type stored = withElement(write.getValue().getType(), narrowType);
-      write.getValueMutable().assign(
-          graph::CastOp::create(*builder, write.getLoc(), stored, write.getValue()));
+      if (narrowType != f32)
+        write.getValueMutable().assign(graph::CastOp::create(
+            *builder, write.getLoc(), withElement(write.getValue().getType(), narrowType), write.getValue()));
     }
   }
   for (auto [kernel, gradient] : updates)
@@ -323,7 +332,12 @@ void ApplyPrecision::addMasterToKernel(func::FuncOp kernel, Type gradient) {
   SmallVector<int64_t> inPlace;
   if (auto updated = llvm::find(replaced, kUpdatedParameter); updated != replaced.end()) {
     Value whole = terminator->getOperand(updated - replaced.begin());
-    terminator->insertOperands(0, graph::CastOp::create(*builder, loc, stored, whole).getResult());
+    // How far this rank is from what all have in common.
+    if (auto offset = dyn_cast_or_null<IntegerAttr>(kernel->removeAttr(graph::kOffsetAttr)))
+      whole = graph::AddOp::create(*builder, loc, wide, whole, terminator->getOperand(offset.getInt()));
+    if (stored != wide)
+      whole = graph::CastOp::create(*builder, loc, stored, whole);
+    terminator->insertOperands(0, whole);
     inPlace.push_back(kUpdatedParameter);
   }
   for (int64_t argument : replaced)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/EqualFunctions.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
@@ -47,6 +48,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
 private:
   LogicalResult formKernels(Block &block);
   LogicalResult formUpdate(OptimizerOpInterface rule);
+  void formLocal(OptimizerOpInterface rule, const std::string &name);
   FlatSymbolRefAttr formFlat(OptimizerOpInterface rule, std::string name, ArrayRef<int64_t> inPlace,
                              function_ref<Operation *(ValueRange)> compute);
   func::FuncOp outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs);
@@ -243,10 +245,28 @@ FlatSymbolRefAttr FormKernels::formFlat(OptimizerOpInterface rule, std::string n
     Block *body = function.addEntryBlock();
     builder->setInsertionPointToStart(body);
     Operation *computed = compute(body->getArguments());
-    func::ReturnOp::create(*builder, rule->getLoc(), computed->getResults());
+    func::ReturnOp::create(*builder, rule->getLoc(), computed->getResults().take_back(inPlace.size()));
     symbols->insert(function);
   }
   return FlatSymbolRefAttr::get(&getContext(), name);
+}
+
+/// Kernels of steps by which ranks move apart, and meet: the momentum is the first state, the way from the
+/// common point, which the master is, the last one.
+void FormKernels::formLocal(OptimizerOpInterface rule, const std::string &name) {
+  auto local = [&](ValueRange operands) { return rule.buildLocal(*builder, operands); };
+  auto join = [&](ValueRange operands) { return rule.buildJoin(*builder, operands); };
+  int64_t momentum = kFirstUpdateState, way = rule->getNumOperands() - 2;
+  auto apart = [&](StringRef attribute, StringRef suffix, auto compute) {
+    FlatSymbolRefAttr kernel =
+        formFlat(rule, (name + suffix).str(), {kUpdatedParameter, momentum, way}, compute);
+    symbols->lookup(kernel.getAttr())->setAttr(graph::kOffsetAttr, builder->getI64IntegerAttr(2));
+    rule->setAttr(attribute, kernel);
+  };
+  apart(graph::kLocalKernelAttr, ".local", local);
+  apart(graph::kJoinKernelAttr, ".join", join);
+  rule->setAttr(graph::kLocalDirectionKernelAttr,
+                formFlat(rule, name + ".local.direction", {momentum, way}, local));
 }
 
 /// Names the flat kernels of an optimizer's operation.
@@ -285,6 +305,8 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
   if (rule.freezes())
     rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
+  if (rule.movesApart())
+    formLocal(rule, name);
   return success();
 }
 } // namespace

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "LocalSteps.h"
 #include "Scheduling.h"
-#include "SignExchange.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -43,6 +43,18 @@ static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuil
   signs.unpack(kernels.unpack(), {variance, momentum}, {apply});
 }
 
+/// The same of what 0/1 Adam exchanges.
+static void exchangeLocal(UpdateOp update, ProgramKind kind, dist::BucketOp bucket, ProgramBuilder &out,
+                          CompressionKernels &kernels, SignExchange &signs) {
+  out.insertBefore(update);
+  LocalState state = {cast<RefAttr>(update.getBuffers()[kUpdateGradient]), stateOf(update, bucket, 0),
+                      stateOf(update, bucket, 1), stateOf(update, bucket, 2)};
+  if (kind == ProgramKind::JoinStep)
+    return exchangeWays(state, update.getStream(), kernels, signs);
+  Type type = getElementTypeOrSelf(out.bufferNamed(state.gradient.getBuffer()).getType());
+  exchangeGradients(state, type, update.getStream(), kernels, signs);
+}
+
 LogicalResult dsopt::compressGradients(ModuleOp module) {
   if (getOption(module, "freeze_step", 0) == 0)
     return success();
@@ -50,10 +62,13 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
   CompressionKernels kernels(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
     ProgramKind kind = kindOf(program);
-    if (!getSchedule(program) || (kind != ProgramKind::Step && kind != ProgramKind::FrozenStep))
+    if (!getSchedule(program) || (kind != ProgramKind::Step && !hasOwnGradients(kind)))
       continue;
     ProgramBuilder out(program);
     for (auto update : llvm::to_vector(getSchedule(program).getOps<UpdateOp>())) {
+      // A rank's own step, before ranks join.
+      if (update.getDirection())
+        continue;
       if (update.getBuffers().size() < kFirstUpdateState + 2)
         return update.emitOpError("has no momentum and variance, expected those of a rule that freezes");
       dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
@@ -62,6 +77,8 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
       SignExchange signs(out, kernels, bucket, momentum.getMemory().value_or(""));
       if (kind == ProgramKind::FrozenStep)
         exchangeMomentum(update, bucket, out, kernels, signs);
+      else if (kind == ProgramKind::CompressedStep || kind == ProgramKind::JoinStep)
+        exchangeLocal(update, kind, bucket, out, kernels, signs);
     }
     renumberCollectives(getSchedule(program));
   }

@@ -54,17 +54,14 @@ SymbolRefAttr CompressionKernels::get(const std::string &plain, const std::strin
   return nested ? SymbolRefAttr::get(nested.getSymNameAttr(), {FlatSymbolRefAttr::get(function)}) : symbol;
 }
 
-/// `text` behind names for the types of rows of a shape, and of what is read whole.
-static std::string withTypes(StringRef row, StringRef gradient, const std::string &text) {
+std::string dsopt::withRowTypes(StringRef row, StringRef gradient, const std::string &text) {
   return ("!r = tensor<64x" + row + "xf32>\n!b = tensor<64x" + row + "xi1>\n!g = tensor<64x" + row + "x" +
           gradient + ">\n!s = tensor<1xf32>\n!p = tensor<64xf32>\n!q = tensor<64xf64>\n!h = tensor<64x" +
           row + "xf64>\n!w = tensor<64xi32>\n" + text)
       .str();
 }
 
-/// What is kept of %all: nothing where %v is 0, what was there before where the step does not apply. Then the
-/// sums over a row's `axes`.
-static std::string keepAndSum(StringRef axes) {
+std::string dsopt::keepAndSum(StringRef axes) {
   return (R"mlir(
     %zero = graph.constant dense<0.0> : !s
     %one = graph.constant dense<1.0> : !s
@@ -91,9 +88,9 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient) {
   std::string name = "onebit.compensate." + type;
   return get(
       name,
-      withTypes("64", type,
-                "func.func @" + name +
-                    R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
+      withRowTypes("64", type,
+                   "func.func @" + name +
+                       R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
       -> (!r, !q, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
     %wide = graph.cast %g : (!g) -> !r
     %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
@@ -101,7 +98,7 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient) {
     %old = graph.mul %m, %keep : (!r, !s) -> !r
     %momentum = graph.add %old, %new : (!r, !r) -> !r
     %all = graph.add %momentum, %e : (!r, !r) -> !r)mlir" +
-                    keepAndSum("1")));
+                       keepAndSum("1")));
 }
 
 SymbolRefAttr CompressionKernels::scale(int64_t sums) {
@@ -122,8 +119,8 @@ SymbolRefAttr CompressionKernels::scale(int64_t sums) {
 }
 
 SymbolRefAttr CompressionKernels::pack() {
-  return get("onebit.pack", withTypes("32", "f32",
-                                      R"mlir(
+  return get("onebit.pack", withRowTypes("32", "f32",
+                                         R"mlir(
   func.func @onebit.pack(%c: !r, %v: !r, %scale: !s, %apply: !s) -> (!r, !w) attributes {graph.in_place = array<i64: 0, 4>} {
     %zero = graph.constant dense<0.0> : !s
     %one = graph.constant dense<1.0> : !s
@@ -157,7 +154,7 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
               second = std::to_string(2 * workers + 4);
   return get(
       name,
-      withTypes(
+      withRowTypes(
           "2x32", "f32",
           "func.func @" + name + "(" + arguments +
               "%e: !r, %v: !r, %apply: !s) -> (!r, !q, !p) attributes {graph.in_place = array<i64: " + error +
@@ -168,8 +165,8 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
 }
 
 SymbolRefAttr CompressionKernels::unpack() {
-  return get("onebit.unpack", withTypes("32", "f32",
-                                        R"mlir(
+  return get("onebit.unpack", withRowTypes("32", "f32",
+                                           R"mlir(
   func.func @onebit.unpack(%w: !w, %scale: !s, %v: !r, %m: !r, %apply: !s) -> !r attributes {graph.in_place = array<i64: 3>} {
     %zero = graph.constant dense<0.0> : !s
     %sign = graph.unpack_bits %w : (!w) -> !r

@@ -18,6 +18,12 @@ namespace dsopt {
 /// What a bucket's exchange leaves out, at the worker and at the server of a slice.
 inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
 
+/// `text` of a kernel behind names for the types of rows of a shape, and of what is read whole.
+std::string withRowTypes(llvm::StringRef row, llvm::StringRef gradient, const std::string &text);
+/// A kernel's end: nothing is kept of %all where %v is 0, and of a step that does not %apply what was there
+/// before, %e. Results are what is kept, and sums over a row's `axes`.
+std::string keepAndSum(llvm::StringRef axes);
+
 class CompressionKernels {
 public:
   explicit CompressionKernels(mlir::ModuleOp module);

@@ -14,6 +14,7 @@
 
 #include "Bucket.h"
 #include "Scheduling.h"
+#include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
@@ -58,6 +59,9 @@ struct StepBuckets {
   bool delays = false;      ///< some steps leave gradients to the next one
   bool lags = false;        ///< these do
   bool frozen = false;      ///< ranks have their own gradients, and update by what they exchange of them
+  ProgramKind kind = ProgramKind::Step;
+  /// Of ranks that meet, the kernels of the step that each makes before, by bucket.
+  llvm::DenseMap<Attribute, SymbolRefAttr> locals;
   /// Running statistics that several positions hold, with the one that folds them.
   SmallVector<std::pair<int64_t, int64_t>> statistics;
 };
@@ -269,6 +273,8 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
     }
   }
   for (const PlacedBucket *bucket : own) {
+    if (SymbolRefAttr local = kernelOf(step.locals, bucket))
+      writeUpdate(*bucket, local).setDirection(true);
     UpdateOp update = writeUpdate(*bucket, kernelOf(step.kernels, bucket));
     if (records)
       update.setRecordAttr(records);
@@ -353,7 +359,10 @@ void StepFinisher::keepGradient(const PlacedBucket &bucket) {
 }
 
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
-  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 ? bucket.sliceBytes() : 0;
+  // Where ranks are apart none has another one's parameters.
+  bool isApart = step.kind == ProgramKind::LocalStep || step.kind == ProgramKind::JoinStep;
+  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 && !isApart ? bucket.sliceBytes() : 0;
+  int64_t bytes = isApart ? bucket.sliceBytes() * bucket.ranks : bucket.sliceBytes();
   FlatSymbolRefAttr parameters = buffers.parameters(bucket, bucket.owner == stage);
   RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
   std::string tag = (bucket.name() + ".param").str();
@@ -364,15 +373,13 @@ void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) 
   if (from == stage) {
     for (int64_t other : bucket.stages)
       if (other != stage)
-        out.emit<SendOp>(slice, bucket.sliceBytes(), other, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                         kSendStream);
+        out.emit<SendOp>(slice, bytes, other, tag, IntegerAttr(), Traffic::Tied, kPipeline, kSendStream);
     if (bucket.ranks > 1 && bucket.wholeParameters() && !bucket.wholeStates())
       gather(Traffic::AllGather);
     return;
   }
-  out.emit<RecvOp>(slice, bucket.sliceBytes(), from, tag, IntegerAttr(), Traffic::Tied, kPipeline,
-                   kRecvStream);
-  if (bucket.ranks > 1 && bucket.wholeParameters())
+  out.emit<RecvOp>(slice, bytes, from, tag, IntegerAttr(), Traffic::Tied, kPipeline, kRecvStream);
+  if (bucket.ranks > 1 && bucket.wholeParameters() && !isApart)
     gather(Traffic::Tied);
 }
 
@@ -441,21 +448,27 @@ bool dsopt::updatesNeedAgreement(ModuleOp module) {
 static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
   SymbolTable symbols(module);
   struct Kernels {
-    SymbolRefAttr update, direction;
+    SymbolRefAttr update, direction, local;
   };
   llvm::DenseMap<Attribute, Kernels> kernels; ///< by parameter that they, or whose state they, read
   if (auto update = symbols.lookup<func::FuncOp>("update"))
     update.walk([&](Operation *op) {
       auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
       auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
+      SymbolRefAttr local;
       if (kernel && step.frozen)
-        kernel = op->getAttrOfType<SymbolRefAttr>(graph::kFrozenKernelAttr);
+        kernel =
+            op->getAttrOfType<SymbolRefAttr>(step.kind == ProgramKind::LocalStep  ? graph::kLocalKernelAttr
+                                             : step.kind == ProgramKind::JoinStep ? graph::kJoinKernelAttr
+                                                                                  : graph::kFrozenKernelAttr);
+      if (step.kind == ProgramKind::JoinStep)
+        local = op->getAttrOfType<SymbolRefAttr>(graph::kLocalDirectionKernelAttr);
       auto matrix = op->getAttrOfType<FlatSymbolRefAttr>(graph::kMatrixFunctionAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
           FlatSymbolRefAttr parameter = state ? state.getParameterAttr() : read.getStateAttr();
-          kernels[parameter] = {kernel, direction};
+          kernels[parameter] = {kernel, direction, local};
           if (!matrix)
             continue;
           Operation *segment = symbols.lookup(matrix.getAttr());
@@ -468,7 +481,7 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
       continue;
     SymbolRefAttr &known = step.kernels[bucket.op.getSymNameAttr()];
     for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
-      auto [kernel, direction] = kernels.lookup(range.getParameter());
+      auto [kernel, direction, local] = kernels.lookup(range.getParameter());
       if (!kernel)
         return bucket.op.emitOpError("holds ")
                << range.getParameter() << ", which no operation of @update with a kernel reads";
@@ -478,6 +491,8 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
       known = kernel;
       if (direction)
         step.directions[bucket.op.getSymNameAttr()] = direction;
+      if (local)
+        step.locals[bucket.op.getSymNameAttr()] = local;
     }
   }
   return success();
@@ -488,7 +503,8 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   step.isForDevice = isForDevice(module);
   step.delays = getOption(module, "delayed_update", 0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
-  step.frozen = kindOf(programs.front()) == ProgramKind::FrozenStep;
+  step.kind = kindOf(programs.front());
+  step.frozen = hasOwnGradients(step.kind);
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
@@ -546,7 +562,9 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
 LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
-  constexpr ProgramKind kinds[] = {ProgramKind::Step, ProgramKind::DelayedStep, ProgramKind::FrozenStep};
+  constexpr ProgramKind kinds[] = {ProgramKind::Step,       ProgramKind::DelayedStep,
+                                   ProgramKind::FrozenStep, ProgramKind::CompressedStep,
+                                   ProgramKind::LocalStep,  ProgramKind::JoinStep};
   for (int64_t list = 0, lists = std::size(kinds) * sizes.size(); list < lists; ++list) {
     SmallVector<ProgramOp> programs =
         getPrograms(module, kinds[list % std::size(kinds)], sizes[list / std::size(kinds)]);

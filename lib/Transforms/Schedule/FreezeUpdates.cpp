@@ -1,8 +1,8 @@
 //===- FreezeUpdates.cpp - a program of steps behind the freeze -----------===//
 
+#include "LocalSteps.h"
 #include "Scheduling.h"
 #include "dsopt/Dialect/Exec/Actions.h"
-#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 namespace dsopt {
@@ -14,21 +14,35 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+/// Where programs are of several kinds, their names say which.
+static StringRef phaseOf(ProgramKind kind) {
+  const auto *at = llvm::find(kPhaseKinds, kind);
+  return at == std::end(kPhaseKinds) ? StringRef() : StringRef(kPhaseNames[at - kPhaseKinds]);
+}
+
 void dsopt::freezeUpdates(ModuleOp module) {
-  if (getOption(module, "freeze_step", 0) == 0)
+  ArrayRef<ProgramKind> kinds = laterKinds(module);
+  if (kinds.empty())
     return;
   SymbolTable symbols(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
     if (kindOf(program) != ProgramKind::Step)
       continue;
-    ProgramOp frozen = program.clone();
-    frozen.setSymName((program.getSymName() + ".frozen").str());
-    frozen->setAttr(kFrozenAttr, UnitAttr::get(module.getContext()));
-    symbols.insert(frozen, std::next(Block::iterator(program)));
-    // What ranks have is no sum over them from here on.
-    for (auto reduce : llvm::make_early_inc_range(getSchedule(frozen).getOps<ReduceOp>()))
-      reduce.erase();
-    renumberCollectives(getSchedule(frozen));
+    Operation *last = program;
+    for (ProgramKind kind : kinds) {
+      ProgramOp frozen = program.clone();
+      StringRef phase = phaseOf(kind);
+      frozen.setSymName((program.getSymName() + "." + (phase.empty() ? "frozen" : phase)).str());
+      frozen->setAttr(kFrozenAttr, UnitAttr::get(module.getContext()));
+      if (!phase.empty())
+        frozen->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase));
+      symbols.insert(frozen, std::next(Block::iterator(last)));
+      last = frozen;
+      // What ranks have is no sum over them from here on.
+      for (auto reduce : llvm::make_early_inc_range(getSchedule(frozen).getOps<ReduceOp>()))
+        reduce.erase();
+      renumberCollectives(getSchedule(frozen));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 //===- VerifyExec.cpp - what holds after stage 6 --------------------------===//
 
+#include "LocalSteps.h"
 #include "Verify.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -83,8 +84,8 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) 
 }
 
 /// Where steps change at some step there are programs of those behind it, at each size.
-static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::ProgramKind kind, StringRef what) {
-  int64_t first = getOption(module, option, 0);
+static LogicalResult verifyLater(ModuleOp module, StringRef option, int64_t first, exec::ProgramKind kind,
+                                 StringRef what) {
   SmallVector<int64_t> sizes = exec::getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes) {
@@ -95,6 +96,22 @@ static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::Progra
              << option << " is " << first << ", but of " << steps << " programs of a step there are " << later
              << " that are " << what;
   }
+  return success();
+}
+
+static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::ProgramKind kind, StringRef what) {
+  return verifyLater(module, option, getOption(module, option, 0), kind, what);
+}
+
+/// Those behind a freeze, or of each kind that there are with it.
+static LogicalResult verifyFrozen(ModuleOp module) {
+  int64_t freeze = getOption(module, "freeze_step", 0);
+  if (failed(verifyLater(module, "freeze_step", movesApart(module) ? 0 : freeze,
+                         exec::ProgramKind::FrozenStep, "frozen")))
+    return failure();
+  for (auto [name, kind] : llvm::zip_equal(exec::kPhaseNames, exec::kPhaseKinds))
+    if (failed(verifyLater(module, "freeze_step", movesApart(module) ? freeze : 0, kind, name)))
+      return failure();
   return success();
 }
 
@@ -125,7 +142,7 @@ public:
     AccessAnalysis &analysis = lives.accesses;
     SmallVector<SmallVector<exec::ProgramOp>> lists = exec::getProgramLists(getOperation());
     if (failed(verifyLater(getOperation(), "delayed_update", exec::ProgramKind::DelayedStep, "delayed")) ||
-        failed(verifyLater(getOperation(), "freeze_step", exec::ProgramKind::FrozenStep, "frozen")))
+        failed(verifyFrozen(getOperation())))
       return signalPassFailure();
     for (const SmallVector<exec::ProgramOp> &programs : lists) {
       if (failed(verifyOptions(getOperation(), programs)) || failed(verifyNumbers(programs)))

@@ -188,7 +188,8 @@ LogicalResult ProgramVerifier::verifyGradients() {
       if (Operation *sum = reduced.lookup(copy.getSource().getBuffer().getAttr()))
         reduced[copy.getTarget().getBuffer().getAttr()] = sum;
     if (auto update = dyn_cast<UpdateOp>(op);
-        update && kindOf(program) == ProgramKind::FrozenStep && analysis.ranks() > 1 &&
+        update && hasOwnGradients(kindOf(program)) && kindOf(program) != ProgramKind::LocalStep &&
+        !update.getDirection() && analysis.ranks() > 1 &&
         llvm::none_of(update.getBuffers().getAsRange<RefAttr>(),
                       [&](RefAttr ref) { return reduced.contains(ref.getBuffer().getAttr()); }))
       return op->emitOpError(
@@ -209,7 +210,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (auto norm = dyn_cast<NormOp>(op)) {
       StringAttr name = norm.getGradient().getBuffer().getAttr();
       measured[name] = op;
-      bool isFrozen = kindOf(program) == ProgramKind::FrozenStep;
+      bool isFrozen = hasOwnGradients(kindOf(program));
       if (norm.getWhole() != isFrozen)
         return op->emitOpError("is ")
                << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
@@ -239,7 +240,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
 /// clipping or a loss scale they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
   auto module = program->getParentOfType<ModuleOp>();
-  bool needsAgreement = kindOf(program) == ProgramKind::FrozenStep ||
+  bool needsAgreement = hasOwnGradients(kindOf(program)) ||
                         (kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module)),
        agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
@@ -252,9 +253,9 @@ LogicalResult ProgramVerifier::verifyUpdates() {
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
       if (needsAgreement && !agreed)
         return op->emitOpError("comes before the agreement, but gradients are ")
-               << (kindOf(program) == ProgramKind::FrozenStep ? "kept in momenta"
-                   : getOption(module, "clip", 0)             ? "clipped"
-                                                              : "of a scaled loss");
+               << (hasOwnGradients(kindOf(program)) ? "kept in momenta"
+                   : getOption(module, "clip", 0)   ? "clipped"
+                                                    : "of a scaled loss");
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }

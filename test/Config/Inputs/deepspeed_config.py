@@ -77,6 +77,12 @@ check("1-bit adam", {"optimizer": {"type": "OneBitAdam", "params": {"lr": 0.002,
       {"optimizer": "onebit-adam", "freeze_step": 7, "lr": "0.002", "betas": "0.8,0.9"})
 check("1-bit adam as DeepSpeed has it", {"optimizer": {"type": "OneBitAdam", "params": {"comm_backend_name": "nccl"}}},
       "optimizer.params.comm_backend_name", {"optimizer": "onebit-adam", "freeze_step": 100000})
+check("0/1 adam", {"optimizer": {"type": "ZeroOneAdam", "params": {"lr": 0.002, "var_freeze_step": 9, "var_update_scaler": 3, "local_step_scaler": 5,
+                                                                  "local_step_clipper": 8}}}, None,
+      {"optimizer": "zero-one-adam", "freeze_step": 9, "var_update_scaler": 3, "local_step_scaler": 5, "local_step_clipper": 8, "lr": "0.002"})
+check("0/1 adam as DeepSpeed has it", {"optimizer": {"type": "ZeroOneAdam", "params": {"bias_correction": False}}},
+      "optimizer.params.bias_correction (4:9): has no effect: 0/1 Adam corrects no bias",
+      {"optimizer": "zero-one-adam", "freeze_step": 100000, "var_update_scaler": 16, "local_step_scaler": 32678, "local_step_clipper": 16})
 check("muon", {"optimizer": {"type": "Muon", "params": {"lr": 0.002, "adam_lr": 0.001, "momentum": 0.9, "weight_decay": 0.1}}}, None,
       {"optimizer": "muon", "lr": "0.002", "adam-lr": "0.001", "momentum": "0.9", "weight-decay": "0.1", "betas": "0.9,0.95", "eps": "1e-10"})
 check("muon's defaults", {"optimizer": {"type": "Muon", "params": {"muon_lr": 0.01}}}, None,
@@ -172,7 +178,7 @@ check("micro batch", {"train_micro_batch_size_per_device": 8}, "did you mean 'tr
 check("partitioned", {"activation_checkpointing": {"partitioned_activations": True}},
       "did you mean 'partition_activations'?")
 check("grad clip", {"gradient_cliping": 1.0}, "did you mean 'gradient_clipping'?")
-check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, Muon, OneBitAdam, got 'AdamWW'")
+check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, Muon, OneBitAdam, ZeroOneAdam, got 'AdamWW'")
 check("warm-up", {"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 10}}},
       "did you mean 'warmup_num_steps'?")
 check("autotuning", {"autotuning": {"enabeld": True}}, "'autotuning' has no such key; did you mean 'enabled'?")

@@ -46,6 +46,9 @@ inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
 inline constexpr llvm::StringLiteral kDelayedAttr = "exec.delayed";
 /// On a program: it runs once the optimizer's variance is frozen; ranks exchange no gradients (unit).
 inline constexpr llvm::StringLiteral kFrozenAttr = "exec.frozen";
+/// On such a program of an optimizer whose steps are of several kinds: which one's it is (text, of
+/// kPhaseNames).
+inline constexpr llvm::StringLiteral kPhaseAttr = "exec.phase";
 /// On a function of runs, a program or a nested module (merge-variants): it is for this smaller size of the
 /// module's dimension (i64).
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
@@ -124,14 +127,20 @@ llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 /// The sizes of the module's variants, ascending.
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
 /// What programs are run for: a step, an evaluation, a step whose updates lag one behind, a step behind the
-/// optimizer's freeze.
-enum class ProgramKind { Step, Evaluation, DelayedStep, FrozenStep };
+/// optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by itself, and one
+/// in which ranks meet.
+enum class ProgramKind { Step, Evaluation, DelayedStep, FrozenStep, CompressedStep, LocalStep, JoinStep };
+/// Names of the last ones.
+inline constexpr llvm::StringLiteral kPhaseNames[] = {"compressed", "local", "join"};
+inline constexpr ProgramKind kPhaseKinds[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                                              ProgramKind::JoinStep};
 ProgramKind kindOf(ProgramOp program);
+/// Whether ranks keep their own gradients, which no step of that kind reduces.
+inline bool hasOwnGradients(ProgramKind kind) { return kind >= ProgramKind::FrozenStep; }
 /// The module's programs of a kind in order of position; of a variant where its size is given.
 llvm::SmallVector<ProgramOp> getPrograms(mlir::ModuleOp module, ProgramKind kind = ProgramKind::Step,
                                          int64_t variant = 0);
-/// All programs by what is run: a step's, an evaluation's, a delayed and a frozen step's, then the same of
-/// each variant; none is empty.
+/// All programs by what is run, in the order of ProgramKind, then the same of each variant; none is empty.
 llvm::SmallVector<llvm::SmallVector<ProgramOp>> getProgramLists(mlir::ModuleOp module);
 /// The programs of a step: those that train, or those that evaluate where there are none.
 llvm::SmallVector<ProgramOp> getStepPrograms(mlir::ModuleOp module, int64_t variant = 0);

@@ -125,6 +125,10 @@ def FreezeUpdates : Pass<"freeze-updates", "::mlir::ModuleOp"> {
     a step has another one beside it, marked `exec.frozen`, which runs from that applied step on. It reduces
     nothing: what ranks exchange in place of gradients is written by `compress-gradients`.
 
+    With `local_step_clipper` (0/1 Adam) there are three of them instead, by `exec.phase`: `compressed` steps,
+    which exchange gradients as signs, before the freeze; `local` ones, which each rank makes by itself, and
+    those in which ranks `join`, behind it.
+
     ```mlir
     exec.program @position0 position 0 blocks [0, 2] { ... }
     // becomes
@@ -160,7 +164,8 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     before. The new gradient takes its place behind.
 
     In programs that are `exec.frozen` norms are those of each rank's own gradients, whole; updates follow the
-    agreement, by the kernel of the rule's frozen form, on buckets that every rank has whole.
+    agreement, by the kernel of the rule's frozen form, on buckets that every rank has whole. Local steps have a
+    kernel of their own; those that join have two, of the rank's own step and of what follows the exchange.
 
     ```mlir
     %2 = exec.update @update.adamw of @b0 [@b0.param, @b0.pending, @b0.m, @b0.v] elements 64 sliced on @compute
@@ -208,6 +213,9 @@ def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     of a bucket; its record is the root of its mean square and 32 signs a word. What packing leaves out lies in
     `worker_error`, of the whole bucket, and in `server_error`, of this rank's slice, which all programs of
     the position keep. Elements whose variance is 0 take no part.
+
+    Of 0/1 Adam (Lu et al., 2022) what is packed are gradients in `compressed` programs, and in those that
+    `join` each rank's way from the common point, weighted by the root of the variance.
 
     ```mlir
     %0 = exec.update @update.onebit_adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute

@@ -1,0 +1,87 @@
+//===- LocalSteps.cpp - what ranks exchange between local steps -----------===//
+
+#include "LocalSteps.h"
+
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+bool dsopt::movesApart(ModuleOp module) { return getOption(module, "local_step_clipper", 0) > 0; }
+
+ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {
+  static constexpr ProgramKind kFrozen[] = {ProgramKind::FrozenStep};
+  if (getOption(module, "freeze_step", 0) == 0)
+    return {};
+  return movesApart(module) ? ArrayRef(kPhaseKinds) : ArrayRef(kFrozen);
+}
+
+/// (gradient, error, variance, factor, apply) -> as CompressionKernels::compensate.
+static SymbolRefAttr compensateGradients(Type gradient, CompressionKernels &kernels) {
+  std::string type;
+  llvm::raw_string_ostream(type) << gradient;
+  std::string name = "zero_one.compensate." + type;
+  return kernels.get(name, withRowTypes("64", type,
+                                        "func.func @" + name +
+                                            R"mlir((%g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s)
+      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 5, 6>} {
+    %wide = graph.cast %g : (!g) -> !r
+    %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
+    %all = graph.add %scaled, %e : (!r, !r) -> !r)mlir" +
+                                            keepAndSum("1")));
+}
+
+/// (way, error, variance, eps, apply) -> the same, of ways weighted by sqrt(variance) + eps.
+static SymbolRefAttr compensateWays(CompressionKernels &kernels) {
+  return kernels.get("zero_one.weigh", withRowTypes("64", "f32",
+                                                    R"mlir(
+  func.func @zero_one.weigh(%u: !r, %e: !r, %v: !r, %eps: !s, %apply: !s)
+      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 5, 6>} {
+    %root = graph.sqrt %v : (!r) -> !r
+    %weight = graph.add %root, %eps : (!r, !s) -> !r
+    %weighted = graph.mul %u, %weight : (!r, !r) -> !r
+    %all = graph.add %weighted, %e : (!r, !r) -> !r)mlir" +
+                                                        keepAndSum("1")));
+}
+
+/// (words, scale, variance, momentum, apply, beta1, 1 - beta1) -> momentum := the mean with what was there.
+static SymbolRefAttr addToMomentum(CompressionKernels &kernels) {
+  return kernels.get("zero_one.momentum", withRowTypes("32", "f32",
+                                                       R"mlir(
+  func.func @zero_one.momentum(%w: !w, %scale: !s, %v: !r, %m: !r, %apply: !s, %keep: !s, %take: !s) -> !r
+      attributes {graph.in_place = array<i64: 3>} {
+    %zero = graph.constant dense<0.0> : !s
+    %sign = graph.unpack_bits %w : (!w) -> !r
+    %mean = graph.mul %sign, %scale : (!r, !s) -> !r
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %masked = graph.where %part, %mean, %zero : (!b, !r, !s) -> !r
+    %new = graph.mul %masked, %take : (!r, !s) -> !r
+    %old = graph.mul %m, %keep : (!r, !s) -> !r
+    %sum = graph.add %old, %new : (!r, !r) -> !r
+    %applies = graph.expand %apply : (!s) -> !r
+    %go = graph.greater %applies, %zero : (!r, !s) -> !b
+    %kept = graph.where %go, %sum, %m : (!b, !r, !r) -> !r
+    return %kept : !r
+  })mlir"));
+}
+
+void dsopt::exchangeGradients(const LocalState &state, Type gradient, StringRef stream,
+                              CompressionKernels &kernels, SignExchange &signs) {
+  RefAttr apply = signs.scalar(DSOPT_APPLY);
+  signs.compensate(compensateGradients(gradient, kernels),
+                   {state.gradient, signs.workerError(), state.variance, signs.scalar(DSOPT_FACTOR), apply},
+                   stream);
+  signs.exchange(state.variance);
+  signs.unpack(addToMomentum(kernels), {state.variance, state.momentum},
+               {apply, signs.scalar(DSOPT_BETA1), signs.scalar(DSOPT_ONE_MINUS_BETA1)});
+}
+
+void dsopt::exchangeWays(const LocalState &state, StringRef stream, CompressionKernels &kernels,
+                         SignExchange &signs) {
+  RefAttr apply = signs.scalar(DSOPT_APPLY);
+  signs.compensate(compensateWays(kernels),
+                   {state.way, signs.workerError(), state.variance, signs.scalar(DSOPT_EPS), apply}, stream);
+  signs.exchange(state.variance);
+  signs.unpack(kernels.unpack(), {state.variance, state.way}, {apply});
+}
