@@ -207,20 +207,20 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
     refuse("threads", present ? str(present.getThreads()) + " threads" : "");
 }
 
-/// What 1-bit Adam takes, and what goes with it.
+/// What optimizers that freeze their variance take, and what goes with them.
 static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Layout &layout) {
   std::string optimizer = options.text("optimizer");
-  bool freezes = optimizer == "onebit-adam";
+  bool isLamb = optimizer == "onebit-lamb", freezes = isLamb || optimizer == "onebit-adam";
   for (const char *name : {"freeze-step", "onebit-gather"})
     if (!freezes && options.has(name))
       throw Error(1, "-" + std::string(name) + "=" + options.text(name) + " has no meaning with -optimizer=" +
-                         optimizer + ": expected -optimizer=onebit-adam");
+                         optimizer + ": expected -optimizer=onebit-adam or onebit-lamb");
   if (!freezes)
     return;
   if (!options.has("freeze-step"))
-    throw Error(1, "-optimizer=onebit-adam needs -freeze-step=N, the applied steps of its warm-up");
-  auto refuse = [](const std::string &with, const std::string &instead) {
-    throw Error(1, "-optimizer=onebit-adam does not go with " + with + ": " + instead);
+    throw Error(1, "-optimizer=" + optimizer + " needs -freeze-step=N, the applied steps of its warm-up");
+  auto refuse = [&](const std::string &with, const std::string &instead) {
+    throw Error(1, "-optimizer=" + optimizer + " does not go with " + with + ": " + instead);
   };
   if (layout.zero == 3)
     refuse("-zero=3", "ranks exchange whole momenta behind the freeze; expected -zero=0, 1 or 2");
@@ -233,6 +233,8 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
     refuse("-offload-optimizer=nvme", "whole momenta are needed at once; expected none or cpu");
   if (options.text("offload-params") != "none")
     refuse("-offload-params=" + options.text("offload-params"), "parameters are whole; expected none");
+  if (isLamb && isForDevice(module))
+    refuse("-target=cuda", "the host takes its coefficients; expected -target=cpu");
 }
 
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,

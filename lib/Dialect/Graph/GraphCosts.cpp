@@ -7,6 +7,7 @@
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
 #include "GraphSupport.h"
@@ -165,11 +166,11 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<2, SgdOp>(context);
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp, OneBitAdamOp>(context);
-    attachOperandCost<7, OneBitAdamStepOp>(context);
+    attachOperandCost<7, OneBitAdamStepOp, OneBitLambFrozenOp>(context);
     attachOperandCost<9, LionOp>(context);
     attachOperandCost<8, AdagradOp>(context);
-    attachOperandCost<15, LambOp>(context);
-    attachOperandCost<12, LambDirectionOp>(context);
+    attachOperandCost<15, LambOp, OneBitLambOp>(context);
+    attachOperandCost<12, LambDirectionOp, OneBitLambDirectionOp>(context);
     attachOperandCost<3, LambStepOp>(context);
     attachOperandCost<8, MuonOp>(context);
     attachOperandCost<5, MuonDirectionOp>(context);

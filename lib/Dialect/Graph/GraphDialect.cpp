@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -30,6 +31,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphEpilogueOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Graph/GraphOneBitOps.cpp.inc"
       >();
 }
 

@@ -14,7 +14,7 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
                   double lrScale, double decayScale, float *table, int64_t freezeStep) {
   bool muon = optimizer == "muon";
   bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || muon;
-  bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb";
+  bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb" || optimizer == "onebit-lamb";
   double lr = decision.lr * lrScale;
   // What AdamW beside Muon goes by.
   double adamLr = muon ? lr * options.adamLrFactor : lr;

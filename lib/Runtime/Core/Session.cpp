@@ -7,6 +7,7 @@
 #include "Core/FirstTouch.h"
 #include "Core/FrozenSteps.h"
 #include "Core/InitialValues.h"
+#include "Core/LambCoefficients.h"
 #include "Core/ParameterNorms.h"
 #include "Core/Parameters.h"
 #include "Core/RunManifest.h"
@@ -139,6 +140,8 @@ public:
       fetchState();
       for (const auto &size : frozen)
         clearPadding(program, program.frozen[info.position], size->addresses);
+      if (program.optimizer == "onebit-lamb")
+        beginFactors(program, info, addresses, engine, pool, /*isFirst=*/applied == program.freeze_step);
       settleState();
     }
     last = &executor;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "ScaledMomentum.h"
 #include "Scheduling.h"
-#include "SignExchange.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -21,17 +21,11 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// The momentum's or variance's place in a bucket: states behind the master.
-static RefAttr stateOf(UpdateOp update, dist::BucketOp bucket, unsigned number) {
-  unsigned first = kFirstUpdateState + bucket.getMaster().has_value();
-  return cast<RefAttr>(update.getBuffers()[first + number]);
-}
-
 /// Writes the exchange of a bucket's momentum in front of its update.
 static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuilder &out,
                              CompressionKernels &kernels, SignExchange &signs) {
   out.insertBefore(update);
-  RefAttr momentum = stateOf(update, bucket, 0), variance = stateOf(update, bucket, 1);
+  RefAttr momentum = updateState(update, bucket, 0), variance = updateState(update, bucket, 1);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]);
   Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY);
@@ -56,11 +50,20 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
     for (auto update : llvm::to_vector(getSchedule(program).getOps<UpdateOp>())) {
       if (update.getBuffers().size() < kFirstUpdateState + 2)
         return update.emitOpError("has no momentum and variance, expected those of a rule that freezes");
+      // Where parameters have coefficients of their own, directions go by momenta, and steps by these.
+      if (update.getRecord() && !update.getDirection())
+        continue;
       dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-      BufferOp momentum = out.bufferNamed(stateOf(update, bucket, 0).getBuffer());
+      BufferOp momentum = out.bufferNamed(updateState(update, bucket, 0).getBuffer());
+      StringRef memory = momentum.getMemory().value_or("");
       // Steps before the freeze keep the errors' memory.
-      SignExchange signs(out, kernels, bucket, momentum.getMemory().value_or(""));
-      if (kind == ProgramKind::FrozenStep)
+      SignExchange signs(out, kernels, bucket, memory);
+      RefAttr coefficients = update.getDirection() ? declareCoefficients(bucket, memory, out) : RefAttr();
+      if (kind != ProgramKind::FrozenStep)
+        continue;
+      if (coefficients)
+        exchangeScaledMomentum(update, bucket, coefficients, out, kernels, signs);
+      else
         exchangeMomentum(update, bucket, out, kernels, signs);
     }
     renumberCollectives(getSchedule(program));

@@ -448,8 +448,9 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
     update.walk([&](Operation *op) {
       auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
       auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
+      // What the freeze changes is where the step goes; by which of the two kernels, where there are two.
       if (kernel && step.frozen)
-        kernel = op->getAttrOfType<SymbolRefAttr>(graph::kFrozenKernelAttr);
+        (direction ? direction : kernel) = op->getAttrOfType<SymbolRefAttr>(graph::kFrozenKernelAttr);
       auto matrix = op->getAttrOfType<FlatSymbolRefAttr>(graph::kMatrixFunctionAttr);
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
