@@ -146,7 +146,7 @@ def run(ranks, data, *options, **keywords):
 def numbers():
     cases = [(ranks, {}, {}, 0) for ranks in (1, 2, 3, 4, 8)]
     cases += [(2, {"decay": 0.1}, {}, 0), (3, {"decay": 0.5}, {}, 0),
-              (2, {"decay": 0.1}, {"max_coeff": 0.05, "min_coeff": 0.04, "coeff_beta": 0.7, "factor_threshold": 0.002}, 0),
+              (2, {"decay": 0.1}, {"max_coeff": 0.95, "min_coeff": 0.8, "coeff_beta": 0.7, "factor_threshold": 0.002, "beta2": 0.95}, 0),
               (3, {}, {"factor_min": 0.995, "factor_max": 1.003, "eps": 1e-4, "beta1": 0.8, "beta2": 0.95}, 0),
               # A row, and a whole parameter, without gradients before the freeze.
               (2, {"decay": 0.1}, {}, 6), (3, {}, {}, 0.5)]

@@ -17,7 +17,6 @@ RefAttr dsopt::updateState(UpdateOp update, dist::BucketOp bucket, unsigned numb
 RefAttr dsopt::declareCoefficients(dist::BucketOp bucket, StringRef memory, ProgramBuilder &out) {
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
-  traits.of = bucket.getSymName();
   traits.memory = memory;
   int64_t numbers = bucket.getRanges().size() * DSOPT_COEFFICIENTS;
   return out.ref(out.buffer(bucket.getSymName() + ".coefficients",
