@@ -185,7 +185,7 @@ def numbers():
     rows = {"x": np.random.default_rng(3).normal(0, 1e10, (2 * 9, 16)).astype(np.float32)}
     rows["x"][2 * 7 + 1] = 1e30
     ended = os.path.join(folder, "ended")
-    said = small.train(dsopt, flat, rows, "-optimizer=onebit-lamb", "-freeze-step=5", "-dp=2", "-micro-batches=1", "-steps=9", "-lr=1e-9", "-quiet", f"-save={ended}",
+    said = small.train(dsopt, flat, rows, "-optimizer=onebit-lamb", "-freeze-step=5", "-dp=2", "-micro-batches=1", "-steps=9", "-lr=1e-21", "-quiet", f"-save={ended}",
                        "-save-every=1", "-save-keep=9", status=2)
     check("the gradient of parameter 'a' is not finite in step 7 (stage 0); the run ends before anything of it is saved" in said, said)
     check(max(os.listdir(ended)) == "step-00000007", str(os.listdir(ended)))

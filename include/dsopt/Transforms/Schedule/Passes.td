@@ -209,6 +209,9 @@ def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     `worker_error`, of the whole bucket, and in `server_error`, of this rank's slice, which all programs of
     the position keep. Elements whose variance is 0 take no part.
 
+    In front of a direction (1-bit LAMB: Li et al., 2021) each parameter's momentum travels as a multiple of a number of its own, the third of
+    `coefficients`, which all programs of the position keep, and the fresh variance goes on with what comes back.
+
     ```mlir
     %0 = exec.update @update.onebit_adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
     // becomes
