@@ -207,26 +207,27 @@ static void checkTarget(ModuleOp module, const ParsedOptions &options) {
     refuse("threads", present ? str(present.getThreads()) + " threads" : "");
 }
 
-/// What 1-bit Adam and 0/1 Adam take, and what goes with them.
+/// What optimizers that freeze their variance take, and what goes with them.
 static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Layout &layout) {
   std::string optimizer = options.text("optimizer");
-  bool movesApart = optimizer == "zero-one-adam", freezes = optimizer == "onebit-adam" || movesApart;
+  bool movesApart = optimizer == "zero-one-adam", isLamb = optimizer == "onebit-lamb";
+  bool freezes = optimizer == "onebit-adam" || isLamb || movesApart;
   auto refuseOption = [&](const char *name, const char *expected) {
     if (options.has(name))
       throw Error(1, "-" + std::string(name) + "=" + options.text(name) + " has no meaning with -optimizer=" +
                          optimizer + ": expected -optimizer=" + expected);
   };
   if (!freezes)
-    refuseOption("freeze-step", "onebit-adam");
-  if (optimizer != "onebit-adam")
-    refuseOption("onebit-gather", "onebit-adam");
+    refuseOption("freeze-step", "onebit-adam, onebit-lamb or zero-one-adam");
+  if (optimizer != "onebit-adam" && !isLamb)
+    refuseOption("onebit-gather", "onebit-adam or onebit-lamb");
   for (const char *name : {"var-update-scaler", "local-step-scaler", "local-step-clipper"})
     if (!movesApart)
       refuseOption(name, "zero-one-adam");
   if (!freezes)
     return;
   if (!movesApart && !options.has("freeze-step"))
-    throw Error(1, "-optimizer=onebit-adam needs -freeze-step=N, the applied steps of its warm-up");
+    throw Error(1, "-optimizer=" + optimizer + " needs -freeze-step=N, the applied steps of its warm-up");
   auto refuse = [&](const std::string &with, const std::string &instead) {
     throw Error(1, "-optimizer=" + optimizer + " does not go with " + with + ": " + instead);
   };
@@ -241,6 +242,8 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
     refuse("-offload-optimizer=nvme", "whole momenta are needed at once; expected none or cpu");
   if (options.text("offload-params") != "none")
     refuse("-offload-params=" + options.text("offload-params"), "parameters are whole; expected none");
+  if (isLamb && isForDevice(module))
+    refuse("-target=cuda", "the host takes its coefficients; expected -target=cpu");
   if (!movesApart)
     return;
   Builder builder(module.getContext());

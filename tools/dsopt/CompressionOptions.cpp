@@ -33,8 +33,9 @@ void setCompression(ModuleOp module, const ParsedOptions &options) {
     refuse("precision", "fp16",
            "what is left out would have the loss's scale, and be lost where a step is "
            "skipped; expected fp32 or bf16");
-  if (StringRef name = given("optimizer"); name == "onebit-adam" || name == "zero-one-adam")
-    refuse("optimizer", name, "behind its freeze ranks exchange momenta; expected adamw or another");
+  for (const char *optimizer : {"onebit-adam", "onebit-lamb", "zero-one-adam"})
+    if (given("optimizer") == optimizer)
+      refuse("optimizer", optimizer, "behind its freeze ranks exchange momenta; expected adamw or another");
   if (options.has("delayed-update"))
     refuse("delayed-update", options.text("delayed-update"), "expected no delay");
 }

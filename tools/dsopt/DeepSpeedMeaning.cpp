@@ -12,6 +12,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <set>
+
 using namespace llvm;
 using dsopt::runtime::ParsedOptions;
 
@@ -166,9 +168,12 @@ private:
         type == "AdamW" || !config.has(params + ".adam_w_mode") || config.flag(params + ".adam_w_mode");
     if (type == "AdamW" && config.has(params + ".adam_w_mode") && !config.flag(params + ".adam_w_mode"))
       config.warnWithout(params + ".adam_w_mode", "the type AdamW decides it");
-    bool isOneBit = type == "OneBitAdam", isZeroOne = type == "ZeroOneAdam", own = options.has("optimizer"); // the command line's
+    bool isLamb = type == "OneBitLamb", isOneBit = isLamb || type == "OneBitAdam",
+         isZeroOne = type == "ZeroOneAdam";
+    bool own = options.has("optimizer"); // the command line's
     set("optimizer",
-        isOneBit    ? "onebit-adam"
+        isLamb      ? "onebit-lamb"
+        : isOneBit  ? "onebit-adam"
         : isZeroOne ? "zero-one-adam"
         : !adam     ? lower(type)
         : decoupled ? "adamw"
@@ -187,6 +192,8 @@ private:
           set(option, config.text(path), path);
     if (isZeroOne && config.has(params + ".bias_correction"))
       without[params + ".bias_correction"] = "0/1 Adam corrects no bias";
+    if (isLamb)
+      coefficients(params + ".", own);
     for (auto [key, option] :
          {std::pair("eps", "eps"), {"weight_decay", "weight-decay"}, {"momentum", "momentum"}})
       if (std::string path = params + "." + key; config.has(path))
@@ -200,6 +207,22 @@ private:
       muon(params + ".");
     if (adam && !config.has(params + ".weight_decay"))
       set("weight-decay", config.flag(params + ".torch_adam") && decoupled ? "0.01" : "0", "optimizer.type");
+  }
+
+  /// Those of 1-bit LAMB, which LAMB has none of.
+  void coefficients(const std::string &params, bool isOverruled) {
+    for (auto [key, option] : {std::pair("max_coeff", "max-coeff"),
+                               {"min_coeff", "min-coeff"},
+                               {"coeff_beta", "coeff-beta"},
+                               {"factor_max", "factor-max"},
+                               {"factor_min", "factor-min"},
+                               {"factor_threshold", "factor-threshold"}})
+      if (std::string path = params + key; config.has(path)) {
+        if (!isOverruled)
+          set(option, config.text(path), path);
+        obeyed.insert(path);
+      }
+    without[params + "bias_correction"] = "1-bit LAMB corrects no bias";
   }
 
   /// DeepSpeed's defaults, and the rates of Muon and of the AdamW beside it. A scheduler's is that of both.
@@ -457,7 +480,7 @@ private:
         config.warnWithout(path, it->second);
         continue;
       }
-      if (same)
+      if (same || obeyed.count(path))
         continue;
       switch (row->fate) {
       case KeyFate::Obeyed:
@@ -537,6 +560,7 @@ private:
   ParsedOptions &options;
   const LauncherInfo &launcher;
   std::map<std::string, std::string> without; ///< paths without effect and why
+  std::set<std::string> obeyed;               ///< that other types do not take yet
 
 public:
   std::vector<std::string> notes;

@@ -83,6 +83,12 @@ struct DiskOptions {
 /// From "block_size=1048576,queue_depth=8"; an Error of status 1 says what is wrong.
 DiskOptions diskOptions(const std::string &text);
 
+/// Bounds and means of LAMB's coefficients that 1-bit LAMB goes by: DeepSpeed's defaults.
+struct LambOptions {
+  double leastCoeff = 0.01, largestCoeff = 10;
+  double coeffBeta = 0.9, factorMin = 0.5, factorMax = 4, factorThreshold = 0.1;
+};
+
 /// Options of a run, resolved (defaults are those of PyTorch's Adam; the caller sets the optimizer's).
 struct RunOptions {
   int64_t steps = 1;
@@ -94,6 +100,7 @@ struct RunOptions {
   std::map<std::string, double> lrParameters; ///< of DeepSpeed's schedules, all of the schedule's
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
   double adamLrFactor = 1;    ///< the learning rate of AdamW beside Muon, divided by lr
+  LambOptions lamb;           ///< of 1-bit LAMB
   double gradClip = 0;        ///< read where the program has clipping compiled in
   LossScaleOptions lossScale; ///< read where the program is of fp16
   int64_t seed = 0;

@@ -8,6 +8,7 @@
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
 #include "GraphSupport.h"
@@ -168,11 +169,11 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<12, AdamOp, OneBitAdamOp, ZeroOneAdamOp>(context);
     attachOperandCost<11, ZeroOneAdamLocalOp>(context);
     attachOperandCost<6, ZeroOneAdamJoinOp>(context);
-    attachOperandCost<7, OneBitAdamStepOp>(context);
+    attachOperandCost<7, OneBitAdamStepOp, OneBitLambFrozenOp>(context);
     attachOperandCost<9, LionOp>(context);
     attachOperandCost<8, AdagradOp>(context);
-    attachOperandCost<15, LambOp>(context);
-    attachOperandCost<12, LambDirectionOp>(context);
+    attachOperandCost<15, LambOp, OneBitLambOp>(context);
+    attachOperandCost<12, LambDirectionOp, OneBitLambDirectionOp>(context);
     attachOperandCost<3, LambStepOp>(context);
     attachOperandCost<8, MuonOp>(context);
     attachOperandCost<5, MuonDirectionOp>(context);

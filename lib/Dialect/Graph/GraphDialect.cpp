@@ -3,6 +3,7 @@
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -35,6 +36,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphLocalStepOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Graph/GraphOneBitOps.cpp.inc"
       >();
 }
 

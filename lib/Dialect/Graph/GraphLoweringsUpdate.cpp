@@ -7,6 +7,7 @@
 
 #include "GraphLowerings.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Runtime/Scalars.h"
 
 using namespace mlir;
@@ -141,6 +142,23 @@ Values update(LambDirectionOp, Step &s, ValueRange args) {
   return {s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], direction), m, v};
 }
 
+/// As DeepSpeed's OnebitLamb: the step size corrects no bias. The fresh variance starts as what is frozen.
+Values update(OneBitLambDirectionOp, Step &s, ValueRange args) {
+  Values updated = update(LambDirectionOp(), s, args);
+  Value variance = updated.back();
+  updated.push_back(variance);
+  return updated;
+}
+
+/// args: parameter, gradient, momentum, variance.
+Values update(OneBitLambFrozenOp, Step &s, ValueRange args) {
+  Value root = math::SqrtOp::create(s.b, args[3]);
+  Value along = arith::DivFOp::create(s.b, args[2], arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  Value zero = constantScalar(s.b, root.getType(), 0);
+  Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, args[3], zero);
+  return {s.select(takesPart, s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], along), zero)};
+}
+
 Values update(LambStepOp, Step &s, ValueRange args) {
   return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], args[0])};
 }
@@ -171,23 +189,24 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
       inits.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
     SmallVector<AffineMap> maps(inputs.size() + inits.size(), builder.getMultiDimIdentityMap(type.getRank()));
     SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-    auto generic =
-        linalg::GenericOp::create(builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
-                                  [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-                                    Builder b(nestedLoc, nested);
-                                    Step step{b, operands.back()};
-                                    Values updated =
-                                        update(cast<Op>(op), step, args.take_front(inputs.size()));
-                                    // What is replaced: the parameter (or, by a direction, the gradient) and
-                                    // the states.
-                                    Values old{args[isa<LambDirectionOp, MuonDirectionOp>(op) ? 1 : 0]};
-                                    size_t states = isa<ZeroOneAdamJoinOp>(op) ? 1 : 2;
-                                    llvm::append_range(old, args.slice(states, updated.size() - 1));
-                                    Value apply = step.is(DSOPT_APPLY);
-                                    for (auto [value, before] : llvm::zip_equal(updated, old))
-                                      value = step.select(apply, value, before);
-                                    linalg::YieldOp::create(b, updated);
-                                  });
+    auto generic = linalg::GenericOp::create(
+        builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
+        [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+          Builder b(nestedLoc, nested);
+          Step step{b, operands.back()};
+          Values updated = update(cast<Op>(op), step, args.take_front(inputs.size()));
+          // What is replaced: the parameter (or, by a direction, the gradient) and
+          // the states.
+          Values old{
+              args[isa<LambDirectionOp, OneBitLambDirectionOp, OneBitLambFrozenOp, MuonDirectionOp>(op) ? 1
+                                                                                                        : 0]};
+          size_t states = isa<ZeroOneAdamJoinOp>(op) ? 1 : 2;
+          llvm::append_range(old, args.slice(states, updated.size() - 1));
+          Value apply = step.is(DSOPT_APPLY);
+          for (auto [value, before] : llvm::zip_equal(updated, old))
+            value = step.select(apply, value, before);
+          linalg::YieldOp::create(b, updated);
+        });
     return generic.getResult(0);
   }
 };
@@ -206,6 +225,8 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   ZeroOneAdamOp::attachInterface<UpdateModel<ZeroOneAdamOp>>(*context);
   ZeroOneAdamLocalOp::attachInterface<UpdateModel<ZeroOneAdamLocalOp>>(*context);
   ZeroOneAdamJoinOp::attachInterface<UpdateModel<ZeroOneAdamJoinOp>>(*context);
+  OneBitLambDirectionOp::attachInterface<UpdateModel<OneBitLambDirectionOp>>(*context);
+  OneBitLambFrozenOp::attachInterface<UpdateModel<OneBitLambFrozenOp>>(*context);
   MuonDirectionOp::attachInterface<UpdateModel<MuonDirectionOp>>(*context);
   MuonStepOp::attachInterface<UpdateModel<MuonStepOp>>(*context);
 }

@@ -2,6 +2,7 @@
 
 #include "GraphNewtonSchulz.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
@@ -13,7 +14,7 @@ using namespace dsopt::graph;
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
                                      kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
                                      kOneBitAdam[] = {"onebit-adam"}, kZeroOneAdam[] = {"zero-one-adam"},
-                                     kMuon[] = {"muon"};
+                                     kOneBitLamb[] = {"onebit-lamb"}, kMuon[] = {"muon"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -153,6 +154,29 @@ struct ZeroOneAdamRule : ElementwiseRule<ZeroOneAdamRule, ZeroOneAdamOp> {
   }
 };
 
+struct OneBitLambRule : ElementwiseRule<OneBitLambRule, OneBitLambOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kOneBitLamb; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) {
+    return chooseByName(name, kOneBitLamb);
+  }
+  static SmallVector<OptimizerState> getStates(Type element) {
+    return wideStates({"m", "v", "v_fresh"}, element);
+  }
+  UpdateScope getScope(Operation *) const { return UpdateScope::Parameters; }
+  bool freezes(Operation *) const { return true; }
+  Operation *buildDirection(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    SmallVector<Type> types(4, operands[0].getType());
+    return OneBitLambDirectionOp::create(builder, op->getLoc(), types, operands);
+  }
+  Operation *buildFrozen(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return OneBitLambFrozenOp::create(builder, op->getLoc(), operands[0].getType(),
+                                      {operands[0], operands[1], operands[2], operands[3], operands[5]});
+  }
+  Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return LambStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
+  }
+};
+
 struct MuonRule : ElementwiseRule<MuonRule, MuonOp> {
   static ArrayRef<llvm::StringLiteral> getOptimizers() { return kMuon; }
   static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
@@ -188,6 +212,7 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     LambOp::attachInterface<LambRule>(*context);
     OneBitAdamOp::attachInterface<OneBitAdamRule>(*context);
     ZeroOneAdamOp::attachInterface<ZeroOneAdamRule>(*context);
+    OneBitLambOp::attachInterface<OneBitLambRule>(*context);
     MuonOp::attachInterface<MuonRule>(*context);
   });
 }

@@ -15,7 +15,8 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
   bool muon = optimizer == "muon";
   bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || muon;
   bool movesApart = optimizer == "zero-one-adam"; // which corrects no bias
-  bool takesBetas = adam || movesApart || optimizer == "lion" || optimizer == "lamb";
+  bool takesBetas =
+      adam || movesApart || optimizer == "lion" || optimizer == "lamb" || optimizer == "onebit-lamb";
   double lr = decision.lr * lrScale;
   // What AdamW beside Muon goes by.
   double adamLr = muon ? lr * options.adamLrFactor : lr;

@@ -41,8 +41,11 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
     // A device sums whole slices: parts are those of updates that were moved to the host.
     if (isDevices && action.direction && action.from > 0)
       throw Error(StatusInput, "program table: '" + action.name + "' is the device's, but a part of a slice");
-    if (!ratios)
+    if (!ratios) {
       ratios = std::make_unique<TrustRatios>(program, position, addresses, pool);
+      if (program.freeze_step > 0)
+        ratios->keepCoefficients(options, hasOwnGradients());
+    }
     if (isDevices && !action.direction && !ratios->hasScratch())
       ratios->setScratch(takeTables(TrustRatios::kScratchTables));
     prepared.norm = action.direction ? ratios->addDirection(action, first) : ratios->launches();

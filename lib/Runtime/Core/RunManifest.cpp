@@ -57,6 +57,14 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     if (program.optimizer != "lion")
       texts["eps"] = number(options.eps);
   }
+  if (program.optimizer == "onebit-lamb")
+    for (auto [name, value] : {std::pair("min-coeff", options.lamb.leastCoeff),
+                               {"max-coeff", options.lamb.largestCoeff},
+                               {"coeff-beta", options.lamb.coeffBeta},
+                               {"factor-min", options.lamb.factorMin},
+                               {"factor-max", options.lamb.factorMax},
+                               {"factor-threshold", options.lamb.factorThreshold}})
+      texts[name] = number(value);
   for (const auto &[name, value] : options.lrParameters)
     texts["lr-params"] += (texts["lr-params"].empty() ? "" : ",") + name + "=" + number(value);
   if (options.schedule != LrSchedule::Constant)

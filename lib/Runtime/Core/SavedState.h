@@ -31,8 +31,9 @@ struct HeldTensor {
   int64_t position = 0;
   Ref buffer;
   bool sliced = false, isState = false;
-  int64_t dpRank = -1; ///< that alone has it; -1: all have it, or a slice each
-  size_t tensor = 0;   ///< that it is a part of
+  bool isOfParameter = false; ///< numbers of the whole parameter, of which `part` says how many and where
+  int64_t dpRank = -1;        ///< that alone has it; -1: all have it, or a slice each
+  size_t tensor = 0;          ///< that it is a part of
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state

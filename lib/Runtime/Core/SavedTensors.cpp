@@ -1,5 +1,6 @@
 //===- SavedTensors.cpp - what a checkpoint holds, and who has it ---------===//
 
+#include "Core/LambCoefficients.h"
 #include "Core/LocalSteps.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Checkpoint.h"
@@ -29,19 +30,27 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     Parameter tensor;
     tensor.name = name;
     tensor.type = type;
-    tensor.shape = holder.parameter->shape;
+    tensor.shape =
+        holder.isOfParameter ? std::vector<int64_t>{holder.part.elements} : holder.parameter->shape;
     tensor.bytes = wholeBytes(tensor);
     tensors.push_back(std::move(tensor));
   };
   // What a bucket's parameters have beside them; `holder` says where, but not whose part it is.
   auto addState = [&](int64_t bucket, const std::string &state, const std::string &type, HeldTensor holder) {
     holder.isState = true;
+    std::map<int64_t, int64_t> places; // of what is of whole parameters: their first parts have it
+    if (holder.isOfParameter)
+      places = coefficientPlaces(program, bucket);
     for (const auto &[parameter, part] : table.ofBucket(bucket)) {
+      if (holder.isOfParameter && part.begin > 0)
+        continue;
       std::string name = parameter->name + "." + state;
       while (names.count(name))
         name += "~";
       holder.parameter = parameter;
       holder.part = part;
+      if (holder.isOfParameter)
+        holder.part = {bucket, places.at(part.bucket_offset) * DSOPT_COEFFICIENTS, 0, DSOPT_COEFFICIENTS};
       add(name, type, holder);
     }
   };
@@ -74,6 +83,14 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
         for (holder.dpRank = 0; holder.dpRank < program.dp; ++holder.dpRank)
           addState(action.bucket, state + "." + std::to_string(holder.dpRank), "f32", holder);
       }
+      for (size_t i = 0; i < at.buffers.size(); ++i)
+        if (at.buffers[i].name == prefix + kCoefficients) {
+          HeldTensor numbers;
+          numbers.position = static_cast<int64_t>(position);
+          numbers.buffer.buffer = static_cast<int64_t>(i);
+          numbers.isOfParameter = true;
+          addState(action.bucket, kCoefficients, "f32", numbers);
+        }
       for (size_t i = 0; hasErrors && i < at.buffers.size(); ++i) {
         HeldTensor error;
         error.position = static_cast<int64_t>(position);

@@ -7,6 +7,7 @@
 #include "Core/FirstTouch.h"
 #include "Core/FrozenSteps.h"
 #include "Core/InitialValues.h"
+#include "Core/LambCoefficients.h"
 #include "Core/LocalSteps.h"
 #include "Core/ParameterNorms.h"
 #include "Core/Parameters.h"
@@ -183,6 +184,8 @@ public:
     const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
     for (const auto &size : listOf(kind))
       clearPadding(program, position, size->addresses);
+    if (program.optimizer == "onebit-lamb")
+      beginFactors(program, info, addresses, engine, pool, /*isFirst=*/applied == program.freeze_step);
     settleState();
   }
 

@@ -42,12 +42,16 @@ size_t TrustRatios::addDirection(const Action &action, int64_t first) {
   direction.parameters = &parameters->second;
   direction.record = reinterpret_cast<int64_t *>(addresses.at(action.temp));
   direction.adds = action.from > 0;
+  if (coefficients)
+    coefficients->addDirection(action, first);
   directions.push_back(std::move(direction));
   return directions.size() - 1;
 }
 
 void TrustRatios::measure(size_t number) {
   Direction &direction = directions[number];
+  if (coefficients && coefficients->measure(number))
+    return;
   direction.weights->compute(0, pool);
   direction.steps->compute(0, pool);
   int64_t *record = direction.record;
@@ -76,7 +80,10 @@ void TrustRatios::writeTables(const Action &action, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     Table &table = tables[i];
     std::copy_n(table.group, DSOPT_SCALARS, table.values.begin());
-    table.values[DSOPT_TRUST] = ratio(table.parameter, records, ranks);
+    double ofNorms = ratio(table.parameter, records, ranks);
+    table.values[DSOPT_TRUST] = coefficients
+                                    ? coefficients->ratio(table.parameter, table.values.data(), ofNorms)
+                                    : static_cast<float>(ofNorms);
   }
 }
 
@@ -84,7 +91,7 @@ int64_t TrustRatios::ranksOf(const Action &action) const {
   return position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
 }
 
-float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ranks) const {
+double TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ranks) const {
   ExactSum weight, step;
   for (int64_t rank = 0; rank < ranks; ++rank)
     for (int64_t place : places.at(parameter)) {
@@ -96,7 +103,7 @@ float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t rank
   double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
   if (length == 0 || along == 0)
     return 1;
-  return static_cast<float>(std::clamp(length / along, DSOPT_LEAST_TRUST, DSOPT_LARGEST_TRUST));
+  return std::clamp(length / along, least, largest);
 }
 
 } // namespace dsopt::runtime

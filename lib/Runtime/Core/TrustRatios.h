@@ -13,6 +13,7 @@
 
 #include "Core/Addresses.h"
 #include "Core/DeviceRank.h"
+#include "Core/LambCoefficients.h"
 #include "Core/SquareSums.h"
 #include "Kernels/CUDA/SquarePiece.h"
 #include "dsopt/Runtime/Scalars.h"
@@ -29,6 +30,12 @@ public:
   TrustRatios(const Program &program, const Position &position, const Addresses &addresses, ThreadPool &pool)
       : program(program), position(position), addresses(addresses), pool(pool) {}
 
+  /// Of a rule that keeps coefficients by parameter, before all else.
+  void keepCoefficients(const RunOptions &options, bool isFrozen) {
+    coefficients = std::make_unique<LambCoefficients>(program, addresses, options, pool, isFrozen);
+    least = options.lamb.leastCoeff;
+    largest = options.lamb.largestCoeff;
+  }
   /// Prepares an action that is a direction; `first` is its first element in the bucket. Returns its number.
   size_t addDirection(const Action &action, int64_t first);
   /// Sums what direction number `direction` has made.
@@ -66,7 +73,7 @@ private:
     std::array<float, DSOPT_SCALARS> values;
   };
   int64_t ranksOf(const Action &action) const;
-  float ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
+  double ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
 
   const Program &program;
   const Position &position;
@@ -77,7 +84,9 @@ private:
   std::map<int64_t, std::vector<int64_t>> places; ///< by parameter: words from the start of a rank's record
   int64_t words = 0;                              ///< of a rank's record
   std::deque<Table> tables;
-  void *scratch = nullptr; ///< of a device
+  void *scratch = nullptr;                        ///< of a device
+  std::unique_ptr<LambCoefficients> coefficients; ///< null of rules that keep none
+  double least = DSOPT_LEAST_TRUST, largest = DSOPT_LARGEST_TRUST;
 };
 
 } // namespace dsopt::runtime

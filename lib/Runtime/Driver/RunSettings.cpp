@@ -85,7 +85,7 @@ static const std::map<std::string, std::map<std::string, std::string>> kOptimize
 /// Options that mean nothing to an optimizer.
 static const std::map<std::string, std::vector<const char *>> kMeaningless = {
     {"lion", {"eps", "momentum"}}, {"adagrad", {"betas", "momentum"}}, {"lamb", {"momentum"}},
-    {"onebit-adam", {"momentum"}}, {"zero-one-adam", {"momentum"}},
+    {"onebit-adam", {"momentum"}}, {"onebit-lamb", {"momentum"}},      {"zero-one-adam", {"momentum"}},
 };
 
 /// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.
@@ -105,10 +105,35 @@ static void resolveOptimizer(const Program &program, ParsedOptions &options) {
     throw Error(StatusInput, "option -momentum=" + options.text("momentum") +
                                  ": -optimizer=muon takes a mean by it, expected a number from 0 to below 1");
   bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "muon" ||
-                 name == "onebit-adam" || name == "zero-one-adam";
+                 name == "onebit-adam" || name == "onebit-lamb" || name == "zero-one-adam";
   if (divides && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
+}
+
+/// The bounds of 1-bit LAMB's coefficients; what they cannot be is an Error, and with other rules all of
+/// them.
+static LambOptions resolveLamb(const Program &program, const ParsedOptions &options) {
+  LambOptions lamb;
+  for (auto [option, number, isShare] : {std::tuple("min-coeff", &lamb.leastCoeff, false),
+                                         {"max-coeff", &lamb.largestCoeff, false},
+                                         {"coeff-beta", &lamb.coeffBeta, true},
+                                         {"factor-min", &lamb.factorMin, false},
+                                         {"factor-max", &lamb.factorMax, false},
+                                         {"factor-threshold", &lamb.factorThreshold, true}}) {
+    if (options.has(option) && program.optimizer != "onebit-lamb")
+      throw Error(StatusInput, std::string("option -") + option + " has no meaning with -optimizer=" +
+                                   program.optimizer + ": expected -optimizer=onebit-lamb");
+    *number = options.number(option);
+    if (isShare && !(*number < 1))
+      throw Error(StatusInput, std::string("option -") + option + "=" + options.text(option) +
+                                   ": expected a number from 0 to below 1");
+  }
+  for (auto [least, largest] : {std::pair("min-coeff", "max-coeff"), {"factor-min", "factor-max"}})
+    if (options.number(least) > options.number(largest))
+      throw Error(StatusInput, std::string("option -") + least + "=" + options.text(least) +
+                                   ": expected at most -" + largest + "=" + options.text(largest));
+  return lamb;
 }
 
 /// The schedule with its parameters; what it does not take is an Error.
@@ -132,7 +157,7 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   bool cycles = run.schedule == LrSchedule::OneCycle;
   bool takesBetas = program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" ||
                     program.optimizer == "lamb" || program.optimizer == "onebit-adam" ||
-                    program.optimizer == "zero-one-adam";
+                    program.optimizer == "onebit-lamb" || program.optimizer == "zero-one-adam";
   if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }
@@ -195,6 +220,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   std::tie(run.beta1, run.beta2) = options.numberPair("betas");
   run.eps = options.number("eps");
   run.weightDecay = options.number("weight-decay");
+  run.lamb = resolveLamb(program, options);
   run.gradClip = options.number("grad-clip");
   run.lossScale = resolveLossScale(program, options, given);
   run.seed = options.integer("seed");

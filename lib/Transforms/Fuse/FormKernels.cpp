@@ -273,6 +273,7 @@ void FormKernels::formLocal(OptimizerOpInterface rule, const std::string &name) 
 LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   std::string name = ("update." + rule.getRuleName()).str();
   SmallVector<unsigned> order = orderOperands(rule);
+  auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
   bool seesMatrices = rule.getScope() == UpdateScope::Matrices;
   if (seesMatrices && !rule->hasAttr(graph::kMatrixFunctionAttr))
     return rule->emitOpError("needs ") << describe(rule.getScope()) << " and names no function of one, "
@@ -287,6 +288,8 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     SmallVector<int64_t> changed = llvm::to_vector(llvm::seq<int64_t>(kUpdateGradient, order.size() - 1));
     rule->setAttr(graph::kDirectionKernelAttr, formFlat(rule, name + ".direction", changed, direct));
     rule->setAttr(graph::kKernelAttr, formFlat(rule, name, {kUpdatedParameter}, step));
+    if (rule.freezes())
+      rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdateGradient}, frozen));
     return success();
   }
   SmallVector<int64_t> inPlace;
@@ -302,7 +305,6 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     return builder->insert(copy);
   };
   rule->setAttr(graph::kKernelAttr, formFlat(rule, name, inPlace, copy));
-  auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
   if (rule.freezes())
     rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
   if (rule.movesApart())

@@ -7,6 +7,7 @@
 
 #include "Accesses.h"
 #include "LocalSteps.h"
+#include "ScaledMomentum.h"
 #include "Scheduling.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
@@ -21,17 +22,11 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// The momentum's or variance's place in a bucket: states behind the master.
-static RefAttr stateOf(UpdateOp update, dist::BucketOp bucket, unsigned number) {
-  unsigned first = kFirstUpdateState + bucket.getMaster().has_value();
-  return cast<RefAttr>(update.getBuffers()[first + number]);
-}
-
 /// Writes the exchange of a bucket's momentum in front of its update.
 static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuilder &out,
                              CompressionKernels &kernels, SignExchange &signs) {
   out.insertBefore(update);
-  RefAttr momentum = stateOf(update, bucket, 0), variance = stateOf(update, bucket, 1);
+  RefAttr momentum = updateState(update, bucket, 0), variance = updateState(update, bucket, 1);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]);
   Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY);
@@ -47,8 +42,8 @@ static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuil
 static void exchangeLocal(UpdateOp update, ProgramKind kind, dist::BucketOp bucket, ProgramBuilder &out,
                           CompressionKernels &kernels, SignExchange &signs) {
   out.insertBefore(update);
-  LocalState state = {cast<RefAttr>(update.getBuffers()[kUpdateGradient]), stateOf(update, bucket, 0),
-                      stateOf(update, bucket, 1), stateOf(update, bucket, 2)};
+  LocalState state = {cast<RefAttr>(update.getBuffers()[kUpdateGradient]), updateState(update, bucket, 0),
+                      updateState(update, bucket, 1), updateState(update, bucket, 2)};
   if (kind == ProgramKind::JoinStep)
     return exchangeWays(state, update.getStream(), kernels, signs);
   Type type = getElementTypeOrSelf(out.bufferNamed(state.gradient.getBuffer()).getType());
@@ -67,18 +62,25 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
     ProgramBuilder out(program);
     for (auto update : llvm::to_vector(getSchedule(program).getOps<UpdateOp>())) {
       // A rank's own step, before ranks join.
-      if (update.getDirection())
+      if (kind == ProgramKind::JoinStep && update.getDirection())
         continue;
       if (update.getBuffers().size() < kFirstUpdateState + 2)
         return update.emitOpError("has no momentum and variance, expected those of a rule that freezes");
+      // Where parameters have coefficients of their own, directions go by momenta, and steps by these.
+      if (update.getRecord() && !update.getDirection())
+        continue;
       dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-      BufferOp momentum = out.bufferNamed(stateOf(update, bucket, 0).getBuffer());
+      BufferOp momentum = out.bufferNamed(updateState(update, bucket, 0).getBuffer());
+      StringRef memory = momentum.getMemory().value_or("");
       // Steps before the freeze keep the errors' memory.
-      SignExchange signs(out, kernels, bucket, momentum.getMemory().value_or(""));
-      if (kind == ProgramKind::FrozenStep)
-        exchangeMomentum(update, bucket, out, kernels, signs);
-      else if (kind == ProgramKind::CompressedStep || kind == ProgramKind::JoinStep)
+      SignExchange signs(out, kernels, bucket, memory);
+      RefAttr coefficients = update.getDirection() ? declareCoefficients(bucket, memory, out) : RefAttr();
+      if (kind == ProgramKind::CompressedStep || kind == ProgramKind::JoinStep)
         exchangeLocal(update, kind, bucket, out, kernels, signs);
+      else if (kind == ProgramKind::FrozenStep && coefficients)
+        exchangeScaledMomentum(update, bucket, coefficients, out, kernels, signs);
+      else if (kind == ProgramKind::FrozenStep)
+        exchangeMomentum(update, bucket, out, kernels, signs);
     }
     renumberCollectives(getSchedule(program));
   }

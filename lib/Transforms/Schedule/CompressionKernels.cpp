@@ -82,23 +82,27 @@ std::string dsopt::keepAndSum(StringRef axes) {
       .str();
 }
 
-SymbolRefAttr CompressionKernels::compensate(Type gradient) {
+SymbolRefAttr CompressionKernels::compensate(Type gradient, bool scaled) {
   std::string type;
   llvm::raw_string_ostream(type) << gradient;
-  std::string name = "onebit.compensate." + type;
+  std::string name = (scaled ? "onebit.compensate.scaled." : "onebit.compensate.") + type;
   return get(
       name,
-      withRowTypes("64", type,
-                   "func.func @" + name +
-                       R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)
-      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 2, 8, 9>} {
+      withRowTypes(
+          "64", type,
+          "func.func @" + name +
+              R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)mlir" +
+              (scaled ? ", %coefficient: !s" : "") +
+              ") -> (!r, !q, !p) attributes {graph.in_place = array<i64: 2, " + (scaled ? "9, 10" : "8, 9") +
+              R"mlir(>} {
     %wide = graph.cast %g : (!g) -> !r
     %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
     %new = graph.mul %scaled, %take : (!r, !s) -> !r
     %old = graph.mul %m, %keep : (!r, !s) -> !r
     %momentum = graph.add %old, %new : (!r, !r) -> !r
-    %all = graph.add %momentum, %e : (!r, !r) -> !r)mlir" +
-                       keepAndSum("1")));
+)mlir" + (scaled ? "%sent = graph.mul %momentum, %coefficient : (!r, !s) -> !r\n" : "") +
+              "%all = graph.add " + (scaled ? "%sent" : "%momentum") + ", %e : (!r, !r) -> !r" +
+              keepAndSum("1")));
 }
 
 SymbolRefAttr CompressionKernels::scale(int64_t sums) {
@@ -177,5 +181,32 @@ SymbolRefAttr CompressionKernels::unpack() {
     %go = graph.greater %applies, %zero : (!r, !s) -> !b
     %kept = graph.where %go, %masked, %m : (!b, !r, !r) -> !r
     return %kept : !r
+  })mlir"));
+}
+
+SymbolRefAttr CompressionKernels::unpackScaled() {
+  return get("onebit.unpack.scaled", withRowTypes("32", "f32",
+                                                  R"mlir(
+  func.func @onebit.unpack.scaled(%w: !w, %scale: !s, %v: !r, %m: !r, %fresh: !r, %coefficient: !s, %apply: !s,
+      %keep1: !s, %take1: !s, %keep2: !s, %take2: !s) -> (!r, !r) attributes {graph.in_place = array<i64: 3, 4>} {
+    %zero = graph.constant dense<0.0> : !s
+    %sign = graph.unpack_bits %w : (!w) -> !r
+    %sent = graph.mul %sign, %scale : (!r, !s) -> !r
+    %new = graph.div %sent, %coefficient : (!r, !s) -> !r
+    %old = graph.mul %m, %keep1 : (!r, !s) -> !r
+    %added = graph.sub %new, %old : (!r, !r) -> !r
+    %g = graph.div %added, %take1 : (!r, !s) -> !r
+    %square = graph.mul %g, %g : (!r, !r) -> !r
+    %more = graph.mul %square, %take2 : (!r, !s) -> !r
+    %less = graph.mul %fresh, %keep2 : (!r, !s) -> !r
+    %moved = graph.add %less, %more : (!r, !r) -> !r
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %maskedMomentum = graph.where %part, %new, %zero : (!b, !r, !s) -> !r
+    %maskedFresh = graph.where %part, %moved, %fresh : (!b, !r, !r) -> !r
+    %applies = graph.expand %apply : (!s) -> !r
+    %go = graph.greater %applies, %zero : (!r, !s) -> !b
+    %kept = graph.where %go, %maskedMomentum, %m : (!b, !r, !r) -> !r
+    %keptFresh = graph.where %go, %maskedFresh, %fresh : (!b, !r, !r) -> !r
+    return %kept, %keptFresh : !r, !r
   })mlir"));
 }

@@ -32,8 +32,9 @@ public:
   mlir::SymbolRefAttr get(const std::string &name, const std::string &text, Into into = Into::Replace);
   /// (momentum, gradient, error, variance, factor, apply, beta1, 1 - beta1) -> error := what is to be packed;
   /// sums of its squares and how many take part, by rows of kSummed. Sums are f64, so that their order does
-  /// not show: hosts and devices have orders of their own.
-  mlir::SymbolRefAttr compensate(mlir::Type gradient);
+  /// not show: hosts and devices have orders of their own. Where momenta are `scaled`, one more operand: by
+  /// what.
+  mlir::SymbolRefAttr compensate(mlir::Type gradient, bool scaled = false);
   /// (sums, counts) of a unit -> the root of the mean square.
   mlir::SymbolRefAttr scale(int64_t sums);
   /// (values, variance, scale, apply) -> values := what signs leave out; words of signs.
@@ -42,6 +43,10 @@ public:
   mlir::SymbolRefAttr average(int64_t workers);
   /// (words, scale, variance, momentum, apply) -> momentum := scale by sign.
   mlir::SymbolRefAttr unpack();
+  /// (words, scale, variance, momentum, fresh variance, coefficient, apply, beta1, 1 - beta1, beta2, 1 -
+  /// beta2) -> momentum := scale by sign / coefficient; fresh variance: goes on with the gradient that this
+  /// stands for.
+  mlir::SymbolRefAttr unpackScaled();
 
 private:
   mlir::ModuleOp nested, home; ///< null where kernels are in the module itself

@@ -456,8 +456,9 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
       auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
       auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
       SymbolRefAttr local;
+      // What the freeze changes is where the step goes; by which of the two kernels, where there are two.
       if (kernel && step.frozen)
-        kernel =
+        (direction ? direction : kernel) =
             op->getAttrOfType<SymbolRefAttr>(step.kind == ProgramKind::LocalStep  ? graph::kLocalKernelAttr
                                              : step.kind == ProgramKind::JoinStep ? graph::kJoinKernelAttr
                                                                                   : graph::kFrozenKernelAttr);

@@ -65,13 +65,15 @@ void SignExchange::toHost(RefAttr device, RefAttr host, int64_t bytes) {
     out.emit<CopyOp>(device, host, bytes, kDownloadStream);
 }
 
-void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs, StringRef on) {
+void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs, StringRef on,
+                              std::optional<BucketPart> part) {
   stream = on.str();
   int64_t rows = bucket.getPadded() / kSummed;
   squares = declare("squares", rows, Float64Type::get(out.context));
   counts = declare("counts", rows, Float32Type::get(out.context));
-  refs.append({squares, counts});
-  map(kernel, refs, rows);
+  int64_t first = part ? part->begin / kSummed : 0;
+  refs.append({shifted(squares, first * sizeof(double)), shifted(counts, first * sizeof(float))});
+  map(kernel, refs, (part ? part->end / kSummed : rows) - first);
 }
 
 void SignExchange::exchange(RefAttr mask) {
@@ -122,12 +124,18 @@ void SignExchange::exchange(RefAttr mask) {
   }
 }
 
-void SignExchange::unpack(SymbolRefAttr kernel, ArrayRef<RefAttr> wholes, ArrayRef<Attribute> rest) {
-  for (int64_t unit = 0; unit < ranks; ++unit) {
-    SmallVector<Attribute> refs = {shifted(mean, unit * bytes + sizeof(float)), shifted(mean, unit * bytes)};
+void SignExchange::unpack(SymbolRefAttr kernel, ArrayRef<RefAttr> wholes, ArrayRef<Attribute> rest,
+                          std::optional<BucketPart> part) {
+  BucketPart all{0, ranks * slice};
+  auto [first, last] = part.value_or(all);
+  for (int64_t unit = first / slice; unit * slice < last; ++unit) {
+    int64_t begin = std::max(first, unit * slice), end = std::min(last, (unit + 1) * slice);
+    int64_t word = (begin - unit * slice) / kWordBits;
+    SmallVector<Attribute> refs = {shifted(mean, unit * bytes + (1 + word) * (int64_t)sizeof(float)),
+                                   shifted(mean, unit * bytes)};
     for (RefAttr whole : wholes)
-      refs.push_back(shifted(whole, unit * sliceBytes));
+      refs.push_back(shifted(whole, begin * sizeof(float)));
     refs.append(rest.begin(), rest.end());
-    map(kernel, refs, slice / kWordBits);
+    map(kernel, refs, (end - begin) / kWordBits);
   }
 }

@@ -21,6 +21,11 @@
 
 namespace dsopt {
 
+/// Elements [begin, end) of a bucket, multiples of kSummed.
+struct BucketPart {
+  int64_t begin, end;
+};
+
 class SignExchange {
 public:
   /// Of a bucket whose state lies in `memory` (empty: the target's own). Declares the errors; all else is
@@ -29,15 +34,16 @@ public:
                mlir::StringRef memory);
 
   /// Maps a kernel over the whole bucket by rows of kSummed: its operands are `refs`, of which the errors
-  /// come out as what is to be packed, then squares and counts.
-  void compensate(mlir::SymbolRefAttr kernel, mlir::SmallVector<mlir::Attribute> refs,
-                  mlir::StringRef stream);
+  /// come out as what is to be packed, then squares and counts. Or over a part of it, whose operands they
+  /// are.
+  void compensate(mlir::SymbolRefAttr kernel, mlir::SmallVector<mlir::Attribute> refs, mlir::StringRef stream,
+                  std::optional<BucketPart> part = std::nullopt);
   /// Packs, sends, takes the mean, packs and sends that. Elements whose `mask` is 0 take no part.
   void exchange(exec::RefAttr mask);
   /// Maps a kernel over each unit of the mean by rows of kWordBits: its operands are words of signs, their
-  /// scale, `wholes` at the unit's place, then `rest`.
+  /// scale, `wholes` at the unit's place, then `rest`. Or over what units have of a part.
   void unpack(mlir::SymbolRefAttr kernel, mlir::ArrayRef<exec::RefAttr> wholes,
-              mlir::ArrayRef<mlir::Attribute> rest);
+              mlir::ArrayRef<mlir::Attribute> rest, std::optional<BucketPart> part = std::nullopt);
 
   exec::RefAttr workerError() const { return ownWorkerError; }
   /// Of the step's table of scalars.

@@ -83,6 +83,13 @@ check("0/1 adam", {"optimizer": {"type": "ZeroOneAdam", "params": {"lr": 0.002, 
 check("0/1 adam as DeepSpeed has it", {"optimizer": {"type": "ZeroOneAdam", "params": {"bias_correction": False}}},
       "optimizer.params.bias_correction (4:9): has no effect: 0/1 Adam corrects no bias",
       {"optimizer": "zero-one-adam", "freeze_step": 100000, "var_update_scaler": 16, "local_step_scaler": 32678, "local_step_clipper": 16})
+check("1-bit lamb", {"optimizer": {"type": "OneBitLamb", "params": {"lr": 0.002, "freeze_step": 7, "weight_decay": 0.01, "max_coeff": 0.3, "min_coeff": 0.02,
+                                                                    "coeff_beta": 0.8, "factor_max": 3, "factor_min": 0.6, "factor_threshold": 0.2}}}, None,
+      {"optimizer": "onebit-lamb", "freeze_step": 7, "lr": "0.002", "weight-decay": "0.01", "max-coeff": "0.3", "min-coeff": "0.02", "coeff-beta": "0.8",
+       "factor-max": "3", "factor-min": "0.6", "factor-threshold": "0.2"})
+check("1-bit lamb as DeepSpeed has it", {"optimizer": {"type": "OneBitLamb", "params": {"bias_correction": False}}},
+      "optimizer.params.bias_correction (5:4): has no effect: 1-bit LAMB corrects no bias", {"optimizer": "onebit-lamb", "freeze_step": 100000})
+check("factors of lamb", {"optimizer": {"type": "Lamb", "params": {"factor_max": 3}}}, "is no parameter of optimizer.type")
 check("muon", {"optimizer": {"type": "Muon", "params": {"lr": 0.002, "adam_lr": 0.001, "momentum": 0.9, "weight_decay": 0.1}}}, None,
       {"optimizer": "muon", "lr": "0.002", "adam-lr": "0.001", "momentum": "0.9", "weight-decay": "0.1", "betas": "0.9,0.95", "eps": "1e-10"})
 check("muon's defaults", {"optimizer": {"type": "Muon", "params": {"muon_lr": 0.01}}}, None,
@@ -178,7 +185,7 @@ check("micro batch", {"train_micro_batch_size_per_device": 8}, "did you mean 'tr
 check("partitioned", {"activation_checkpointing": {"partitioned_activations": True}},
       "did you mean 'partition_activations'?")
 check("grad clip", {"gradient_cliping": 1.0}, "did you mean 'gradient_clipping'?")
-check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, Muon, OneBitAdam, ZeroOneAdam, got 'AdamWW'")
+check("optimizer", {"optimizer": {"type": "AdamWW"}}, "optimizer.type: expected one of Adam, AdamW, SGD, Lion, Adagrad, Lamb, Muon, OneBitAdam, OneBitLamb, ZeroOneAdam, got 'AdamWW'")
 check("warm-up", {"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 10}}},
       "did you mean 'warmup_num_steps'?")
 check("autotuning", {"autotuning": {"enabeld": True}}, "'autotuning' has no such key; did you mean 'enabled'?")

@@ -127,6 +127,12 @@ TEST(Decide, Scalars) {
   writeScalars(decision, options, "lamb", 1.0, 1.0, table);
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.01 * std::sqrt(1 - 0.999 * 0.999) / (1 - 0.9 * 0.9));
+  // 1-bit LAMB corrects none, before its freeze and behind it.
+  for (int64_t frozen : {0, 1}) {
+    writeScalars(decision, options, "onebit-lamb", 1.0, 1.0, table, frozen);
+    EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
+    EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
+  }
   writeScalars(decision, options, "lion", 1.0, 1.0, table);
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);

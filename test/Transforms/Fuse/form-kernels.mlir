@@ -146,6 +146,25 @@ func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
 
 // -----
 
+// What freezes its variance besides has one more for where the step goes behind that.
+// CHECK-LABEL: func.func @update
+// CHECK: graph.onebit_lamb {{.*}} {graph.direction_kernel = @update.onebit_lamb.direction, graph.frozen_kernel = @update.onebit_lamb.frozen, graph.kernel = @update.onebit_lamb}
+// CHECK: func.func private @update.onebit_lamb.direction(%arg0: tensor<64xf32>, {{.*}}, %arg5: tensor<16xf32>)
+// CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2, 3, 4>
+// CHECK-NEXT: graph.onebit_lamb_direction %arg0, %arg1, %arg2, %arg3, %arg4, %arg5
+// CHECK: func.func private @update.onebit_lamb(
+// CHECK-SAME: attributes {graph.in_place = array<i64: 0>
+// CHECK-NEXT: graph.lamb_step %arg0, %arg1, %arg5
+// CHECK: func.func private @update.onebit_lamb.frozen(
+// CHECK-SAME: attributes {graph.in_place = array<i64: 1>
+// CHECK-NEXT: graph.onebit_lamb_frozen %arg0, %arg1, %arg2, %arg3, %arg5
+func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
+  %a:4 = graph.onebit_lamb %p, %p, %p, %p, %p, %s : (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<16xf32>) -> (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>, tensor<10xf32>)
+  return %a#0 : tensor<10xf32>
+}
+
+// -----
+
 // So has what sees whole matrices.
 // CHECK-LABEL: func.func @update
 // CHECK: graph.muon {{.*}} {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.2x5}

@@ -217,6 +217,9 @@ def CompressGradients : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     Of 0/1 Adam (Lu et al., 2022) what is packed are gradients in `compressed` programs, and in those that
     `join` each rank's way from the common point, weighted by the root of the variance.
 
+    In front of a direction (1-bit LAMB: Li et al., 2021) each parameter's momentum travels as a multiple of a number of its own, the third of
+    `coefficients`, which all programs of the position keep, and the fresh variance goes on with what comes back.
+
     ```mlir
     %0 = exec.update @update.onebit_adam.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
     // becomes
