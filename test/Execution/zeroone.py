@@ -166,7 +166,7 @@ def compare(name, log, weights, data, ranks, decay, steps=STEPS):
 
 if len(sys.argv) > 2:
     # On GPUs, which have orders of their own for sums: as close, and one result in all layouts.
-    data, found, steps = batches(2), set(), 20
+    data, found, steps = batches(2), set(), 25
     os.environ.update(LD_LIBRARY_PATH=sys.argv[2], SOFT_DEVICE="seed=1")
     for options in ([], ["-pp=2", "-zero=1"], ["-offload-optimizer=cpu"]):
         log, weights = run(2, data, "-target=cuda", "-arch=sm_80", f"-steps={steps}", "-lr=0.001", *options)
