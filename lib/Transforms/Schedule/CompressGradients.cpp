@@ -30,12 +30,12 @@ static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuil
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]);
   Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY);
+  signs.begin(variance, update.getStream());
   signs.compensate(kernels.compensate(type),
-                   {momentum, gradient, signs.workerError(), variance, signs.scalar(DSOPT_FACTOR), apply,
-                    signs.scalar(DSOPT_BETA1), signs.scalar(DSOPT_ONE_MINUS_BETA1)},
-                   update.getStream());
-  signs.exchange(variance);
-  signs.unpack(kernels.unpack(), {variance, momentum}, {apply});
+                   {momentum, gradient, signs.workerError(), signs.takes(), signs.scalar(DSOPT_FACTOR), apply,
+                    signs.scalar(DSOPT_BETA1), signs.scalar(DSOPT_ONE_MINUS_BETA1)});
+  signs.exchange();
+  signs.unpack(kernels.unpack(), {momentum}, {apply});
 }
 
 /// The same of what 0/1 Adam exchanges.

@@ -55,31 +55,31 @@ SymbolRefAttr CompressionKernels::get(const std::string &plain, const std::strin
 }
 
 std::string dsopt::withRowTypes(StringRef row, StringRef gradient, const std::string &text) {
+  // Of 32 values one word.
+  StringRef words = row.drop_back(StringRef("32").size());
   return ("!r = tensor<64x" + row + "xf32>\n!b = tensor<64x" + row + "xi1>\n!g = tensor<64x" + row + "x" +
           gradient + ">\n!s = tensor<1xf32>\n!p = tensor<64xf32>\n!q = tensor<64xf64>\n!h = tensor<64x" +
-          row + "xf64>\n!w = tensor<64xi32>\n" + text)
+          row + "xf64>\n!w = tensor<64x" + words + "i32>\n" + text)
       .str();
 }
 
-std::string dsopt::keepAndSum(StringRef axes) {
-  return (R"mlir(
+std::string dsopt::keepAndSum() {
+  return R"mlir(
     %zero = graph.constant dense<0.0> : !s
     %one = graph.constant dense<1.0> : !s
-    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %bits = graph.unpack_bits %t : (!w) -> !r
+    %part = graph.greater %bits, %zero : (!r, !s) -> !b
     %masked = graph.where %part, %all, %zero : (!b, !r, !s) -> !r
     %applies = graph.expand %apply : (!s) -> !r
     %go = graph.greater %applies, %zero : (!r, !s) -> !b
     %kept = graph.where %go, %masked, %e : (!b, !r, !r) -> !r
     %exact = graph.cast %kept : (!r) -> !h
     %square = graph.mul %exact, %exact : (!h, !h) -> !h
-    %squares = graph.reduce_sum %square {axes = array<i64: )mlir" +
-          axes + R"mlir(>} : (!h) -> !q
+    %squares = graph.reduce_sum %square {axes = array<i64: 1, 2>} : (!h) -> !q
     %ones = graph.where %part, %one, %zero : (!b, !s, !s) -> !r
-    %counts = graph.reduce_sum %ones {axes = array<i64: )mlir" +
-          axes + R"mlir(>} : (!r) -> !p
+    %counts = graph.reduce_sum %ones {axes = array<i64: 1, 2>} : (!r) -> !p
     return %kept, %squares, %counts : !r, !q, !p
-  })mlir")
-      .str();
+  })mlir";
 }
 
 SymbolRefAttr CompressionKernels::compensate(Type gradient, bool scaled) {
@@ -89,9 +89,9 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient, bool scaled) {
   return get(
       name,
       withRowTypes(
-          "64", type,
+          "2x32", type,
           "func.func @" + name +
-              R"mlir((%m: !r, %g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s, %keep: !s, %take: !s)mlir" +
+              R"mlir((%m: !r, %g: !g, %e: !r, %t: !w, %factor: !s, %apply: !s, %keep: !s, %take: !s)mlir" +
               (scaled ? ", %coefficient: !s" : "") +
               ") -> (!r, !q, !p) attributes {graph.in_place = array<i64: 2, " + (scaled ? "9, 10" : "8, 9") +
               R"mlir(>} {
@@ -102,7 +102,20 @@ SymbolRefAttr CompressionKernels::compensate(Type gradient, bool scaled) {
     %momentum = graph.add %old, %new : (!r, !r) -> !r
 )mlir" + (scaled ? "%sent = graph.mul %momentum, %coefficient : (!r, !s) -> !r\n" : "") +
               "%all = graph.add " + (scaled ? "%sent" : "%momentum") + ", %e : (!r, !r) -> !r" +
-              keepAndSum("1")));
+              keepAndSum()));
+}
+
+SymbolRefAttr CompressionKernels::takes() {
+  return get("onebit.takes", withRowTypes("32", "f32", R"mlir(
+  func.func @onebit.takes(%v: !r) -> !w {
+    %zero = graph.constant dense<0.0> : !s
+    %one = graph.constant dense<1.0> : !s
+    %minus = graph.constant dense<-1.0> : !s
+    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %sign = graph.where %part, %one, %minus : (!b, !s, !s) -> !r
+    %words = graph.sign_bits %sign : (!r) -> !w
+    return %words : !w
+  })mlir"));
 }
 
 SymbolRefAttr CompressionKernels::scale(int64_t sums) {
@@ -125,7 +138,7 @@ SymbolRefAttr CompressionKernels::scale(int64_t sums) {
 SymbolRefAttr CompressionKernels::pack() {
   return get("onebit.pack", withRowTypes("32", "f32",
                                          R"mlir(
-  func.func @onebit.pack(%c: !r, %v: !r, %scale: !s, %apply: !s) -> (!r, !w) attributes {graph.in_place = array<i64: 0, 4>} {
+  func.func @onebit.pack(%c: !r, %t: !w, %scale: !s, %apply: !s) -> (!r, !w) attributes {graph.in_place = array<i64: 0, 4>} {
     %zero = graph.constant dense<0.0> : !s
     %one = graph.constant dense<1.0> : !s
     %minus = graph.constant dense<-1.0> : !s
@@ -133,7 +146,8 @@ SymbolRefAttr CompressionKernels::pack() {
     %sign = graph.where %below, %minus, %one : (!b, !s, !s) -> !r
     %packed = graph.mul %sign, %scale : (!r, !s) -> !r
     %left = graph.sub %c, %packed : (!r, !r) -> !r
-    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %bits = graph.unpack_bits %t : (!w) -> !r
+    %part = graph.greater %bits, %zero : (!r, !s) -> !b
     %masked = graph.where %part, %left, %zero : (!b, !r, !s) -> !r
     %applies = graph.expand %apply : (!s) -> !r
     %go = graph.greater %applies, %zero : (!r, !s) -> !b
@@ -147,9 +161,9 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
   std::string name = "onebit.average." + std::to_string(workers), arguments, sums, total;
   for (int64_t i = 0; i < workers; ++i) {
     std::string n = std::to_string(i);
-    arguments += "%w" + n + ": tensor<64x2xi32>, %s" + n + ": !s, ";
-    sums += "%u" + n + " = graph.unpack_bits %w" + n + " : (tensor<64x2xi32>) -> !r\n%x" + n +
-            " = graph.mul %u" + n + ", %s" + n + " : (!r, !s) -> !r\n";
+    arguments += "%w" + n + ": !w, %s" + n + ": !s, ";
+    sums += "%u" + n + " = graph.unpack_bits %w" + n + " : (!w) -> !r\n%x" + n + " = graph.mul %u" + n +
+            ", %s" + n + " : (!r, !s) -> !r\n";
     if (i)
       sums += "%t" + n + " = graph.add " + total + ", %x" + n + " : (!r, !r) -> !r\n";
     total = (i ? "%t" : "%x") + n;
@@ -161,21 +175,21 @@ SymbolRefAttr CompressionKernels::average(int64_t workers) {
       withRowTypes(
           "2x32", "f32",
           "func.func @" + name + "(" + arguments +
-              "%e: !r, %v: !r, %apply: !s) -> (!r, !q, !p) attributes {graph.in_place = array<i64: " + error +
+              "%e: !r, %t: !w, %apply: !s) -> (!r, !q, !p) attributes {graph.in_place = array<i64: " + error +
               ", " + own + ", " + second + ">} {\n" + sums + "%workers = graph.constant dense<" +
               std::to_string(workers) + ".0> : !s\n%mean = graph.div " + total +
-              ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" +
-              keepAndSum("1, 2")));
+              ", %workers : (!r, !s) -> !r\n%all = graph.add %mean, %e : (!r, !r) -> !r" + keepAndSum()));
 }
 
 SymbolRefAttr CompressionKernels::unpack() {
   return get("onebit.unpack", withRowTypes("32", "f32",
                                            R"mlir(
-  func.func @onebit.unpack(%w: !w, %scale: !s, %v: !r, %m: !r, %apply: !s) -> !r attributes {graph.in_place = array<i64: 3>} {
+  func.func @onebit.unpack(%w: !w, %scale: !s, %t: !w, %m: !r, %apply: !s) -> !r attributes {graph.in_place = array<i64: 3>} {
     %zero = graph.constant dense<0.0> : !s
     %sign = graph.unpack_bits %w : (!w) -> !r
     %new = graph.mul %sign, %scale : (!r, !s) -> !r
-    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %bits = graph.unpack_bits %t : (!w) -> !r
+    %part = graph.greater %bits, %zero : (!r, !s) -> !b
     %masked = graph.where %part, %new, %zero : (!b, !r, !s) -> !r
     %applies = graph.expand %apply : (!s) -> !r
     %go = graph.greater %applies, %zero : (!r, !s) -> !b
@@ -187,7 +201,7 @@ SymbolRefAttr CompressionKernels::unpack() {
 SymbolRefAttr CompressionKernels::unpackScaled() {
   return get("onebit.unpack.scaled", withRowTypes("32", "f32",
                                                   R"mlir(
-  func.func @onebit.unpack.scaled(%w: !w, %scale: !s, %v: !r, %m: !r, %fresh: !r, %coefficient: !s, %apply: !s,
+  func.func @onebit.unpack.scaled(%w: !w, %scale: !s, %t: !w, %m: !r, %fresh: !r, %coefficient: !s, %apply: !s,
       %keep1: !s, %take1: !s, %keep2: !s, %take2: !s) -> (!r, !r) attributes {graph.in_place = array<i64: 3, 4>} {
     %zero = graph.constant dense<0.0> : !s
     %sign = graph.unpack_bits %w : (!w) -> !r
@@ -200,7 +214,8 @@ SymbolRefAttr CompressionKernels::unpackScaled() {
     %more = graph.mul %square, %take2 : (!r, !s) -> !r
     %less = graph.mul %fresh, %keep2 : (!r, !s) -> !r
     %moved = graph.add %less, %more : (!r, !r) -> !r
-    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %bits = graph.unpack_bits %t : (!w) -> !r
+    %part = graph.greater %bits, %zero : (!r, !s) -> !b
     %maskedMomentum = graph.where %part, %new, %zero : (!b, !r, !s) -> !r
     %maskedFresh = graph.where %part, %moved, %fresh : (!b, !r, !r) -> !r
     %applies = graph.expand %apply : (!s) -> !r

@@ -17,44 +17,45 @@ ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {
   return movesApart(module) ? ArrayRef(kPhaseKinds) : ArrayRef(kFrozen);
 }
 
-/// (gradient, error, variance, factor, apply) -> as CompressionKernels::compensate.
+/// (gradient, error, takes, factor, apply) -> as CompressionKernels::compensate.
 static SymbolRefAttr compensateGradients(Type gradient, CompressionKernels &kernels) {
   std::string type;
   llvm::raw_string_ostream(type) << gradient;
   std::string name = "zero_one.compensate." + type;
-  return kernels.get(name, withRowTypes("64", type,
+  return kernels.get(name, withRowTypes("2x32", type,
                                         "func.func @" + name +
-                                            R"mlir((%g: !g, %e: !r, %v: !r, %factor: !s, %apply: !s)
+                                            R"mlir((%g: !g, %e: !r, %t: !w, %factor: !s, %apply: !s)
       -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 5, 6>} {
     %wide = graph.cast %g : (!g) -> !r
     %scaled = graph.mul %wide, %factor : (!r, !s) -> !r
     %all = graph.add %scaled, %e : (!r, !r) -> !r)mlir" +
-                                            keepAndSum("1")));
+                                            keepAndSum()));
 }
 
-/// (way, error, variance, eps, apply) -> the same, of ways weighted by sqrt(variance) + eps.
+/// (way, error, takes, variance, eps, apply) -> the same, of ways weighted by sqrt(variance) + eps.
 static SymbolRefAttr compensateWays(CompressionKernels &kernels) {
-  return kernels.get("zero_one.weigh", withRowTypes("64", "f32",
+  return kernels.get("zero_one.weigh", withRowTypes("2x32", "f32",
                                                     R"mlir(
-  func.func @zero_one.weigh(%u: !r, %e: !r, %v: !r, %eps: !s, %apply: !s)
-      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 5, 6>} {
+  func.func @zero_one.weigh(%u: !r, %e: !r, %t: !w, %v: !r, %eps: !s, %apply: !s)
+      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 6, 7>} {
     %root = graph.sqrt %v : (!r) -> !r
     %weight = graph.add %root, %eps : (!r, !s) -> !r
     %weighted = graph.mul %u, %weight : (!r, !r) -> !r
     %all = graph.add %weighted, %e : (!r, !r) -> !r)mlir" +
-                                                        keepAndSum("1")));
+                                                        keepAndSum()));
 }
 
-/// (words, scale, variance, momentum, apply, beta1, 1 - beta1) -> momentum := the mean with what was there.
+/// (words, scale, takes, momentum, apply, beta1, 1 - beta1) -> momentum := the mean with what was there.
 static SymbolRefAttr addToMomentum(CompressionKernels &kernels) {
   return kernels.get("zero_one.momentum", withRowTypes("32", "f32",
                                                        R"mlir(
-  func.func @zero_one.momentum(%w: !w, %scale: !s, %v: !r, %m: !r, %apply: !s, %keep: !s, %take: !s) -> !r
+  func.func @zero_one.momentum(%w: !w, %scale: !s, %t: !w, %m: !r, %apply: !s, %keep: !s, %take: !s) -> !r
       attributes {graph.in_place = array<i64: 3>} {
     %zero = graph.constant dense<0.0> : !s
     %sign = graph.unpack_bits %w : (!w) -> !r
     %mean = graph.mul %sign, %scale : (!r, !s) -> !r
-    %part = graph.greater %v, %zero : (!r, !s) -> !b
+    %bits = graph.unpack_bits %t : (!w) -> !r
+    %part = graph.greater %bits, %zero : (!r, !s) -> !b
     %masked = graph.where %part, %mean, %zero : (!b, !r, !s) -> !r
     %new = graph.mul %masked, %take : (!r, !s) -> !r
     %old = graph.mul %m, %keep : (!r, !s) -> !r
@@ -69,19 +70,20 @@ static SymbolRefAttr addToMomentum(CompressionKernels &kernels) {
 void dsopt::exchangeGradients(const LocalState &state, Type gradient, StringRef stream,
                               CompressionKernels &kernels, SignExchange &signs) {
   RefAttr apply = signs.scalar(DSOPT_APPLY);
+  signs.begin(state.variance, stream);
   signs.compensate(compensateGradients(gradient, kernels),
-                   {state.gradient, signs.workerError(), state.variance, signs.scalar(DSOPT_FACTOR), apply},
-                   stream);
-  signs.exchange(state.variance);
-  signs.unpack(addToMomentum(kernels), {state.variance, state.momentum},
+                   {state.gradient, signs.workerError(), signs.takes(), signs.scalar(DSOPT_FACTOR), apply});
+  signs.exchange();
+  signs.unpack(addToMomentum(kernels), {state.momentum},
                {apply, signs.scalar(DSOPT_BETA1), signs.scalar(DSOPT_ONE_MINUS_BETA1)});
 }
 
 void dsopt::exchangeWays(const LocalState &state, StringRef stream, CompressionKernels &kernels,
                          SignExchange &signs) {
   RefAttr apply = signs.scalar(DSOPT_APPLY);
-  signs.compensate(compensateWays(kernels),
-                   {state.way, signs.workerError(), state.variance, signs.scalar(DSOPT_EPS), apply}, stream);
-  signs.exchange(state.variance);
-  signs.unpack(kernels.unpack(), {state.variance, state.way}, {apply});
+  signs.begin(state.variance, stream);
+  signs.compensate(compensateWays(kernels), {state.way, signs.workerError(), signs.takes(), state.variance,
+                                             signs.scalar(DSOPT_EPS), apply});
+  signs.exchange();
+  signs.unpack(kernels.unpack(), {state.way}, {apply});
 }

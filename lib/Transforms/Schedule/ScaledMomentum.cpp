@@ -48,18 +48,20 @@ void dsopt::exchangeScaledMomentum(UpdateOp direction, dist::BucketOp bucket, Re
   auto scaleOf = [&](size_t parameter) {
     return shifted(coefficients, (parameter * DSOPT_COEFFICIENTS + DSOPT_MOMENTUM_SCALE) * sizeof(float));
   };
+  signs.begin(variance, direction.getStream());
   SmallVector<BucketPart> parts = partsOf(bucket);
   for (auto [parameter, part] : llvm::enumerate(parts)) {
     auto at = [begin = part.begin](RefAttr ref, int64_t width = sizeof(float)) {
       return shifted(ref, begin * width);
     };
     signs.compensate(kernels.compensate(type, /*scaled=*/true),
-                     {at(momentum), at(gradient, bytesOf(1, type)), at(signs.workerError()), at(variance),
-                      signs.scalar(DSOPT_FACTOR), apply, beta1, rest1, scaleOf(parameter)},
-                     direction.getStream(), part);
+                     {at(momentum), at(gradient, bytesOf(1, type)), at(signs.workerError()),
+                      shifted(signs.takes(), part.begin / 8), signs.scalar(DSOPT_FACTOR), apply, beta1, rest1,
+                      scaleOf(parameter)},
+                     part);
   }
-  signs.exchange(variance);
+  signs.exchange();
   for (auto [parameter, part] : llvm::enumerate(parts))
-    signs.unpack(kernels.unpackScaled(), {variance, momentum, fresh},
+    signs.unpack(kernels.unpackScaled(), {momentum, fresh},
                  {scaleOf(parameter), apply, beta1, rest1, beta2, rest2}, part);
 }

@@ -49,7 +49,7 @@ void SignExchange::map(SymbolRefAttr kernel, ArrayRef<Attribute> refs, int64_t r
 void SignExchange::pack(const Unit &unit) {
   map(kernels.scale(slice / kSummed), {unit.squares, unit.counts, unit.record}, 1);
   map(kernels.pack(),
-      {unit.values, unit.mask, unit.record, scalar(DSOPT_APPLY), shifted(unit.record, sizeof(float))},
+      {unit.values, unit.takes, unit.record, scalar(DSOPT_APPLY), shifted(unit.record, sizeof(float))},
       slice / kWordBits);
 }
 
@@ -65,9 +65,15 @@ void SignExchange::toHost(RefAttr device, RefAttr host, int64_t bytes) {
     out.emit<CopyOp>(device, host, bytes, kDownloadStream);
 }
 
-void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs, StringRef on,
-                              std::optional<BucketPart> part) {
+void SignExchange::begin(RefAttr variance, StringRef on) {
   stream = on.str();
+  int64_t words = bucket.getPadded() / kWordBits;
+  ownTakes = declare("takes", words, IntegerType::get(out.context, kWordBits));
+  map(kernels.takes(), {variance, ownTakes}, words);
+}
+
+void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs,
+                              std::optional<BucketPart> part) {
   int64_t rows = bucket.getPadded() / kSummed;
   squares = declare("squares", rows, Float64Type::get(out.context));
   counts = declare("counts", rows, Float32Type::get(out.context));
@@ -76,13 +82,13 @@ void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs,
   map(kernel, refs, (part ? part->end / kSummed : rows) - first);
 }
 
-void SignExchange::exchange(RefAttr mask) {
+void SignExchange::exchange() {
   Type f32 = Float32Type::get(out.context), f64 = Float64Type::get(out.context),
        word = IntegerType::get(out.context, kWordBits);
   RefAttr sent = declare("sent", ranks * bytes / 4, word), received = sent;
   int64_t part = slice / kSummed;
   for (int64_t unit = 0; unit < ranks; ++unit)
-    pack({shifted(ownWorkerError, unit * sliceBytes), shifted(mask, unit * sliceBytes),
+    pack({shifted(ownWorkerError, unit * sliceBytes), shifted(ownTakes, unit * slice / 8),
           shifted(squares, unit * part * sizeof(double)), shifted(counts, unit * part * sizeof(float)),
           shifted(sent, unit * bytes)});
   auto group = cast<StringAttr>(bucket.getAxes()[0]);
@@ -106,11 +112,11 @@ void SignExchange::exchange(RefAttr mask) {
     refs.push_back(shifted(received, worker * bytes + sizeof(float)));
     refs.push_back(shifted(received, worker * bytes));
   }
-  RefAttr ownMask = shifted(mask, 0, ranks > 1 ? sliceBytes : 0);
+  RefAttr sliceTakes = shifted(ownTakes, 0, ranks > 1 ? slice / 8 : 0);
   RefAttr ownRecord = shifted(mean, 0, ranks > 1 ? bytes : 0);
-  refs.append({ownServerError, ownMask, scalar(DSOPT_APPLY), ownSquares, ownCounts});
+  refs.append({ownServerError, sliceTakes, scalar(DSOPT_APPLY), ownSquares, ownCounts});
   map(kernels.average(ranks), refs, part);
-  pack({ownServerError, ownMask, ownSquares, ownCounts, ownRecord});
+  pack({ownServerError, sliceTakes, ownSquares, ownCounts, ownRecord});
   if (ranks > 1) {
     RefAttr from = ownRecord, to = mean;
     if (!memory.empty()) {
@@ -132,7 +138,7 @@ void SignExchange::unpack(SymbolRefAttr kernel, ArrayRef<RefAttr> wholes, ArrayR
     int64_t begin = std::max(first, unit * slice), end = std::min(last, (unit + 1) * slice);
     int64_t word = (begin - unit * slice) / kWordBits;
     SmallVector<Attribute> refs = {shifted(mean, unit * bytes + (1 + word) * (int64_t)sizeof(float)),
-                                   shifted(mean, unit * bytes)};
+                                   shifted(mean, unit * bytes), shifted(ownTakes, begin / 8)};
     for (RefAttr whole : wholes)
       refs.push_back(shifted(whole, begin * sizeof(float)));
     refs.append(rest.begin(), rest.end());

@@ -29,29 +29,34 @@ struct BucketPart {
 class SignExchange {
 public:
   /// Of a bucket whose state lies in `memory` (empty: the target's own). Declares the errors; all else is
-  /// declared by compensate().
+  /// declared where it is written.
   SignExchange(ProgramBuilder &out, CompressionKernels &kernels, dist::BucketOp bucket,
                mlir::StringRef memory);
 
+  /// Writes which elements take part, those whose variance is not 0; all that follows is on that stream.
+  void begin(exec::RefAttr variance, mlir::StringRef stream);
   /// Maps a kernel over the whole bucket by rows of kSummed: its operands are `refs`, of which the errors
   /// come out as what is to be packed, then squares and counts. Or over a part of it, whose operands they
   /// are.
-  void compensate(mlir::SymbolRefAttr kernel, mlir::SmallVector<mlir::Attribute> refs, mlir::StringRef stream,
+  void compensate(mlir::SymbolRefAttr kernel, mlir::SmallVector<mlir::Attribute> refs,
                   std::optional<BucketPart> part = std::nullopt);
-  /// Packs, sends, takes the mean, packs and sends that. Elements whose `mask` is 0 take no part.
-  void exchange(exec::RefAttr mask);
+  /// Packs, sends, takes the mean, packs and sends that.
+  void exchange();
   /// Maps a kernel over each unit of the mean by rows of kWordBits: its operands are words of signs, their
-  /// scale, `wholes` at the unit's place, then `rest`. Or over what units have of a part.
+  /// scale, words of what takes part, `wholes` at the unit's place, then `rest`. Or over what units have of a
+  /// part.
   void unpack(mlir::SymbolRefAttr kernel, mlir::ArrayRef<exec::RefAttr> wholes,
               mlir::ArrayRef<mlir::Attribute> rest, std::optional<BucketPart> part = std::nullopt);
 
   exec::RefAttr workerError() const { return ownWorkerError; }
+  /// Of the bucket, a bit for each element.
+  exec::RefAttr takes() const { return ownTakes; }
   /// Of the step's table of scalars.
   exec::RefAttr scalar(dsopt_scalar index) const;
 
 private:
   struct Unit {
-    exec::RefAttr values, mask; ///< a slice of the error buffer and of the mask
+    exec::RefAttr values, takes; ///< of a slice
     exec::RefAttr squares, counts;
     exec::RefAttr record;
   };
@@ -69,7 +74,7 @@ private:
   dist::BucketOp bucket;
   std::string prefix, stream, memory;
   int64_t ranks, slice, bytes, sliceBytes; ///< of a unit's record and values
-  exec::RefAttr ownWorkerError, ownServerError, squares, counts, mean;
+  exec::RefAttr ownWorkerError, ownServerError, ownTakes, squares, counts, mean;
 };
 
 } // namespace dsopt

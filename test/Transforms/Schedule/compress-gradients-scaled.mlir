@@ -54,17 +54,18 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK: exec.schedule
 // CHECK-NOT: exec.reduce
 // CHECK: exec.agree
-// CHECK-NEXT: exec.map @onebit.compensate.scaled.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.v, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.coefficients+8, @b0.signs.squares, @b0.signs.counts] elements 1 grain 64
-// CHECK-NEXT: exec.map @onebit.compensate.scaled.f32 [@b0.m+256, @b0.grad.0+256, @b0.worker_error+256, @b0.v+256, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.coefficients+20, @b0.signs.squares+8, @b0.signs.counts+4] elements 3 grain 64
+// CHECK-NEXT: exec.map @onebit.takes [@b0.v, @b0.signs.takes] elements {{[0-9]+}} grain 64
+// CHECK-NEXT: exec.map @onebit.compensate.scaled.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.signs.takes, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.coefficients+8, @b0.signs.squares, @b0.signs.counts] elements 1 grain 64
+// CHECK-NEXT: exec.map @onebit.compensate.scaled.f32 [@b0.m+256, @b0.grad.0+256, @b0.worker_error+256, @b0.signs.takes+8, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.coefficients+20, @b0.signs.squares+8, @b0.signs.counts+4] elements 3 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.2
 // CHECK: exec.all_to_all @b0.signs.sent to @b0.signs.received bytes 20 for 512
 // CHECK: exec.gather @b0.signs.mean+20*rank to @b0.signs.mean bytes 20 for 512
-// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+4, @b0.signs.mean, @b0.v, @b0.m, @b0.v_fresh, @b0.coefficients+8, @scalars+8, @scalars+16, @scalars+20, @scalars+24, @scalars+28] elements 2 grain 64
-// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+12, @b0.signs.mean, @b0.v+256, @b0.m+256, @b0.v_fresh+256, @b0.coefficients+20, {{.*}}] elements 2 grain 64
-// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+24, @b0.signs.mean+20, @b0.v+512, @b0.m+512, @b0.v_fresh+512, @b0.coefficients+20, {{.*}}] elements 4 grain 64
+// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+4, @b0.signs.mean, @b0.signs.takes, @b0.m, @b0.v_fresh, @b0.coefficients+8, @scalars+8, @scalars+16, @scalars+20, @scalars+24, @scalars+28] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+12, @b0.signs.mean, @b0.signs.takes+8, @b0.m+256, @b0.v_fresh+256, @b0.coefficients+20, {{.*}}] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+24, @b0.signs.mean+20, @b0.signs.takes+16, @b0.m+512, @b0.v_fresh+512, @b0.coefficients+20, {{.*}}] elements 4 grain 64
 // CHECK-NEXT: exec.update @lamb.frozen of @b0 {{.*}} direction record @norms.own
 // CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own
-// CHECK: func.func private @onebit.compensate.scaled.f32({{.*}}) -> (tensor<64x64xf32>, tensor<64xf64>, tensor<64xf32>) attributes {graph.in_place = array<i64: 2, 9, 10>
+// CHECK: func.func private @onebit.compensate.scaled.f32({{.*}}) -> (tensor<64x2x32xf32>, tensor<64xf64>, tensor<64xf32>) attributes {graph.in_place = array<i64: 2, 9, 10>
 // CHECK: func.func private @onebit.unpack.scaled({{.*}}) -> (tensor<64x32xf32>, tensor<64x32xf32>) attributes {graph.in_place = array<i64: 3, 4>
 
 // What is kept lies at one place in both.

@@ -49,20 +49,21 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK-NOT: exec.reduce
 // CHECK: exec.norm @b0.grad.0 of @b0 whole to @norms on @compute
 // CHECK-NEXT: exec.agree norms [@norms] losses [@loss] order 0
-// CHECK-NEXT: exec.map @onebit.compensate.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.v, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.signs.squares, @b0.signs.counts] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.takes [@b0.v, @b0.signs.takes] elements {{[0-9]+}} grain 64
+// CHECK-NEXT: exec.map @onebit.compensate.f32 [@b0.m, @b0.grad.0, @b0.worker_error, @b0.signs.takes, @scalars+4, @scalars+8, @scalars+16, @scalars+20, @b0.signs.squares, @b0.signs.counts] elements 2 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.1 [@b0.signs.squares, @b0.signs.counts, @b0.signs.sent] elements 1 grain 64
-// CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error, @b0.v, @b0.signs.sent, @scalars+8, @b0.signs.sent+4] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error, @b0.signs.takes, @b0.signs.sent, @scalars+8, @b0.signs.sent+4] elements 2 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.1 [@b0.signs.squares+8, @b0.signs.counts+4, @b0.signs.sent+12] elements 1 grain 64
-// CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error+256, @b0.v+256, @b0.signs.sent+12, @scalars+8, @b0.signs.sent+16] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.pack [@b0.worker_error+256, @b0.signs.takes+8, @b0.signs.sent+12, @scalars+8, @b0.signs.sent+16] elements 2 grain 64
 // CHECK-NEXT: exec.all_to_all @b0.signs.sent to @b0.signs.received bytes 12 for 256 order 1 over @dp on @comm
-// CHECK-NEXT: exec.map @onebit.average.2 [@b0.signs.received+4, @b0.signs.received, @b0.signs.received+16, @b0.signs.received+12, @b0.server_error, @b0.v+256*rank, @scalars+8, @b0.signs.own.squares, @b0.signs.own.counts] elements 1 grain 64
+// CHECK-NEXT: exec.map @onebit.average.2 [@b0.signs.received+4, @b0.signs.received, @b0.signs.received+16, @b0.signs.received+12, @b0.server_error, @b0.signs.takes+8*rank, @scalars+8, @b0.signs.own.squares, @b0.signs.own.counts] elements 1 grain 64
 // CHECK-NEXT: exec.map @onebit.scale.1 [@b0.signs.own.squares, @b0.signs.own.counts, @b0.signs.mean+12*rank] elements 1 grain 64
-// CHECK-NEXT: exec.map @onebit.pack [@b0.server_error, @b0.v+256*rank, @b0.signs.mean+12*rank, @scalars+8, @b0.signs.mean+4+12*rank] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.pack [@b0.server_error, @b0.signs.takes+8*rank, @b0.signs.mean+12*rank, @scalars+8, @b0.signs.mean+4+12*rank] elements 2 grain 64
 // CHECK-NEXT: exec.gather @b0.signs.mean+12*rank to @b0.signs.mean bytes 12 for 256 all_gather order 2 over @dp on @comm
-// CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.v, @b0.m, @scalars+8] elements 2 grain 64
-// CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+16, @b0.signs.mean+12, @b0.v+256, @b0.m+256, @scalars+8] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.signs.takes, @b0.m, @scalars+8] elements 2 grain 64
+// CHECK-NEXT: exec.map @onebit.unpack [@b0.signs.mean+16, @b0.signs.mean+12, @b0.signs.takes+8, @b0.m+256, @scalars+8] elements 2 grain 64
 // CHECK-NEXT: exec.update @update.frozen of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 128 on @compute
-// CHECK: func.func private @onebit.compensate.f32({{.*}}) -> (tensor<64x64xf32>, tensor<64xf64>, tensor<64xf32>) attributes {graph.in_place = array<i64: 2, 8, 9>, graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 64>}
+// CHECK: func.func private @onebit.compensate.f32({{.*}}) -> (tensor<64x2x32xf32>, tensor<64xf64>, tensor<64xf32>) attributes {graph.in_place = array<i64: 2, 8, 9>, graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 64>}
 
 // What is kept lies at one place in both; what travels is counted.
 // PLAN: exec.buffer @b0.worker_error at [[WORKER:[0-9]+]]
