@@ -81,7 +81,7 @@ check("0/1 adam", {"optimizer": {"type": "ZeroOneAdam", "params": {"lr": 0.002, 
                                                                   "local_step_clipper": 8}}}, None,
       {"optimizer": "zero-one-adam", "freeze_step": 9, "var_update_scaler": 3, "local_step_scaler": 5, "local_step_clipper": 8, "lr": "0.002"})
 check("0/1 adam as DeepSpeed has it", {"optimizer": {"type": "ZeroOneAdam", "params": {"bias_correction": False}}},
-      "optimizer.params.bias_correction (4:9): has no effect: 0/1 Adam corrects no bias",
+      "optimizer.params.bias_correction (5:4): has no effect: 0/1 Adam corrects no bias",
       {"optimizer": "zero-one-adam", "freeze_step": 100000, "var_update_scaler": 16, "local_step_scaler": 32678, "local_step_clipper": 16})
 check("muon", {"optimizer": {"type": "Muon", "params": {"lr": 0.002, "adam_lr": 0.001, "momentum": 0.9, "weight_decay": 0.1}}}, None,
       {"optimizer": "muon", "lr": "0.002", "adam-lr": "0.001", "momentum": "0.9", "weight-decay": "0.1", "betas": "0.9,0.95", "eps": "1e-10"})
