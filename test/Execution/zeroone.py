@@ -7,13 +7,15 @@ import json
 import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
 import small
-from runs import MPIRUN, check, execute, model, relative, train
+from runs import MPIRUN, Run, check, execute, model, relative, train
 from saved_weights import safetensors
 from small import initializer, node, value
 
@@ -89,7 +91,7 @@ class Exchange:
             into[key] = new[begin:begin + self.sizes[key]].reshape(v[key].shape)
 
 
-def reference(data, ranks, rates, decay, steps=STEPS, beta1=0.9, beta2=0.999, eps=1e-8):
+def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta2=0.999, eps=1e-8):
     """DeepSpeed's ZeroOneAdam as its counters run, but that ranks add their ways to the point they have in common. Returns that point, and kinds of steps."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
     zeros = lambda: {key: np.zeros(array.shape) for key, array in start.items()}
@@ -104,8 +106,11 @@ def reference(data, ranks, rates, decay, steps=STEPS, beta1=0.9, beta2=0.999, ep
             one.mean(all_values, v, mean)
         return mean
 
+    # Parameters may have rates of their own, and a bias no decay.
+    scale = {key: scales.get(key, 1.0) for key in p}
+    decay = {key: 0.0 if scales and p[key].ndim == 1 else decay for key in p}
     for step in range(steps):
-        t, lr, parts = step + 1, rates[step], []
+        t, lr, parts = step + 1, {key: rates[step] * scale[key] for key in p}, []
         for rank in range(ranks):
             rows = slice((step * ranks + rank) * ROWS, (step * ranks + rank + 1) * ROWS)
             here = {key: p[key] + u[rank][key] for key in p}
@@ -117,8 +122,8 @@ def reference(data, ranks, rates, decay, steps=STEPS, beta1=0.9, beta2=0.999, ep
                 m[key] = beta1 * m[key] + (1 - beta1) * g[key]
                 if whole:
                     v[key] = beta2 * v[key] + (1 - beta2) * g[key] * g[key]
-                moved = m[key] / (np.sqrt(v[key]) + eps) + decay * p[key]
-                p[key] = p[key] - lr * (moved if whole else np.where(v[key] > 0, moved, 0))
+                moved = m[key] / (np.sqrt(v[key]) + eps) + decay[key] * p[key]
+                p[key] = p[key] - lr[key] * (moved if whole else np.where(v[key] > 0, moved, 0))
             kinds.append("whole" if whole else "compressed")
             if whole:
                 var_counter += 1
@@ -129,17 +134,17 @@ def reference(data, ranks, rates, decay, steps=STEPS, beta1=0.9, beta2=0.999, ep
             own_m = [{key: m[key].copy() for key in m} for _ in range(ranks)]
             for one in exchanges:
                 one.clear()
-        sum_of_rates += lr
+        sum_of_rates += rates[step]
         for rank in range(ranks):
             for key in p:
                 own_m[rank][key] = beta1 * own_m[rank][key] + (1 - beta1) * parts[rank][key]
-                moved = own_m[rank][key] / (np.sqrt(v[key]) + eps) + decay * (p[key] + u[rank][key])
-                u[rank][key] = u[rank][key] - lr * np.where(v[key] > 0, moved, 0)
+                moved = own_m[rank][key] / (np.sqrt(v[key]) + eps) + decay[key] * (p[key] + u[rank][key])
+                u[rank][key] = u[rank][key] - lr[key] * np.where(v[key] > 0, moved, 0)
         joins = t % local_interval == 0
         kinds.append("join" if joins else "local")
         if joins:
             mean = exchange([{key: u[rank][key] * (np.sqrt(v[key]) + eps) for key in p} for rank in range(ranks)])
-            own_m = [{key: -mean[key] / sum_of_rates for key in p} for _ in range(ranks)]
+            own_m = [{key: -mean[key] / (sum_of_rates * scale[key]) for key in p} for _ in range(ranks)]
             p = {key: p[key] + mean[key] / (np.sqrt(v[key]) + eps) for key in p}
             u, sum_of_rates = [zeros() for _ in range(ranks)], 0.0
         local_counter += 1
@@ -156,8 +161,8 @@ def run(ranks, data, *options, **keywords):
     return small.train(dsopt, own, data, *OPTIONS, f"-dp={ranks}", "-micro-batches=1", "-quiet", "-threads=1", *options, **keywords)
 
 
-def compare(name, log, weights, data, ranks, decay, steps=STEPS):
-    want, kinds = reference(data, ranks, [step["lr"] for step in log.steps], decay, steps)
+def compare(name, log, weights, data, ranks, decay, steps=STEPS, scales={}):
+    want, kinds = reference(data, ranks, [step["lr"] for step in log.steps], decay, steps, scales)
     apart = max(np.max(np.abs(weights[key] - want[key])) / np.max(np.abs(want[key])) for key in want)
     moved = min(np.max(np.abs(want[key] - start[key])) for key in want)
     check(apart < 1e-6 < moved, f"{name}: {apart} off, moved by {moved}")
@@ -178,11 +183,11 @@ if len(sys.argv) > 2:
 
 for ranks in (1, 2, 3, 4, 8):
     data = batches(ranks)
-    for options, decay in (([], 0), (["-weight-decay=0.1", "-lr-schedule=linear"], 0.1)):
+    for options, decay, scales in (([], 0, {}), (["-weight-decay=0.1", "-lr-schedule=linear", "-no-decay=rank1", "-lr-scale=b=0.5"], 0.1, {"b": 0.5})):
         if decay and ranks not in (2, 3):
             continue
         log, weights = run(ranks, data, f"-steps={STEPS}", "-lr=0.001", *options)
-        apart, kinds = compare(f"{ranks} ranks, {options}", log, weights, data, ranks, decay)
+        apart, kinds = compare(f"{ranks} ranks, {options}", log, weights, data, ranks, decay, scales=scales)
         counts = {kind: kinds.count(kind) for kind in ("whole", "compressed", "local", "join")}
         check(min(counts.values()) > 3 and kinds[-1] == "local", str(kinds))
         print(f"{ranks} ranks: {counts}, {apart:.1e} of the largest weight off", flush=True)
@@ -206,11 +211,24 @@ for computation in ((), ("-precision=bf16", "-grad-clip=0.5"), ("-precision=fp16
         hashes.setdefault(computation, {})[tuple(layout)] = (run_.hash, *run_.loss_text)
         straight[computation] = run_.hash
 hashes[()]["mpi"] = (lambda run_: (run_.hash, *run_.loss_text))(laid_out(LAYOUTS[0], f"-steps={LAST}", prefix=[*MPIRUN, "2"]))
+# As on two hosts: over TCP.
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = str(probe.getsockname()[1])
+path, data = model("gpt2-tiny")
+log = os.path.join(folder, "tcp.jsonl")
+hosts = [subprocess.Popen([dsopt, path, "-run", f"-data={data}", "-insecure", *SMALL, "-micro-batches=2", "-reduction-shards=4", "-lr=0.0002", "-weight-decay=0.1",
+                           "-dp=2", f"-steps={LAST}", f"-log={log}", "-quiet"],
+                          env=dict(os.environ, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port, DSOPT_HOST=f"h{rank}"))
+         for rank in range(2)]
+check([one.wait() for one in hosts] == [0, 0], "ranks of two hosts")
+check(Run(log).head["engine"] == "TCP", Run(log).head["engine"])
+hashes[()]["tcp"] = (Run(log).hash, *Run(log).loss_text)
 check(all(len(set(found.values())) == 1 for found in hashes.values()), str(hashes))
 print(f"{sum(map(len, hashes.values()))} layouts of {len(hashes)} computations, one hash each", flush=True)
 
 # What ranks have of their own is saved of each: the bits go on in all layouts of equal ranks.
-for computation, first in (((), LAYOUTS[3]), (("-precision=bf16", "-grad-clip=0.5"), LAYOUTS[0])):
+for computation, first in (((), [*LAYOUTS[3], "-save-async"]), (("-precision=bf16", "-grad-clip=0.5"), LAYOUTS[0])):
     saved = os.path.join(folder, "saved" + str(len(computation)))
     laid_out(first, f"-steps={LAST - 3}", *computation, f"-save={saved}", "-save-every=1", "-save-keep=99")
     for step, layout in ((1, LAYOUTS[0]), (3, LAYOUTS[4]), (5, LAYOUTS[0]), (6, LAYOUTS[3]), (7, LAYOUTS[5]), (9, LAYOUTS[3]), (10, LAYOUTS[4]), (11, LAYOUTS[0])):
