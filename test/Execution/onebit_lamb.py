@@ -23,9 +23,10 @@ dsopt, part = sys.argv[1:]
 folder = tempfile.mkdtemp(prefix="onebit-lamb-")
 FREEZE, STEPS, ROWS = 5, 25, 8
 
-# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing.
+# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing, and of c, which starts as 0, the first
+# ratio of norms is 1.
 random = np.random.default_rng(13)
-start = {"a": random.normal(0, 0.5, (7, 33)), "c": random.normal(0, 0.5, (33,)), "b": random.normal(0, 0.5, (33, 5))}
+start = {"a": random.normal(0, 0.5, (7, 33)), "c": np.zeros(33), "b": random.normal(0, 0.5, (33, 5))}
 start = {key: array.astype(np.float32) for key, array in start.items()}
 own = small.write(os.path.join(folder, "own.onnx"),
                   [node("MatMul", "x a", "xa"), node("Add", "xa c", "s"), node("Tanh", "s", "h"), node("MatMul", "h b", "hb"),
@@ -286,10 +287,18 @@ def layouts():
     scaled = [laid_out(layout, *scaling, *more) for layout, more in ((LAYOUTS[0], [f"-save={saved}", "-save-every=1", "-save-keep=10"]), (LAYOUTS[3], []))]
     skipped = [step["step"] for step in scaled[0].steps if step["skipped"]]
     check(skipped and min(skipped) > 2 and len({(one.hash, *one.loss_text) for one in scaled}) == 1, f"skipped {skipped}: {[one.hash for one in scaled]}")
-    places = [os.path.join(saved, f"step-{step:08}") for step in (skipped[0], skipped[0] + 1)]
-    for name in {name for name in os.listdir(places[0]) if name.endswith(".safetensors")}:
-        before, after = (safetensors(os.path.join(place, name)) for place in places)
-        check(before.keys() == after.keys() and all(np.array_equal(before[key], after[key]) for key in before), f"a step that is skipped changes {name}")
+
+    def unchanged(saved, step):
+        places = [os.path.join(saved, f"step-{number:08}") for number in (step, step + 1)]
+        for name in {name for name in os.listdir(places[0]) if name.endswith(".safetensors")}:
+            before, after = (safetensors(os.path.join(place, name)) for place in places)
+            check(before.keys() == after.keys() and all(np.array_equal(before[key], after[key]) for key in before), f"step {step}, which is skipped, changes {name}")
+
+    unchanged(saved, skipped[0])
+    early = os.path.join(folder, "early")
+    first = laid_out(LAYOUTS[0], "-precision=fp16", "-initial-scale-power=40", "-loss-scale-hysteresis=1", "-steps=3", f"-save={early}", "-save-every=1", "-save-keep=3")
+    check([step["skipped"] for step in first.steps] == [True] * 3, str(first.steps))
+    unchanged(early, 1)
     print("steps that overflow in fp16 change nothing", flush=True)
 
 
