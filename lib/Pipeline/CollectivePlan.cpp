@@ -28,9 +28,14 @@ struct KindOfStep {
 };
 } // namespace
 
-static constexpr KindOfStep kKinds[] = {{ProgramKind::Step, "step", ""},
-                                        {ProgramKind::DelayedStep, "delayed", ", updates a step behind"},
-                                        {ProgramKind::FrozenStep, "frozen", ", behind the freeze"}};
+static constexpr KindOfStep kKinds[] = {
+    {ProgramKind::Step, "step", ""},
+    {ProgramKind::DelayedStep, "delayed", ", updates a step behind"},
+    {ProgramKind::FrozenStep, "frozen", ", behind the freeze"},
+    {ProgramKind::CompressedStep, "compressed", ", compressed"},
+    {ProgramKind::LocalStep, "local", ", local"},
+    {ProgramKind::JoinStep, "join", ", in which ranks join"},
+    {ProgramKind::FirstFrozenStep, "first", ", the first behind the freeze"}};
 
 /// Rows of each position's program.
 static SmallVector<Rows> collectRows(ModuleOp module, ProgramKind kind) {

@@ -219,8 +219,8 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
   };
   if (!freezes)
     refuseOption("freeze-step", "onebit-adam, onebit-lamb or zero-one-adam");
-  if (optimizer != "onebit-adam" && !isLamb)
-    refuseOption("onebit-gather", "onebit-adam or onebit-lamb");
+  if (optimizer != "onebit-adam")
+    refuseOption("onebit-gather", "onebit-adam");
   for (const char *name : {"var-update-scaler", "local-step-scaler", "local-step-clipper"})
     if (!movesApart)
       refuseOption(name, "zero-one-adam");
@@ -242,6 +242,17 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
     refuse("-offload-optimizer=nvme", "whole momenta are needed at once; expected none or cpu");
   if (options.text("offload-params") != "none")
     refuse("-offload-params=" + options.text("offload-params"), "parameters are whole; expected none");
+  if (options.text("onebit-gather") == "parameters") {
+    auto without = [&](const std::string &with, const std::string &instead) {
+      throw Error(1, "-onebit-gather=parameters does not go with " + with + ": " + instead);
+    };
+    if (layout.zero == 0)
+      without("-zero=0", "variances and masters are cut by stages 1 and 2; expected -zero=1 or 2");
+    if (options.text("offload-optimizer") != "none")
+      without("-offload-optimizer=" + options.text("offload-optimizer"),
+              "ranks gather momenta in the first memory; expected none");
+    setOption(module, optionKey("onebit-gather"), Builder(module.getContext()).getStringAttr("parameters"));
+  }
   if (isLamb && isForDevice(module))
     refuse("-target=cuda", "the host takes its coefficients; expected -target=cpu");
   if (!movesApart)

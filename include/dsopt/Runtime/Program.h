@@ -12,11 +12,14 @@
 #ifndef DSOPT_RUNTIME_PROGRAM_H
 #define DSOPT_RUNTIME_PROGRAM_H
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dsopt::runtime {
@@ -277,11 +280,45 @@ struct Position {
   std::vector<Load> loads;
 };
 
+/// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind, a step
+/// behind the optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by
+/// itself, and one in which ranks meet; the first step behind the freeze since the program was started.
+enum class ListKind {
+  Step,
+  Evaluation,
+  DelayedStep,
+  FrozenStep,
+  CompressedStep,
+  LocalStep,
+  JoinStep,
+  FirstFrozenStep
+};
+/// In the program table.
+inline constexpr const char *const kListNames[] = {"positions",  "evaluation", "delayed", "frozen",
+                                                   "compressed", "local",      "join",    "first"};
+inline constexpr size_t kListKinds = std::size(kListNames);
+inline ListKind kindOfList(size_t list) { return static_cast<ListKind>(list % kListKinds); }
+
+/// What the ranks do at one size of the program's dimension, all in the same arenas. Empty: there is none.
+struct Lists {
+  std::vector<Position> positions;                         ///< of a step
+  std::vector<Position> evaluation;                        ///< of an evaluation; absent where a step is one
+  std::array<std::vector<Position>, kListKinds - 2> later; ///< of other steps, by ListKind
+
+  const std::vector<Position> &of(ListKind kind) const {
+    return kind == ListKind::Step         ? positions
+           : kind == ListKind::Evaluation ? evaluation
+                                          : later[static_cast<size_t>(kind) - 2];
+  }
+  std::vector<Position> &of(ListKind kind) {
+    return const_cast<std::vector<Position> &>(std::as_const(*this).of(kind));
+  }
+};
+
 /// The program at a smaller size of its dimension.
-struct Variant {
+struct Variant : Lists {
   int64_t size = 0;
   std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
-  std::vector<Position> positions, evaluation, delayed, frozen, compressed, local, join;
 };
 
 /// When steps of 0/1 Adam are of which kind (LocalSteps.h). No clipper: there are none of them.
@@ -289,7 +326,7 @@ struct LocalPolicy {
   int64_t var_update_scaler = 0, local_step_scaler = 0, local_step_clipper = 0;
 };
 
-struct Program {
+struct Program : Lists {
   int64_t version = 0; ///< DSOPT_ABI_VERSION
   std::string dsopt;   ///< version of the compiler
   std::string command; ///< the compiler's command line
@@ -319,16 +356,10 @@ struct Program {
   std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<RankGroups> communicators;
-  bool trains = true;               ///< else a step is an evaluation
-  std::vector<Position> positions;  ///< of a step
-  std::string dimension;            ///< that has variants, empty: none
-  int64_t size = 0;                 ///< of the dimension in what is no variant: the largest
-  std::vector<Variant> variants;    ///< by size, ascending
-  std::vector<Position> evaluation; ///< of an evaluation, in the same arenas; absent where a step is one
-  std::vector<Position> delayed;    ///< of a step whose updates lag one behind, in the same arenas
-  std::vector<Position> frozen;     ///< of a step behind the optimizer's freeze, in the same arenas
-  /// Of steps that exchange compressed gradients, that a rank makes by itself, and in which ranks meet.
-  std::vector<Position> compressed, local, join;
+  bool trains = true;            ///< else a step is an evaluation
+  std::string dimension;         ///< that has variants, empty: none
+  int64_t size = 0;              ///< of the dimension in what is no variant: the largest
+  std::vector<Variant> variants; ///< by size, ascending
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
@@ -351,36 +382,10 @@ inline bool communicates(ActionKind kind) {
          kind == ActionKind::Send || kind == ActionKind::Recv || kind == ActionKind::Agree;
 }
 
-/// What a list of positions is run for: a step, an evaluation, a step whose updates lag one behind, a step
-/// behind the optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by
-/// itself, and one in which ranks meet.
-enum class ListKind { Step, Evaluation, DelayedStep, FrozenStep, CompressedStep, LocalStep, JoinStep };
-inline constexpr size_t kListKinds = 7;
-inline ListKind kindOfList(size_t list) { return static_cast<ListKind>(list % kListKinds); }
-
-/// What the ranks do, by ListKind, at the largest size first and then at each variant's: all that run in one
-/// arena. Empty where there is none.
+/// What the ranks do, by ListKind, at the largest size first and then at each variant's.
 inline const std::vector<Position> &positionsOf(const Program &program, size_t list) {
-  auto of = [list](const auto &size) -> const std::vector<Position> & {
-    switch (kindOfList(list)) {
-    case ListKind::Step:
-      break;
-    case ListKind::Evaluation:
-      return size.evaluation;
-    case ListKind::DelayedStep:
-      return size.delayed;
-    case ListKind::FrozenStep:
-      return size.frozen;
-    case ListKind::CompressedStep:
-      return size.compressed;
-    case ListKind::LocalStep:
-      return size.local;
-    case ListKind::JoinStep:
-      return size.join;
-    }
-    return size.positions;
-  };
-  return list < kListKinds ? of(program) : of(program.variants[list / kListKinds - 1]);
+  ListKind kind = kindOfList(list);
+  return list < kListKinds ? program.of(kind) : program.variants[list / kListKinds - 1].of(kind);
 }
 inline size_t countLists(const Program &program) { return kListKinds * (1 + program.variants.size()); }
 

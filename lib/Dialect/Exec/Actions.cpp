@@ -155,9 +155,9 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
-    for (ProgramKind kind :
-         {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep, ProgramKind::FrozenStep,
-          ProgramKind::CompressedStep, ProgramKind::LocalStep, ProgramKind::JoinStep})
+    for (ProgramKind kind : {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep,
+                             ProgramKind::FrozenStep, ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                             ProgramKind::JoinStep, ProgramKind::FirstFrozenStep})
       if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;

@@ -49,7 +49,7 @@ static bool isPhase(Attribute value) {
   auto text = dyn_cast<StringAttr>(value);
   return text && llvm::is_contained(kPhaseNames, text.getValue());
 }
-static const AttributeKind kPhaseKind = {"compressed, local or join", isPhase};
+static const AttributeKind kPhaseKind = {"compressed, local, join or first", isPhase};
 
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }

@@ -346,7 +346,7 @@ void checkProgram(const Program &p) {
     if (kindOfList(list) == ListKind::DelayedStep && positionsOf(p, list).empty() == (p.delayed_update > 0))
       bad("delayed_update is " + std::to_string(p.delayed_update) + ", but list " + std::to_string(list) +
           " has " + std::to_string(positionsOf(p, list).size()) + " positions");
-    bool isPhase = kindOfList(list) > ListKind::FrozenStep;
+    bool isPhase = kindOfList(list) > ListKind::FrozenStep && kindOfList(list) <= ListKind::JoinStep;
     if ((kindOfList(list) == ListKind::FrozenStep || isPhase) &&
         positionsOf(p, list).empty() == (p.freeze_step > 0 && isPhase == movesApart(p)))
       bad("freeze_step is " + std::to_string(p.freeze_step) + ", but list " + std::to_string(list) + " has " +

@@ -110,7 +110,10 @@ private:
   const Communicator &communicator(int64_t index);
   bool hasOwnGradients() const { return kindOfList(list) >= ListKind::FrozenStep; }
   /// What a decision is of behind the freeze of an optimizer that keeps its variance's correction.
-  int64_t frozenSince() const { return kindOfList(list) == ListKind::FrozenStep ? program.freeze_step : 0; }
+  int64_t frozenSince() const {
+    ListKind kind = kindOfList(list);
+    return kind == ListKind::FrozenStep || kind == ListKind::FirstFrozenStep ? program.freeze_step : 0;
+  }
   void prepareQueues();
   void prepareDevice();
   Staged stage(const Prepared &prepared) const;

@@ -9,7 +9,8 @@
 
 namespace dsopt::runtime {
 
-void clearPadding(const Program &program, const Position &position, const Addresses &addresses) {
+void clearPadding(const Program &program, const Position &position, const RankInfo &info,
+                  const Addresses &addresses) {
   ParameterTable table(program);
   for (const Action &action : position.updates) {
     const Bucket &bucket = program.buckets[action.bucket];
@@ -17,13 +18,17 @@ void clearPadding(const Program &program, const Position &position, const Addres
     if (!variance)
       throw Error(StatusInput, "program table: no step behind the freeze has '" + bucket.name + ".v'");
     auto *values = reinterpret_cast<float *>(addresses.at(*variance));
+    // What the rank has of it.
+    int64_t slice = bucket.padded / program.dp, first = action.sliced ? info.dpRank * slice : 0,
+            last = action.sliced ? first + slice : bucket.padded;
     std::map<int64_t, int64_t> ends; // of what parameters have, by where it begins
     for (const auto &[parameter, part] : table.ofBucket(action.bucket))
       ends[part.bucket_offset] = part.bucket_offset + part.elements;
     ends[bucket.padded] = bucket.padded;
     int64_t end = 0;
     for (auto [begin, next] : ends) {
-      std::fill(values + end, values + begin, 0.0f);
+      if (int64_t from = std::max(end, first), to = std::min(begin, last); from < to)
+        std::fill(values + from - first, values + to - first, 0.0f);
       end = next;
     }
   }

@@ -14,7 +14,8 @@ namespace dsopt::runtime {
 
 /// Zeroes what lies between parameters in the variances of a position's frozen steps: elements with 0 take no
 /// part in what ranks exchange, and steps before may have left anything there.
-void clearPadding(const Program &program, const Position &position, const Addresses &addresses);
+void clearPadding(const Program &program, const Position &position, const RankInfo &info,
+                  const Addresses &addresses);
 
 /// A checkpoint of another freeze is an Error once either has been passed: a variance that is frozen stays
 /// so, and one that is not has not been for a while.

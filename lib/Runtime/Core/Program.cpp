@@ -173,15 +173,15 @@ void readPosition(const Json &json, Position &position, const std::string &where
   }
 }
 
+void readLists(Reader &reader, Lists &lists) {
+  for (size_t kind = 0; kind < kListKinds; ++kind)
+    reader.list(kListNames[kind], lists.of(static_cast<ListKind>(kind)), readPosition);
+}
+
 void readVariant(const Json &json, Variant &variant, const std::string &where) {
-  Reader(json, where)("size", variant.size)("shapes", variant.shapes)
-      .list("positions", variant.positions, readPosition)
-      .list("evaluation", variant.evaluation, readPosition)
-      .list("delayed", variant.delayed, readPosition)
-      .list("frozen", variant.frozen, readPosition)
-      .list("compressed", variant.compressed, readPosition)
-      .list("local", variant.local, readPosition)
-      .list("join", variant.join, readPosition);
+  Reader reader(json, where);
+  reader("size", variant.size)("shapes", variant.shapes);
+  readLists(reader, variant);
 }
 
 void readImage(const Json &json, Image &image, const std::string &where) {
@@ -302,16 +302,10 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       .list("inputs", p.inputs, readInput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
-      .list("communicators", p.communicators, readGroups)
-      .list("positions", p.positions, readPosition)
-      .list("evaluation", p.evaluation, readPosition)
-      .list("delayed", p.delayed, readPosition)
-      .list("frozen", p.frozen, readPosition)
-      .list("compressed", p.compressed, readPosition)
-      .list("local", p.local, readPosition)
-      .list("join", p.join, readPosition)("dimension", p.dimension)("size", p.size)
+      .list("communicators", p.communicators, readGroups)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls);
+  readLists(reader, p);
   if (auto it = json.find("local_policy"); it != json.end()) {
     LocalPolicy &policy = p.local_policy;
     Reader(*it, "program.local_policy")("var_update_scaler", policy.var_update_scaler)(
@@ -319,28 +313,14 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   }
   checkProgram(p);
   Sections sections(p, actions);
-  auto connect = [&](const Json &json, std::vector<Position> &positions, const char *list,
-                     const std::string &where) {
-    if (!positions.empty())
-      sections.connect(json[list], positions, where + "." + list);
+  auto connect = [&](const Json &json, Lists &lists, const std::string &where) {
+    for (size_t kind = 0; kind < kListKinds; ++kind)
+      if (auto &positions = lists.of(static_cast<ListKind>(kind)); !positions.empty())
+        sections.connect(json[kListNames[kind]], positions, where + "." + kListNames[kind]);
   };
-  connect(json, p.positions, "positions", "program");
-  connect(json, p.evaluation, "evaluation", "program");
-  connect(json, p.delayed, "delayed", "program");
-  connect(json, p.frozen, "frozen", "program");
-  connect(json, p.compressed, "compressed", "program");
-  connect(json, p.local, "local", "program");
-  connect(json, p.join, "join", "program");
-  for (size_t i = 0; i < p.variants.size(); ++i) {
-    std::string where = "program.variants[" + std::to_string(i) + "]";
-    connect(json["variants"][i], p.variants[i].positions, "positions", where);
-    connect(json["variants"][i], p.variants[i].evaluation, "evaluation", where);
-    connect(json["variants"][i], p.variants[i].delayed, "delayed", where);
-    connect(json["variants"][i], p.variants[i].frozen, "frozen", where);
-    connect(json["variants"][i], p.variants[i].compressed, "compressed", where);
-    connect(json["variants"][i], p.variants[i].local, "local", where);
-    connect(json["variants"][i], p.variants[i].join, "join", where);
-  }
+  connect(json, p, "program");
+  for (size_t i = 0; i < p.variants.size(); ++i)
+    connect(json["variants"][i], p.variants[i], "program.variants[" + std::to_string(i) + "]");
   return p;
 }
 

@@ -108,13 +108,14 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
   order();
   if (!hasPending)
     return;
-  for (size_t position = 0; position < program.delayed.size(); ++position) {
+  const std::vector<Position> &delayed = program.of(ListKind::DelayedStep);
+  for (size_t position = 0; position < delayed.size(); ++position) {
     std::map<std::string, int64_t> buffers; // of the step's program, where all state is known by
     const std::vector<Buffer> &list = program.positions[position].buffers;
     for (size_t i = 0; i < list.size(); ++i)
       buffers.emplace(list[i].name, i);
-    for (const Action &action : program.delayed[position].updates) {
-      const std::string &gradient = program.delayed[position].buffers[action.refs[1].buffer].name;
+    for (const Action &action : delayed[position].updates) {
+      const std::string &gradient = delayed[position].buffers[action.refs[1].buffer].name;
       auto found = buffers.find(gradient);
       if (found == buffers.end())
         throw Error(StatusInput, "program table: no step but the delayed has a buffer '" + gradient +
@@ -239,9 +240,10 @@ std::vector<SharedRange> sharedChunks(const SavedTensors &saved, const std::vect
 std::vector<int> savePeers(const Program &program, int rank) {
   std::set<int> peers;
   for (bool later : {false, true}) {
-    if (later && program.delayed.empty() && program.frozen.empty() && !movesApart(program))
+    auto isEmpty = [](const std::vector<Position> &positions) { return positions.empty(); };
+    if (later && std::all_of(program.later.begin(), program.later.end(), isEmpty))
       break;
-    SavedTensors saved(program, later && !program.delayed.empty(),
+    SavedTensors saved(program, later && !program.of(ListKind::DelayedStep).empty(),
                        leavesErrors(program, later ? program.freeze_step + 1 : 0),
                        later && movesApart(program));
     saved.layOut();

@@ -18,6 +18,7 @@
 #include "dsopt/Runtime/Epilogue.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 
@@ -51,12 +52,8 @@ public:
         touched(arena, isOnDevice() ? 0 : arenaOf(program.positions[info.position]), pool.threads(),
                 options.cpus),
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
-        resolve(resolve), device(openDevice()), sizes(prepareSizes(ListKind::Step, inputs)),
-        delayed(prepareSizes(ListKind::DelayedStep, inputs)),
-        frozen(prepareSizes(ListKind::FrozenStep, inputs)),
-        compressed(prepareSizes(ListKind::CompressedStep, inputs)),
-        local(prepareSizes(ListKind::LocalStep, inputs)), join(prepareSizes(ListKind::JoinStep, inputs)),
-        addresses(sizes.front()->addresses), inputs(inputs) {
+        resolve(resolve), device(openDevice()), executed(prepareSteps(inputs)),
+        addresses(sizesOf(ListKind::Step).front()->addresses), inputs(inputs) {
     engine.setPool(&pool);
     if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
@@ -65,10 +62,10 @@ public:
     }
     if (options.saveStaging > 0)
       saveAsync(savePlan());
-    for (auto &size : delayed)
+    for (auto &size : sizesOf(ListKind::DelayedStep))
       size->executor.delay(pending);
-    for (auto *list : {&local, &join})
-      for (auto &size : *list)
+    for (ListKind kind : {ListKind::LocalStep, ListKind::JoinStep})
+      for (auto &size : sizesOf(kind))
         size->executor.addRates(rates);
     if (program.trains && scalesLoss(program.precision)) {
       lossScale.emplace(options.lossScale);
@@ -134,7 +131,7 @@ public:
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
     ListKind kind = nextKind();
-    Executor &executor = listOf(kind)[result.variant + 1]->executor;
+    Executor &executor = sizesOf(kind)[result.variant + 1]->executor;
     bool changes = &executor != last;
     // Other actions may touch the same bytes.
     if (changes && last) {
@@ -169,7 +166,10 @@ public:
       return ListKind::DelayedStep;
     if (movesApart(program))
       return kindOfStep(program.local_policy, program.freeze_step, applied + 1);
-    return program.freeze_step > 0 && applied >= program.freeze_step ? ListKind::FrozenStep : ListKind::Step;
+    if (program.freeze_step == 0 || applied < program.freeze_step)
+      return ListKind::Step;
+    bool isFirst = isPadded && !program.of(ListKind::FirstFrozenStep).empty();
+    return isFirst ? ListKind::FirstFrozenStep : ListKind::FrozenStep;
   }
 
   /// Before steps in which ranks keep their own gradients, what the last ones may have left.
@@ -182,8 +182,8 @@ public:
       return;
     fetchState();
     const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
-    for (const auto &size : listOf(kind))
-      clearPadding(program, position, size->addresses);
+    for (const auto &size : sizesOf(kind))
+      clearPadding(program, position, info, size->addresses);
     if (program.optimizer == "onebit-lamb")
       beginFactors(program, info, addresses, engine, pool, /*isFirst=*/applied == program.freeze_step);
     settleState();
@@ -202,8 +202,7 @@ public:
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
     settleSteps();
-    std::vector<std::unique_ptr<Size>> forward =
-        prepareSizes(program.trains ? ListKind::Evaluation : ListKind::Step, source);
+    Sizes forward = prepareSizes(program.trains ? ListKind::Evaluation : ListKind::Step, source);
     for (auto &size : forward)
       if (async)
         size->executor.waitFor(*async);
@@ -274,8 +273,8 @@ public:
     eachExecutor([&](Executor &executor) { executor.waitFor(*async); });
   }
   template <typename Body> void eachExecutor(Body body) {
-    for (auto *list : {&sizes, &delayed, &frozen, &compressed, &local, &join})
-      for (auto &size : *list)
+    for (const Sizes &sizes : executed)
+      for (auto &size : sizes)
         body(size->executor);
   }
   /// The facts of a checkpoint of now.
@@ -305,28 +304,10 @@ public:
     Addresses addresses;
     Executor executor;
   };
-  std::vector<std::unique_ptr<Size>> sizes;   ///< of a step: the largest, then the variants
-  std::vector<std::unique_ptr<Size>> delayed; ///< of one whose updates lag, where there are any
-  std::vector<std::unique_ptr<Size>> frozen;  ///< of one behind the optimizer's freeze
-  std::vector<std::unique_ptr<Size>> compressed, local, join; ///< of those of 0/1 Adam
-  const std::vector<std::unique_ptr<Size>> &listOf(ListKind kind) const {
-    switch (kind) {
-    case ListKind::DelayedStep:
-      return delayed;
-    case ListKind::FrozenStep:
-      return frozen;
-    case ListKind::CompressedStep:
-      return compressed;
-    case ListKind::LocalStep:
-      return local;
-    case ListKind::JoinStep:
-      return join;
-    case ListKind::Step:
-    case ListKind::Evaluation:
-      break;
-    }
-    return sizes;
-  }
+  /// The largest, then the variants. None: there are no such steps.
+  using Sizes = std::vector<std::unique_ptr<Size>>;
+  std::array<Sizes, kListKinds> executed; ///< by ListKind; evaluations have theirs while they run
+  const Sizes &sizesOf(ListKind kind) const { return executed[static_cast<size_t>(kind)]; }
   double rates = 0;                    ///< learning rates since ranks met, while they are apart
   std::optional<LossScale> lossScale;  ///< of fp16
   std::optional<Decision> pending;     ///< of the gradients that wait for their update
@@ -399,8 +380,15 @@ private:
     together(engine, [&] { plan = planNccl(program, info.rank); });
     opened.nccl = std::make_unique<NcclWorld>(engine, opened.device, std::move(*plan));
   }
-  std::vector<std::unique_ptr<Size>> prepareSizes(ListKind kind, InputSource &source) {
-    std::vector<std::unique_ptr<Size>> all;
+  std::array<Sizes, kListKinds> prepareSteps(InputSource &source) {
+    std::array<Sizes, kListKinds> all;
+    for (size_t kind = 0; kind < kListKinds; ++kind)
+      if (static_cast<ListKind>(kind) != ListKind::Evaluation)
+        all[kind] = prepareSizes(static_cast<ListKind>(kind), source);
+    return all;
+  }
+  Sizes prepareSizes(ListKind kind, InputSource &source) {
+    Sizes all;
     for (size_t list = static_cast<size_t>(kind); list < countLists(program); list += kListKinds)
       if (!positionsOf(program, list).empty())
         all.push_back(std::make_unique<Size>(*this, list, source));
@@ -421,7 +409,7 @@ std::string Session::device() const {
 std::optional<GraphCounts> Session::graphs() const {
   if (!state->device)
     return std::nullopt;
-  return state->sizes.front()->executor.graphs();
+  return state->sizesOf(ListKind::Step).front()->executor.graphs();
 }
 std::string Session::engineName() const {
   return state->device && state->device->nccl ? "NCCL" : state->engine.name();

@@ -63,9 +63,10 @@ void PartitionZeroPass::runOnOperation() {
   // What is alone has everything, but for what it fetches.
   if (dp == 1 && getOption(module, "offload_params", StringRef("none")) == "none")
     zero = 0;
-  // Behind the freeze each rank makes whole momenta, and updates by all of them.
+  // Behind the freeze each rank has its own gradient whole, and updates by whole momenta or its slice of
+  // them.
   if (getOption(module, "freeze_step", 0) > 0)
-    zero = 0;
+    zero = getOption(module, "onebit_gather", StringRef()) == "parameters" ? std::min<int64_t>(zero, 1) : 0;
 
   BucketLimits limits(module, dp, zero);
   SymbolTable symbols(module);

@@ -66,8 +66,9 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
   return buffer;
 }
 
-FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state) {
-  return declare(bucket, state.getRole(), state.getType(), bucket.wholeStates(), BufferKind::Optimizer);
+FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state, bool whole) {
+  return declare(bucket, state.getRole(), state.getType(), whole || bucket.wholeStates(),
+                 BufferKind::Optimizer);
 }
 
 FlatSymbolRefAttr BucketBuffers::master(const Bucket &bucket, Type type) {

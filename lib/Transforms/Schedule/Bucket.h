@@ -64,7 +64,8 @@ public:
   mlir::FlatSymbolRefAttr wholeParameters(const Bucket &bucket, bool owned = true);
   /// The copy of the parameters that is updated where they are stored in a narrower type.
   mlir::FlatSymbolRefAttr master(const Bucket &bucket, mlir::Type type);
-  mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state);
+  /// `whole`: all of it, where the bucket's states are slices.
+  mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state, bool whole = false);
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);
   exec::RefAttr gradientSlice(const Bucket &bucket, int64_t use);

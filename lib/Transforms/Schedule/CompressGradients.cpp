@@ -22,15 +22,24 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
+/// All that a reference to this rank's part is of.
+static RefAttr wholeOf(RefAttr part) {
+  return RefAttr::get(part.getContext(), part.getBuffer(), part.getSlot(), part.getOffset(), 0);
+}
+
 /// Writes the exchange of a bucket's momentum in front of its update.
 static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuilder &out,
                              CompressionKernels &kernels, SignExchange &signs) {
   out.insertBefore(update);
-  RefAttr momentum = updateState(update, bucket, 0), variance = updateState(update, bucket, 1);
-  auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]);
+  RefAttr own = updateState(update, bucket, 0), momentum = wholeOf(own),
+          variance = updateState(update, bucket, 1);
+  RefAttr gradient = wholeOf(cast<RefAttr>(update.getBuffers()[kUpdateGradient]));
   Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY);
-  signs.begin(variance, update.getStream());
+  bool isFirst = kindOf(out.program) == ProgramKind::FirstFrozenStep;
+  signs.begin(variance, update.getStream(), isFirst);
+  if (isFirst)
+    signs.gather(own, momentum, bucket.getSlice() * sizeof(float));
   signs.compensate(kernels.compensate(type),
                    {momentum, gradient, signs.workerError(), signs.takes(), signs.scalar(DSOPT_FACTOR), apply,
                     signs.scalar(DSOPT_BETA1), signs.scalar(DSOPT_ONE_MINUS_BETA1)});
@@ -73,13 +82,13 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
       BufferOp momentum = out.bufferNamed(updateState(update, bucket, 0).getBuffer());
       StringRef memory = momentum.getMemory().value_or("");
       // Steps before the freeze keep the errors' memory.
-      SignExchange signs(out, kernels, bucket, memory);
+      SignExchange signs(out, kernels, bucket, memory, update.getSliced());
       RefAttr coefficients = update.getDirection() ? declareCoefficients(bucket, memory, out) : RefAttr();
       if (kind == ProgramKind::CompressedStep || kind == ProgramKind::JoinStep)
         exchangeLocal(update, kind, bucket, out, kernels, signs);
       else if (kind == ProgramKind::FrozenStep && coefficients)
         exchangeScaledMomentum(update, bucket, coefficients, out, kernels, signs);
-      else if (kind == ProgramKind::FrozenStep)
+      else if (kind == ProgramKind::FrozenStep || kind == ProgramKind::FirstFrozenStep)
         exchangeMomentum(update, bucket, out, kernels, signs);
     }
     renumberCollectives(getSchedule(program));

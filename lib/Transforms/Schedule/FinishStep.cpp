@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bucket.h"
+#include "LocalSteps.h"
 #include "Scheduling.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Interfaces/Optimizers.h"
@@ -55,10 +56,11 @@ struct StepBuckets {
   }
   int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
   bool isForDevice = false;
-  bool updatesLast = false; ///< nothing is updated before the norms of all gradients are taken
-  bool delays = false;      ///< some steps leave gradients to the next one
-  bool lags = false;        ///< these do
-  bool frozen = false;      ///< ranks have their own gradients, and update by what they exchange of them
+  bool updatesLast = false;       ///< nothing is updated before the norms of all gradients are taken
+  bool delays = false;            ///< some steps leave gradients to the next one
+  bool lags = false;              ///< these do
+  bool gathersParameters = false; ///< behind the freeze, of which ranks have slices of all but the momentum
+  bool frozen = false; ///< ranks have their own gradients, and update by what they exchange of them
   ProgramKind kind = ProgramKind::Step;
   /// Of ranks that meet, the kernels of the step that each makes before, by bucket.
   llvm::DenseMap<Attribute, SymbolRefAttr> locals;
@@ -331,8 +333,12 @@ UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr ker
   if (auto master = op.getMaster())
     refs.push_back(out.ref(buffers.master(bucket, *master)));
   if (auto states = op.getStates())
-    for (auto state : states->getAsRange<dist::StateAttr>())
-      refs.push_back(out.ref(buffers.optimizerState(bucket, state)));
+    for (auto [index, state] : llvm::enumerate(states->getAsRange<dist::StateAttr>())) {
+      // The momentum, of which ranks exchange the whole and update by their slice.
+      bool isWhole = step.gathersParameters && index == 0;
+      refs.push_back(out.ref(buffers.optimizerState(bucket, state, isWhole), 0, 0,
+                             isWhole && sliced ? bucket.slice * graph::elementBytes(state.getType()) : 0));
+    }
   return out.emit<UpdateOp>(kernel, bucket.name(), ArrayAttr::get(out.context, refs),
                             sliced ? bucket.slice : bucket.padded, sliced, kComputeStream);
 }
@@ -506,6 +512,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
   step.kind = kindOf(programs.front());
   step.frozen = hasOwnGradients(step.kind);
+  step.gathersParameters = gathersParameters(module);
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
@@ -547,7 +554,7 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
   }
   for (PlacedBucket &bucket : step.buckets) {
     bucket.place();
-    if (step.frozen && !bucket.frozen && !bucket.wholeStates())
+    if (step.frozen && !bucket.frozen && !bucket.wholeStates() && !step.gathersParameters)
       return bucket.op.emitOpError("is cut by stage ")
                  << bucket.zero << ", expected 0: where the variance freezes, every rank has all of it",
              failure();
@@ -563,12 +570,9 @@ static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> p
 LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
-  constexpr ProgramKind kinds[] = {ProgramKind::Step,       ProgramKind::DelayedStep,
-                                   ProgramKind::FrozenStep, ProgramKind::CompressedStep,
-                                   ProgramKind::LocalStep,  ProgramKind::JoinStep};
-  for (int64_t list = 0, lists = std::size(kinds) * sizes.size(); list < lists; ++list) {
-    SmallVector<ProgramOp> programs =
-        getPrograms(module, kinds[list % std::size(kinds)], sizes[list / std::size(kinds)]);
+  constexpr size_t count = std::size(kStepKinds);
+  for (size_t list = 0, lists = count * sizes.size(); list < lists; ++list) {
+    SmallVector<ProgramOp> programs = getPrograms(module, kStepKinds[list % count], sizes[list / count]);
     if (programs.empty())
       continue;
     for (ProgramOp program : programs)

@@ -10,11 +10,19 @@ using namespace dsopt::exec;
 
 bool dsopt::movesApart(ModuleOp module) { return getOption(module, "local_step_clipper", 0) > 0; }
 
+bool dsopt::gathersParameters(ModuleOp module) {
+  return getOption(module, "onebit_gather", StringRef("momentum")) == "parameters" &&
+         getOption(module, "dp", 1) > 1;
+}
+
 ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {
-  static constexpr ProgramKind kFrozen[] = {ProgramKind::FrozenStep};
+  static constexpr ProgramKind kFrozen[] = {ProgramKind::FrozenStep, ProgramKind::FirstFrozenStep};
+  static constexpr ProgramKind kApart[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                                           ProgramKind::JoinStep};
   if (getOption(module, "freeze_step", 0) == 0)
     return {};
-  return movesApart(module) ? ArrayRef(kPhaseKinds) : ArrayRef(kFrozen);
+  return movesApart(module) ? ArrayRef(kApart)
+                            : ArrayRef(kFrozen).take_front(gathersParameters(module) ? 2 : 1);
 }
 
 /// (gradient, error, takes, factor, apply) -> as CompressionKernels::compensate.

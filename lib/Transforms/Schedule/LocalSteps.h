@@ -16,6 +16,9 @@ namespace dsopt {
 
 /// Whether ranks move apart, by the module's options.
 bool movesApart(mlir::ModuleOp module);
+/// Whether behind the freeze ranks gather the parameters that each has updated its slice of, not only
+/// momenta.
+bool gathersParameters(mlir::ModuleOp module);
 /// The kinds of programs that there are beside a step's where a variance freezes.
 llvm::ArrayRef<exec::ProgramKind> laterKinds(mlir::ModuleOp module);
 

@@ -12,12 +12,20 @@ using namespace dsopt::exec;
 static constexpr int64_t kMappedRows = 64;
 
 SignExchange::SignExchange(ProgramBuilder &out, CompressionKernels &kernels, dist::BucketOp bucket,
-                           StringRef memory)
-    : out(out), kernels(kernels), bucket(bucket), prefix((bucket.getSymName() + ".signs.").str()),
-      memory(memory.str()), ranks(bucket.getRanks()), slice(bucket.getSlice()), bytes(signBytes(slice)),
-      sliceBytes(slice * sizeof(float)) {
+                           StringRef memory, bool sliced)
+    : out(out), kernels(kernels), bucket(bucket), sliced(sliced),
+      prefix((bucket.getSymName() + ".signs.").str()), memory(memory.str()), ranks(bucket.getRanks()),
+      slice(bucket.getSlice()), bytes(signBytes(slice)), sliceBytes(slice * sizeof(float)) {
   ownWorkerError = error(kWorkerError, bucket.getPadded());
   ownServerError = error(kServerError, slice);
+  if (!sliced)
+    return;
+  ProgramBuilder::BufferTraits traits;
+  traits.persistent = true;
+  ownTakes = out.ref(out.buffer(
+      (bucket.getSymName() + ".takes").str(),
+      MemRefType::get({(int64_t)bucket.getPadded() / kWordBits}, IntegerType::get(out.context, kWordBits)),
+      BufferKind::Optimizer, traits));
 }
 
 RefAttr SignExchange::scalar(dsopt_scalar index) const {
@@ -65,11 +73,23 @@ void SignExchange::toHost(RefAttr device, RefAttr host, int64_t bytes) {
     out.emit<CopyOp>(device, host, bytes, kDownloadStream);
 }
 
-void SignExchange::begin(RefAttr variance, StringRef on) {
+void SignExchange::gather(RefAttr from, RefAttr to, int64_t each) {
+  auto group = cast<StringAttr>(bucket.getAxes()[0]);
+  out.emit<GatherOp>(from, to, each, TypeAttr(), Traffic::AllGather, out.nextOrder(), group.getValue(),
+                     kCommStream);
+}
+
+void SignExchange::begin(RefAttr variance, StringRef on, bool first) {
   stream = on.str();
-  int64_t words = bucket.getPadded() / kWordBits;
-  ownTakes = declare("takes", words, IntegerType::get(out.context, kWordBits));
-  map(kernels.takes(), {variance, ownTakes}, words);
+  int64_t words = (sliced ? slice : (int64_t)bucket.getPadded()) / kWordBits;
+  if (!sliced)
+    ownTakes = declare("takes", words, IntegerType::get(out.context, kWordBits));
+  if (sliced && !first)
+    return;
+  RefAttr own = sliced ? shifted(ownTakes, 0, slice / 8) : ownTakes;
+  map(kernels.takes(), {variance, own}, words);
+  if (sliced)
+    gather(own, ownTakes, slice / 8);
 }
 
 void SignExchange::compensate(SymbolRefAttr kernel, SmallVector<Attribute> refs,

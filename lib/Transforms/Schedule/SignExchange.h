@@ -30,11 +30,15 @@ class SignExchange {
 public:
   /// Of a bucket whose state lies in `memory` (empty: the target's own). Declares the errors; all else is
   /// declared where it is written.
+  /// Where ranks have slices of variances (`sliced`), what takes part outlives steps, too.
   SignExchange(ProgramBuilder &out, CompressionKernels &kernels, dist::BucketOp bucket,
-               mlir::StringRef memory);
+               mlir::StringRef memory, bool sliced = false);
 
   /// Writes which elements take part, those whose variance is not 0; all that follows is on that stream.
-  void begin(exec::RefAttr variance, mlir::StringRef stream);
+  /// Where variances are slices that is known but in the `first` step, which gathers it.
+  void begin(exec::RefAttr variance, mlir::StringRef stream, bool first = false);
+  /// Makes something whole of this rank's slice and the others'.
+  void gather(exec::RefAttr slice, exec::RefAttr whole, int64_t bytes);
   /// Maps a kernel over the whole bucket by rows of kSummed: its operands are `refs`, of which the errors
   /// come out as what is to be packed, then squares and counts. Or over a part of it, whose operands they
   /// are.
@@ -72,6 +76,7 @@ private:
   ProgramBuilder &out;
   CompressionKernels &kernels;
   dist::BucketOp bucket;
+  bool sliced;
   std::string prefix, stream, memory;
   int64_t ranks, slice, bytes, sliceBytes; ///< of a unit's record and values
   exec::RefAttr ownWorkerError, ownServerError, ownTakes, squares, counts, mean;

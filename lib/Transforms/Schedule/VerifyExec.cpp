@@ -106,11 +106,13 @@ static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::Progra
 /// Those behind a freeze, or of each kind that there are with it.
 static LogicalResult verifyFrozen(ModuleOp module) {
   int64_t freeze = getOption(module, "freeze_step", 0);
-  if (failed(verifyLater(module, "freeze_step", movesApart(module) ? 0 : freeze,
+  ArrayRef<exec::ProgramKind> kinds = laterKinds(module);
+  auto first = [&](exec::ProgramKind kind) { return llvm::is_contained(kinds, kind) ? freeze : 0; };
+  if (failed(verifyLater(module, "freeze_step", first(exec::ProgramKind::FrozenStep),
                          exec::ProgramKind::FrozenStep, "frozen")))
     return failure();
   for (auto [name, kind] : llvm::zip_equal(exec::kPhaseNames, exec::kPhaseKinds))
-    if (failed(verifyLater(module, "freeze_step", movesApart(module) ? freeze : 0, kind, name)))
+    if (failed(verifyLater(module, "freeze_step", first(kind), kind, name)))
       return failure();
   return success();
 }

@@ -1,5 +1,6 @@
 //===- VerifyOptions.cpp - options against what was built from them -------===//
 
+#include "LocalSteps.h"
 #include "Verify.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Interfaces/Options.h"
@@ -15,8 +16,8 @@ static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
   };
   // What a threshold leaves whole is as under stage 2.
   bool persists = zero == 3 && stage == 2 && getOption(module, "param_persistence_threshold", 0) > 0;
-  // And what a frozen variance needs on every rank as under stage 0.
-  bool isWhole = stage == 0 && getOption(module, "freeze_step", 0) > 0;
+  // And what a frozen variance needs on every rank as under stage 0, or of its parameters under stage 1.
+  bool isWhole = stage == (gathersParameters(module) ? 1 : 0) && getOption(module, "freeze_step", 0) > 0;
   if (dp > 1 && !bucket.getFrozen() && stage != zero && !persists && !isWhole)
     return differs("zero", Twine(zero)) << "is cut by stage " << stage;
   if (!bucket.getGradientType().isF32() && getOption(module, "gradient_type", StringRef()) == "fp32")

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LocalSteps.h"
 #include "Verify.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 
@@ -274,6 +275,8 @@ LogicalResult ValueVerifier::verifyBucket(NormOp norm) {
 }
 
 LogicalResult ValueVerifier::verifyEnd() {
+  // Of momenta, that the first step behind the freeze gathers, each rank's own slice is what counts.
+  bool gathersMomenta = gathersParameters(program->getParentOfType<ModuleOp>());
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     for (int64_t index = 0, count = buffer.getSlots(); index < count; ++index) {
       auto known = keys.find({buffer.getSymNameAttr(), index});
@@ -283,7 +286,8 @@ LogicalResult ValueVerifier::verifyEnd() {
       for (auto &[begin, writer] : slot.writers) {
         Operation *op = action(writer.entry);
         bool whole = slot.everywhere.covers(begin, writer.end);
-        if (buffer.getPersistent() ? whole : writer.read)
+        bool isOwn = gathersMomenta && buffer.getKind() == BufferKind::Optimizer;
+        if (buffer.getPersistent() ? whole || isOwn : writer.read)
           continue;
         InFlightDiagnostic diag = op->emitOpError("writes @") << buffer.getSymName() << " slot " << index;
         if (buffer.getPersistent())

@@ -63,11 +63,11 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
     if (!lags)
       continue;
     position.buffers[buffer + 2].name = bucket.name + ".pending";
-    program.delayed.resize(1);
+    program.of(ListKind::DelayedStep).resize(1);
     // Its buffers are its own list.
-    program.delayed[0].buffers.push_back(position.buffers[buffer + 2]);
+    program.of(ListKind::DelayedStep)[0].buffers.push_back(position.buffers[buffer + 2]);
     update.refs[1] = {static_cast<int64_t>(b)};
-    program.delayed[0].updates.push_back(update);
+    program.of(ListKind::DelayedStep)[0].updates.push_back(update);
   }
   return program;
 }

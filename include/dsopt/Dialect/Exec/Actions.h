@@ -128,12 +128,26 @@ llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
 /// What programs are run for: a step, an evaluation, a step whose updates lag one behind, a step behind the
 /// optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by itself, and one
-/// in which ranks meet.
-enum class ProgramKind { Step, Evaluation, DelayedStep, FrozenStep, CompressedStep, LocalStep, JoinStep };
+/// in which ranks meet; the first step behind the freeze since the program was started.
+enum class ProgramKind {
+  Step,
+  Evaluation,
+  DelayedStep,
+  FrozenStep,
+  CompressedStep,
+  LocalStep,
+  JoinStep,
+  FirstFrozenStep
+};
+/// Those of steps: they train.
+inline constexpr ProgramKind kStepKinds[] = {ProgramKind::Step,           ProgramKind::DelayedStep,
+                                             ProgramKind::FrozenStep,     ProgramKind::CompressedStep,
+                                             ProgramKind::LocalStep,      ProgramKind::JoinStep,
+                                             ProgramKind::FirstFrozenStep};
 /// Names of the last ones.
-inline constexpr llvm::StringLiteral kPhaseNames[] = {"compressed", "local", "join"};
+inline constexpr llvm::StringLiteral kPhaseNames[] = {"compressed", "local", "join", "first"};
 inline constexpr ProgramKind kPhaseKinds[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
-                                              ProgramKind::JoinStep};
+                                              ProgramKind::JoinStep, ProgramKind::FirstFrozenStep};
 ProgramKind kindOf(ProgramOp program);
 /// Whether ranks keep their own gradients, which no step of that kind reduces.
 inline bool hasOwnGradients(ProgramKind kind) { return kind >= ProgramKind::FrozenStep; }
