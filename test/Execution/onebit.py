@@ -3,6 +3,7 @@ one result in all layouts of equal ranks; saved and resumed behind the freeze; b
 
 usage: onebit.py DSOPT [folder of the software device's libraries: then there alone]
 """
+import json
 import os
 import re
 import shutil
@@ -110,7 +111,7 @@ if len(sys.argv) > 2:
     data = batches(2)
     os.environ.update(LD_LIBRARY_PATH=sys.argv[2], SOFT_DEVICE="seed=1")
     found = set()
-    for options in ([], ["-pp=2", "-zero=1"], ["-offload-optimizer=cpu"]):
+    for options in ([], ["-pp=2", "-zero=1"], ["-offload-optimizer=cpu"], ["-zero=2", "-onebit-gather=parameters"]):
         log, weights = run(2, data, "-target=cuda", "-arch=sm_80", "-steps=8", "-lr=0.001", *options)
         found.add((log.hash, *log.loss_text))
     STEPS = 8
@@ -134,7 +135,8 @@ for ranks in (1, 2, 3, 4, 8):
 
 # One result in all layouts of equal ranks, in each computation.
 LAYOUTS = (["-dp=2"], ["-dp=2", "-zero=1", "-threads=2"], ["-dp=2", "-zero=2", "-recompute=full"], ["-dp=2", "-zero=2", "-pp=2"],
-           ["-dp=2", "-zero=1", "-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"], ["-dp=2", "-offload-optimizer=cpu", "-offload-activations=cpu"])
+           ["-dp=2", "-zero=1", "-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"], ["-dp=2", "-offload-optimizer=cpu", "-offload-activations=cpu"],
+           ["-dp=2", "-zero=2", "-pp=2", "-onebit-gather=parameters"], ["-dp=2", "-zero=1", "-threads=2", "-onebit-gather=parameters"])
 
 
 def laid_out(layout, *options, **keywords):
@@ -144,7 +146,7 @@ def laid_out(layout, *options, **keywords):
 
 hashes = {}
 for computation in ((), ("-precision=bf16", "-grad-clip=0.5"), ("-precision=fp16",), ("-precision=bf16", "-gradient-type=param")):
-    for layout in LAYOUTS if not computation else (LAYOUTS[0], LAYOUTS[4]):
+    for layout in LAYOUTS if not computation else (LAYOUTS[0], LAYOUTS[4], LAYOUTS[6]):
         run_ = laid_out(layout, "-steps=6", *computation)
         hashes.setdefault(computation, {})[tuple(layout)] = (run_.hash, *run_.loss_text)
 hashes[()]["mpi"] = (lambda run_: (run_.hash, *run_.loss_text))(laid_out(LAYOUTS[0], "-steps=6", prefix=[*MPIRUN, "2"]))
@@ -183,9 +185,14 @@ def states(step):
 check({name.rsplit(".", 1)[1] for name in states(2)} == {"m", "v"}, f"saved before the freeze: {sorted(states(2))[:8]}")
 kinds = {re.search(r"\.(m|v|server_error|worker_error\.\d)$", name).group(1) for name in states(3)}
 check(kinds == {"m", "v", "server_error", "worker_error.0", "worker_error.1"}, f"saved behind it: {kinds}")
-for step, layout in ((2, LAYOUTS[0]), (3, LAYOUTS[4]), (4, LAYOUTS[0]), (4, LAYOUTS[5]), (4, LAYOUTS[3])):
+for step, layout in ((2, LAYOUTS[0]), (3, LAYOUTS[4]), (4, LAYOUTS[0]), (4, LAYOUTS[5]), (4, LAYOUTS[3]), (2, LAYOUTS[6]), (4, LAYOUTS[7])):
     resumed = laid_out(layout, "-steps=6", f"-resume={saved}/step-{step:08}")
     check(resumed.hash == hashes[()][tuple(LAYOUTS[0])][0], f"resumed after {step} steps as {layout}: {resumed.hash}")
+# What ranks have in slices is saved as what they have whole.
+sliced = os.path.join(folder, "sliced")
+laid_out(LAYOUTS[7], "-steps=3", f"-save={sliced}")
+resumed = laid_out(LAYOUTS[0], "-steps=6", f"-resume={sliced}")
+check(resumed.hash == hashes[()][tuple(LAYOUTS[0])][0], f"saved as {LAYOUTS[7]}: {resumed.hash}")
 # Other ranks go on with the mean of the workers' errors, or not at all.
 again = os.path.join(folder, "again")
 other = ["-optimizer=onebit-adam", "-freeze-step=2", "-lr=0.002", "-weight-decay=0.1", "-dp=1", "-micro-batches=4", f"-resume={saved}/step-00000004"]
@@ -206,12 +213,22 @@ wide = small.write(os.path.join(folder, "wide.onnx"),
                    [value("x", (1, 1024))], [initializer("a", random.normal(0, 0.02, (1024, 1024)).astype(np.float32))])
 rows = {"x": random.normal(0, 1, (4 * 8, 1024)).astype(np.float32)}
 sent = {}
-for name, options in (("adam", ["-optimizer=adam"]), ("onebit", ["-optimizer=onebit-adam", "-freeze-step=2"])):
+for name, options in (("adam", ["-optimizer=adam"]), ("onebit", ["-optimizer=onebit-adam", "-freeze-step=2"]),
+                      ("parameters", ["-optimizer=onebit-adam", "-freeze-step=2", "-zero=1", "-onebit-gather=parameters"])):
     counted, _ = small.train(dsopt, wide, rows, *options, "-dp=8", "-micro-batches=1", "-steps=4", "-quiet", "-threads=1", "-lr=0.0001")
     sent[name] = [max(step["sent_bytes"]) for step in counted.steps]
 ratio = sent["adam"][3] / sent["onebit"][3]
 check(sent["adam"][1] == sent["onebit"][1] and ratio > 31.8, f"bytes a step: {sent}")
 print(f"8 ranks, 1 Mi elements: {sent['adam'][3]} bytes a step before the freeze, {sent['onebit'][3]} behind it, {ratio:.2f} x less", flush=True)
+# Two all-gathers and an exchange of signs; behind the first such step, which gathers momenta as well.
+ratio = sent["adam"][3] / sent["parameters"][3]
+check(1.88 < ratio < 1.89 and sent["parameters"][1] == sent["adam"][1], f"bytes a step: {sent}")
+print(f"with -onebit-gather=parameters {sent['parameters'][3]}, {ratio:.2f} x less", flush=True)
+planned = json.loads(execute([dsopt, wide, "-plan=json", "-optimizer=onebit-adam", "-freeze-step=2", "-zero=1", "-onebit-gather=parameters", "-dp=8", "-threads=1"]).stdout)
+check(all(sum(rank["traffic"].values()) == sent["parameters"][3] for rank in planned["ranks"]), str(planned["ranks"][0]["traffic"]))
+check({rank["memory"]["total"] for rank in planned["ranks"]} == set(counted.steps[3]["peak_bytes"]), f"planned bytes: {counted.steps[3]['peak_bytes']}")
+# Of each element momentum and error, an eighth of error and variance, and a bit for whether it takes part.
+check(planned["ranks"][0]["memory"]["optimizer"] == 4 * 2**20 * (2 + 2 / 8 + 1 / 32), str(planned["ranks"][0]["memory"]))
 
 # What goes wrong.
 data = batches(2)
@@ -242,6 +259,8 @@ for name in files[0]:
     check(before.keys() == after.keys() and all(np.array_equal(before[key], after[key]) for key in before), f"a step that is skipped changes {name}")
 for options, message in ((["-zero=3"], "-optimizer=onebit-adam does not go with -zero=3: ranks exchange whole momenta behind the freeze; expected -zero=0, 1 or 2"),
                          (["-accumulate=sharded"], "does not go with -accumulate=sharded: behind the freeze each rank has its own gradient whole; expected -accumulate=local"),
+                         (["-zero=0", "-onebit-gather=parameters"], "-onebit-gather=parameters does not go with -zero=0: variances and masters are cut by stages 1 and 2"),
+                         (["-zero=1", "-onebit-gather=parameters", "-offload-optimizer=cpu"], "-onebit-gather=parameters does not go with -offload-optimizer=cpu"),
                          (["-delayed-update=3"], "does not go with -delayed-update"), (["-offload-optimizer=nvme"], "does not go with -offload-optimizer=nvme"),
                          (["-eps=0"], "option -eps=0: -optimizer=onebit-adam divides by it"), (["-momentum=0.9"], "option -momentum has no meaning with -optimizer=onebit-adam"),
                          (["-optimizer=adam"], "-freeze-step=5 has no meaning with -optimizer=adam: expected -optimizer=onebit-adam")):
