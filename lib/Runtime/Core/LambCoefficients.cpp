@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace dsopt::runtime {
@@ -119,20 +120,29 @@ bool LambCoefficients::measure(size_t number) {
   pool.forEach(static_cast<int64_t>(direction.pieces.size()), 1, [&](int64_t index, int) {
     Piece &piece = direction.pieces[index];
     piece.own = piece.along = {};
-    piece.factor = 0;
-    float quotients[kChunk];
+    float quotients[kChunk], factors[kChunk];
+    int32_t largest = 0; // of numbers that are not negative: their bits have their order
     for (int64_t at = 0; at < piece.elements; at += kChunk) {
       int64_t begin = piece.begin + at, count = std::min(kChunk, piece.elements - at);
+      const float *momentum = direction.momentum + begin, *variance = direction.variance + begin,
+                  *fresh = direction.fresh + begin;
       for (int64_t i = 0; i < count; ++i) {
-        float variance = direction.variance[begin + i];
-        float root = std::sqrt(variance) + eps, fresh = std::sqrt(direction.fresh[begin + i]) + eps;
-        bool takesPart = variance > 0;
-        quotients[i] = takesPart ? direction.momentum[begin + i] / root : 0;
-        piece.factor = std::max(piece.factor, takesPart ? root / fresh : 0);
+        float root = std::sqrt(variance[i]) + eps, one = momentum[i] / root,
+              factor = root / (std::sqrt(fresh[i]) + eps);
+        quotients[i] = variance[i] > 0 ? one : 0;
+        factors[i] = variance[i] > 0 ? factor : 0;
       }
+      for (int64_t i = 0; i < count; ++i) {
+        int32_t bits;
+        std::memcpy(&bits, &factors[i], sizeof(bits));
+        largest = std::max(largest, bits);
+      }
+      if (!(options.weightDecay > 0))
+        continue; // no share of it
       piece.own.addSquares(quotients, count);
       piece.along.addSquares(direction.along + begin, count);
     }
+    std::memcpy(&piece.factor, &largest, sizeof(largest));
     piece.own.normalize();
     piece.along.normalize();
   });
