@@ -6,7 +6,8 @@
 // the order of the ranks, and keeps what the own record leaves out (error feedback). A
 // plugin may register one of its own, which -compress-gradients=NAME then takes.
 //
-// Built in: onebit, signs by their mean magnitude (Karimireddy et al., 2019, EF-signSGD).
+// Built in: onebit, signs by their mean magnitude (Karimireddy et al., 2019, EF-signSGD);
+// topk, the largest elements of each block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +60,7 @@ struct CompressionUnit {
 struct CompressionOption {
   std::string name;
   double byDefault, least, most;
+  double multipleOf = 0; ///< a number that it has to divide by; 0: none
 };
 
 struct CompressionMethod {
