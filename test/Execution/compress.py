@@ -1,7 +1,7 @@
 """Gradients by a method, with error feedback: as plain numpy does it in double, for 2 to 8 ranks and sizes that do not divide; one
 result in all layouts of equal ranks; saved and resumed; bytes between ranks; what it refuses.
 
-usage: compress.py DSOPT onebit|topk [folder of the software device's libraries: then there alone]
+usage: compress.py DSOPT onebit|topk|powersgd [folder of the software device's libraries: then there alone]
 """
 import json
 import os
@@ -66,10 +66,11 @@ def largest(k, block):
     return sent
 
 
-# Of each method: what it makes of a unit by the options it is tried with, how far the loss of gpt2-tiny may be off, and how many times
+# Of each method: what it makes of a unit (or its rank) by the options it is tried with, how far the loss of gpt2-tiny may be off, and how many times
 # less it sends.
 METHODS = {"onebit": ({"onebit": signs}, 0.02, 31),
-           "topk": ({"topk": largest(1, 64), "topk{k=3,block=128}": largest(3, 128)}, 0.02, 51)}
+           "topk": ({"topk": largest(1, 64), "topk{k=3,block=128}": largest(3, 128)}, 0.02, 51),
+           "powersgd": ({"powersgd": 2, "powersgd{rank=5}": 5}, 0.02, 63)}
 ways, off, less = METHODS[method]
 
 
@@ -94,17 +95,56 @@ def exchanged(parts, places, errors, makes):
     return g
 
 
+def factors(rank, ranks):
+    """Vogels et al. (2019), algorithms 1 and 2, of sums in the place of means; what is no larger than its factors goes whole."""
+    last, left = {}, {}
+
+    def begun(q):
+        place = np.arange(q.size, dtype=np.int64).reshape(rank, -1)
+        first = (place * 1664525 + 1013904223) & 0x7fffffff
+        mixed = ((first // 32768) * first) & 0x7fffffff
+        return np.where(np.any(q != 0, axis=0), q, (np.float32(mixed) * 2.0**-31 - 0.5).T)
+
+    def send(parts):
+        g = {}
+        for key, one in parts[0].items():
+            shape = one.shape if one.ndim == 1 else (one.shape[0], one.size // one.shape[0])
+            m = [left.get((key, worker), 0) + part[key].reshape(shape) / ranks for worker, part in enumerate(parts)]
+            if one.ndim == 1 or rank * sum(shape) >= one.size:
+                g[key] = sum(m).reshape(one.shape)
+                continue
+            q = begun(last.get(key, np.zeros((shape[1], rank))))
+            p = sum(each @ q for each in m)
+            for i in range(rank):
+                p[:, i] /= max(np.linalg.norm(p[:, i]), 1e-30)
+                for other in range(i + 1, rank):
+                    p[:, other] -= p[:, i] * (p[:, i] @ p[:, other])
+            last[key] = q = sum(each.T @ p for each in m)
+            for worker, each in enumerate(m):
+                left[key, worker] = each - p @ q.T / ranks
+            g[key] = (p @ q.T).reshape(one.shape)
+        return g
+    return send
+
+
+def exchange(makes, ranks, places):
+    """What becomes of all ranks' parts of each parameter in a step."""
+    if isinstance(makes, int):
+        return factors(makes, ranks)
+    errors = [np.zeros((ranks, padded)) for padded, _ in places]
+    return lambda parts: exchanged(parts, places, errors, makes)
+
+
 def reference(data, ranks, clip, makes):
     """The weights after all steps, by SGD."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
-    places = buckets(own, ranks)
-    errors = [np.zeros((ranks, padded)) for padded, _ in places]
+    send = exchange(makes, ranks, buckets(own, ranks))
     for step in range(STEPS):
         parts = []
         for rank in range(ranks):
             rows = slice((step * ranks + rank) * ROWS, (step * ranks + rank + 1) * ROWS)
             parts.append(gradients(p, data["x"][rows].astype(np.float64), data["y"][rows].astype(np.float64)))
-        g = exchanged(parts, places, errors, makes)
+        g = send(parts)
         norm = np.sqrt(sum((part**2).sum() for part in g.values()))
         for key in p:
             p[key] = p[key] - LR * g[key] * (min(1, clip / norm) if clip else 1)
@@ -171,8 +211,8 @@ states = {}
 for file in os.listdir(os.path.join(saved, "step-00000002")):
     if file.startswith("optimizer"):
         states.update(safetensors(os.path.join(saved, "step-00000002", file)))
-kinds = {re.search(r"\.(m|v|worker_error\.\d)$", name).group(1) for name in states}
-check(kinds == {"m", "v", "worker_error.0", "worker_error.1"}, f"saved: {kinds}")
+kinds = {re.search(r"\.(m|v|factor|worker_error\.\d)$", name).group(1) for name in states}
+check(kinds == {"m", "v", "worker_error.0", "worker_error.1"} | ({"factor"} if method == "powersgd" else set()), f"saved: {kinds}")
 for step, layout in ((2, LAYOUTS[0]), (4, LAYOUTS[4]), (4, LAYOUTS[3])):
     resumed = laid_out(layout, "-steps=6", f"-resume={saved}/step-{step:08}")
     check(resumed.hash == runs_[0].hash, f"resumed after {step} steps as {layout}: {resumed.hash}")
@@ -210,10 +250,9 @@ plain = ["-optimizer=sgd", "-momentum=0", "-dp=2", "-micro-batches=1", "-quiet",
 equal = {"x": np.where(np.arange(12 * 4 * 70).reshape(-1, 70) % 70 % 3, 1, -1).astype(np.float32), "y": np.ones((12 * 4, 4), np.float32)}
 for way, makes in ways.items():
     _, weights = small.train(dsopt, steep, equal, f"-compress-gradients={way}", *plain, "-lr=0.5")
-    places = buckets(steep, 2)
-    errors, want = [np.zeros((2, padded)) for padded, _ in places], 0
+    send, want = exchange(makes, 2, buckets(steep, 2)), 0
     for _ in range(12):
-        want -= 0.5 * exchanged([{"a": equal["x"][:2].T @ equal["y"][:2] / 8.0}] * 2, places, errors, makes)["a"]
+        want -= 0.5 * send([{"a": equal["x"][:2].T @ equal["y"][:2] / 8.0}] * 2)["a"]
     apart = np.max(np.abs(weights["a"] - want)) / np.max(np.abs(want))
     check(apart < 1e-6, f"{way}, equal magnitudes: {apart} off")
 # One rank's has an infinite value, or one that is no number; the loss is finite.

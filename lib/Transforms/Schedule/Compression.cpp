@@ -3,6 +3,7 @@
 #include "dsopt/Transforms/Schedule/Compression.h"
 
 #include "OneBit.h"
+#include "PowerSgd.h"
 #include "TopK.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,7 +18,7 @@ using namespace mlir;
 using namespace dsopt;
 
 static std::map<std::string, CompressionMethod> &methods() {
-  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}, {"topk", topK()}};
+  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}, {"powersgd", powerSgd()}, {"topk", topK()}};
   return known;
 }
 

@@ -17,12 +17,14 @@ namespace dsopt {
 
 /// What a bucket's exchange leaves out, at the worker and at the server of a slice.
 inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
+/// The factor that matrices of a bucket keep, by their first elements.
+inline constexpr llvm::StringLiteral kFactor = "factor";
 
 class CompressionKernels {
 public:
   explicit CompressionKernels(mlir::ModuleOp module);
-  /// The kernel of that name; made of its text where it is new, with what becomes of its last result. Null
-  /// where the text is wrong: the parser has said so.
+  /// The kernel of that name; made of its text where it is new, with what becomes of its last result. It runs
+  /// over rows unless it says otherwise. Null where the text is wrong: the parser has said so.
   mlir::SymbolRefAttr get(const std::string &name, const std::string &text, Into into = Into::Replace);
   /// (momentum, gradient, error, variance, factor, apply, beta1, 1 - beta1) -> error := what is to be packed;
   /// sums of its squares and how many take part, by rows of kSummed. Sums are f64, so that their order does

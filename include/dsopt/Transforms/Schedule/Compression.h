@@ -7,7 +7,7 @@
 // plugin may register one of its own, which -compress-gradients=NAME then takes.
 //
 // Built in: onebit, signs by their mean magnitude (Karimireddy et al., 2019, EF-signSGD);
-// topk, the largest elements of each block.
+// topk, the largest elements of each block; powersgd, two narrow factors of each matrix.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,6 +75,9 @@ struct CompressionMethod {
                      Options)>
       unpack;
   std::vector<CompressionOption> options = {};
+  /// Of a method of the frame's own that sees whole matrices: the rank of the factors that travel in their
+  /// place. It has none of the functions above.
+  std::function<int64_t(Options)> factorRank = {};
 };
 
 /// A method with the options that it was given.
