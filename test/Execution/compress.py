@@ -221,6 +221,10 @@ other = [dsopt, path, "-run", "-quiet", f"-data={tokens}", f"-compress-gradients
 said = execute([*other, "-dp=4", "-micro-batches=1"], status=1).stderr
 check("left out, which 4 cannot go on with: expected -dp=2, or -resume-new-batch" in said, said)
 execute([*other, "-dp=4", "-micro-batches=1", "-resume-new-batch"])
+if method == "powersgd":
+    wider = [word.replace("=powersgd", "=powersgd{rank=3}") for word in other]
+    said = execute([*wider, "-dp=2", "-micro-batches=2", "-reduction-shards=4"], status=1).stderr
+    check(".factor' f32 [" in said and "is of another model or optimizer" in said, said)
 print("saved and resumed, by other ranks with the mean of errors", flush=True)
 
 # Bytes between ranks, counted: one parameter of 256 Ki elements, 4 ranks.

@@ -123,7 +123,7 @@ with tempfile.TemporaryDirectory() as folder:
     for options, words in ((["-compress-gradients=narrow"], "option -compress-gradients: expected one of none|onebit|powersgd|topk, got 'narrow'"),
                            ([narrow[0], "-compress-gradients=narrow{most=1}"], "option -compress-gradients: narrow has no option 'most', expected least"),
                            ([narrow[0], "-compress-gradients=narrow{least=-1}"], "option -compress-gradients: narrow got least='-1', expected a number from 0 to 1e+30"),
-                           ([narrow[0], "-compress-gradients=narow"], "expected one of none|narrow|onebit, got 'narow'; did you mean narrow?"),
+                           ([narrow[0], "-compress-gradients=narow"], "expected one of none|narrow|onebit|powersgd|topk, got 'narow'; did you mean narrow?"),
                            (["-compress-gradients=onebit{least=1}"], "option -compress-gradients: onebit has no option 'least', expected none"),
                            (["-compress-gradients=onebit{"], "option -compress-gradients: is \"onebit{\", expected NAME{option=N,...}")):
         said = execute([dsopt, path, "-plan", "-dp=2", f"-data={data}", *options], status=1).stderr

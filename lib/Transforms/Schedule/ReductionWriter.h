@@ -30,7 +30,7 @@ public:
   void map(llvm::StringRef name, const std::string &text, llvm::ArrayRef<mlir::Attribute> places,
            int64_t rows, Into into = Into::Replace) override;
 
-  /// What the bucket keeps of that name: f32, saved with the optimizer's state.
+  /// What the bucket keeps of that name, f32: with as many elements as its gradient, a value of each of them.
   exec::RefAttr kept(dist::BucketOp bucket, const llvm::Twine &name, int64_t elements);
   /// What ranks leave out of the bucket's gradient, with the gradient added; both are 0 in gaps.
   exec::RefAttr compensate(dist::BucketOp bucket, exec::RefAttr whole, WireKernels &wire, Gaps gaps);
