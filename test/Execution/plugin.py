@@ -120,10 +120,10 @@ with tempfile.TemporaryDirectory() as folder:
     apart = [max(abs(b / a - 1) for a, b in zip(losses[0], run)) for run in (losses[1], losses[4])]
     check(len(losses[1]) == 30 and 0 < apart[0] < 0.02 and apart[0] != apart[1] < 0.02, f"losses are {apart} apart")
     print(f"reductions in bf16 with error feedback: {moved} bytes in half as many, losses at most {apart[0]:.4%} apart, one hash")
-    for options, words in ((["-compress-gradients=narrow"], "option -compress-gradients: expected one of none|onebit, got 'narrow'"),
+    for options, words in ((["-compress-gradients=narrow"], "option -compress-gradients: expected one of none|onebit|powersgd|topk, got 'narrow'"),
                            ([narrow[0], "-compress-gradients=narrow{most=1}"], "option -compress-gradients: narrow has no option 'most', expected least"),
                            ([narrow[0], "-compress-gradients=narrow{least=-1}"], "option -compress-gradients: narrow got least='-1', expected a number from 0 to 1e+30"),
-                           ([narrow[0], "-compress-gradients=narow"], "expected one of none|narrow|onebit, got 'narow'; did you mean narrow?"),
+                           ([narrow[0], "-compress-gradients=narow"], "expected one of none|narrow|onebit|powersgd|topk, got 'narow'; did you mean narrow?"),
                            (["-compress-gradients=onebit{least=1}"], "option -compress-gradients: onebit has no option 'least', expected none"),
                            (["-compress-gradients=onebit{"], "option -compress-gradients: is \"onebit{\", expected NAME{option=N,...}")):
         said = execute([dsopt, path, "-plan", "-dp=2", f"-data={data}", *options], status=1).stderr

@@ -230,7 +230,7 @@ LogicalResult MapOp::collectAccesses(ActionContext &context) {
   const SegmentUse *kernel = context.kernel(getKernelAttr());
   if (!kernel)
     return emitOpError("runs ") << getKernelAttr()
-                                << ", which is no kernel over elements or rows of this module";
+                                << ", which is no kernel of this module";
   if (kernel->arguments.size() != getBuffers().size())
     return emitOpError("has ") << getBuffers().size() << " buffers, expected " << kernel->arguments.size()
                                << ", as " << getKernelAttr() << " takes";

@@ -1,4 +1,4 @@
-//===- GraphBits.cpp - what 32 signs are packed to ------------------------===//
+//===- GraphBits.cpp - what bits are, and places ------------------------------===//
 
 #include "dsopt/Dialect/Graph/Graph.h"
 
@@ -21,4 +21,18 @@ static LogicalResult verifyBits(Operation *op, Type wide, Type packed) {
 LogicalResult SignBitsOp::verify() { return verifyBits(*this, getInput().getType(), getResult().getType()); }
 LogicalResult UnpackBitsOp::verify() {
   return verifyBits(*this, getResult().getType(), getInput().getType());
+}
+
+LogicalResult BitcastOp::verify() {
+  RankedTensorType from = getInput().getType(), to = getResult().getType();
+  if (from.getShape() == to.getShape() && from.getElementTypeBitWidth() == to.getElementTypeBitWidth())
+    return success();
+  return emitOpError("has ") << from << " as " << to << ", expected the same shape and width";
+}
+
+LogicalResult IotaOp::verify() {
+  int64_t rank = getResult().getType().getRank(), axis = getAxis();
+  if (axis >= 0 && axis < rank)
+    return success();
+  return emitOpError("counts along axis ") << axis << ", expected 0 to " << rank - 1;
 }

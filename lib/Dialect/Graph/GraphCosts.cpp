@@ -178,8 +178,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<8, MuonOp>(context);
     attachOperandCost<5, MuonDirectionOp>(context);
     attachOperandCost<4, MuonStepOp>(context);
-    attachNoCost<ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp, SliceOp,
-                 SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
+    attachNoCost<BitcastOp, IotaOp, ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp,
+                 SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
                  ScatterOp, StopGradientOp, CustomGradientOp>(context);
   });
 }

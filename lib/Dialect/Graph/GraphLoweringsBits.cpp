@@ -1,6 +1,6 @@
-//===- GraphLoweringsBits.cpp - signs as bits -----------------------------===//
+//===- GraphLoweringsBits.cpp - bits of elements, and places ---------------===//
 //
-// Words are sums by `or`, so that a row's threads can each make some of the bits.
+// Words of signs are sums by `or`, so that a row's threads can each make some of the bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,10 +65,33 @@ struct UnpackBitsModel : LowerableOpInterface::ExternalModel<UnpackBitsModel, Un
         .getResult(0);
   }
 };
+
+struct BitcastModel : LowerableOpInterface::ExternalModel<BitcastModel, BitcastOp> {
+  FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
+  Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    auto type = signless(cast<RankedTensorType>(op->getResult(0).getType()));
+    return buildPointwise(builder, op->getLoc(), type, operands, [&](Builder &b, ValueRange args) {
+      return arith::BitcastOp::create(b, type.getElementType(), args[0]);
+    });
+  }
+};
+
+struct IotaModel : LowerableOpInterface::ExternalModel<IotaModel, IotaOp> {
+  FusionKind getFusionKind(Operation *) const { return FusionKind::Indexed; }
+  Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    auto type = signless(cast<RankedTensorType>(op->getResult(0).getType()));
+    return buildIndexed(
+        builder, op->getLoc(), type, operands, [&](Builder &b, ValueRange indices, ValueRange) -> Value {
+          return arith::IndexCastOp::create(b, type.getElementType(), indices[cast<IotaOp>(op).getAxis()]);
+        });
+  }
+};
 } // namespace
 
 void registerBitsLowerings(GraphDialect *, MLIRContext *context) {
   SignBitsOp::attachInterface<SignBitsModel>(*context);
   UnpackBitsOp::attachInterface<UnpackBitsModel>(*context);
+  BitcastOp::attachInterface<BitcastModel>(*context);
+  IotaOp::attachInterface<IotaModel>(*context);
 }
 } // namespace dsopt::graph

@@ -39,7 +39,7 @@ struct HeldTensor {
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
 /// ("w.m"; each rank's own where they are apart, "w.m.0"), where gradients wait for their update these
 /// ("w.pending"), and what a compressed exchange left out, of each worker ("w.worker_error.0") and of the
-/// servers' slices ("w.server_error").
+/// servers' slices ("w.server_error"), or goes on from ("w.factor": columns, one after the other).
 struct SavedTensors {
   explicit SavedTensors(const Program &program, bool hasPending = false, bool hasErrors = false,
                         bool isApart = false);
@@ -55,7 +55,8 @@ private:
   void order();
 };
 
-inline constexpr const char *kWorkerError = "worker_error", *kServerError = "server_error";
+inline constexpr const char *kWorkerError = "worker_error", *kServerError = "server_error",
+                            *kFactor = "factor";
 /// Whether applied steps have left errors: all where gradients are compressed, or those behind the
 /// optimizer's freeze; some where steps are of several kinds.
 inline bool leavesErrors(const Program &program, int64_t applied) {

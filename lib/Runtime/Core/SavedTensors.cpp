@@ -21,7 +21,8 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
   for (const Parameter &parameter : program.parameters)
     names.insert(parameter.name);
   std::map<std::string, size_t> known;
-  auto add = [&](const std::string &name, const std::string &type, HeldTensor holder) {
+  auto add = [&](const std::string &name, const std::string &type, HeldTensor holder,
+                 std::vector<int64_t> shape = {}) {
     auto [entry, isNew] = known.try_emplace(name, tensors.size());
     holder.tensor = entry->second;
     held.push_back(holder);
@@ -30,10 +31,14 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     Parameter tensor;
     tensor.name = name;
     tensor.type = type;
-    tensor.shape =
-        holder.isOfParameter ? std::vector<int64_t>{holder.part.elements} : holder.parameter->shape;
+    tensor.shape = shape.empty() ? holder.parameter->shape : std::move(shape);
     tensor.bytes = wholeBytes(tensor);
     tensors.push_back(std::move(tensor));
+  };
+  auto named = [&](std::string name) {
+    while (names.count(name))
+      name += "~";
+    return name;
   };
   // What a bucket's parameters have beside them; `holder` says where, but not whose part it is.
   auto addState = [&](int64_t bucket, const std::string &state, const std::string &type, HeldTensor holder) {
@@ -44,14 +49,28 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     for (const auto &[parameter, part] : table.ofBucket(bucket)) {
       if (holder.isOfParameter && part.begin > 0)
         continue;
-      std::string name = parameter->name + "." + state;
-      while (names.count(name))
-        name += "~";
       holder.parameter = parameter;
       holder.part = part;
-      if (holder.isOfParameter)
+      std::vector<int64_t> shape;
+      if (holder.isOfParameter) {
         holder.part = {bucket, places.at(part.bucket_offset) * DSOPT_COEFFICIENTS, 0, DSOPT_COEFFICIENTS};
-      add(name, type, holder);
+        shape = {DSOPT_COEFFICIENTS};
+      }
+      add(named(parameter->name + "." + state), type, holder, shape);
+    }
+  };
+  // What a matrix keeps is shorter than itself, and has a buffer of its own.
+  auto addFactor = [&](int64_t bucket, const std::string &first, int64_t bytes, HeldTensor holder) {
+    for (const auto &[parameter, part] : table.ofBucket(bucket)) {
+      if (std::to_string(part.bucket_offset) != first)
+        continue;
+      int64_t values = bytes / static_cast<int64_t>(sizeof(float));
+      holder.isState = true;
+      holder.parameter = parameter;
+      holder.part = part;
+      holder.part.begin = holder.part.bucket_offset = 0;
+      holder.part.elements = values;
+      add(named(parameter->name + "." + kFactor), "f32", holder, {values});
     }
   };
   for (const Parameter &parameter : program.parameters)
@@ -98,6 +117,9 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
         error.sliced = at.buffers[i].name == prefix + kServerError;
         if (error.sliced)
           addState(action.bucket, kServerError, "f32", error);
+        if (std::string start = prefix + kFactor + ".";
+            at.buffers[i].name.compare(0, start.size(), start) == 0)
+          addFactor(action.bucket, at.buffers[i].name.substr(start.size()), at.buffers[i].bytes, error);
         if (at.buffers[i].name == prefix + kWorkerError)
           for (error.dpRank = 0; error.dpRank < program.dp; ++error.dpRank)
             addState(action.bucket, std::string(kWorkerError) + "." + std::to_string(error.dpRank), "f32",

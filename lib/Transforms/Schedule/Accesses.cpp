@@ -72,8 +72,9 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
     return &known->second;
   auto function = tables.lookupSymbolIn<func::FuncOp>(module, name);
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
-  if (!iteration || iteration.getValue() == graph::Iteration::Columns)
+  if (!iteration)
     return nullptr;
+  bool isColumns = iteration.getValue() == graph::Iteration::Columns;
   bool isFlat = iteration.getValue() == graph::Iteration::Flat;
   auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
   ArrayRef<int64_t> rows = range && !isFlat ? range.asArrayRef() : ArrayRef<int64_t>();
@@ -81,6 +82,12 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
     if (isFlat)
       return BufferUse{graph::elementBytes(getElementTypeOrSelf(type)), reads, writes};
     BufferUse buffer{graph::numBytes(type), reads, writes};
+    // Sums have an element for each column.
+    if (isColumns) {
+      buffer.whole = !writes;
+      buffer.bytes /= writes ? ShapedType::getNumElements(range.asArrayRef()) : 1;
+      return buffer;
+    }
     buffer.whole = cast<ShapedType>(type).getShape().take_front(rows.size()) != rows;
     if (!buffer.whole)
       buffer.bytes /= ShapedType::getNumElements(rows);

@@ -10,35 +10,34 @@
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSEDREDUCTION_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSEDREDUCTION_H
 
-#include "CompressionKernels.h"
-#include "ProgramBuilder.h"
-#include "WireKernels.h"
-#include "dsopt/Dialect/Dist/Dist.h"
+#include "ReductionWriter.h"
 
 namespace dsopt {
 
 class CompressedReduction {
 public:
+  virtual ~CompressedReduction() = default;
   /// That of `reduce`, of a bucket's gradient, by a method.
   CompressedReduction(exec::ReduceOp reduce, dist::BucketOp bucket, const Compression &compression);
 
   /// Writes the exchange and what comes before it. What lies between parameters is cleared: `gaps`, in
   /// elements of the whole gradient. Fails with a message where the method's kernels or records are wrong.
-  mlir::LogicalResult start(ProgramBuilder &out, WireKernels &wire, CompressionKernels &kernels,
-                            mlir::ArrayRef<std::pair<int64_t, int64_t>> gaps);
+  virtual mlir::LogicalResult start(ProgramBuilder &out, WireKernels &wire, CompressionKernels &kernels,
+                                    Gaps gaps);
   /// Writes what makes the target of it.
-  mlir::LogicalResult finish(ProgramBuilder &out, CompressionKernels &kernels);
+  virtual mlir::LogicalResult finish(ProgramBuilder &out, WireKernels &wire, CompressionKernels &kernels);
 
-private:
-  /// Writes a bit for each element of the bucket, 0 in its gaps.
-  void writeTakes(CompressionWriter &writer, mlir::ArrayRef<std::pair<int64_t, int64_t>> gaps);
-
+protected:
   exec::ReduceOp reduce; ///< until the exchange takes its place
   dist::BucketOp bucket;
-  Compression compression;
-  exec::RefAttr whole, target, error, takes, received;
-  int64_t elements, ranks, bytes; ///< of a slice, and of its record
+  exec::RefAttr whole, target, error, takes;
+  int64_t elements, ranks; ///< of a slice
   bool accumulate;
+
+private:
+  Compression compression;
+  exec::RefAttr received;
+  int64_t bytes = 0; ///< of a slice's record
 };
 
 } // namespace dsopt

@@ -3,19 +3,22 @@
 #include "dsopt/Transforms/Schedule/Compression.h"
 
 #include "OneBit.h"
+#include "PowerSgd.h"
+#include "TopK.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <map>
 
 using namespace mlir;
 using namespace dsopt;
 
 static std::map<std::string, CompressionMethod> &methods() {
-  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}};
+  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}, {"powersgd", powerSgd()}, {"topk", topK()}};
   return known;
 }
 
@@ -52,9 +55,13 @@ static std::string readOptions(StringRef text, ArrayRef<CompressionOption> optio
                            ", "));
     double &number = values[option - options.begin()];
     // What is no number compares with nothing.
-    if (value.getAsDouble(number) || !(number >= option->least && number <= option->most))
-      return ("got " + name + "='" + value + "', expected a number from " + shown(option->least) + " to " +
-              shown(option->most))
+    if (value.getAsDouble(number) || !(number >= option->least && number <= option->most) ||
+        (option->multipleOf && std::fmod(number, option->multipleOf)))
+      return ("got " + name + "='" + value + "', expected a " +
+              (option->multipleOf == 0   ? "number"
+               : option->multipleOf == 1 ? "whole number"
+                                         : "multiple of " + shown(option->multipleOf)) +
+              " from " + shown(option->least) + " to " + shown(option->most))
           .str();
   }
   return "";

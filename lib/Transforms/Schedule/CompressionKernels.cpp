@@ -46,8 +46,10 @@ SymbolRefAttr CompressionKernels::get(const std::string &plain, const std::strin
     if (into != Into::Replace)
       combine(function, into);
     nested ? function.setNested() : function.setPrivate();
-    function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Rows));
-    function->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(context, {kRows}));
+    if (!function->hasAttr(graph::kIterateAttr)) {
+      function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Rows));
+      function->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(context, {kRows}));
+    }
     symbols.insert(function);
   }
   SymbolRefAttr symbol = FlatSymbolRefAttr::get(function);

@@ -17,6 +17,8 @@ namespace dsopt {
 
 /// What a bucket's exchange leaves out, at the worker and at the server of a slice.
 inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
+/// The factor that matrices of a bucket keep, by their first elements.
+inline constexpr llvm::StringLiteral kFactor = "factor";
 
 /// `text` of a kernel behind names for the types of rows of a shape, and of what is read whole.
 std::string withRowTypes(llvm::StringRef row, llvm::StringRef gradient, const std::string &text);
@@ -27,8 +29,8 @@ std::string keepAndSum();
 class CompressionKernels {
 public:
   explicit CompressionKernels(mlir::ModuleOp module);
-  /// The kernel of that name; made of its text where it is new, with what becomes of its last result. Null
-  /// where the text is wrong: the parser has said so.
+  /// The kernel of that name; made of its text where it is new, with what becomes of its last result. It runs
+  /// over rows unless it says otherwise. Null where the text is wrong: the parser has said so.
   mlir::SymbolRefAttr get(const std::string &name, const std::string &text, Into into = Into::Replace);
   /// (variance) -> words that say which elements take part: those whose variance is not 0.
   mlir::SymbolRefAttr takes();

@@ -9,6 +9,7 @@
 #include "Accesses.h"
 #include "Communicators.h"
 #include "CompressedReduction.h"
+#include "PowerSgd.h"
 #include "ProgramBuilder.h"
 #include "QuantizedReduction.h"
 #include "Scheduling.h"
@@ -77,10 +78,10 @@ private:
   const std::optional<Compression> &compression; ///< of gradients
   AccessAnalysis &analysis;
   ProgramBuilder out;
-  llvm::MapVector<StringAttr, Result> results;                 ///< by the buffer of their target
-  llvm::MapVector<StringAttr, QuantizedReduction> reductions;  ///< likewise
-  llvm::MapVector<StringAttr, CompressedReduction> compressed; ///< likewise
-  llvm::SetVector<BufferOp> replaced;                          ///< by others of the wire's type
+  llvm::MapVector<StringAttr, Result> results;                ///< by the buffer of their target
+  llvm::MapVector<StringAttr, QuantizedReduction> reductions; ///< likewise
+  llvm::MapVector<StringAttr, std::unique_ptr<CompressedReduction>> compressed; ///< likewise
+  llvm::SetVector<BufferOp> replaced; ///< by others of the wire's type
 };
 } // namespace
 
@@ -191,11 +192,15 @@ LogicalResult Expander::startCompressed(ReduceOp reduce) {
     return failure();
   if (Type type = reduce.getType(); !type.isF32())
     return reduce.emitOpError("of ") << type << " travels by a method, expected f32";
-  CompressedReduction reduction(reduce, *bucket, *compression);
+  std::unique_ptr<CompressedReduction> reduction;
+  if (compression->method.factorRank)
+    reduction = std::make_unique<FactoredReduction>(reduce, *bucket, *compression);
+  else
+    reduction = std::make_unique<CompressedReduction>(reduce, *bucket, *compression);
   StringAttr target = reduce.getTarget().getBuffer().getAttr();
-  if (failed(reduction.start(out, kernels, compressionKernels, gaps)))
+  if (failed(reduction->start(out, kernels, compressionKernels, gaps)))
     return failure();
-  compressed.insert({target, reduction});
+  compressed.insert({target, std::move(reduction)});
   return success();
 }
 
@@ -302,7 +307,7 @@ LogicalResult Expander::finish(StringAttr target) {
     reductions.erase(reduction);
   }
   if (auto reduction = compressed.find(target); reduction != compressed.end()) {
-    if (failed(reduction->second.finish(out, compressionKernels)))
+    if (failed(reduction->second->finish(out, kernels, compressionKernels)))
       return failure();
     compressed.erase(reduction);
   }
@@ -338,7 +343,7 @@ LogicalResult Expander::expand() {
   for (auto &[target, reduction] : reductions)
     reduction.finish(out, kernels);
   for (auto &[target, reduction] : compressed)
-    if (failed(reduction.finish(out, compressionKernels)))
+    if (failed(reduction->finish(out, kernels, compressionKernels)))
       return failure();
   renumberCollectives(schedule);
   for (BufferOp buffer : replaced)

@@ -36,7 +36,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @x : memref<64xf32> buffers slots 1 stride 256
   exec.buffer @y : memref<64xbf16> buffers slots 1 stride 128
   exec.schedule {
-    // expected-error @below {{runs @none, which is no kernel over elements or rows of this module}}
+    // expected-error @below {{runs @none, which is no kernel of this module}}
     %0 = exec.map @none [@x, @y] elements 64 on @compute
   }
 }

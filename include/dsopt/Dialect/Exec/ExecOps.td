@@ -387,11 +387,12 @@ def Exec_TransformOp : Exec_Action<"transform"> {
 }
 
 def Exec_MapOp : Exec_Action<"map"> {
-  let summary = "runs a kernel over buffers, one element, or one row, of each at a time";
+  let summary = "runs a kernel over buffers, one element, row or column of each at a time";
   let description = [{
     `buffers` are the kernel's operands and, where its results are not in place (`graph.in_place`),
     its results behind them; of each `elements` are read or written. Of a kernel over rows these are
     rows, however long a row of each operand or result is; what has no row for each is read whole.
+    Of one over columns they are the columns, all of which it sums: operands are read whole.
     Threads take a multiple of `grain` each. With it a pass puts computation
     of its own between others' actions: what goes over the wire in another type, say.
 

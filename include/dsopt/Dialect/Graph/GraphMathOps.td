@@ -218,6 +218,20 @@ def Graph_UnpackBitsOp : Graph_BitsOp<"unpack_bits", "1 or -1 for each bit of an
   let results = (outs Graph_FloatTensor:$result);
 }
 
+def Graph_BitcastOp : Graph_BitsOp<"bitcast", "the same bits as another type of that width"> {
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_IotaOp : Graph_BitsOp<"iota", "each element's place along an axis, from 0 on"> {
+  let description = [{
+    ```mlir
+    %place = graph.iota {axis = 1} : () -> tensor<64x32xi32>
+    ```
+  }];
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Graph_IntTensor:$result);
+}
+
 //===----------------------------------------------------------------------===//
 // Shapes and data movement
 //===----------------------------------------------------------------------===//

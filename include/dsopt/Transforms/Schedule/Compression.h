@@ -6,7 +6,8 @@
 // the order of the ranks, and keeps what the own record leaves out (error feedback). A
 // plugin may register one of its own, which -compress-gradients=NAME then takes.
 //
-// Built in: onebit, signs by their mean magnitude (Karimireddy et al., 2019, EF-signSGD).
+// Built in: onebit, signs by their mean magnitude (Karimireddy et al., 2019, EF-signSGD);
+// topk, the largest elements of each block; powersgd, two narrow factors of each matrix.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +60,7 @@ struct CompressionUnit {
 struct CompressionOption {
   std::string name;
   double byDefault, least, most;
+  double multipleOf = 0; ///< a number that it has to divide by; 0: none
 };
 
 struct CompressionMethod {
@@ -73,6 +75,9 @@ struct CompressionMethod {
                      Options)>
       unpack;
   std::vector<CompressionOption> options = {};
+  /// Of a method of the frame's own that sees whole matrices: the rank of the factors that travel in their
+  /// place. It has none of the functions above.
+  std::function<int64_t(Options)> factorRank = {};
 };
 
 /// A method with the options that it was given.
