@@ -82,6 +82,17 @@ def layouts():
         runs[" ".join(layout)] = run = train(dsopt, "mlp", *CUDA, *same, *layout)
         check(relative(run.losses, host.losses) < 1e-5, f"lamb {layout}: losses {run.losses}, on the host {host.losses}")
     check(len({run.hash for run in runs.values()}) == 1, f"lamb: {[(layout, run.hash) for layout, run in runs.items()]}")
+    # One that sees whole parameters and their norms, and keeps what its segments replace.
+    same = ["-optimizer=adafactor", "-steps=3", "-weight-decay=0.1", "-reduction-shards=4", "-grad-clip=1"]
+    host = train(dsopt, "mlp", *same, "-micro-batches=4")
+    runs = {}
+    for layout in (["-micro-batches=4"], ["-micro-batches=4", "-cuda-graph=off"], ["-dp=2", "-zero=1", "-pp=2", "-micro-batches=2"],
+                   ["-dp=2", "-zero=3", "-micro-batches=2", "-accumulate=local"], ["-micro-batches=4", "-offload-optimizer=cpu"]):
+        seed += 1
+        os.environ.update(device(seed=seed))
+        runs[" ".join(layout)] = run = train(dsopt, "mlp", *CUDA, *same, *layout)
+        check(relative(run.losses, host.losses) < 1e-5, f"adafactor {layout}: losses {run.losses}, on the host {host.losses}")
+    check(len({run.hash for run in runs.values()}) == 1, f"adafactor: {[(layout, run.hash) for layout, run in runs.items()]}")
 
 
 def nccl():

@@ -126,6 +126,15 @@ Values update(MuonStepOp, Step &s, ValueRange args) {
   return {s.subtract(s.get(DSOPT_LR), along, args[0])};
 }
 
+Values update(AdafactorDirectionOp, Step &s, ValueRange args) {
+  return {s.mul(args[1], s.get(DSOPT_FACTOR))};
+}
+
+Values update(AdafactorStepOp, Step &s, ValueRange args) {
+  Value p = s.mul(args[0], s.get(DSOPT_DECAY_FACTOR));
+  return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], p)};
+}
+
 template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
@@ -140,22 +149,21 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
       inits.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
     SmallVector<AffineMap> maps(inputs.size() + inits.size(), builder.getMultiDimIdentityMap(type.getRank()));
     SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-    auto generic =
-        linalg::GenericOp::create(builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
-                                  [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
-                                    Builder b(nestedLoc, nested);
-                                    Step step{b, operands.back()};
-                                    Values updated =
-                                        update(cast<Op>(op), step, args.take_front(inputs.size()));
-                                    // What is replaced: the parameter (or, by a direction, the gradient) and
-                                    // the states.
-                                    Values old{args[isa<LambDirectionOp, MuonDirectionOp>(op) ? 1 : 0]};
-                                    llvm::append_range(old, args.slice(2, updated.size() - 1));
-                                    Value apply = step.is(DSOPT_APPLY);
-                                    for (auto [value, before] : llvm::zip_equal(updated, old))
-                                      value = step.select(apply, value, before);
-                                    linalg::YieldOp::create(b, updated);
-                                  });
+    auto generic = linalg::GenericOp::create(
+        builder, loc, op->getResultTypes(), inputs, inits, maps, iterators,
+        [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+          Builder b(nestedLoc, nested);
+          Step step{b, operands.back()};
+          Values updated = update(cast<Op>(op), step, args.take_front(inputs.size()));
+          // What is replaced: the parameter (or, by a direction, the gradient) and
+          // the states.
+          Values old{args[isa<LambDirectionOp, MuonDirectionOp, AdafactorDirectionOp>(op) ? 1 : 0]};
+          llvm::append_range(old, args.slice(2, updated.size() - 1));
+          Value apply = step.is(DSOPT_APPLY);
+          for (auto [value, before] : llvm::zip_equal(updated, old))
+            value = step.select(apply, value, before);
+          linalg::YieldOp::create(b, updated);
+        });
     return generic.getResult(0);
   }
 };
@@ -173,5 +181,7 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   OneBitAdamStepOp::attachInterface<UpdateModel<OneBitAdamStepOp>>(*context);
   MuonDirectionOp::attachInterface<UpdateModel<MuonDirectionOp>>(*context);
   MuonStepOp::attachInterface<UpdateModel<MuonStepOp>>(*context);
+  AdafactorDirectionOp::attachInterface<UpdateModel<AdafactorDirectionOp>>(*context);
+  AdafactorStepOp::attachInterface<UpdateModel<AdafactorStepOp>>(*context);
 }
 } // namespace dsopt::graph

@@ -32,12 +32,14 @@ struct HeldTensor {
   Ref buffer;
   bool sliced = false, isState = false;
   int64_t dpRank = -1; ///< that alone has it; -1: all have it, or a slice each
+  int64_t writer = -1; ///< of what ranks have alike that need it: the one that writes it
   size_t tensor = 0;   ///< that it is a part of
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
-/// ("w.m"), where gradients wait for their update these ("w.pending"), and what a compressed exchange left
-/// out, of each worker ("w.worker_error.0") and of the servers' slices ("w.server_error").
+/// ("w.m", or of its rows "w.row_var"), where gradients wait for their update these ("w.pending"), and what a
+/// compressed exchange left out, of each worker ("w.worker_error.0") and of the servers' slices
+/// ("w.server_error").
 struct SavedTensors {
   explicit SavedTensors(const Program &program, bool hasPending = false, bool hasErrors = false);
   bool hasPending, hasErrors;

@@ -94,9 +94,17 @@ float TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t rank
   weight.normalize();
   step.normalize();
   double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
+  if (double root = rootOf(parameter); root > 0)
+    return static_cast<float>(std::max(length / root, DSOPT_LEAST_LENGTH));
   if (length == 0 || along == 0)
     return 1;
   return static_cast<float>(std::clamp(length / along, DSOPT_LEAST_TRUST, DSOPT_LARGEST_TRUST));
+}
+
+double TrustRatios::rootOf(int64_t parameter) const {
+  if (program.optimizer != "adafactor")
+    return 0;
+  return std::sqrt(static_cast<double>(elementsOf(program.parameters[parameter])));
 }
 
 } // namespace dsopt::runtime

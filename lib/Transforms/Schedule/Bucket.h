@@ -65,6 +65,10 @@ public:
   /// The copy of the parameters that is updated where they are stored in a narrower type.
   mlir::FlatSymbolRefAttr master(const Bucket &bucket, mlir::Type type);
   mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state);
+  /// What the optimizer keeps of whole parameters, alike on each rank that updates a part of them: `payload`
+  /// elements in `elements`.
+  mlir::FlatSymbolRefAttr wholeState(const Bucket &bucket, llvm::StringRef role, int64_t elements,
+                                     int64_t payload);
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);
   exec::RefAttr gradientSlice(const Bucket &bucket, int64_t use);
