@@ -15,6 +15,8 @@ llvm::StringRef dsopt::describe(UpdateScope scope) {
     return "norms of whole parameters";
   case UpdateScope::Matrices:
     return "whole matrices";
+  case UpdateScope::Tensors:
+    return "whole parameters";
   }
   llvm_unreachable("unknown scope");
 }

@@ -405,6 +405,13 @@ LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
       for (Operation &op : schedule.getBody().front()) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           sources[copy.getTarget()] = copy.getSource();
+        // What a transform replaces lies between its first buffer and its last.
+        if (auto transform = dyn_cast<exec::TransformOp>(op); transform && transform.getBuffers().size() > 2)
+          json->object([&] {
+            json->attribute("queue", int64_t(streams.of(transform)));
+            if (succeeded(result))
+              result = writeAction(op);
+          });
         auto update = dyn_cast<exec::UpdateOp>(op);
         if (!update || update.getFrom() || !said.insert(update.getBucketAttr()).second)
           continue;

@@ -82,6 +82,22 @@ def layouts():
         runs[" ".join(layout)] = run = train(dsopt, "mlp", *CUDA, *same, *layout)
         check(relative(run.losses, host.losses) < 1e-5, f"lamb {layout}: losses {run.losses}, on the host {host.losses}")
     check(len({run.hash for run in runs.values()}) == 1, f"lamb: {[(layout, run.hash) for layout, run in runs.items()]}")
+    # One that sees whole parameters and their norms, and keeps what its segments replace.
+    same = ["-optimizer=adafactor", "-steps=3", "-weight-decay=0.1", "-reduction-shards=4", "-grad-clip=1"]
+    host = train(dsopt, "mlp", *same, "-micro-batches=4")
+    runs = {}
+    for layout in (["-micro-batches=4"], ["-micro-batches=4", "-cuda-graph=off"], ["-dp=2", "-zero=1", "-pp=2", "-micro-batches=2"],
+                   ["-dp=2", "-zero=3", "-micro-batches=2", "-accumulate=local"], ["-micro-batches=4", "-offload-optimizer=cpu"]):
+        seed += 1
+        os.environ.update(device(seed=seed))
+        runs[" ".join(layout)] = run = train(dsopt, "mlp", *CUDA, *same, *layout)
+        check(relative(run.losses, host.losses) < 1e-5, f"adafactor {layout}: losses {run.losses}, on the host {host.losses}")
+    check(len({run.hash for run in runs.values()}) == 1, f"adafactor: {[(layout, run.hash) for layout, run in runs.items()]}")
+    # Steps that are not applied leave it as it is, whatever overflowed.
+    same = ["-optimizer=adafactor", "-precision=fp16", "-initial-scale-power=24", "-loss-scale-hysteresis=1", "-steps=8", "-micro-batches=4"]
+    host, run = train(dsopt, "mlp", *same), train(dsopt, "mlp", *CUDA, *same)
+    applied = [step["skipped"] for step in run.steps]
+    check(applied[0] and not applied[-2] and relative(run.losses, host.losses) < 1e-3, f"adafactor: skips {applied}, losses {run.losses}, on the host {host.losses}")
 
 
 def nccl():
@@ -109,11 +125,12 @@ def nccl():
         check(sent.head["engine"] != "NCCL" and sent.hash == first.hash, f"{' '.join(layout)} -engine=host: {sent.head['engine']} {sent.hash}")
         check([step["sent_bytes"] for step in sent.steps] == [step["sent_bytes"] for step in run.steps], f"{' '.join(layout)}: other bytes were counted than by hosts")
 
-    # Sums of squares that ranks gather.
-    lamb = [*base, "-optimizer=lamb"]
-    os.environ.update(device(devices=4, seed=1))
-    first, cut = train(dsopt, "mlp", *lamb, "-micro-batches=4"), train(dsopt, "mlp", *lamb, "-dp=2", "-zero=2", "-micro-batches=2")
-    check(cut.head["engine"] == "NCCL" and cut.hash == first.hash, f"lamb by {cut.head['engine']}: {cut.hash}, expected {first.hash}")
+    # Sums of squares that ranks gather, and whole gradients.
+    for optimizer in ("lamb", "adafactor"):
+        same = [*base, f"-optimizer={optimizer}"]
+        os.environ.update(device(devices=4, seed=1))
+        first, cut = train(dsopt, "mlp", *same, "-micro-batches=4"), train(dsopt, "mlp", *same, "-dp=2", "-zero=2", "-micro-batches=2")
+        check(cut.head["engine"] == "NCCL" and cut.hash == first.hash, f"{optimizer} by {cut.head['engine']}: {cut.hash}, expected {first.hash}")
 
     # In NCCL's own order the bits are those of as many ranks, and near the others'.
     name = "mlp"

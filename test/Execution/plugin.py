@@ -96,8 +96,8 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"gathers ahead: arenas of {arenas} bytes, one hash {hashes[0][:16]}")
 
     # Plugins may have optimizers of their own: the pass that takes one says which there are.
-    for options, words in (([], "dsopt: error: option -optimizer: expected one of adagrad|adam|adamw|lamb|lion|muon|onebit-adam|onebit-lamb|sgd|zero-one-adam, got 'adamv'; did you mean adam?"),
-                           ([late[0]], "optimizer 'adamv' is not available, expected one of adagrad, adam, adamw, lamb, lion, muon, onebit-adam, onebit-lamb, sgd, zero-one-adam")):
+    for options, words in (([], "dsopt: error: option -optimizer: expected one of adafactor|adagrad|adam|adamw|lamb|lion|muon|onebit-adam|onebit-lamb|sgd|zero-one-adam, got 'adamv'; did you mean adam?"),
+                           ([late[0]], "optimizer 'adamv' is not available, expected one of adafactor, adagrad, adam, adamw, lamb, lion, muon, onebit-adam, onebit-lamb, sgd, zero-one-adam")):
         said = execute([dsopt, path, "-plan", f"-data={data}", "-optimizer=adamv", *options], status=1).stderr
         check(words in said, f"{options}: {said}")
 

@@ -170,7 +170,7 @@ class TorchGradients(Gradients):
 
 def make_update(options: Options, parameters: dict[str, np.ndarray]) -> Update | TorchUpdate:
     """PyTorch's optimizer where it has the one that is asked for."""
-    return (Update if options.optimizer in ("lion", "lamb") else TorchUpdate)(options, parameters)
+    return (Update if options.optimizer in ("lion", "lamb", "adafactor") else TorchUpdate)(options, parameters)
 
 
 class TorchUpdate:

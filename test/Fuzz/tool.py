@@ -15,7 +15,7 @@ import numpy as np
 #: Refusals that the documentation has: what a random layout may meet.
 REFUSALS = [
     r"cannot cut \d+ blocks? into (the \d+ chunks that schedule \S+ has on )?\d+ pipeline stages",
-    r"-optimizer=lamb .*-gradient-type=fp32, got param",
+    r"-optimizer=(lamb|adafactor) .*-gradient-type=fp32, got param",
     r"goes by norms of whole parameters and has its state on",
 ]
 #: What a message never says: names of passes, operations and types of the compiler, and of nothing.

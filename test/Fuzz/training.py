@@ -89,7 +89,7 @@ def draw_options(rng: np.random.Generator) -> Options:
 def draw_optimizer(options: Options, rng: np.random.Generator) -> None:
     """One of the rarer ones in some cases, by a generator that leaves the other choices as they are."""
     if rng.random() < 0.3:
-        options.optimizer = str(rng.choice(["lion", "adagrad", "lamb"]))
+        options.optimizer = str(rng.choice(["lion", "adagrad", "lamb", "adafactor"]))
         options.lr = float(rng.choice([0.01, 0.003, 0.001]))
         options.min_lr = min(options.min_lr, options.lr / 10)
         options.betas = (float(rng.choice([0.9, 0.5])), float(rng.choice([0.99, 0.9])))
@@ -125,6 +125,9 @@ class Update:
             lr, decay = options.rate(self.step), self.decay(name, value)
             for glob, scale in options.lr_scale.items():
                 lr *= scale if fnmatch.fnmatchcase(name, glob) else 1.0
+            if options.optimizer == "adafactor":
+                updated[name] = self.adafactor(name, value, gradient, lr, decay)
+                continue
             if options.optimizer in ("adamw", "lion"):
                 value = value * (1 - lr * decay)
             elif options.optimizer != "lamb":
@@ -155,6 +158,20 @@ class Update:
             updated[name] = value - lr / (1 - a ** t) * self.m[name] / root
         self.step += 1
         return updated
+
+    def adafactor(self, name: str, value: np.ndarray, gradient: np.ndarray, lr: float, decay: float) -> np.ndarray:
+        """PyTorch's: `m` is the rows' means of squares, `v` the columns', or that of all elements."""
+        takes, least = (self.step + 1) ** -0.8, 2.0**-23
+        squares = gradient**2
+        if value.ndim < 2:
+            variance = self.v[name] = (1 - takes) * self.v[name] + takes * squares
+        else:
+            self.m[name] = (1 - takes) * self.m[name] + takes * squares.mean(-1, keepdims=True)
+            self.v[name] = (1 - takes) * self.v[name] + takes * squares.mean(-2, keepdims=True)
+            variance = self.m[name] * self.v[name] / np.maximum(self.m[name].mean(-2, keepdims=True), least)
+        update = gradient / np.sqrt(np.maximum(variance, least**2))
+        length = min(lr, (self.step + 1) ** -0.5) * max(1e-3, math.sqrt(np.mean(value**2)))
+        return value * (1 - lr * decay) - length * update / max(1.0, math.sqrt(np.mean(update**2)))
 
 
 def global_norm(gradients: dict[str, np.ndarray]) -> float:

@@ -36,14 +36,14 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       all other parameters. Empty: the rule takes all.
     }], "::llvm::StringRef", "getCompanion", (ins), "", "return {};">,
     InterfaceMethod<[{
-      Of a rule that sees norms of whole parameters, or whole matrices: an operation on operands in the order of
+      Of a rule that sees more than elements: an operation on operands in the order of
       UpdateRole, elements by themselves, whose results are the direction of the step and the new states.
     }], "::mlir::Operation *", "buildDirection",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<[{
       The one that makes the new parameter of parameter, direction and scalars, the last two of a table
-      in which DSOPT_TRUST is the quotient of the norms. Of a rule that sees whole matrices the direction
-      is what buildMatrix made of it.
+      in which DSOPT_TRUST follows from the norms. Of a rule that sees whole matrices, or parameters, the
+      direction is what buildMatrix made of it.
     }], "::mlir::Operation *", "buildStep",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<[{
@@ -62,10 +62,14 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"Whether it is such a rule.", "bool", "movesApart", (ins), "", "return false;">,
     InterfaceMethod<[{
-      Of a rule that sees whole matrices: operations that make of the direction of a whole one the direction
-      that buildStep takes.
-    }], "::mlir::Value", "buildMatrix", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$direction), "",
-      "return {};">,
+      Of a rule that sees whole parameters: what it keeps of this one as a whole, each with a shape of its own.
+    }], "::llvm::SmallVector<::dsopt::WholeState>", "getWholeStates", (ins), "", "return {};">,
+    InterfaceMethod<[{
+      Of a rule that sees whole matrices, or parameters: operations that make of the direction of a whole one
+      the direction that buildStep takes. Where it has whole states, `operands` are the direction, the scalars
+      and the states, and results the direction and the new states.
+    }], "::llvm::SmallVector<::mlir::Value>", "buildMatrix",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return {};">,
     InterfaceMethod<"What kernels of the rule are called.", "::llvm::StringRef", "getRuleName">,
   ];
 }

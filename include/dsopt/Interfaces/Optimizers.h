@@ -17,6 +17,12 @@ struct OptimizerState {
   mlir::Type element;
 };
 
+/// A value that is kept for a whole parameter.
+struct WholeState {
+  llvm::StringRef role; ///< row_var, col_var, variance
+  mlir::RankedTensorType type;
+};
+
 /// What an operand of an update is.
 enum class UpdateRole { Parameter, Gradient, State, Scalars };
 
@@ -25,6 +31,7 @@ enum class UpdateScope {
   Elements,   ///< any slice: each element by itself
   Parameters, ///< norms of whole parameters
   Matrices,   ///< whole matrices
+  Tensors,    ///< whole parameters of any rank, and their norms
 };
 /// "each element by itself" and so on, for messages.
 llvm::StringRef describe(UpdateScope scope);

@@ -35,6 +35,8 @@ enum dsopt_scalar {
 /// DeepSpeed's bounds of LAMB's ratio.
 #define DSOPT_LEAST_TRUST 0.01
 #define DSOPT_LARGEST_TRUST 10.0
+/// Adafactor has the root of the parameter's mean square there, at least PyTorch's eps[1].
+#define DSOPT_LEAST_LENGTH 1e-3
 
 /// Indices into a micro-batch's context: what its random numbers follow from.
 enum dsopt_context {

@@ -132,6 +132,7 @@ private:
 
   SmallVector<Argument> arguments;
   DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
+  SmallVector<unsigned> replaced;       ///< arguments that the last results replace
   DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
   DenseMap<Value, graph::AccumulateOp> fused; ///< results of routines computed in a gradient
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
@@ -155,6 +156,9 @@ LogicalResult SegmentBuilder::collectResults(func::ReturnOp ret) {
     if (!op || isa<graph::ReadOp, graph::ConstantOp>(op))
       return ret.emitError("result ") << index << " is an argument, a parameter or a constant of the block, "
                                       << "expected a value that the block computes";
+    // What replaces a state is made beside it: the old one is read until then.
+    if (index >= function.getNumResults() - replaced.size())
+      continue;
     if (!argumentOf.try_emplace(root, arguments.size()).second)
       return ret.emitError("result ")
              << index << " has the bytes of another result, expected a value of its own";
@@ -167,9 +171,12 @@ LogicalResult SegmentBuilder::collectResults(func::ReturnOp ret) {
 LogicalResult SegmentBuilder::collectArguments() {
   Block &body = function.getBody().front();
   for (BlockArgument input : body.getArguments()) {
+    bool isState = function.getArgAttr(input.getArgNumber(), graph::kWholeStateAttr) != Attribute();
+    if (isState)
+      replaced.push_back(arguments.size());
     argumentOf[input] = arguments.size();
     arguments.push_back({toMemRef(input.getType()),
-                         exec::AccessMode::Read,
+                         isState ? exec::AccessMode::Update : exec::AccessMode::Read,
                          {},
                          {},
                          function.getArgAttrDict(input.getArgNumber())});
@@ -480,7 +487,12 @@ void SegmentBuilder::build() {
   builder.setInsertionPointToStart(segment.addEntryBlock());
   for (Operation &op : function.getBody().front())
     buildOp(op);
-  func::ReturnOp::create(builder, function.getBody().front().getTerminator()->getLoc());
+  Operation *end = function.getBody().front().getTerminator();
+  // Stored, as no transform accumulates.
+  for (auto [value, state] : llvm::zip_equal(end->getOperands().take_back(replaced.size()), replaced))
+    exec::AccumulateOp::create(builder, end->getLoc(), home(value), argument(state))
+        ->setAttr(exec::kFlopsAttr, builder.getI64IntegerAttr(0));
+  func::ReturnOp::create(builder, end->getLoc());
 
   segment->setAttr(exec::kSegmentAttr, builder.getUnitAttr());
   segment->setAttr(exec::kTempAttr, builder.getI64IntegerAttr(tempBytes));

@@ -39,6 +39,7 @@ static const AttributeRow kAttributes[] = {
     {kOffsetAttr, On::Function, kCountKind},
     {kMatrixFunctionAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
     {kMatrixUpdateAttr, On::Function, kUnitKind},
+    {kWholeStateAttr, On::Argument, kTextKind},
     {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},

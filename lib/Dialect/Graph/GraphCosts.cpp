@@ -178,6 +178,9 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<8, MuonOp>(context);
     attachOperandCost<5, MuonDirectionOp>(context);
     attachOperandCost<4, MuonStepOp>(context);
+    attachOperandCost<15, AdafactorOp>(context);
+    attachOperandCost<1, AdafactorDirectionOp>(context);
+    attachOperandCost<4, AdafactorStepOp>(context);
     attachNoCost<BitcastOp, IotaOp, ConstantOp, ReadOp, WriteOp, ReshapeOp, ExpandOp, TransposeOp, ConcatOp,
                  SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp, OneHotOp, WindowsOp, WindowsPlaceOp,
                  ScatterOp, StopGradientOp, CustomGradientOp>(context);

@@ -175,6 +175,15 @@ Values update(MuonStepOp, Step &s, ValueRange args) {
   return {s.subtract(s.get(DSOPT_LR), along, args[0])};
 }
 
+Values update(AdafactorDirectionOp, Step &s, ValueRange args) {
+  return {s.mul(args[1], s.get(DSOPT_FACTOR))};
+}
+
+Values update(AdafactorStepOp, Step &s, ValueRange args) {
+  Value p = s.mul(args[0], s.get(DSOPT_DECAY_FACTOR));
+  return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], p)};
+}
+
 template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
@@ -197,9 +206,9 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
           Values updated = update(cast<Op>(op), step, args.take_front(inputs.size()));
           // What is replaced: the parameter (or, by a direction, the gradient) and
           // the states.
-          Values old{
-              args[isa<LambDirectionOp, OneBitLambDirectionOp, OneBitLambFrozenOp, MuonDirectionOp>(op) ? 1
-                                                                                                        : 0]};
+          bool replacesGradient = isa<LambDirectionOp, OneBitLambDirectionOp, OneBitLambFrozenOp,
+                                      MuonDirectionOp, AdafactorDirectionOp>(op);
+          Values old{args[replacesGradient ? 1 : 0]};
           size_t states = isa<ZeroOneAdamJoinOp>(op) ? 1 : 2;
           llvm::append_range(old, args.slice(states, updated.size() - 1));
           Value apply = step.is(DSOPT_APPLY);
@@ -229,5 +238,7 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   OneBitLambFrozenOp::attachInterface<UpdateModel<OneBitLambFrozenOp>>(*context);
   MuonDirectionOp::attachInterface<UpdateModel<MuonDirectionOp>>(*context);
   MuonStepOp::attachInterface<UpdateModel<MuonStepOp>>(*context);
+  AdafactorDirectionOp::attachInterface<UpdateModel<AdafactorDirectionOp>>(*context);
+  AdafactorStepOp::attachInterface<UpdateModel<AdafactorStepOp>>(*context);
 }
 } // namespace dsopt::graph

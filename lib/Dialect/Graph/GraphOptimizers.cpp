@@ -1,5 +1,6 @@
 //===- GraphOptimizers.cpp - what update rules keep and need --------------===//
 
+#include "GraphAdafactor.h"
 #include "GraphNewtonSchulz.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/OneBitLamb.h"
@@ -14,7 +15,8 @@ using namespace dsopt::graph;
 static constexpr llvm::StringLiteral kSgd[] = {"sgd"}, kAdam[] = {"adam", "adamw"}, kLion[] = {"lion"},
                                      kAdagrad[] = {"adagrad"}, kLamb[] = {"lamb"},
                                      kOneBitAdam[] = {"onebit-adam"}, kZeroOneAdam[] = {"zero-one-adam"},
-                                     kOneBitLamb[] = {"onebit-lamb"}, kMuon[] = {"muon"};
+                                     kOneBitLamb[] = {"onebit-lamb"}, kMuon[] = {"muon"},
+                                     kAdafactor[] = {"adafactor"};
 
 /// States of f32, wider where the parameter is.
 static SmallVector<OptimizerState> wideStates(ArrayRef<StringRef> roles, Type element) {
@@ -192,12 +194,34 @@ struct MuonRule : ElementwiseRule<MuonRule, MuonOp> {
     Type type = operands[0].getType();
     return MuonDirectionOp::create(builder, op->getLoc(), TypeRange{type, type}, operands);
   }
-  Value buildMatrix(Operation *op, OpBuilder &builder, Value direction) const {
+  SmallVector<Value> buildMatrix(Operation *op, OpBuilder &builder, ValueRange operands) const {
     auto muon = cast<MuonOp>(op);
-    return buildNewtonSchulz(builder, op->getLoc(), direction, muon.getMatchRms(), muon.getRowsAreInputs());
+    return {
+        buildNewtonSchulz(builder, op->getLoc(), operands[0], muon.getMatchRms(), muon.getRowsAreInputs())};
   }
   Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
     return MuonStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
+  }
+};
+
+struct AdafactorRule : ElementwiseRule<AdafactorRule, AdafactorOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return kAdafactor; }
+  static std::optional<NamedAttrList> choose(StringRef name, ModuleOp) {
+    return chooseByName(name, kAdafactor);
+  }
+  static SmallVector<OptimizerState> getStates(Type) { return {}; }
+  UpdateScope getScope(Operation *) const { return UpdateScope::Tensors; }
+  Operation *buildDirection(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return AdafactorDirectionOp::create(builder, op->getLoc(), operands[1].getType(), operands);
+  }
+  SmallVector<WholeState> getWholeStates(Operation *op) const {
+    return adafactorStates(cast<RankedTensorType>(op->getOperand(0).getType()));
+  }
+  SmallVector<Value> buildMatrix(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return buildAdafactor(builder, op->getLoc(), operands);
+  }
+  Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
+    return AdafactorStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
   }
 };
 } // namespace
@@ -214,5 +238,6 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     ZeroOneAdamOp::attachInterface<ZeroOneAdamRule>(*context);
     OneBitLambOp::attachInterface<OneBitLambRule>(*context);
     MuonOp::attachInterface<MuonRule>(*context);
+    AdafactorOp::attachInterface<AdafactorRule>(*context);
   });
 }

@@ -287,7 +287,8 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       if (action.temp.buffer >= 0 && action.temp.offset % static_cast<int64_t>(sizeof(int64_t)))
         bad(where + ": its record is at byte " + std::to_string(action.temp.offset) +
             ", expected a multiple of " + std::to_string(sizeof(int64_t)));
-      expect(action.direction && action.temp.buffer >= 0 ? 3 : 2);
+      // The norms are those of the master, where there is one.
+      expect(action.direction && action.temp.buffer >= 0 && p.buckets[action.bucket].type != "f32" ? 3 : 2);
       break;
     case ActionKind::Map:
       expect(1);
@@ -298,7 +299,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       expect(1 + action.folds.size());
       break;
     case ActionKind::Run:
-      if (action.sliced)
+      if (action.sliced || action.bucket != -1)
         checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
       break;
     }

@@ -38,6 +38,11 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
   if (optimizer == "lamb") // the whole correction of both moments, as in DeepSpeed
     table[DSOPT_STEP_SIZE] =
         static_cast<float>(lr * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
+  if (optimizer == "adafactor") { // PyTorch's beta2_decay of -0.8
+    table[DSOPT_BETA2] = static_cast<float>(1 - std::pow(t, -0.8));
+    table[DSOPT_ONE_MINUS_BETA2] = static_cast<float>(std::pow(t, -0.8));
+    table[DSOPT_STEP_SIZE] = static_cast<float>(std::min(lr, 1 / std::sqrt(t)));
+  }
   table[DSOPT_RSQRT_BIAS2] = static_cast<float>(adam ? 1 / std::sqrt(1 - std::pow(beta2, t)) : 1);
   if (freezeStep > 0) {
     // The variance is as its last step had it, its correction too; the momentum goes in as it is.

@@ -47,8 +47,8 @@ void TrustRatios::writeTables(const Action &action, size_t begin, size_t end, De
   };
   std::vector<cuda::TrustTable> written;
   for (size_t i = begin; i < end; ++i)
-    written.push_back(
-        {onDevice(tables[i].group), onDevice(tables[i].onDevice), &places.at(tables[i].parameter)});
+    written.push_back({onDevice(tables[i].group), onDevice(tables[i].onDevice),
+                       &places.at(tables[i].parameter), rootOf(tables[i].parameter)});
   cuda::writeTrustTables(device.device, stream, written.data(), written.size(),
                          reinterpret_cast<const int64_t *>(device.memory.onDevice(addresses.at(action.temp))),
                          ranksOf(action), words,

@@ -164,7 +164,7 @@ void readPosition(const Json &json, Position &position, const std::string &where
                                                                                                  load.master);
       });
   for (const Action &action : position.actions.edit())
-    if (action.kind == ActionKind::Update)
+    if (action.kind == ActionKind::Update || (action.kind == ActionKind::Run && action.bucket >= 0))
       position.updates.push_back(action);
   if (auto it = json.find("traffic"); it != json.end()) {
     Traffic &t = position.traffic;
@@ -214,7 +214,8 @@ public:
     known->pp = program.pp;
     known->communicators = program.communicators;
     known->inputs = program.inputs;
-    known->buckets.resize(program.buckets.size());
+    for (const Bucket &bucket : program.buckets)
+      known->buckets.emplace_back().type = bucket.type;
     frame = known;
   }
 

@@ -51,7 +51,7 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["adam-lr"] = number(options.lr * options.adamLrFactor);
   if (program.optimizer == "sgd" || muon)
     texts["momentum"] = number(options.momentum);
-  if (program.optimizer != "sgd") {
+  if (program.optimizer != "sgd" && program.optimizer != "adafactor") {
     if (program.optimizer != "adagrad")
       texts["betas"] = number(options.beta1) + "," + number(options.beta2);
     if (program.optimizer != "lion")

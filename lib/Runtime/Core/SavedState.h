@@ -33,11 +33,13 @@ struct HeldTensor {
   bool sliced = false, isState = false;
   bool isOfParameter = false; ///< numbers of the whole parameter, of which `part` says how many and where
   int64_t dpRank = -1;        ///< that alone has it; -1: all have it, or a slice each
+  int64_t writer = -1;        ///< of what ranks have alike that need it: the one that writes it
   size_t tensor = 0;          ///< that it is a part of
 };
 
 /// The tensors of a checkpoint of a program: parameters under their names, then each one's optimizer state
-/// ("w.m"; each rank's own where they are apart, "w.m.0"), where gradients wait for their update these
+/// ("w.m", or of its rows "w.row_var"; each rank's own where they are apart, "w.m.0"), where gradients wait
+/// for their update these
 /// ("w.pending"), and what a compressed exchange left out, of each worker ("w.worker_error.0") and of the
 /// servers' slices ("w.server_error"), or goes on from ("w.factor": columns, one after the other).
 struct SavedTensors {

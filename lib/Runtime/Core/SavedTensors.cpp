@@ -14,6 +14,16 @@ namespace dsopt::runtime {
 /// Bytes after which a new file begins.
 static constexpr int64_t kFileBytes = INT64_C(4) << 30;
 
+/// The shape of a state: the parameter's, or of its rows' or columns' means.
+static std::vector<int64_t> shapeOf(const Parameter &parameter, const std::string &state) {
+  std::vector<int64_t> shape = parameter.shape;
+  if (state == "row_var" && !shape.empty())
+    shape.back() = 1;
+  if (state == "col_var" && shape.size() > 1)
+    shape[shape.size() - 2] = 1;
+  return shape;
+}
+
 SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErrors, bool isApart)
     : hasPending(hasPending), hasErrors(hasErrors), isApart(isApart) {
   ParameterTable table(program);
@@ -73,6 +83,30 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
       add(named(parameter->name + "." + kFactor), "f32", holder, {values});
     }
   };
+  // What a segment of the update replaces of whole parameters.
+  auto addWhole = [&](const Action &run, const Ref &ref, int64_t position) {
+    const Bucket &bucket = program.buckets[run.bucket];
+    const Buffer &buffer = program.positions[position].buffers[ref.buffer];
+    std::string state = buffer.name.substr(std::min(bucket.name.size() + 1, buffer.name.size()));
+    HeldTensor holder;
+    holder.position = position;
+    holder.buffer = ref;
+    holder.isState = true;
+    holder.writer = run.from / (bucket.padded / program.dp);
+    for (const auto &[parameter, part] : table.ofBucket(run.bucket)) {
+      if (part.bucket_offset != run.from)
+        continue;
+      holder.parameter = parameter;
+      holder.part = {run.bucket, 0, 0, 1};
+      for (int64_t extent : shapeOf(*parameter, state))
+        holder.part.elements *= extent;
+      if (ref.offset + holder.part.elements * elementBytes("f32") > buffer.bytes)
+        throw Error(StatusInput, "program table: buffer '" + buffer.name + "' has " +
+                                     std::to_string(buffer.bytes) + " bytes, expected room for that of '" +
+                                     parameter->name + "' at " + std::to_string(ref.offset));
+      add(named(parameter->name + "." + state), "f32", holder, shapeOf(*parameter, state));
+    }
+  };
   for (const Parameter &parameter : program.parameters)
     for (const Part &part : partsOf(parameter)) {
       int64_t position = 0;
@@ -83,6 +117,10 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
   for (size_t position = 0; position < program.positions.size(); ++position) {
     const Position &at = program.positions[position];
     for (const Action &action : at.updates) {
+      // Between the direction and what is made of it lie the scalars, and what is replaced.
+      bool replaces = action.kind == ActionKind::Run && action.bucket >= 0;
+      for (size_t i = 2; replaces && i + 1 < action.refs.size(); ++i)
+        addWhole(action, action.refs[i], static_cast<int64_t>(position));
       if (action.kind != ActionKind::Update)
         continue;
       std::string prefix = program.buckets[action.bucket].name + ".";
@@ -194,9 +232,9 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     int64_t slice = program.buckets[part.bucket].padded / program.dp, size = elementBytes(tensor.type);
     int64_t begin = part.bucket_offset, end = begin + part.elements;
     int64_t place = tensor.offset + (part.begin - begin) * size; // of the bucket's first element
-    if (held.dpRank >= 0) {
+    if (int64_t writer = std::max(held.dpRank, held.writer); writer >= 0) {
       segments.push_back({held.tensor, place + begin * size, place + end * size,
-                          static_cast<int>(held.position * program.dp + held.dpRank), i});
+                          static_cast<int>(held.position * program.dp + writer), i});
       continue;
     }
     // Of what all have, each writes the slice that it would have.

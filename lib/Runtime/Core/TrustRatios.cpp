@@ -101,9 +101,17 @@ double TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ran
   weight.normalize();
   step.normalize();
   double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
+  if (double root = rootOf(parameter); root > 0)
+    return static_cast<float>(std::max(length / root, DSOPT_LEAST_LENGTH));
   if (length == 0 || along == 0)
     return 1;
   return std::clamp(length / along, least, largest);
+}
+
+double TrustRatios::rootOf(int64_t parameter) const {
+  if (program.optimizer != "adafactor")
+    return 0;
+  return std::sqrt(static_cast<double>(elementsOf(program.parameters[parameter])));
 }
 
 } // namespace dsopt::runtime

@@ -1,6 +1,6 @@
 //===- TrustRatios.h - updates by the norms of whole parameters -*- C++ -*-===//
 //
-// An update of a rule such as LAMB is two actions. The first one, a direction,
+// An update of a rule such as LAMB or Adafactor is two actions. The first one, a direction,
 // leaves where the step goes in the gradient's place; here the squares of it and
 // of the parameter are summed exactly, by parameter, into a record. The second
 // one finds the records of all ranks and takes each parameter's ratio of norms
@@ -74,6 +74,9 @@ private:
   };
   int64_t ranksOf(const Action &action) const;
   double ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
+  /// Of a rule whose steps are as long as the root of the parameter's mean square, the root of how many
+  /// elements that is the mean of; of others 0.
+  double rootOf(int64_t parameter) const;
 
   const Program &program;
   const Position &position;

@@ -81,11 +81,14 @@ static const std::map<std::string, std::map<std::string, std::string>> kOptimize
     {"lion", {{"lr", "0.0001"}, {"betas", "0.9,0.99"}}},
     {"adagrad", {{"lr", "0.01"}, {"eps", "1e-10"}}},
     {"muon", {{"momentum", "0.95"}, {"weight-decay", "0.1"}}},
+    {"adafactor", {{"lr", "0.01"}}},
 };
 /// Options that mean nothing to an optimizer.
 static const std::map<std::string, std::vector<const char *>> kMeaningless = {
-    {"lion", {"eps", "momentum"}}, {"adagrad", {"betas", "momentum"}}, {"lamb", {"momentum"}},
-    {"onebit-adam", {"momentum"}}, {"onebit-lamb", {"momentum"}},      {"zero-one-adam", {"momentum"}},
+    {"lion", {"eps", "momentum"}},   {"adagrad", {"betas", "momentum"}},
+    {"lamb", {"momentum"}},          {"adafactor", {"betas", "eps", "momentum"}},
+    {"onebit-adam", {"momentum"}},   {"onebit-lamb", {"momentum"}},
+    {"zero-one-adam", {"momentum"}},
 };
 
 /// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.

@@ -89,9 +89,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       return module.emitError("-optimizer=")
              << rule.getRuleName() << " works in the gradients' place: expected "
              << "-gradient-type=fp32, got param";
-    if (rule.getScope() == UpdateScope::Matrices && getOption(module, "delayed_update", 0) != 0)
-      return module.emitError("-optimizer=") << rule.getRuleName() << " sees whole matrices: expected no "
-                                             << "-delayed-update";
+    if (rule.getScope() != UpdateScope::Parameters && getOption(module, "delayed_update", 0) != 0)
+      return module.emitError("-optimizer=") << rule.getRuleName() << " sees " << describe(rule.getScope())
+                                             << ": expected no -delayed-update";
     return success();
   }
 

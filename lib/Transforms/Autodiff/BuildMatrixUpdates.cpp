@@ -21,7 +21,7 @@ struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatr
     symbols.emplace(getOperation());
     for (Operation &op : update.front()) {
       auto rule = dyn_cast<OptimizerOpInterface>(op);
-      if (!rule || rule.getScope() != UpdateScope::Matrices)
+      if (!rule || (rule.getScope() != UpdateScope::Matrices && rule.getScope() != UpdateScope::Tensors))
         continue;
       FailureOr<func::FuncOp> function = functionOf(rule, update);
       if (failed(function))
@@ -33,27 +33,40 @@ struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatr
   /// One for each rule with its attributes and each shape.
   FailureOr<func::FuncOp> functionOf(OptimizerOpInterface rule, func::FuncOp update) {
     auto type = cast<RankedTensorType>(rule->getOperand(0).getType());
-    if (type.getRank() != 2)
+    if (rule.getScope() == UpdateScope::Matrices && type.getRank() != 2)
       return rule->emitOpError("sees whole matrices, but its parameter is ") << type;
     func::FuncOp &function =
         functions[{rule->getName().getAsOpaquePointer(), type, rule->getAttrDictionary()}];
     if (function)
       return function;
-    std::string name =
-        (rule.getRuleName() + "." + Twine(type.getDimSize(0)) + "x" + Twine(type.getDimSize(1))).str();
+    std::string name = (rule.getRuleName() + ".").str();
+    llvm::raw_string_ostream stream(name);
+    llvm::interleave(type.getShape(), stream, "x");
     std::string unique = name;
     for (int64_t number = 1; symbols->lookup(unique); ++number)
       unique = name + "." + std::to_string(number);
     OpBuilder builder(update);
-    function = func::FuncOp::create(builder, rule->getLoc(), unique, builder.getFunctionType({type}, {type}));
+    SmallVector<WholeState> states = rule.getWholeStates();
+    SmallVector<Type> inputs{type}, results{type};
+    if (!states.empty())
+      inputs.push_back(rule->getOperands().back().getType());
+    for (const WholeState &state : states) {
+      inputs.push_back(state.type);
+      results.push_back(state.type);
+    }
+    function =
+        func::FuncOp::create(builder, rule->getLoc(), unique, builder.getFunctionType(inputs, results));
+    for (auto [index, state] : llvm::enumerate(states))
+      function.setArgAttr(index + 2, graph::kWholeStateAttr, builder.getStringAttr(state.role));
     function.setPrivate();
     function->setAttr(graph::kMatrixUpdateAttr, builder.getUnitAttr());
     symbols->insert(function, Block::iterator(update));
     Block *body = function.addEntryBlock();
     builder.setInsertionPointToStart(body);
-    Value made = rule.buildMatrix(builder, body->getArgument(0));
-    if (!made || made.getType() != type)
-      return rule->emitOpError("sees whole matrices and makes no ") << type << " of its direction";
+    SmallVector<Value> made = rule.buildMatrix(builder, body->getArguments());
+    if (TypeRange(ValueRange(made)) != TypeRange(results))
+      return rule->emitOpError("sees ")
+             << describe(rule.getScope()) << " and makes no " << type << " of its direction";
     func::ReturnOp::create(builder, rule->getLoc(), made);
     return function;
   }

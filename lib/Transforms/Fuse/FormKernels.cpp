@@ -274,7 +274,7 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   std::string name = ("update." + rule.getRuleName()).str();
   SmallVector<unsigned> order = orderOperands(rule);
   auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
-  bool seesMatrices = rule.getScope() == UpdateScope::Matrices;
+  bool seesMatrices = rule.getScope() == UpdateScope::Matrices || rule.getScope() == UpdateScope::Tensors;
   if (seesMatrices && !rule->hasAttr(graph::kMatrixFunctionAttr))
     return rule->emitOpError("needs ") << describe(rule.getScope()) << " and names no function of one, "
                                        << "expected build-matrix-updates to have run";

@@ -71,6 +71,16 @@ FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::Stat
                  BufferKind::Optimizer);
 }
 
+FlatSymbolRefAttr BucketBuffers::wholeState(const Bucket &bucket, StringRef role, int64_t elements,
+                                            int64_t payload) {
+  Type type = Float32Type::get(out.context);
+  ProgramBuilder::BufferTraits traits;
+  traits.persistent = true;
+  traits.payload = bytesOf(payload, type);
+  return out.buffer(bucket.name() + "." + role, MemRefType::get({elements}, type), BufferKind::Optimizer,
+                    traits);
+}
+
 FlatSymbolRefAttr BucketBuffers::master(const Bucket &bucket, Type type) {
   return declare(bucket, "master", type, bucket.wholeStates(), BufferKind::Optimizer, BufferRole::Master);
 }

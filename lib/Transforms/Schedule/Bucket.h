@@ -66,6 +66,10 @@ public:
   mlir::FlatSymbolRefAttr master(const Bucket &bucket, mlir::Type type);
   /// `whole`: all of it, where the bucket's states are slices.
   mlir::FlatSymbolRefAttr optimizerState(const Bucket &bucket, dist::StateAttr state, bool whole = false);
+  /// What the optimizer keeps of whole parameters, alike on each rank that updates a part of them: `payload`
+  /// elements in `elements`.
+  mlir::FlatSymbolRefAttr wholeState(const Bucket &bucket, llvm::StringRef role, int64_t elements,
+                                     int64_t payload);
   /// The accumulator of a use, and this rank's slice of it.
   mlir::FlatSymbolRefAttr gradient(const Bucket &bucket, int64_t use);
   exec::RefAttr gradientSlice(const Bucket &bucket, int64_t use);

@@ -12,18 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Bucket.h"
 #include "LocalSteps.h"
 #include "Scheduling.h"
-#include "dsopt/Dialect/Graph/LocalStep.h"
-#include "dsopt/Interfaces/Optimizers.h"
+#include "StepBuckets.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
-
-#include <set>
 
 namespace dsopt {
 #define GEN_PASS_DEF_FINISHSTEP
@@ -36,38 +33,9 @@ using namespace dsopt::exec;
 
 /// Numbers in a table of scalars.
 static constexpr int64_t kScalars = 16;
+static constexpr llvm::StringLiteral kScalarsBuffer = "scalars";
 
 namespace {
-/// What the programs of a step share.
-struct StepBuckets {
-  std::vector<PlacedBucket> buckets;
-  llvm::DenseMap<Attribute, SymbolRefAttr> kernels; ///< of updates, by bucket
-  /// Of updates that see norms of whole parameters, or whole matrices, the kernels before them, by bucket.
-  llvm::DenseMap<Attribute, SymbolRefAttr> directions;
-  /// What is computed of a whole matrix between the two, by parameter.
-  struct Matrix {
-    FlatSymbolRefAttr segment;
-    int64_t scratch;
-  };
-  llvm::DenseMap<Attribute, Matrix> matrices;
-  bool seesMatrices(const PlacedBucket &bucket) const {
-    auto ranges = dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>();
-    return matrices.contains((*ranges.begin()).getParameter());
-  }
-  int64_t scalarGroups = 1; ///< distinct (lr_scale, decay_scale) of trained parameters
-  bool isForDevice = false;
-  bool updatesLast = false;       ///< nothing is updated before the norms of all gradients are taken
-  bool delays = false;            ///< some steps leave gradients to the next one
-  bool lags = false;              ///< these do
-  bool gathersParameters = false; ///< behind the freeze, of which ranks have slices of all but the momentum
-  bool frozen = false; ///< ranks have their own gradients, and update by what they exchange of them
-  ProgramKind kind = ProgramKind::Step;
-  /// Of ranks that meet, the kernels of the step that each makes before, by bucket.
-  llvm::DenseMap<Attribute, SymbolRefAttr> locals;
-  /// Running statistics that several positions hold, with the one that folds them.
-  SmallVector<std::pair<int64_t, int64_t>> statistics;
-};
-
 /// Finishes one program.
 class StepFinisher {
 public:
@@ -91,7 +59,11 @@ private:
   /// Those of the buckets that are this position's own.
   void writeUpdates(ArrayRef<const PlacedBucket *> buckets);
   UpdateOp writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel);
-  void writeMatrixUpdate(const PlacedBucket &bucket);
+  UpdateOp writeDirection(const PlacedBucket &bucket);
+  /// By role, the bucket's buffer of what is kept of whole parameters, and the first element not given away.
+  using WholeStates = llvm::DenseMap<StringAttr, std::pair<FlatSymbolRefAttr, int64_t>>;
+  WholeStates placeWholeStates(const PlacedBucket &bucket);
+  UpdateOp writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp direction);
   /// Sets aside the gradient that the next step updates with.
   void keepGradient(const PlacedBucket &bucket);
   /// What this rank has of the sum over ranks, or of its own: a slice, or with the variance frozen all of it.
@@ -249,11 +221,14 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
   RefAttr record, records;
   SmallVector<UpdateOp> directions;
   int64_t bytes = 0;
+  auto seesMatricesAlone = [&](const PlacedBucket *bucket) {
+    return step.seesMatrices(*bucket) && !step.seesNorms(*bucket);
+  };
   for (const PlacedBucket *bucket : own)
-    if (step.seesMatrices(*bucket))
-      writeMatrixUpdate(*bucket);
-  llvm::erase_if(own, [&](const PlacedBucket *bucket) { return step.seesMatrices(*bucket); });
-  if (!own.empty() && kernelOf(step.directions, own.front())) {
+    if (seesMatricesAlone(bucket))
+      writeMatrixUpdate(*bucket, writeDirection(*bucket));
+  llvm::erase_if(own, seesMatricesAlone);
+  if (!own.empty() && step.seesNorms(*own.front())) {
     for (const PlacedBucket *bucket : own)
       bytes += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
     auto words = [&](int64_t ranks) {
@@ -262,9 +237,8 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
     record = records = out.ref(out.buffer("norms.own", words(1), BufferKind::Buffers));
     int64_t at = 0;
     for (const PlacedBucket *bucket : own) {
-      UpdateOp direction = writeUpdate(*bucket, kernelOf(step.directions, bucket));
-      direction.setDirection(true);
-      direction.setRecordAttr(out.ref(record.getBuffer(), 0, at));
+      directions.push_back(writeDirection(*bucket));
+      directions.back().setRecordAttr(out.ref(record.getBuffer(), 0, at));
       at += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
     }
     const PlacedBucket &first = *own.front();
@@ -274,10 +248,11 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
                          first.group(), kCommStream);
     }
   }
-  for (const PlacedBucket *bucket : own) {
+  for (auto [index, bucket] : llvm::enumerate(own)) {
     if (SymbolRefAttr local = kernelOf(step.locals, bucket))
       writeUpdate(*bucket, local).setDirection(true);
-    UpdateOp update = writeUpdate(*bucket, kernelOf(step.kernels, bucket));
+    UpdateOp update = step.seesMatrices(*bucket) ? writeMatrixUpdate(*bucket, directions[index])
+                                                 : writeUpdate(*bucket, kernelOf(step.kernels, bucket));
     if (records)
       update.setRecordAttr(records);
     if (step.lags)
@@ -287,10 +262,7 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
 
 /// Where an update sees whole matrices, all ranks gather the direction whole (as many bytes as a gather of
 /// fp32 parameters); each makes what the step goes along of the matrices that its slice has a part of.
-void StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket) {
-  auto name = dist::BucketOp(bucket.op).getSymNameAttr();
-  UpdateOp direction = writeUpdate(bucket, step.directions.lookup(name));
-  direction.setDirection(true);
+UpdateOp StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp direction) {
   auto slice = cast<RefAttr>(direction.getBuffers()[kUpdateGradient]);
   auto type = MemRefType::get({bucket.padded}, bucket.gradientType());
   bool isSliced = bucket.ranks > 1 && !bucket.wholeStates();
@@ -301,22 +273,54 @@ void StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket) {
     out.emit<GatherOp>(slice, out.ref(whole), bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather,
                        out.nextOrder(), bucket.group(), kCommStream);
   FlatSymbolRefAttr made = out.buffer(bucket.name() + ".matrices", type, BufferKind::Buffers);
+  WholeStates states = placeWholeStates(bucket);
   for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>()) {
-    auto [segment, scratch] = step.matrices.lookup(range.getParameter());
+    const StepBuckets::Matrix &matrix = *step.matrixOf(range);
+    int64_t scratch = matrix.scratch;
     int64_t at = bytesOf(range.getOffset(), bucket.gradientType());
     auto type = MemRefType::get({scratch}, IntegerType::get(out.context, 8));
     RefAttr temp =
         scratch ? out.ref(out.buffer("temp." + Twine(scratch), type, BufferKind::Buffers)) : RefAttr();
-    out.emit<TransformOp>(segment.getValue(), bucket.name(),
-                          ArrayAttr::get(out.context, {out.ref(whole, 0, at), out.ref(made, 0, at)}),
+    SmallVector<Attribute> refs{out.ref(whole, 0, at)};
+    // All tables have what a rule takes of whole parameters: that of the first group.
+    if (!matrix.states.empty())
+      refs.push_back(out.ref(FlatSymbolRefAttr::get(out.context, kScalarsBuffer)));
+    for (auto [role, elements] : matrix.states) {
+      auto &[buffer, end] = states[role];
+      refs.push_back(out.ref(buffer, 0, bytesOf(end, Float32Type::get(out.context))));
+      end += llvm::alignTo(elements, dist::kGranule);
+    }
+    refs.push_back(out.ref(made, 0, at));
+    out.emit<TransformOp>(matrix.segment.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
                           range.getElements(), range.getOffset(), direction.getSliced(), temp,
                           kComputeStream);
   }
-  UpdateOp update = writeUpdate(bucket, step.kernels.lookup(name));
+  UpdateOp update = writeUpdate(bucket, step.kernels.lookup(dist::BucketOp(bucket.op).getSymNameAttr()));
   update.setUnpadded(true);
   SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
   refs[kUpdateGradient] = out.ref(made, 0, 0, isSliced ? bucket.gradientSliceBytes() : 0);
   update.setBuffersAttr(ArrayAttr::get(out.context, refs));
+  return update;
+}
+
+StepFinisher::WholeStates StepFinisher::placeWholeStates(const PlacedBucket &bucket) {
+  llvm::MapVector<StringAttr, std::pair<int64_t, int64_t>> sizes; ///< padded, and without
+  for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>())
+    for (auto [role, elements] : step.matrixOf(range)->states) {
+      sizes[role].first += llvm::alignTo(elements, dist::kGranule);
+      sizes[role].second += elements;
+    }
+  WholeStates states;
+  for (auto [role, size] : sizes)
+    states[role] = {buffers.wholeState(bucket, role.getValue(), size.first, size.second), 0};
+  return states;
+}
+
+UpdateOp StepFinisher::writeDirection(const PlacedBucket &bucket) {
+  UpdateOp direction =
+      writeUpdate(bucket, step.directions.lookup(dist::BucketOp(bucket.op).getSymNameAttr()));
+  direction.setDirection(true);
+  return direction;
 }
 
 UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr kernel) {
@@ -349,8 +353,7 @@ int64_t StepFinisher::countTables() const {
     return step.scalarGroups;
   for (const PlacedBucket &bucket : step.buckets) {
     dist::BucketOp op = bucket.op;
-    bool seesNorms = step.directions.contains(op.getSymNameAttr()) && !step.seesMatrices(bucket);
-    if (seesNorms && bucket.owner == stage && op.getStateTier() == dist::Tier::Device)
+    if (step.seesNorms(bucket) && bucket.owner == stage && op.getStateTier() == dist::Tier::Device)
       tables += op.getRanges().size();
   }
   // It also adds a parameter's record there.
@@ -402,7 +405,7 @@ void StepFinisher::finish() {
     for (auto gather : schedule.getBody().front().getOps<GatherOp>())
       if (gather.getTarget() == fold.getStatistics())
         statistics = gather;
-  out.buffer("scalars", MemRefType::get({kScalars * countTables()}, Float32Type::get(out.context)),
+  out.buffer(kScalarsBuffer, MemRefType::get({kScalars * countTables()}, Float32Type::get(out.context)),
              BufferKind::Buffers, {1, true, -1, {}, BufferRole::Scalars});
   for (auto &[run, buckets] : findCompletion()) {
     Operation *next = run->getNextNode();
@@ -450,123 +453,6 @@ bool dsopt::updatesNeedAgreement(ModuleOp module) {
   return getOption(module, "clip", 0) != 0 || getOption(module, "precision", StringRef("fp32")) == "fp16";
 }
 
-/// Which kernel of @update changes each bucket, by what the kernels read.
-static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
-  SymbolTable symbols(module);
-  struct Kernels {
-    SymbolRefAttr update, direction, local;
-  };
-  llvm::DenseMap<Attribute, Kernels> kernels; ///< by parameter that they, or whose state they, read
-  if (auto update = symbols.lookup<func::FuncOp>("update"))
-    update.walk([&](Operation *op) {
-      auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
-      auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
-      SymbolRefAttr local;
-      // What the freeze changes is where the step goes; by which of the two kernels, where there are two.
-      if (kernel && step.frozen)
-        (direction ? direction : kernel) =
-            op->getAttrOfType<SymbolRefAttr>(step.kind == ProgramKind::LocalStep  ? graph::kLocalKernelAttr
-                                             : step.kind == ProgramKind::JoinStep ? graph::kJoinKernelAttr
-                                                                                  : graph::kFrozenKernelAttr);
-      if (step.kind == ProgramKind::JoinStep)
-        local = op->getAttrOfType<SymbolRefAttr>(graph::kLocalDirectionKernelAttr);
-      auto matrix = op->getAttrOfType<FlatSymbolRefAttr>(graph::kMatrixFunctionAttr);
-      for (Value operand : op->getOperands())
-        if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
-          auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          FlatSymbolRefAttr parameter = state ? state.getParameterAttr() : read.getStateAttr();
-          kernels[parameter] = {kernel, direction, local};
-          if (!matrix)
-            continue;
-          Operation *segment = symbols.lookup(matrix.getAttr());
-          auto scratch = segment ? segment->getAttrOfType<IntegerAttr>(kTempAttr) : IntegerAttr();
-          step.matrices[parameter] = {matrix, scratch ? scratch.getInt() : 0};
-        }
-    });
-  for (PlacedBucket &bucket : step.buckets) {
-    if (bucket.frozen)
-      continue;
-    SymbolRefAttr &known = step.kernels[bucket.op.getSymNameAttr()];
-    for (auto range : bucket.op.getRanges().getAsRange<dist::RangeAttr>()) {
-      auto [kernel, direction, local] = kernels.lookup(range.getParameter());
-      if (!kernel)
-        return bucket.op.emitOpError("holds ")
-               << range.getParameter() << ", which no operation of @update with a kernel reads";
-      if (known && known != kernel)
-        return bucket.op.emitOpError("holds parameters that ")
-               << known << " and " << kernel << " update, expected one kernel";
-      known = kernel;
-      if (direction)
-        step.directions[bucket.op.getSymNameAttr()] = direction;
-      if (local)
-        step.locals[bucket.op.getSymNameAttr()] = local;
-    }
-  }
-  return success();
-}
-
-static FailureOr<StepBuckets> readBuckets(ModuleOp module, ArrayRef<ProgramOp> programs) {
-  StepBuckets step;
-  step.isForDevice = isForDevice(module);
-  step.delays = getOption(module, "delayed_update", 0) != 0;
-  step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
-  step.kind = kindOf(programs.front());
-  step.frozen = hasOwnGradients(step.kind);
-  step.gathersParameters = gathersParameters(module);
-  std::set<std::pair<double, double>> groups;
-  for (auto parameter : module.getOps<graph::ParameterOp>()) {
-    if (parameter.getFrozen())
-      continue;
-    auto factor = [&](StringRef name) {
-      auto scale = parameter->getAttrOfType<FloatAttr>(name);
-      return scale ? scale.getValueAsDouble() : 1.0;
-    };
-    groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
-  }
-  step.scalarGroups = std::max<int64_t>(groups.size(), 1);
-  for (auto op : module.getOps<dist::BucketOp>()) {
-    PlacedBucket bucket(op);
-    bucket.useStages.assign(op.getBlocks().size(), -1);
-    bucket.accumulated.assign(op.getBlocks().size(), false);
-    step.buckets.push_back(std::move(bucket));
-  }
-  for (ProgramOp program : programs) {
-    ProgramBuilder out(program);
-    BucketBuffers buffers(out);
-    llvm::DenseMap<Attribute, int64_t> holders; ///< of parameters, by buffer
-    for (auto [index, bucket] : llvm::enumerate(step.buckets))
-      if (BufferOp buffer = out.find(BufferRole::Stored, bucket.name()))
-        holders[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = index;
-    for (PlacedBucket &bucket : step.buckets)
-      for (auto [use, block] : llvm::enumerate(bucket.op.getBlocks()))
-        if (program.hasBlock(block) && buffers.holds(bucket)) {
-          bucket.useStages[use] = program.getPosition();
-          bucket.accumulated[use] = buffers.accumulates(bucket, use);
-        }
-    for (auto fold : getSchedule(program).getBody().front().getOps<FoldOp>())
-      for (auto target : fold.getTargets().getAsRange<RefAttr>()) {
-        auto holder = holders.find(target.getBuffer());
-        if (holder == holders.end())
-          return fold.emitOpError("changes ") << target.getBuffer() << ", expected a bucket's parameters",
-                 failure();
-        step.statistics.push_back({holder->second, (int64_t)program.getPosition()});
-      }
-  }
-  for (PlacedBucket &bucket : step.buckets) {
-    bucket.place();
-    if (step.frozen && !bucket.frozen && !bucket.wholeStates() && !step.gathersParameters)
-      return bucket.op.emitOpError("is cut by stage ")
-                 << bucket.zero << ", expected 0: where the variance freezes, every rank has all of it",
-             failure();
-  }
-  llvm::erase_if(step.statistics, [&](auto entry) { return step.buckets[entry.first].stages.size() < 2; });
-  if (failed(readKernels(module, step)))
-    return failure();
-  // What is exchanged of gradients outlives the step: all of them are finite before.
-  step.updatesLast = (!step.lags && updatesNeedAgreement(module)) || !step.directions.empty() || step.frozen;
-  return step;
-}
-
 LogicalResult dsopt::finishStep(ModuleOp module) {
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
@@ -579,7 +465,7 @@ LogicalResult dsopt::finishStep(ModuleOp module) {
       if (ScheduleOp schedule = getSchedule(program);
           !schedule || !llvm::hasSingleElement(schedule.getBody().front().getOps<AgreeOp>()))
         return program.emitOpError("has no schedule that ends in one agreement");
-    FailureOr<StepBuckets> step = readBuckets(module, programs);
+    FailureOr<StepBuckets> step = readStepBuckets(module, programs);
     if (failed(step))
       return failure();
     for (ProgramOp program : programs)

@@ -334,7 +334,8 @@ LogicalResult Completeness::verifyTransforms(dist::BucketOp bucket, ArrayRef<Upd
        getSchedule(parts.front()->getParentOfType<ProgramOp>()).getBody().front().getOps<TransformOp>()) {
     if (transform.getBucketAttr().getAttr() != bucket.getSymNameAttr())
       continue;
-    auto from = cast<RefAttr>(transform.getBuffers()[0]), to = cast<RefAttr>(transform.getBuffers()[1]);
+    ArrayAttr buffers = transform.getBuffers();
+    auto from = cast<RefAttr>(buffers[0]), to = cast<RefAttr>(buffers[buffers.size() - 1]);
     int64_t at = bytesOf(transform.getFrom(), bucket.getGradientType());
     if (from.getOffset() != at || to.getOffset() != at ||
         transform.getSliced() != UpdateOp(parts.front()).getSliced() ||

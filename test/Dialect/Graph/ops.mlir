@@ -237,6 +237,8 @@ func.func @optimizers(%p: tensor<8xf32>, %s: tensor<16xf32>) {
   %1:2 = graph.momentum %p, %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: graph.muon %{{.*}} {match_rms, rows_are_inputs}
   %muon:2 = graph.muon %p, %p, %p, %s {match_rms, rows_are_inputs} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  // CHECK: graph.adafactor %
+  %adafactor = graph.adafactor %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> tensor<8xf32>
   // CHECK: graph.adam %{{.*}} {decoupled}
   %2:3 = graph.adam %p, %p, %p, %p, %s {decoupled} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return

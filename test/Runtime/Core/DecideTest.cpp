@@ -145,7 +145,16 @@ TEST(Decide, Scalars) {
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.06 / (1 - 0.9 * 0.9));
   EXPECT_FLOAT_EQ(table[DSOPT_DECAY_FACTOR], 1 - 0.06 * 0.1);
-  // 1-bit Adam is Adam until its variance freezes; then the correction of that stays, and the momentum has none.
+  // Adafactor's mean of squares takes less and less, and its rate has a bound that falls.
+  writeScalars(decision, options, "adafactor", 1.0, 1.0, table);
+  EXPECT_FLOAT_EQ(table[DSOPT_ONE_MINUS_BETA2], std::pow(2.0, -0.8));
+  EXPECT_FLOAT_EQ(table[DSOPT_BETA2], 1 - std::pow(2.0, -0.8));
+  EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
+  EXPECT_FLOAT_EQ(table[DSOPT_DECAY_FACTOR], 1 - 0.01 * 0.1);
+  writeScalars(decision, options, "adafactor", 200.0, 1.0, table);
+  EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 1 / std::sqrt(2.0));
+  // 1-bit Adam is Adam until its variance freezes; then the correction of that stays, and the momentum has
+  // none.
   writeScalars(decision, options, "onebit-adam", 1.0, 1.0, table);
   EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.01 / (1 - 0.9 * 0.9));
   EXPECT_FLOAT_EQ(table[DSOPT_RSQRT_BIAS2], 1 / std::sqrt(1 - 0.999 * 0.999));

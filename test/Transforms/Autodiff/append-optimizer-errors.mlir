@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -append-optimizer
 // RUN: echo "module {}" | not dsopt-opt -append-optimizer=optimizer=moun 2>&1 | FileCheck %s
 
-// CHECK: error: optimizer 'moun' is not available, expected one of adagrad, adam, adamw, lamb, lion, muon, onebit-adam, onebit-lamb, sgd, zero-one-adam
+// CHECK: error: optimizer 'moun' is not available, expected one of adafactor, adagrad, adam, adamw, lamb, lion, muon, onebit-adam, onebit-lamb, sgd, zero-one-adam
 
 module {
   // expected-error@+1 {{trainable parameter has no gradient, expected one from build-backward}}

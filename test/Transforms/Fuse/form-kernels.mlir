@@ -178,3 +178,19 @@ func.func @update(%p: tensor<2x5xf32>, %s: tensor<16xf32>) -> tensor<2x5xf32> {
   %a:2 = graph.muon %p, %p, %p, %s {graph.matrix_function = @muon.2x5} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<16xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>)
   return %a#0 : tensor<2x5xf32>
 }
+
+// -----
+
+// And what sees whole parameters, whose states no kernel has.
+// CHECK-LABEL: func.func @update
+// CHECK: graph.adafactor {{.*}} {graph.direction_kernel = @update.adafactor.direction, graph.kernel = @update.adafactor, graph.matrix_function = @adafactor.5}
+// CHECK: func.func private @update.adafactor.direction(%arg0: tensor<64xf32>, %arg1: tensor<64xf32>, %arg2: tensor<16xf32>) -> tensor<64xf32>
+// CHECK-SAME: attributes {graph.in_place = array<i64: 1>
+// CHECK-NEXT: graph.adafactor_direction %arg0, %arg1, %arg2
+// CHECK: func.func private @update.adafactor(
+// CHECK-SAME: attributes {graph.in_place = array<i64: 0>
+// CHECK-NEXT: graph.adafactor_step %arg0, %arg1, %arg2
+func.func @update(%p: tensor<5xf32>, %s: tensor<16xf32>) -> tensor<5xf32> {
+  %a = graph.adafactor %p, %p, %s {graph.matrix_function = @adafactor.5} : (tensor<5xf32>, tensor<5xf32>, tensor<16xf32>) -> tensor<5xf32>
+  return %a : tensor<5xf32>
+}

@@ -353,9 +353,9 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     trained parameter of the module, the digits of the sums of squares of the parameter and of its
     direction. That without changes the parameter by the norms in the records of all ranks.
 
-    A rule that sees whole matrices has no record: between its updates `exec.transform` makes of the whole
+    Between the updates of a rule that sees whole matrices, or parameters, `exec.transform` makes of the whole
     direction what the second one takes as the gradient. It is `unpadded`: what lies between parameters,
-    where no transform writes, it leaves alone.
+    where no transform writes, it leaves alone. A rule may have records besides.
   }];
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
@@ -372,9 +372,10 @@ def Exec_UpdateOp : Exec_Action<"update"> {
 }
 
 def Exec_TransformOp : Exec_Action<"transform"> {
-  let summary = "runs a segment on a whole matrix, as part of a bucket's update";
+  let summary = "runs a segment on a whole matrix, or parameter, as part of a bucket's update";
   let description = [{
-    `buffers` are what the segment reads and writes, `temp` is its scratch. It belongs to no micro-batch,
+    `buffers` are what the segment reads and writes: the direction first, what it makes of it last, the
+    scalars and what is kept of the whole parameter between them. `temp` is its scratch. It belongs to no micro-batch,
     and to no block. The matrix is `elements` of the bucket behind the first `from`. With `sliced` only
     those ranks compute it whose slices of the bucket have a part of it.
   }];

@@ -48,10 +48,13 @@ inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
 inline constexpr llvm::StringLiteral kDirectionKernelAttr = "graph.direction_kernel";
 /// On one whose variance freezes: the flat kernel of steps behind that.
 inline constexpr llvm::StringLiteral kFrozenKernelAttr = "graph.frozen_kernel";
-/// On one that sees whole matrices: the function of what comes between its kernels.
+/// On one that sees whole matrices, or parameters: the function of what comes between its kernels.
 inline constexpr llvm::StringLiteral kMatrixFunctionAttr = "graph.matrix_function";
 /// On such a function.
 inline constexpr llvm::StringLiteral kMatrixUpdateAttr = "graph.matrix_update";
+/// On an argument of such a function: its role, where it is what the rule keeps of a whole parameter. Results
+/// behind the first replace them, in their order.
+inline constexpr llvm::StringLiteral kWholeStateAttr = "graph.whole_state";
 /// On a parameter: the element type it is trained in, where that is not the model's own (a type).
 inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
 /// On a parameter: its factors of the learning rate and of weight decay (f64).

@@ -196,5 +196,25 @@ def Graph_MuonStepOp : Graph_Optimizer<"muon_step", "p - lr * (decay * p + direc
                        Graph_FloatTensor:$scalars);
   let results = (outs Graph_FloatTensor:$new_parameter);
 }
+def Graph_AdafactorOp : Graph_Optimizer<"adafactor", "Adafactor (Shazeer and Stern, 2018) as PyTorch has it, decay decoupled"> {
+  let description = [{
+    The second moment of a parameter of two dimensions or more is the product of means over its rows and
+    over its columns: `adafactor_direction` of each element, then the clipped update of the whole parameter,
+    then `adafactor_step` by the norm of the parameter.
+  }];
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
+def Graph_AdafactorDirectionOp : Graph_Optimizer<"adafactor_direction", "the gradient, clipped and unscaled"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$direction);
+}
+def Graph_AdafactorStepOp : Graph_Optimizer<"adafactor_step", "decay, then p - step size * trust * direction"> {
+  let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$direction,
+                       Graph_FloatTensor:$scalars);
+  let results = (outs Graph_FloatTensor:$new_parameter);
+}
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHSTATEOPS

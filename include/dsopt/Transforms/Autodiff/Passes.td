@@ -270,7 +270,7 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"\"",
-                        "sgd, adam, adamw, lion, adagrad, lamb, muon or a plugin's (empty: as dsopt.options says, else adamw)">];
+                        "sgd, adam, adamw, lion, adagrad, lamb, muon, adafactor or a plugin's (empty: as dsopt.options says, else adamw)">];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];
 }
 
@@ -279,7 +279,9 @@ def BuildMatrixUpdates : Pass<"build-matrix-updates", "::mlir::ModuleOp"> {
   let description = [{
     Of a rule that sees whole matrices (Muon) in `@update`: a function of the direction that the step takes,
     for each shape, named by the rule's operation. It is made of ordinary operations, and becomes
-    kernels and products, and a segment, as blocks do.
+    kernels and products, and a segment, as blocks do. Of a rule that sees whole parameters (Adafactor) the
+    function also takes the step's scalars and what the rule keeps of the whole parameter, by the role in
+    `graph.whole_state`; its further results replace those.
 
     ```mlir
     func.func private @muon.64x128(%u: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {graph.matrix_update} {
@@ -288,6 +290,10 @@ def BuildMatrixUpdates : Pass<"build-matrix-updates", "::mlir::ModuleOp"> {
       ...
     }
     %p1, %m1 = graph.muon %p, %g, %m, %scalars {graph.matrix_function = @muon.64x128} : ...
+
+    func.func private @adafactor.64x128(%u: tensor<64x128xf32>, %scalars: tensor<16xf32>,
+        %rows: tensor<64x1xf32> {graph.whole_state = "row_var"}, %columns: tensor<1x128xf32> {graph.whole_state = "col_var"})
+        -> (tensor<64x128xf32>, tensor<64x1xf32>, tensor<1x128xf32>) attributes {graph.matrix_update}
     ```
   }];
   let dependentDialects = ["::dsopt::graph::GraphDialect"];

@@ -159,6 +159,15 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     %2 = exec.update @update.lamb of @b0 [@b0.param, @b0.grad.0, @b0.m, @b0.v] elements 64 sliced record @norms.all on @compute
     ```
 
+    Of one that sees whole matrices (Muon) a bucket's directions are gathered whole, and a segment makes of
+    each what the update takes. One that sees whole parameters (Adafactor) has both, the records first; its
+    segments replace what is kept of whole parameters, which every rank has room for.
+
+    ```mlir
+    %3 = exec.transform @adafactor.8x8 of @b0 [@b0.grad.0, @scalars, @b0.row_var, @b0.col_var, @b0.matrices] elements 64 sliced on @compute
+    %4 = exec.update @update.adafactor of @b0 [@b0.param, @b0.matrices] elements 64 sliced unpadded record @norms.all on @compute
+    ```
+
     With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
     update with it, before the agreement also where gradients are clipped: how much was agreed on a step
     before. The new gradient takes its place behind.

@@ -68,25 +68,26 @@ static void writeByParts(Device &device, StreamHandle stream, const TrustTable &
   DSOPT_CUDA(cuMemsetD8Async, addressOf(scratch), 0, 2 * kSquareDigits * 8, stream);
   auto count = static_cast<int64_t>(table.places->size());
   for (int64_t first = 0; first < count; first += TrustTables::kPlaces) {
-    TrustTables some = {ranks, words, {}, {}, {}, {}};
+    TrustTables some = {ranks, words, {}, {}, {}, {}, {}};
     some.ends[0] = static_cast<int32_t>(std::min<int64_t>(count - first, TrustTables::kPlaces));
     std::copy_n(table.places->begin() + first, some.ends[0], some.places);
     launchBlocks(device, stream, "dsopt_add_trust", 1, kTrustThreads, some, records, scratch);
   }
-  TrustTables one = {1, 0, {table.group}, {table.table}, {1}, {0}};
+  TrustTables one = {1, 0, {table.group}, {table.table}, {table.root}, {1}, {0}};
   launchBlocks(device, stream, "dsopt_trust_tables", 1, kTrustThreads, one, scratch);
 }
 
 void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tables, int64_t count,
                       const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch) {
   for (int64_t first = 0; first < count;) {
-    TrustTables some = {ranks, words, {}, {}, {}, {}};
+    TrustTables some = {ranks, words, {}, {}, {}, {}, {}};
     int64_t taken = 0, places = 0;
     for (; first < count && taken < TrustTables::kMost &&
            places + static_cast<int64_t>(tables[first].places->size()) <= TrustTables::kPlaces;
          ++first, ++taken) {
       some.groups[taken] = tables[first].group;
       some.tables[taken] = tables[first].table;
+      some.roots[taken] = tables[first].root;
       for (int64_t place : *tables[first].places)
         some.places[places++] = static_cast<int32_t>(place);
       some.ends[taken] = static_cast<int32_t>(places);

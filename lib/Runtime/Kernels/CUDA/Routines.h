@@ -42,6 +42,7 @@ struct TrustTable {
   const float *group;
   float *table;
   const std::vector<int64_t> *places;
+  double root; ///< of the parameter's elements, where a step is as long as its mean square; else 0
 };
 /// Writes tables. `records` are those of `ranks` ranks, of `words` words each: at a place the digits of two
 /// sums of squares, of the parameter and of its direction. `scratch` has room for two sums. With the host's

@@ -42,6 +42,7 @@ struct TrustTables {
   int64_t ranks, words; ///< of the records
   const float *groups[kMost];
   float *tables[kMost];
+  double roots[kMost]; ///< of the parameters' elements, where they alone say the ratio; else 0
   int32_t ends[kMost];
   int32_t places[kPlaces]; ///< in a rank's record
 };

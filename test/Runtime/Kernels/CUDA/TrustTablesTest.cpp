@@ -16,8 +16,9 @@ constexpr int64_t kRecord = 2 * ExactSum::kDigits;
 class RatiosOfNorms : public OnDevice {
 protected:
   /// Parameters with so many parts each, on so many ranks; `fill` gives the values of a part of the
-  /// parameter, or of its direction.
-  template <typename Fill> void check(const std::vector<int64_t> &parts, int64_t ranks, Fill fill) {
+  /// parameter, or of its direction. With a `root` ratios go by the parameter's norm alone.
+  template <typename Fill>
+  void check(const std::vector<int64_t> &parts, int64_t ranks, Fill fill, double root = 0) {
     int64_t words = 7, number = 0; // a record begins where it may
     std::vector<std::vector<int64_t>> places(parts.size());
     for (size_t i = 0; i < parts.size(); ++i)
@@ -41,13 +42,14 @@ protected:
     float *group = upload(groups), *tables = room<float>(parts.size() * DSOPT_SCALARS * sizeof(float));
     std::vector<TrustTable> all;
     for (size_t i = 0; i < parts.size(); ++i) {
-      all.push_back({group + i % 2 * DSOPT_SCALARS, tables + i * DSOPT_SCALARS, &places[i]});
+      all.push_back({group + i % 2 * DSOPT_SCALARS, tables + i * DSOPT_SCALARS, &places[i], root});
       double length = std::sqrt(sums[2 * i].value()), along = std::sqrt(sums[2 * i + 1].value());
       size_t begin = expected.size();
       expected.insert(expected.end(), groups.begin() + i % 2 * DSOPT_SCALARS,
                       groups.begin() + (i % 2 + 1) * DSOPT_SCALARS);
       expected[begin + DSOPT_TRUST] =
-          length == 0 || along == 0
+          root > 0 ? static_cast<float>(std::max(length / root, DSOPT_LEAST_LENGTH))
+          : length == 0 || along == 0
               ? 1
               : static_cast<float>(std::clamp(length / along, DSOPT_LEAST_TRUST, DSOPT_LARGEST_TRUST));
     }
@@ -62,6 +64,8 @@ TEST_F(RatiosOfNorms, HaveTheHostsBits) {
   auto random = [](size_t, int, int64_t number) { return numbers(1 + number % 200, number, 0.7f); };
   check({1}, 1, random);
   check({1, 2, 3, 1, 5}, 4, random);
+  check({1, 2, 3, 1, 5}, 4, random, std::sqrt(100.0));
+  check({1, 500}, 2, random, 1e6);
   // More tables than a launch carries, and places; one has more by itself.
   check(std::vector<int64_t>(130, 1), 2, random);
   check({200, 300, 1, 1000, 768, 2, 384, 385}, 2, random);

@@ -1,7 +1,7 @@
 //===- TrustTables.cu - scalars by the norms of whole parameters -----------===//
 //
-// What Core/TrustRatios does, with its bits: digits of sums are added over ranks and parts, and what they say is
-// rounded once, to double; roots and ratios are those of double.
+// What Core/TrustRatios does, with its bits: digits of sums are added over ranks and parts, and what they say
+// is rounded once, to double; roots and ratios are those of double.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +77,10 @@ KERNEL(kTrustThreads) void dsopt_trust_tables(const BY_VALUE TrustTables all, co
     return;
   float value = all.groups[number][threadX()];
   if (threadX() == DSOPT_TRUST) {
-    double length = norms[0], along = norms[1], ratio = 1;
-    if (length != 0 && along != 0)
+    double length = norms[0], along = norms[1], root = all.roots[number], ratio = 1;
+    if (root > 0)
+      ratio = most(length / root, DSOPT_LEAST_LENGTH);
+    else if (length != 0 && along != 0)
       ratio = least(most(length / along, DSOPT_LEAST_TRUST), DSOPT_LARGEST_TRUST);
     value = static_cast<float>(ratio);
   }
