@@ -115,8 +115,10 @@ def factors(rank, ranks):
                 continue
             q = begun(last.get(key, np.zeros((shape[1], rank))))
             p = sum(each @ q for each in m)
+            sizes = np.linalg.norm(p, axis=0)
             for i in range(rank):
-                p[:, i] /= max(np.linalg.norm(p[:, i]), 1e-30)
+                size = np.linalg.norm(p[:, i])
+                p[:, i] = 0 if size < 1e-5 * sizes[i] else p[:, i] / max(size, 1e-30)
                 for other in range(i + 1, rank):
                     p[:, other] -= p[:, i] * (p[:, i] @ p[:, other])
             last[key] = q = sum(each.T @ p for each in m)

@@ -119,9 +119,11 @@ LogicalResult FactoredReduction::finish(ProgramBuilder &out, WireKernels &wire, 
       if (!item.columns)
         continue;
       SmallVector<Attribute> p = columns(shifted(left, item.left * kBytes), item.rows);
-      FactorKernel unit = factorUnit(item.rows), apart = factorApart(item.rows);
+      FactorKernel size = factorSize(item.rows), unit = factorUnit(item.rows), apart = factorApart(item.rows);
+      RefAttr sizes = writer.scratch("sizes", rank, Float64Type::get(out.context));
+      writer.map(size.name, size.text, {p[0], sizes}, rank);
       for (int64_t i = 0; i < rank; ++i) {
-        writer.map(unit.name, unit.text, {p[i]}, 1);
+        writer.map(unit.name, unit.text, {p[i], shifted(sizes, i * sizeof(double))}, 1);
         if (i + 1 < rank)
           writer.map(apart.name, apart.text, {p[i], p[i + 1]}, rank - 1 - i);
       }

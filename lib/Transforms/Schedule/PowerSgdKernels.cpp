@@ -121,17 +121,34 @@ static std::string columnTypes(int64_t rows) {
          "xf32>\n!w = tensor<1x" + size + "xf64>\n!s = tensor<64x1xf64>\nfunc.func @";
 }
 
+FactorKernel dsopt::factorSize(int64_t rows) {
+  std::string name = "powersgd.size." + number(rows);
+  return {name, columnTypes(rows) + name + R"mlir((%p: !r) -> !s {
+    %exact = graph.cast %p : (!r) -> !h
+    %square = graph.mul %exact, %exact : (!h, !h) -> !h
+    %sum = graph.reduce_sum %square {axes = array<i64: 1>, keepdims} : (!h) -> !s
+    %size = graph.sqrt %sum : (!s) -> !s
+    return %size : !s
+  })mlir"};
+}
+
 FactorKernel dsopt::factorUnit(int64_t rows) {
   std::string name = "powersgd.unit." + number(rows);
-  return {name, columnTypes(rows) + name + R"mlir((%p: !r) -> !r attributes {graph.in_place = array<i64: 0>} {
+  return {name, columnTypes(rows) + name +
+                    R"mlir((%p: !r, %first: !s) -> !r attributes {graph.in_place = array<i64: 0>} {
+    %zero = graph.constant dense<0.0> : tensor<1xf64>
     %least = graph.constant dense<1.0e-30> : tensor<1xf64>
+    %little = graph.constant dense<1.0e-5> : tensor<1xf64>
     %exact = graph.cast %p : (!r) -> !h
     %square = graph.mul %exact, %exact : (!h, !h) -> !h
     %sum = graph.reduce_sum %square {axes = array<i64: 1>, keepdims} : (!h) -> !s
     %root = graph.sqrt %sum : (!s) -> !s
     %size = graph.max %root, %least : (!s, tensor<1xf64>) -> !s
+    %bound = graph.mul %first, %little : (!s, tensor<1xf64>) -> !s
+    %none = graph.less %root, %bound : (!s, !s) -> tensor<64x1xi1>
     %unit = graph.div %exact, %size : (!h, !s) -> !h
-    %made = graph.cast %unit : (!h) -> !r
+    %kept = graph.where %none, %zero, %unit : (tensor<64x1xi1>, tensor<1xf64>, !h) -> !h
+    %made = graph.cast %kept : (!h) -> !r
     return %made : !r
   })mlir"};
 }

@@ -41,9 +41,10 @@ module attributes {dsopt.options = {compress_gradients = "powersgd", dp = 4 : i6
 // CHECK-NEXT: exec.map @powersgd.part.add [@g.left.received+256, @g.left.sum] elements 2
 // CHECK-NEXT: exec.map @powersgd.sum [@g.left.sum, @g.left.received+384, @g.left+128*rank] elements 2
 // CHECK-NEXT: exec.gather @g.left+128*rank to @g.left bytes 128 {{.*}}order 1 over @dp on @comm
-// CHECK-NEXT: exec.map @powersgd.unit.20 [@g.left] elements 1
+// CHECK-NEXT: exec.map @powersgd.size.20 [@g.left, @g.sizes] elements 2
+// CHECK-NEXT: exec.map @powersgd.unit.20 [@g.left, @g.sizes] elements 1
 // CHECK-NEXT: exec.map @powersgd.apart.20 [@g.left, @g.left+80] elements 1
-// CHECK-NEXT: exec.map @powersgd.unit.20 [@g.left+80] elements 1
+// CHECK-NEXT: exec.map @powersgd.unit.20 [@g.left+80, @g.sizes+8] elements 1
 // CHECK-NEXT: exec.map @powersgd.right.2.20.12 [@b0.worker_error, @g.left, @g.left+80, @g.right.sent, @g.right.sent+48] elements 12
 // CHECK-NEXT: exec.map @compress.words.0 [@b0.worker_error, @g.right.sent+96] elements 40
 // CHECK-NEXT: exec.all_to_all @g.right.sent to @g.right.received bytes 64 order 2 over @dp on @comm

@@ -263,7 +263,8 @@ def ExpandCollectives : Pass<"expand-collectives", "::mlir::ModuleOp"> {
     the module) first and then between them, where there are several of several ranks. Where the option
     `compress_gradients` names a method (Compression.h), those `by all_to_all` in the gradient's own type go by
     it: this rank's gradient with what was left out before is packed into a record for each slice, whose owner
-    adds what the records stand for; `worker_error` of the bucket keeps what they leave out. Kernels of
+    adds what the records stand for; `worker_error` of the bucket keeps what they leave out. Of a method with
+    factors in the place of records, these of whole matrices are added in two exchanges. Kernels of
     these conversions are new functions of the module.
 
     ```mlir
