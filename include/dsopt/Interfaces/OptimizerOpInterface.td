@@ -48,7 +48,8 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<[{
       Of a rule whose variance is frozen from -freeze-step on: an operation on operands in the order of
-      UpdateRole whose result is the new parameter, by the momentum that ranks agree on. Null of other rules.
+      UpdateRole whose result is the new parameter, by the momentum that ranks agree on, or what buildStep takes
+      as the direction where norms are seen. Null of other rules.
     }], "::mlir::Operation *", "buildFrozen",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands), "", "return nullptr;">,
     InterfaceMethod<"Whether it is such a rule.", "bool", "freezes", (ins), "", "return false;">,
