@@ -42,3 +42,11 @@ module attributes {dsopt.options = {lr_scale = ["norm.wieght=0.5"]}} {
 module attributes {dsopt.options = {optimizer = "muon", muon_except = ["head"]}} {
   graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
 }
+
+// -----
+
+// expected-error@+1 {{-optimizer=adafactor sees whole parameters: expected no -delayed-update}}
+module attributes {dsopt.options = {optimizer = "adafactor", delayed_update = 2 : i64}} {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
+}

@@ -162,3 +162,18 @@ module @muon attributes {dsopt.options = {optimizer = "muon", muon_except = ["gi
     return %6 : tensor<5x3xf32>
   }
 }
+
+// -----
+
+// Adafactor updates all parameters, and keeps nothing of their elements.
+
+// CHECK-LABEL: module @adafactor
+// CHECK-NOT: optimizer "
+// CHECK: graph.adafactor %{{.*}} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<16xf32>) -> tensor<4x6xf32>
+// CHECK: graph.adafactor %{{.*}} : (tensor<4xf32>, tensor<4xf32>, tensor<16xf32>) -> tensor<4xf32>
+module @adafactor attributes {dsopt.options = {optimizer = "adafactor"}} {
+  graph.parameter @w : tensor<4x6xf32> from "m" at 0 bytes 96
+  graph.parameter @b : tensor<4xf32> from "m" at 96 bytes 16
+  graph.state @w.grad.0 : tensor<4x6xf32> gradient of @w block 0
+  graph.state @b.grad.0 : tensor<4xf32> gradient of @b block 0
+}
