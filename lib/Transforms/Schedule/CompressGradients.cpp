@@ -58,7 +58,7 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
       StringRef memory = momentum.getMemory().value_or("");
       // Steps before the freeze keep the errors' memory.
       SignExchange signs(out, kernels, bucket, memory);
-      RefAttr coefficients = update.getDirection() ? declareCoefficients(bucket, memory, out) : RefAttr();
+      RefAttr coefficients = update.getRecord() ? declareCoefficients(bucket, memory, out) : RefAttr();
       if (kind != ProgramKind::FrozenStep)
         continue;
       if (coefficients)
