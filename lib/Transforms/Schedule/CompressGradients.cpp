@@ -83,7 +83,7 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
       StringRef memory = momentum.getMemory().value_or("");
       // Steps before the freeze keep the errors' memory.
       SignExchange signs(out, kernels, bucket, memory, update.getSliced());
-      RefAttr coefficients = update.getDirection() ? declareCoefficients(bucket, memory, out) : RefAttr();
+      RefAttr coefficients = update.getRecord() ? declareCoefficients(bucket, memory, out) : RefAttr();
       if (kind == ProgramKind::CompressedStep || kind == ProgramKind::JoinStep)
         exchangeLocal(update, kind, bucket, out, kernels, signs);
       else if (kind == ProgramKind::FrozenStep && coefficients)
