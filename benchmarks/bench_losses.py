@@ -19,6 +19,8 @@ def ways(freeze):
     """By name: options."""
     return {"adam": ["-optimizer=adamw", "-weight-decay=0"],
             "onebit-adam": ["-optimizer=onebit-adam", f"-freeze-step={freeze}"],
+            "zero-one-adam": ["-optimizer=zero-one-adam", f"-freeze-step={freeze}", "-var-update-scaler=32"],
+            "powersgd": ["-optimizer=adamw", "-weight-decay=0", "-compress-gradients=powersgd"],
             "onebit-gradients": ["-optimizer=adamw", "-weight-decay=0", "-compress-gradients=onebit"]}
 
 

@@ -92,7 +92,7 @@ class Exchange:
 
 
 def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta2=0.999, eps=1e-8):
-    """DeepSpeed's ZeroOneAdam as its counters run, but that ranks add their ways to the point they have in common. Returns that point, and kinds of steps."""
+    """DeepSpeed's ZeroOneAdam as its counters run, but that bias is corrected and ranks add their ways to the point they have in common. Returns that point, and kinds of steps."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
     zeros = lambda: {key: np.zeros(array.shape) for key, array in start.items()}
     m, v = zeros(), zeros()
@@ -108,6 +108,8 @@ def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta
 
     # Parameters may have rates of their own, and a bias no decay.
     scale = {key: scales.get(key, 1.0) for key in p}
+    updates = 0 # of v
+    root = lambda key: np.sqrt(v[key] / (1 - beta2 ** updates)) + eps
     decay = {key: 0.0 if scales and p[key].ndim == 1 else decay for key in p}
     for step in range(steps):
         t, lr, parts = step + 1, {key: rates[step] * scale[key] for key in p}, []
@@ -117,12 +119,13 @@ def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta
             parts.append(gradients(here, data["x"][rows].astype(np.float64), data["y"][rows].astype(np.float64)))
         if t <= FREEZE:
             whole = t % var_interval == 0
+            updates += whole
             g = {key: sum(part[key] for part in parts) / ranks for key in p} if whole else exchange(parts)
             for key in p:
                 m[key] = beta1 * m[key] + (1 - beta1) * g[key]
                 if whole:
                     v[key] = beta2 * v[key] + (1 - beta2) * g[key] * g[key]
-                moved = m[key] / (np.sqrt(v[key]) + eps) + decay[key] * p[key]
+                moved = m[key] / (1 - beta1 ** t) / root(key) + decay[key] * p[key]
                 p[key] = p[key] - lr[key] * (moved if whole else np.where(v[key] > 0, moved, 0))
             kinds.append("whole" if whole else "compressed")
             if whole:
@@ -138,14 +141,14 @@ def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta
         for rank in range(ranks):
             for key in p:
                 own_m[rank][key] = beta1 * own_m[rank][key] + (1 - beta1) * parts[rank][key]
-                moved = own_m[rank][key] / (np.sqrt(v[key]) + eps) + decay[key] * (p[key] + u[rank][key])
+                moved = own_m[rank][key] / root(key) + decay[key] * (p[key] + u[rank][key])
                 u[rank][key] = u[rank][key] - lr[key] * np.where(v[key] > 0, moved, 0)
         joins = t % local_interval == 0
         kinds.append("join" if joins else "local")
         if joins:
-            mean = exchange([{key: u[rank][key] * (np.sqrt(v[key]) + eps) for key in p} for rank in range(ranks)])
+            mean = exchange([{key: u[rank][key] * root(key) for key in p} for rank in range(ranks)])
             own_m = [{key: -mean[key] / (sum_of_rates * scale[key]) for key in p} for _ in range(ranks)]
-            p = {key: p[key] + mean[key] / (np.sqrt(v[key]) + eps) for key in p}
+            p = {key: p[key] + mean[key] / root(key) for key in p}
             u, sum_of_rates = [zeros() for _ in range(ranks)], 0.0
         local_counter += 1
         if local_counter == LOCAL_SCALER:

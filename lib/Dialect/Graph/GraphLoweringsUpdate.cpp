@@ -79,7 +79,7 @@ Values update(OneBitAdamStepOp, Step &s, ValueRange args) {
   return {s.select(takesPart, stepped, args[0])};
 }
 
-/// args: parameter, gradient, m, v, u. The table corrects no bias.
+/// args: parameter, gradient, m, v, u. The table counts the updates of v.
 Values update(ZeroOneAdamOp, Step &s, ValueRange args) {
   Values updated = adam(/*decoupled=*/true, s, args);
   updated.push_back(args[4]);
@@ -91,7 +91,8 @@ Values update(ZeroOneAdamLocalOp, Step &s, ValueRange args) {
   Value g = s.mul(args[1], s.get(DSOPT_FACTOR)), u = args[3], v = args[4];
   Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
   Value root = math::SqrtOp::create(s.b, v);
-  Value direction = arith::DivFOp::create(s.b, m, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
+  Value direction = arith::DivFOp::create(s.b, m, denominator);
   Value here = arith::AddFOp::create(s.b, args[0], u);
   Value moved = s.subtract(s.get(DSOPT_LR), s.fma(s.get(DSOPT_WEIGHT_DECAY), here, direction), u);
   Value zero = constantScalar(s.b, v.getType(), 0);
@@ -103,7 +104,8 @@ Values update(ZeroOneAdamLocalOp, Step &s, ValueRange args) {
 Values update(ZeroOneAdamJoinOp, Step &s, ValueRange args) {
   Value u = args[2], v = args[3], zero = constantScalar(s.b, v.getType(), 0);
   Value root = math::SqrtOp::create(s.b, v);
-  Value way = arith::DivFOp::create(s.b, u, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
+  Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
+  Value way = arith::DivFOp::create(s.b, u, denominator);
   Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, v, zero);
   Value m = arith::NegFOp::create(s.b, arith::DivFOp::create(s.b, u, s.get(DSOPT_RATES)));
   return {s.select(takesPart, arith::AddFOp::create(s.b, args[0], way), args[0]), m, zero};

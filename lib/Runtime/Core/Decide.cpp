@@ -11,12 +11,12 @@ namespace dsopt::runtime {
 double clipFactor(double clip, double norm) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, double decayScale, float *table, int64_t freezeStep) {
+                  double lrScale, double decayScale, float *table, int64_t freezeStep,
+                  int64_t varianceSteps) {
   bool muon = optimizer == "muon";
-  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || muon;
-  bool movesApart = optimizer == "zero-one-adam"; // which corrects no bias
-  bool takesBetas =
-      adam || movesApart || optimizer == "lion" || optimizer == "lamb" || optimizer == "onebit-lamb";
+  bool movesApart = optimizer == "zero-one-adam";
+  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || movesApart || muon;
+  bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb" || optimizer == "onebit-lamb";
   double lr = decision.lr * lrScale;
   // What AdamW beside Muon goes by.
   double adamLr = muon ? lr * options.adamLrFactor : lr;
@@ -43,7 +43,9 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
     table[DSOPT_ONE_MINUS_BETA2] = static_cast<float>(std::pow(t, -0.8));
     table[DSOPT_STEP_SIZE] = static_cast<float>(std::min(lr, 1 / std::sqrt(t)));
   }
-  table[DSOPT_RSQRT_BIAS2] = static_cast<float>(adam ? 1 / std::sqrt(1 - std::pow(beta2, t)) : 1);
+  table[DSOPT_RSQRT_BIAS2] = static_cast<float>(
+      adam ? 1 / std::sqrt(1 - std::pow(beta2, varianceSteps > 0 ? static_cast<double>(varianceSteps) : t))
+           : 1);
   if (freezeStep > 0) {
     // The variance is as its last step had it, its correction too; the momentum goes in as it is.
     double frozenBeta2 = betasOf(options, freezeStep - 1).beta2;

@@ -24,9 +24,11 @@ struct Decision {
 double clipFactor(double clip, double norm);
 
 /// Writes one group's table of DSOPT_SCALARS floats.
-/// `freezeStep` steps have been applied before the optimizer's variance froze; 0: it has not.
+/// `freezeStep` steps have been applied before the optimizer's variance froze; 0: it has not. The variance
+/// has been updated `varianceSteps` times, with this one; 0: in each step.
 void writeScalars(const Decision &decision, const RunOptions &options, const std::string &optimizer,
-                  double lrScale, double decayScale, float *table, int64_t freezeStep = 0);
+                  double lrScale, double decayScale, float *table, int64_t freezeStep = 0,
+                  int64_t varianceSteps = 0);
 
 } // namespace dsopt::runtime
 

@@ -37,6 +37,20 @@ ListKind kindOfStep(const LocalPolicy &policy, int64_t freezeStep, int64_t numbe
   return number % localInterval(policy, number - freezeStep) == 0 ? ListKind::JoinStep : ListKind::LocalStep;
 }
 
+int64_t countWhole(const LocalPolicy &policy, int64_t freezeStep, int64_t number) {
+  number = std::min(number, freezeStep);
+  int64_t interval = 1, begin = 0, count = 0;
+  while (policy.var_update_scaler <= kLongest / interval) {
+    int64_t end = (begin / interval + policy.var_update_scaler) * interval;
+    if (number <= end || interval >= kLongest / 2)
+      break;
+    count += policy.var_update_scaler;
+    begin = end;
+    interval *= 2;
+  }
+  return count + number / interval - begin / interval;
+}
+
 bool areApart(const Program &program, int64_t applied) {
   return movesApart(program) && applied > program.freeze_step &&
          kindOfStep(program.local_policy, program.freeze_step, applied) == ListKind::LocalStep;

@@ -22,6 +22,9 @@ inline bool movesApart(const Program &program) { return program.local_policy.loc
 /// first, doubles every local_step_scaler steps, up to local_step_clipper.
 ListKind kindOfStep(const LocalPolicy &policy, int64_t freezeStep, int64_t number);
 
+/// How many of the first `number` steps that apply are whole: so many times the variance has been updated.
+int64_t countWhole(const LocalPolicy &policy, int64_t freezeStep, int64_t number);
+
 /// Whether ranks are apart after so many applied steps.
 bool areApart(const Program &program, int64_t applied);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Core/Executor.h"
+#include "Core/LocalSteps.h"
 #include "dsopt/Runtime/JsonText.h"
 #include "dsopt/Runtime/Scalars.h"
 
@@ -16,9 +17,13 @@
 namespace dsopt::runtime {
 
 void Executor::writeTables(const Decision &decision) {
+  // A variance that is not updated in each step is corrected for those that do.
+  int64_t varianceSteps =
+      movesApart(program) ? countWhole(program.local_policy, program.freeze_step, decision.appliedSteps + 1)
+                          : 0;
   for (ScalarTable &table : tables)
     writeScalars(decision, options, program.optimizer, table.lrScale, table.decayScale, table.values,
-                 frozenSince());
+                 frozenSince(), varianceSteps);
   if (device)
     uploadTables();
 }

@@ -40,14 +40,16 @@ static SymbolRefAttr compensateGradients(Type gradient, CompressionKernels &kern
                                             keepAndSum()));
 }
 
-/// (way, error, takes, variance, eps, apply) -> the same, of ways weighted by sqrt(variance) + eps.
+/// (way, error, takes, variance, correction, eps, apply) -> the same, of ways weighted by sqrt(variance)
+/// correction + eps.
 static SymbolRefAttr compensateWays(CompressionKernels &kernels) {
   return kernels.get("zero_one.weigh", withRowTypes("2x32", "f32",
                                                     R"mlir(
-  func.func @zero_one.weigh(%u: !r, %e: !r, %t: !w, %v: !r, %eps: !s, %apply: !s)
-      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 6, 7>} {
+  func.func @zero_one.weigh(%u: !r, %e: !r, %t: !w, %v: !r, %correction: !s, %eps: !s, %apply: !s)
+      -> (!r, !q, !p) attributes {graph.in_place = array<i64: 1, 7, 8>} {
     %root = graph.sqrt %v : (!r) -> !r
-    %weight = graph.add %root, %eps : (!r, !s) -> !r
+    %corrected = graph.mul %root, %correction : (!r, !s) -> !r
+    %weight = graph.add %corrected, %eps : (!r, !s) -> !r
     %weighted = graph.mul %u, %weight : (!r, !r) -> !r
     %all = graph.add %weighted, %e : (!r, !r) -> !r)mlir" +
                                                         keepAndSum()));
@@ -90,8 +92,9 @@ void dsopt::exchangeWays(const LocalState &state, StringRef stream, CompressionK
                          SignExchange &signs) {
   RefAttr apply = signs.scalar(DSOPT_APPLY);
   signs.begin(state.variance, stream);
-  signs.compensate(compensateWays(kernels), {state.way, signs.workerError(), signs.takes(), state.variance,
-                                             signs.scalar(DSOPT_EPS), apply});
+  signs.compensate(compensateWays(kernels),
+                   {state.way, signs.workerError(), signs.takes(), state.variance,
+                    signs.scalar(DSOPT_RSQRT_BIAS2), signs.scalar(DSOPT_EPS), apply});
   signs.exchange();
   signs.unpack(kernels.unpack(), {state.way}, {apply});
 }

@@ -81,7 +81,7 @@ check("0/1 adam", {"optimizer": {"type": "ZeroOneAdam", "params": {"lr": 0.002, 
                                                                   "local_step_clipper": 8}}}, None,
       {"optimizer": "zero-one-adam", "freeze_step": 9, "var_update_scaler": 3, "local_step_scaler": 5, "local_step_clipper": 8, "lr": "0.002"})
 check("0/1 adam as DeepSpeed has it", {"optimizer": {"type": "ZeroOneAdam", "params": {"bias_correction": False}}},
-      "optimizer.params.bias_correction (5:4): has no effect: 0/1 Adam corrects no bias",
+      "optimizer.params.bias_correction (5:4): has no effect: 0/1 Adam corrects its bias, by how often its variance was updated",
       {"optimizer": "zero-one-adam", "freeze_step": 100000, "var_update_scaler": 16, "local_step_scaler": 32678, "local_step_clipper": 16})
 check("1-bit lamb", {"optimizer": {"type": "OneBitLamb", "params": {"lr": 0.002, "freeze_step": 7, "weight_decay": 0.01, "max_coeff": 0.3, "min_coeff": 0.02,
                                                                     "coeff_beta": 0.8, "factor_max": 3, "factor_min": 0.6, "factor_threshold": 0.2}}}, None,

@@ -162,11 +162,12 @@ TEST(Decide, Scalars) {
   writeScalars(decision, options, "onebit-adam", 1.0, 1.0, table, /*freezeStep=*/3);
   EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.01f);
   EXPECT_FLOAT_EQ(table[DSOPT_RSQRT_BIAS2], 1 / std::sqrt(1 - 0.999 * 0.999 * 0.999));
-  // 0/1 Adam corrects none, and divides by the rates since ranks met, each group by its own.
+  // 0/1 Adam counts the updates of its variance, and divides by the rates since ranks met, each group by its
+  // own.
   decision.rates = 0.04;
-  writeScalars(decision, options, "zero-one-adam", 2.0, 1.0, table);
-  EXPECT_EQ(table[DSOPT_STEP_SIZE], 0.02f);
-  EXPECT_EQ(table[DSOPT_RSQRT_BIAS2], 1.0f);
+  writeScalars(decision, options, "zero-one-adam", 2.0, 1.0, table, /*freezeStep=*/0, /*varianceSteps=*/2);
+  EXPECT_FLOAT_EQ(table[DSOPT_STEP_SIZE], 0.02 / (1 - std::pow(0.9, decision.appliedSteps + 1)));
+  EXPECT_FLOAT_EQ(table[DSOPT_RSQRT_BIAS2], 1 / std::sqrt(1 - 0.999 * 0.999));
   EXPECT_EQ(table[DSOPT_BETA1], 0.9f);
   EXPECT_EQ(table[DSOPT_RATES], 0.08f);
 }

@@ -36,9 +36,14 @@ TEST(LocalSteps, AreThoseThatCountersGive) {
         for (int64_t freeze : {1, 7, 100, 1000}) {
           LocalPolicy policy{varScaler, localScaler, clipper};
           std::vector<ListKind> kinds = countKinds(policy, freeze, 2000);
-          for (int64_t step = 1; step <= 2000; ++step)
+          int64_t whole = 0;
+          for (int64_t step = 1; step <= 2000; ++step) {
+            whole += kinds[step - 1] == ListKind::Step;
             ASSERT_EQ(kindOfStep(policy, freeze, step), kinds[step - 1])
                 << varScaler << " " << localScaler << " " << clipper << " " << freeze << ": step " << step;
+            ASSERT_EQ(countWhole(policy, freeze, step), whole)
+                << varScaler << " " << freeze << ": step " << step;
+          }
         }
 }
 
@@ -51,6 +56,8 @@ TEST(LocalSteps, KeepNoCountersOfLongRuns) {
   EXPECT_EQ(kindOfStep(policy, 100000, far), ListKind::JoinStep);
   EXPECT_EQ(kindOfStep(policy, 100000, far + 1), ListKind::LocalStep);
   EXPECT_EQ(kindOfStep({1, 1, 1}, far, far - 1), ListKind::CompressedStep);
+  EXPECT_EQ(countWhole({1, 1, 1}, far, far), 62);
+  EXPECT_EQ(countWhole(policy, 100000, far), countWhole(policy, 100000, 100000));
 }
 
 TEST(LocalSteps, LeaveRanksApart) {

@@ -70,7 +70,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
 // CHECK: exec.agree
 // CHECK-NEXT: exec.update @update.own of @b0 [@b0.param, @b0.grad.0, @b0.master, @b0.m, @b0.v, @b0.u] elements 128 direction on @compute
 // CHECK-NEXT: exec.map @onebit.takes [@b0.v, @b0.signs.takes] elements {{[0-9]+}} grain 64
-// CHECK-NEXT: exec.map @zero_one.weigh [@b0.u, @b0.worker_error, @b0.signs.takes, @b0.v, @scalars+32, @scalars+8, @b0.signs.squares, @b0.signs.counts] elements 2
+// CHECK-NEXT: exec.map @zero_one.weigh [@b0.u, @b0.worker_error, @b0.signs.takes, @b0.v, @scalars+40, @scalars+32, @scalars+8, @b0.signs.squares, @b0.signs.counts] elements 2
 // CHECK: exec.all_to_all
 // CHECK: exec.map @onebit.unpack [@b0.signs.mean+4, @b0.signs.mean, @b0.signs.takes, @b0.u, @scalars+8] elements 2
 // CHECK: exec.update @update.join of @b0
