@@ -87,7 +87,11 @@ std::vector<Routine> dsopt::collectRoutines(ModuleOp module) {
       needed.insert("SquareSums");
     auto update = dyn_cast<exec::UpdateOp>(op);
     if (update && update.getRecord() && update.getStream() != exec::kHostStream)
-      needed.insert("TrustTables");
+      for (const char *image : {"SquareSums", "TrustTables"})
+        needed.insert(image);
+    if (update && update.getRecord() && update.getDirection() && getOption(module, "freeze_step", 0) > 0 &&
+        update.getStream() != exec::kHostStream)
+      needed.insert("LambSums");
   });
   // NCCL's queues are made wherever there are several ranks.
   if (getOption(module, "dp", 1) * getOption(module, "pp", 1) > 1)

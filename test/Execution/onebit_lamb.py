@@ -1,7 +1,9 @@
 """1-bit LAMB: steps before and behind its freeze as plain numpy does them in double, for 1 to 8 ranks and sizes that do not divide;
 one result in all layouts of equal ranks; saved and resumed behind the freeze; bytes planned and bytes between ranks; what it refuses.
+On GPUs the same.
 
 usage: onebit_lamb.py DSOPT numbers|layouts
+       onebit_lamb.py DSOPT cuda LIBRARIES
 """
 import json
 import os
@@ -15,56 +17,32 @@ import tempfile
 import numpy as np
 
 import small
+import tanh_model
 from runs import MPIRUN, Run, check, execute, model, relative, train
 from saved_weights import safetensors
 from small import initializer, node, value
+from tanh_model import ROWS, buckets, compress, gradients
 
-dsopt, part = sys.argv[1:]
+dsopt, part, *libraries = sys.argv[1:]
 folder = tempfile.mkdtemp(prefix="onebit-lamb-")
-FREEZE, STEPS, ROWS = 5, 25, 8
+FREEZE, STEPS = 5, 25
 
-# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing, and of c, which starts as 0, the first
-# ratio of norms is 1.
+# Of c, which starts as 0, the first ratio of norms is 1.
 random = np.random.default_rng(13)
 start = {"a": random.normal(0, 0.5, (7, 33)), "c": np.zeros(33), "b": random.normal(0, 0.5, (33, 5))}
 start = {key: array.astype(np.float32) for key, array in start.items()}
-own = small.write(os.path.join(folder, "own.onnx"),
-                  [node("MatMul", "x a", "xa"), node("Add", "xa c", "s"), node("Tanh", "s", "h"), node("MatMul", "h b", "hb"),
-                   node("Sub", "hb y", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
-                  [value("x", (ROWS, 7)), value("y", (ROWS, 5))], [initializer(key, array) for key, array in start.items()])
+own = tanh_model.write(os.path.join(folder, "own.onnx"), start)
 
 
 def batches(ranks, silent=0, first=0):
     """`silent` steps' first columns of x from `first` on are 0: those rows of a have no gradient before the freeze."""
-    rows = np.random.default_rng(ranks)
-    data = {"x": rows.normal(0, 1, (STEPS * ranks * ROWS, 7)).astype(np.float32), "y": rows.normal(0, 1, (STEPS * ranks * ROWS, 5)).astype(np.float32)}
+    data = tanh_model.batches(STEPS, ranks)
     data["x"][:silent * ranks * ROWS, first:] = 0
     return data
 
 
-def gradients(p, x, y):
-    h = np.tanh(x @ p["a"] + p["c"])
-    e = 2 * (h @ p["b"] - y) / y.size
-    s = (e @ p["b"].T) * (1 - h * h)
-    return {"a": x.T @ s, "c": s.sum(0), "b": h.T @ e}
-
-
-def buckets(ranks):
-    """(elements with padding, first element of each parameter): what is cut into a slice for each rank."""
-    text = execute([dsopt, own, f"-dp={ranks}", "-micro-batches=1", "-emit=dist"]).stdout
-    found = re.findall(r"dist\.bucket .*? : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text)
-    return [(int(padded), {name: int(first) for name, first in re.findall(r"range<@(\w+), (\d+),", ranges)}) for ranges, padded in found]
-
-
 def norm(x):
     return np.sqrt((x * x).sum())
-
-
-def compress(c, part):
-    """Signs by the root of the mean square of what takes part, and what they leave out."""
-    scale = np.sqrt((c[part] ** 2).sum() / max(part.sum(), 1))
-    signs = np.where(c < 0, -1.0, 1.0) * scale * part
-    return signs, (c - signs) * part
 
 
 reached = set()  # bounds
@@ -82,7 +60,7 @@ def reference(data, ranks, lr, decay, beta1=0.9, beta2=0.999, eps=1e-8, min_coef
     p = {key: array.astype(np.float64) for key, array in start.items()}
     m, v = ({key: np.zeros(array.shape) for key, array in start.items()} for _ in range(2))
     mean, last = {key: 0.0 for key in p}, {key: 1.0 for key in p}
-    places = buckets(ranks)
+    places = buckets(dsopt, own, ranks)
     worker = [np.zeros((ranks, padded)) for padded, _ in places]
     server = [np.zeros((ranks, padded // ranks)) for padded, _ in places]
     for step in range(STEPS):
@@ -195,7 +173,6 @@ def numbers():
                              (["-accumulate=sharded"], "-optimizer=onebit-lamb does not go with -accumulate=sharded"),
                              (["-delayed-update=3"], "does not go with -delayed-update"), (["-offload-optimizer=nvme"], "does not go with -offload-optimizer=nvme"),
                              (["-offload-params=cpu"], "does not go with -offload-params=cpu"),
-                             (["-target=cuda"], "-optimizer=onebit-lamb does not go with -target=cuda: the host takes its coefficients; expected -target=cpu"),
                              (["-compress-gradients=onebit"], "-compress-gradients=onebit does not go with -optimizer=onebit-lamb"),
                              (["-precision=bf16", "-gradient-type=param"], "works in the gradients' place: expected -gradient-type=fp32, got param"),
                              (["-eps=0"], "option -eps=0: -optimizer=onebit-lamb divides by it"), (["-momentum=0.9"], "option -momentum has no meaning with -optimizer=onebit-lamb"),
@@ -302,5 +279,58 @@ def layouts():
     print("steps that overflow in fp16 change nothing", flush=True)
 
 
-{"numbers": numbers, "layouts": layouts}[part]()
+def cuda():
+    """Devices have orders of their own for sums of gradients, but take coefficients to the bits of the host, which takes them where the optimizer is
+    offloaded."""
+    os.environ.update(LD_LIBRARY_PATH=libraries[0], SOFT_DEVICE="seed=1")
+    placed = ([], ["-zero=2"], ["-pp=2", "-zero=1"], ["-offload-optimizer=cpu"], ["-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"])
+
+    def same(data, options, layouts, steps=STEPS):
+        """The first of runs that have one result."""
+        options = ["-target=cuda", "-arch=sm_80", "-lr=0.01", f"-steps={steps}", *options]
+        runs = [run(2, data, *options, *layout) for layout in layouts]
+        found = {(log.hash, *log.loss_text) for log, _ in runs}
+        check(len(found) == 1, f"on GPUs, {options}: {found}")
+        return runs[0]
+
+    # Bounds; a row, and a whole parameter, without gradients before the freeze.
+    for decay, bounds, silent, layouts in ((0.1, {}, 0, placed),
+                                           (0.1, {"max_coeff": 0.95, "min_coeff": 0.8, "coeff_beta": 0.7, "factor_threshold": 0.002, "beta2": 0.95}, 6, placed[::3]),
+                                           (0, {"factor_min": 0.995, "factor_max": 1.003, "eps": 1e-4, "beta2": 0.95}, 0, placed[::3]), (0, {}, 0.5, placed[::3])):
+        data = batches(2, FREEZE if silent else 0, int(silent))
+        words = [f"-{key.replace('_', '-')}={number}" for key, number in bounds.items() if key != "beta2"]
+        _, weights = same(data, [f"-weight-decay={decay}", f"-betas=0.9,{bounds.get('beta2', 0.999)}", *words], layouts)
+        want = reference(data, 2, 1e-2, decay, **bounds)
+        apart = max(np.max(np.abs(weights[key] - want[key])) / np.max(np.abs(want[key])) for key in want)
+        check(apart < 1e-6, f"on GPUs, {decay} {bounds} {silent}: {apart} off")
+        print(f"on GPUs, {decay} {bounds} {silent}: {apart:.1e} of the largest weight off, one result in {len(layouts)} layouts", flush=True)
+
+    # In less, where the first steps overflow, and some behind the freeze: factors, which are on their way, stay where they are.
+    data = batches(2)
+    same(data, ["-weight-decay=0.1", "-precision=bf16", "-grad-clip=0.5"], placed[1::2])
+    log, _ = same(data, ["-weight-decay=0.1", "-factor-threshold=0.001", "-precision=fp16", "-initial-scale-power=26", "-loss-scale-window=1",
+                         "-loss-scale-hysteresis=1"], placed[::3])
+    skipped = [step["step"] for step in log.steps if step["skipped"]]
+    check(skipped[0] == 0 and skipped[-1] - len(skipped) > FREEZE, f"skipped {skipped}")
+
+    # Saved by devices, before the freeze and behind it, and resumed where the host takes the coefficients; and the other way.
+    for writer, reader in ((placed[0], placed[4]), (placed[3], placed[2])):
+        saved = os.path.join(folder, "devices" + str(len(writer)))
+        whole = same(data, ["-weight-decay=0.1", f"-save={saved}", "-save-every=1", "-save-keep=9"], [writer], 9)[0].hash
+        for step in (3, FREEZE, 7):
+            resumed = same(data, ["-weight-decay=0.1", f"-resume={saved}/step-{step:08}"], [reader], 9)[0].hash
+            check(resumed == whole, f"saved by {writer}, resumed after {step} steps as {reader}: {resumed}, expected {whole}")
+
+    # What was planned is what a run has.
+    path, _ = model("gpt2-tiny")
+    for layout in (LAYOUTS[3], LAYOUTS[4]):
+        plan = json.loads(execute([dsopt, path, *SAME, *layout, "-target=cuda", "-arch=sm_80", "-plan=json"]).stdout)
+        run_ = laid_out(layout, "-target=cuda", "-arch=sm_80", "-steps=3")
+        for what, planned in (("peak_bytes", [rank["memory"]["total"] for rank in plan["ranks"]]),
+                              ("sent_bytes", [sum(rank["traffic"].values()) for rank in plan["ranks"]])):
+            check(planned == run_.steps[-1][what], f"{layout} on GPUs: {what} planned {planned}, has {run_.steps[-1][what]}")
+    print("on GPUs: saved and resumed, in bf16 and fp16, and as planned", flush=True)
+
+
+{"numbers": numbers, "layouts": layouts, "cuda": cuda}[part]()
 shutil.rmtree(folder)

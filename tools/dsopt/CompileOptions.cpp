@@ -253,8 +253,6 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
               "ranks gather momenta in the first memory; expected none");
     setOption(module, optionKey("onebit-gather"), Builder(module.getContext()).getStringAttr("parameters"));
   }
-  if (isLamb && isForDevice(module))
-    refuse("-target=cuda", "the host takes its coefficients; expected -target=cpu");
   if (!movesApart)
     return;
   Builder builder(module.getContext());

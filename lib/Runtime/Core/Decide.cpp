@@ -1,6 +1,7 @@
 //===- Decide.cpp - the step's decision ------------------------------------===//
 
 #include "Core/Decide.h"
+#include "dsopt/Runtime/OptimizerFacts.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
@@ -15,14 +16,13 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
                   int64_t varianceSteps) {
   bool muon = optimizer == "muon";
   bool movesApart = optimizer == "zero-one-adam";
-  bool adam = optimizer.rfind("adam", 0) == 0 || optimizer == "onebit-adam" || movesApart || muon;
-  bool takesBetas = adam || optimizer == "lion" || optimizer == "lamb" || optimizer == "onebit-lamb";
+  const OptimizerFacts &facts = factsOf(optimizer);
   double lr = decision.lr * lrScale;
   // What AdamW beside Muon goes by.
   double adamLr = muon ? lr * options.adamLrFactor : lr;
   double weightDecay = decayScale * options.weightDecay;
   Betas betas = betasOf(options, decision.appliedSteps);
-  double beta1 = takesBetas ? betas.beta1 : options.momentum, beta2 = betas.beta2;
+  double beta1 = facts.takesBetas ? betas.beta1 : options.momentum, beta2 = betas.beta2;
   double t = static_cast<double>(decision.appliedSteps + 1);
   std::fill_n(table, DSOPT_SCALARS, 0.0f);
   table[DSOPT_LR] = static_cast<float>(lr);
@@ -34,7 +34,7 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
   table[DSOPT_BETA2] = static_cast<float>(beta2);
   table[DSOPT_ONE_MINUS_BETA2] = static_cast<float>(1 - beta2);
   table[DSOPT_EPS] = static_cast<float>(options.eps);
-  table[DSOPT_STEP_SIZE] = static_cast<float>(adam ? adamLr / (1 - std::pow(beta1, t)) : lr);
+  table[DSOPT_STEP_SIZE] = static_cast<float>(facts.correctsBias ? adamLr / (1 - std::pow(beta1, t)) : lr);
   if (optimizer == "lamb") // the whole correction of both moments, as in DeepSpeed
     table[DSOPT_STEP_SIZE] =
         static_cast<float>(lr * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
@@ -44,8 +44,9 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
     table[DSOPT_STEP_SIZE] = static_cast<float>(std::min(lr, 1 / std::sqrt(t)));
   }
   table[DSOPT_RSQRT_BIAS2] = static_cast<float>(
-      adam ? 1 / std::sqrt(1 - std::pow(beta2, varianceSteps > 0 ? static_cast<double>(varianceSteps) : t))
-           : 1);
+      facts.correctsBias
+          ? 1 / std::sqrt(1 - std::pow(beta2, varianceSteps > 0 ? static_cast<double>(varianceSteps) : t))
+          : 1);
   if (freezeStep > 0) {
     // The variance is as its last step had it, its correction too; the momentum goes in as it is.
     double frozenBeta2 = betasOf(options, freezeStep - 1).beta2;
@@ -56,7 +57,7 @@ void writeScalars(const Decision &decision, const RunOptions &options, const std
   table[DSOPT_DECAY_FACTOR] = static_cast<float>(1 - adamLr * weightDecay);
   if (movesApart)
     table[DSOPT_RATES] = static_cast<float>(decision.rates * lrScale);
-  if (muon) {
+  if (facts.takesMomentum && facts.takesBetas) {
     table[DSOPT_MOMENTUM] = static_cast<float>(options.momentum);
     table[DSOPT_ONE_MINUS_MOMENTUM] = static_cast<float>(1 - options.momentum);
   }

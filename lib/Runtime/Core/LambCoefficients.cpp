@@ -4,6 +4,7 @@
 #include "Core/Agreement.h"
 #include "Core/Parameters.h"
 #include "Core/SquareSums.h"
+#include "dsopt/Runtime/Scalars.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +28,7 @@ std::map<int64_t, int64_t> coefficientPlaces(const Program &program, int64_t buc
   return places;
 }
 
-/// The numbers of a part.
-static float *numbersOf(const Program &program, const Addresses &addresses, const Part &part) {
+float *coefficientsOf(const Program &program, const Addresses &addresses, const Part &part) {
   const Bucket &bucket = program.buckets[part.bucket];
   const Buffer *buffer = addresses.find(bucket.name + "." + kCoefficients);
   std::map<int64_t, int64_t> places = coefficientPlaces(program, part.bucket);
@@ -73,59 +73,63 @@ void beginFactors(const Program &program, const RankInfo &info, const Addresses 
     std::vector<Part> parts = partsOf(program.parameters[tracked[i]]);
     if (!isHere(parts.front().bucket))
       continue;
-    float *numbers = numbersOf(program, addresses, parts.front());
+    float *numbers = coefficientsOf(program, addresses, parts.front());
     if (isFirst) {
       numbers[DSOPT_LAST_FACTOR] = 1;
       numbers[DSOPT_MOMENTUM_SCALE] = static_cast<float>(own[i]);
     }
     for (size_t part = 1; part < parts.size(); ++part)
-      std::copy_n(numbers, DSOPT_COEFFICIENTS, numbersOf(program, addresses, parts[part]));
+      std::copy_n(numbers, DSOPT_COEFFICIENTS, coefficientsOf(program, addresses, parts[part]));
   }
 }
+
+LambCoefficients::LambCoefficients(const Program &program, const Addresses &addresses,
+                                   const RunOptions &options, ThreadPool &pool, bool isFrozen)
+    : rule{options.lamb.leastCoeff,
+           options.lamb.largestCoeff,
+           options.lamb.coeffBeta,
+           options.lamb.factorMin,
+           options.lamb.factorMax,
+           options.lamb.factorThreshold,
+           isFrozen},
+      eps(static_cast<float>(options.eps)), decays(options.weightDecay > 0), program(program),
+      addresses(addresses), pool(pool) {}
 
 void LambCoefficients::addDirection(const Action &action, int64_t first) {
   // The master, where parameters are stored in less, is the first state.
   size_t states = program.buckets[action.bucket].type == "f32" ? 2 : 3;
   if (action.refs.size() < states + 3)
     throw Error(StatusInput, "program table: '" + action.name + "' has no momentum and two variances");
+  if (action.elements != program.buckets[action.bucket].padded)
+    throw Error(StatusInput, "program table: '" + action.name +
+                                 "' has a part of its bucket, expected all of " +
+                                 std::to_string(program.buckets[action.bucket].padded) + " elements");
   auto at = [&](size_t ref) { return reinterpret_cast<const float *>(addresses.at(action.refs[ref])); };
-  Direction direction{at(1), at(states), at(states + 1), at(states + 2), {}};
+  Direction direction{{at(1), at(states), at(states + 1), at(states + 2)}, {}};
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Parameter &parameter = program.parameters[i];
-    std::vector<Part> parts = partsOf(parameter);
-    for (const Part &part : parts) {
-      int64_t begin = std::max(part.bucket_offset, first),
-              end = std::min(part.bucket_offset + part.elements, first + action.elements);
-      if (part.bucket != action.bucket || !parameter.trainable || begin >= end)
-        continue;
-      Kept &own = kept[static_cast<int64_t>(i)];
-      own.numbers = numbersOf(program, addresses, parts.front());
-      for (; begin < end; begin += kPiece) {
-        own.pieces.push_back({directions.size(), direction.pieces.size()});
-        direction.pieces.push_back(
-            {static_cast<int64_t>(i), begin - first, std::min(kPiece, end - begin), {}, {}, 0});
-      }
-    }
+    for (const Part &part : partsOf(parameter))
+      if (part.bucket == action.bucket && parameter.trainable)
+        for (int64_t at = 0; at < part.elements; at += kPiece)
+          direction.pieces.push_back({static_cast<int64_t>(i),
+                                      part.bucket_offset + at - first,
+                                      std::min(kPiece, part.elements - at),
+                                      {}});
   }
   directions.push_back(std::move(direction));
 }
 
-bool LambCoefficients::measure(size_t number) {
+void LambCoefficients::measure(size_t number) {
   Direction &direction = directions[number];
-  for (const Piece &piece : direction.pieces)
-    kept.at(piece.parameter).isDone = false;
-  if (!isFrozen)
-    return false;
-  auto eps = static_cast<float>(options.eps);
   pool.forEach(static_cast<int64_t>(direction.pieces.size()), 1, [&](int64_t index, int) {
     Piece &piece = direction.pieces[index];
-    piece.own = piece.along = {};
+    Measured measured;
     float quotients[kChunk], factors[kChunk];
     int32_t largest = 0; // of numbers that are not negative: their bits have their order
     for (int64_t at = 0; at < piece.elements; at += kChunk) {
       int64_t begin = piece.begin + at, count = std::min(kChunk, piece.elements - at);
-      const float *momentum = direction.momentum + begin, *variance = direction.variance + begin,
-                  *fresh = direction.fresh + begin;
+      const float *momentum = direction.operands.momentum + begin,
+                  *variance = direction.operands.variance + begin, *fresh = direction.operands.fresh + begin;
       for (int64_t i = 0; i < count; ++i) {
         float root = std::sqrt(variance[i]) + eps, one = momentum[i] / root,
               factor = root / (std::sqrt(fresh[i]) + eps);
@@ -137,61 +141,44 @@ bool LambCoefficients::measure(size_t number) {
         std::memcpy(&bits, &factors[i], sizeof(bits));
         largest = std::max(largest, bits);
       }
-      if (!(options.weightDecay > 0))
+      if (!decays)
         continue; // no share of it
-      piece.own.addSquares(quotients, count);
-      piece.along.addSquares(direction.along + begin, count);
+      measured.own.addSquares(quotients, count);
+      measured.along.addSquares(direction.operands.along + begin, count);
     }
-    std::memcpy(&piece.factor, &largest, sizeof(largest));
-    piece.own.normalize();
-    piece.along.normalize();
+    std::memcpy(&measured.factor, &largest, sizeof(largest));
+    measured.own.normalize();
+    measured.along.normalize();
+    piece.measured = measured;
   });
-  return true;
 }
 
-double LambCoefficients::factorOf(const Kept &own, bool decays) const {
-  ExactSum alone, along;
-  double factor = 0;
-  for (auto [direction, number] : own.pieces) {
-    const Piece &piece = directions[direction].pieces[number];
-    alone.add(piece.own);
-    along.add(piece.along);
-    factor = std::max<double>(factor, piece.factor);
-  }
-  // Nothing of it takes part.
-  if (factor == 0)
-    return 1;
-  alone.normalize();
-  along.normalize();
-  double length = std::sqrt(along.value());
-  if (!decays || length == 0)
-    return factor;
-  double share = std::min(1.0, std::sqrt(alone.value()) / length);
-  return factor * share + 1 - share;
+LambCoefficients::Measured LambCoefficients::of(size_t direction, int64_t parameter) const {
+  Measured all;
+  for (const Piece &piece : directions[direction].pieces)
+    if (piece.parameter == parameter) {
+      all.own.add(piece.measured.own);
+      all.along.add(piece.measured.along);
+      all.factor = std::max(all.factor, piece.measured.factor);
+    }
+  all.own.normalize();
+  all.along.normalize();
+  return all;
 }
 
-float LambCoefficients::ratio(int64_t parameter, const float *table, double ofNorms) {
-  std::lock_guard lock(mutex);
-  Kept &own = kept.at(parameter);
-  if (own.isDone)
-    return own.ratio;
-  own.isDone = true;
-  const LambOptions &lamb = options.lamb;
+float LambCoefficients::ratio(float *numbers, const float *table, const double *lengths, float factor) const {
   bool applies = table[DSOPT_APPLY] != 0;
-  if (!isFrozen) {
-    own.ratio = static_cast<float>(ofNorms);
-    float &mean = own.numbers[DSOPT_FROZEN_TRUST];
-    if (applies && own.ratio != 1)
-      mean = static_cast<float>(lamb.coeffBeta * mean + (1 - lamb.coeffBeta) * own.ratio);
-    return own.ratio;
+  if (!rule.isFrozen) {
+    auto ratio = static_cast<float>(rule.ratio(lengths[0], lengths[1]));
+    if (applies)
+      numbers[DSOPT_FROZEN_TRUST] = rule.nextMean(numbers[DSOPT_FROZEN_TRUST], ratio);
+    return ratio;
   }
-  double last = own.numbers[DSOPT_LAST_FACTOR];
-  double factor = std::clamp(factorOf(own, table[DSOPT_WEIGHT_DECAY] > 0), lamb.factorMin, lamb.factorMax);
-  factor = std::clamp(factor, last * (1 - lamb.factorThreshold), last * (1 + lamb.factorThreshold));
+  double next = rule.nextFactor(numbers[DSOPT_LAST_FACTOR], factor, lengths[0], lengths[1],
+                                table[DSOPT_WEIGHT_DECAY] > 0);
   if (applies)
-    own.numbers[DSOPT_LAST_FACTOR] = static_cast<float>(factor);
-  own.ratio = static_cast<float>(own.numbers[DSOPT_FROZEN_TRUST] * factor);
-  return own.ratio;
+    numbers[DSOPT_LAST_FACTOR] = static_cast<float>(next);
+  return static_cast<float>(numbers[DSOPT_FROZEN_TRUST] * next);
 }
 
 } // namespace dsopt::runtime

@@ -12,13 +12,12 @@
 #include "Core/Addresses.h"
 #include "Core/ThreadPool.h"
 #include "Kernels/CPU/ExactSum.h"
+#include "Kernels/LambRule.h"
 #include "dsopt/Runtime/Coefficients.h"
 #include "dsopt/Runtime/Engine.h"
-#include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Runtime/Session.h"
 
 #include <map>
-#include <mutex>
 
 namespace dsopt::runtime {
 
@@ -27,6 +26,8 @@ inline constexpr const char *kCoefficients = "coefficients";
 
 /// Where a bucket's parts of parameters have theirs in it: their number, by first element.
 std::map<int64_t, int64_t> coefficientPlaces(const Program &program, int64_t bucket);
+/// Those of a part. All parts of a parameter have the same.
+float *coefficientsOf(const Program &program, const Addresses &addresses, const Part &part);
 
 /// Once, in front of the first step behind the freeze: by how much each parameter's momentum is multiplied
 /// while it travels. That is what makes the root of its mean square the mean of all of the model's, 1 where a
@@ -35,49 +36,54 @@ std::map<int64_t, int64_t> coefficientPlaces(const Program &program, int64_t buc
 void beginFactors(const Program &program, const RankInfo &info, const Addresses &addresses, Engine &engine,
                   ThreadPool &pool, bool isFirst);
 
+/// Where the largest factor lies in a parameter's record behind the freeze, its bits as a float: above the
+/// highest digit of the first sum, which has 32 bits.
+inline constexpr int kFactorWord = ExactSum::kDigits - 1, kFactorShift = 32;
+
 class LambCoefficients {
 public:
-  /// `isFrozen`: of steps behind the freeze.
   LambCoefficients(const Program &program, const Addresses &addresses, const RunOptions &options,
-                   ThreadPool &pool, bool isFrozen)
-      : program(program), addresses(addresses), options(options), pool(pool), isFrozen(isFrozen) {}
+                   ThreadPool &pool, bool isFrozen);
+
+  /// What a direction goes by.
+  struct Operands {
+    const float *along, *momentum, *variance, *fresh;
+  };
+  /// What a record has of a part of a parameter behind the freeze.
+  struct Measured {
+    ExactSum own, along; ///< squares of the quotient of the moments, and of that with decay, if there is any
+    float factor = 0;    ///< the largest by which the root of the variance has changed
+  };
 
   /// Prepares the next direction; `first` is its first element in the bucket.
   void addDirection(const Action &action, int64_t first);
-  /// Direction number `direction` has been made. Whether all that steps need of it is measured: the norms of
-  /// it and of the parameter are needed otherwise.
-  bool measure(size_t direction);
-  /// The ratio that this step goes by. Before the freeze that of the norms is given, behind it nothing
-  /// is needed. What is kept changes once a step, where the step applies; threads may ask.
-  float ratio(int64_t parameter, const float *table, double ofNorms);
+  const Operands &operands(size_t direction) const { return directions[direction].operands; }
+  /// Measures what direction number `direction` has made behind the freeze.
+  void measure(size_t direction);
+  Measured of(size_t direction, int64_t parameter) const;
+
+  /// The ratio that this step goes by, of a part with these numbers, which change where the step applies.
+  /// `lengths` are the norms of what the record has, `factor` the largest.
+  float ratio(float *numbers, const float *table, const double *lengths, float factor) const;
+
+  const LambRule rule;
+  const float eps;
+  const bool decays; ///< some parameter's weights
 
 private:
   struct Piece {
     int64_t parameter, begin, elements; ///< from the direction's first element
-    ExactSum own, along;                ///< squares of the quotient of the moments, and of that with decay
-    float factor;                       ///< the largest
+    Measured measured;
   };
   struct Direction {
-    const float *along, *momentum, *variance, *fresh;
+    Operands operands;
     std::vector<Piece> pieces;
   };
-  struct Kept {
-    float *numbers = nullptr;                        ///< DSOPT_COEFFICIENTS
-    std::vector<std::pair<size_t, size_t>> pieces{}; ///< directions and their pieces
-    bool isDone = false;                             ///< in this step
-    float ratio = 1;
-  };
-  /// What the variances have changed by, with the share that weight decay leaves it.
-  double factorOf(const Kept &kept, bool decays) const;
 
   const Program &program;
   const Addresses &addresses;
-  const RunOptions &options;
   ThreadPool &pool;
-  bool isFrozen;
   std::vector<Direction> directions;
-  std::map<int64_t, Kept> kept; ///< by parameter
-  std::mutex mutex;
 };
 
 } // namespace dsopt::runtime

@@ -66,10 +66,10 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
         launch.begin = std::max(begin, part.bucket_offset) - first;
         launch.end = std::min(end, part.bucket_offset + part.elements) - first;
         if (part.bucket == action.bucket && launch.begin < launch.end)
-          addLaunch(
-              action, launch,
-              byNorms ? ratios->addLaunch(table, static_cast<int64_t>(i), isDevices ? takeTables(1) : nullptr)
-                      : table);
+          addLaunch(action, launch,
+                    byNorms ? ratios->addLaunch(table, static_cast<int64_t>(i), part,
+                                                isDevices ? takeTables(1) : nullptr)
+                            : table);
       }
   }
   prepared.lastLaunch = launches.size();

@@ -3,6 +3,8 @@
 #include "Core/RunManifest.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/JsonText.h"
+#include "dsopt/Runtime/OptimizerFacts.h"
+#include "dsopt/Runtime/OptimizerFacts.h"
 
 namespace dsopt::runtime {
 
@@ -46,17 +48,15 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   }
   if (program.delayed_update > 0)
     texts["delayed-update"] = std::to_string(program.delayed_update);
-  bool muon = program.optimizer == "muon";
-  if (muon)
+  const OptimizerFacts &facts = factsOf(program.optimizer);
+  if (program.optimizer == "muon")
     texts["adam-lr"] = number(options.lr * options.adamLrFactor);
-  if (program.optimizer == "sgd" || muon)
+  if (facts.takesMomentum)
     texts["momentum"] = number(options.momentum);
-  if (program.optimizer != "sgd" && program.optimizer != "adafactor") {
-    if (program.optimizer != "adagrad")
-      texts["betas"] = number(options.beta1) + "," + number(options.beta2);
-    if (program.optimizer != "lion")
-      texts["eps"] = number(options.eps);
-  }
+  if (facts.takesBetas)
+    texts["betas"] = number(options.beta1) + "," + number(options.beta2);
+  if (facts.takesEps)
+    texts["eps"] = number(options.eps);
   if (program.optimizer == "onebit-lamb")
     for (auto [name, value] : {std::pair("min-coeff", options.lamb.leastCoeff),
                                {"max-coeff", options.lamb.largestCoeff},

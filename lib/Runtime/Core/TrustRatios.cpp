@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace dsopt::runtime {
 
@@ -48,29 +49,57 @@ size_t TrustRatios::addDirection(const Action &action, int64_t first) {
   return directions.size() - 1;
 }
 
-void TrustRatios::measure(size_t number) {
-  Direction &direction = directions[number];
-  if (coefficients && coefficients->measure(number))
-    return;
-  direction.weights->compute(0, pool);
-  direction.steps->compute(0, pool);
-  int64_t *record = direction.record;
-  for (int64_t parameter : *direction.parameters)
-    for (SquareSums *squares : {direction.weights.get(), direction.steps.get()}) {
-      ExactSum sum = squares->of(parameter);
-      if (direction.adds) {
-        sum.add(record);
-        sum.normalize();
-      }
-      record = std::copy_n(sum.digits, ExactSum::kDigits, record);
-    }
+/// The digits of a sum in a record, without what lies above them; `factor` takes it if it is larger.
+static ExactSum sumIn(const int64_t *record, bool hasFactor, float &factor) {
+  ExactSum sum;
+  std::copy_n(record, ExactSum::kDigits, sum.digits);
+  if (!hasFactor)
+    return sum;
+  int64_t &word = sum.digits[kFactorWord];
+  auto bits = static_cast<int32_t>(word >> kFactorShift);
+  float its;
+  std::memcpy(&its, &bits, sizeof(its));
+  factor = std::max(factor, its);
+  word &= (int64_t(1) << kFactorShift) - 1;
+  return sum;
 }
 
-float *TrustRatios::addLaunch(const float *group, int64_t parameter, float *table) {
+void TrustRatios::measure(size_t number) {
+  Direction &direction = directions[number];
+  if (isFrozen()) {
+    coefficients->measure(number);
+  } else {
+    direction.weights->compute(0, pool);
+    direction.steps->compute(0, pool);
+  }
+  int64_t *record = direction.record;
+  for (int64_t parameter : *direction.parameters) {
+    LambCoefficients::Measured measured;
+    if (isFrozen())
+      measured = coefficients->of(number, parameter);
+    else
+      measured = {direction.weights->of(parameter), direction.steps->of(parameter)};
+    for (ExactSum *sum : {&measured.own, &measured.along}) {
+      if (direction.adds) {
+        sum->add(record);
+        sum->normalize();
+      }
+      record = std::copy_n(sum->digits, ExactSum::kDigits, record);
+    }
+    if (!isFrozen())
+      continue;
+    int32_t bits;
+    std::memcpy(&bits, &measured.factor, sizeof(bits));
+    record[kFactorWord - kTrustWords] |= static_cast<int64_t>(bits) << kFactorShift;
+  }
+}
+
+float *TrustRatios::addLaunch(const float *group, int64_t parameter, const Part &part, float *table) {
   if (!places.count(parameter))
     throw Error(StatusInput, "program table: an update goes by the norm of '" +
                                  program.parameters[parameter].name + "', which no direction has before it");
-  tables.push_back({group, parameter, table, {}});
+  float *numbers = coefficients ? coefficientsOf(program, addresses, part) : nullptr;
+  tables.push_back({group, parameter, table, numbers, {}});
   return table ? table : tables.back().values.data();
 }
 
@@ -80,10 +109,7 @@ void TrustRatios::writeTables(const Action &action, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     Table &table = tables[i];
     std::copy_n(table.group, DSOPT_SCALARS, table.values.begin());
-    double ofNorms = ratio(table.parameter, records, ranks);
-    table.values[DSOPT_TRUST] = coefficients
-                                    ? coefficients->ratio(table.parameter, table.values.data(), ofNorms)
-                                    : static_cast<float>(ofNorms);
+    table.values[DSOPT_TRUST] = ratio(table, records, ranks);
   }
 }
 
@@ -91,21 +117,28 @@ int64_t TrustRatios::ranksOf(const Action &action) const {
   return position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
 }
 
-double TrustRatios::ratio(int64_t parameter, const int64_t *records, int64_t ranks) const {
+float TrustRatios::ratio(const Table &table, const int64_t *records, int64_t ranks) const {
   ExactSum weight, step;
+  float factor = 0;
   for (int64_t rank = 0; rank < ranks; ++rank)
-    for (int64_t place : places.at(parameter)) {
-      weight.add(records + rank * words + place);
-      step.add(records + rank * words + place + ExactSum::kDigits);
+    for (int64_t place : places.at(table.parameter)) {
+      const int64_t *record = records + rank * words + place;
+      weight.add(sumIn(record, isFrozen(), factor));
+      step.add(record + ExactSum::kDigits);
     }
   weight.normalize();
   step.normalize();
-  double length = std::sqrt(weight.value()), along = std::sqrt(step.value());
-  if (double root = rootOf(parameter); root > 0)
-    return static_cast<float>(std::max(length / root, DSOPT_LEAST_LENGTH));
-  if (length == 0 || along == 0)
-    return 1;
-  return std::clamp(length / along, least, largest);
+  double lengths[] = {std::sqrt(weight.value()), std::sqrt(step.value())};
+  if (double root = rootOf(table.parameter); root > 0)
+    return static_cast<float>(std::max(lengths[0] / root, DSOPT_LEAST_LENGTH));
+  if (coefficients)
+    return coefficients->ratio(table.numbers, table.group, lengths, factor);
+  return static_cast<float>(rule().ratio(lengths[0], lengths[1]));
+}
+
+LambRule TrustRatios::rule() const {
+  return coefficients ? coefficients->rule
+                      : LambRule{DSOPT_LEAST_TRUST, DSOPT_LARGEST_TRUST, 0, 0, 0, 0, false};
 }
 
 double TrustRatios::rootOf(int64_t parameter) const {

@@ -33,17 +33,16 @@ public:
   /// Of a rule that keeps coefficients by parameter, before all else.
   void keepCoefficients(const RunOptions &options, bool isFrozen) {
     coefficients = std::make_unique<LambCoefficients>(program, addresses, options, pool, isFrozen);
-    least = options.lamb.leastCoeff;
-    largest = options.lamb.largestCoeff;
   }
   /// Prepares an action that is a direction; `first` is its first element in the bucket. Returns its number.
   size_t addDirection(const Action &action, int64_t first);
   /// Sums what direction number `direction` has made.
   void measure(size_t direction);
 
-  /// Prepares a launch of an update for elements of one parameter: returns its table of scalars, the one of
-  /// `group` but for the ratio. It lies at `table`, which a device then writes, or if that is null here.
-  float *addLaunch(const float *group, int64_t parameter, float *table);
+  /// Prepares a launch of an update for elements of a part of one parameter: returns its table of scalars,
+  /// the one of `group` but for the ratio. It lies at `table`, which a device then writes, or if that is null
+  /// here.
+  float *addLaunch(const float *group, int64_t parameter, const Part &part, float *table);
   /// So many tables of scalars are room for the record of one parameter.
   static constexpr int64_t kScratchTables = kTrustWords * sizeof(int64_t) / (DSOPT_SCALARS * sizeof(float));
   /// What a device needs to write tables: room for the record of one parameter.
@@ -65,15 +64,21 @@ private:
     int64_t *record;
     bool adds;                             ///< to what earlier parts of the bucket have
     std::vector<cuda::SquarePiece> pieces; ///< on a device, once it was measured there
+    std::vector<cuda::LambPiece> moments;
   };
   struct Table {
     const float *group;
     int64_t parameter;
     float *onDevice; ///< its mirror; null: `values`
+    float *numbers;  ///< coefficients of the part; null of rules that keep none
     std::array<float, DSOPT_SCALARS> values;
   };
+  void findMoments(size_t direction, const DeviceRank &device);
   int64_t ranksOf(const Action &action) const;
-  double ratio(int64_t parameter, const int64_t *records, int64_t ranks) const;
+  float ratio(const Table &table, const int64_t *records, int64_t ranks) const;
+  bool isFrozen() const { return coefficients && coefficients->rule.isFrozen; }
+  /// LAMB's own has no coefficients.
+  LambRule rule() const;
   /// Of a rule whose steps are as long as the root of the parameter's mean square, the root of how many
   /// elements that is the mean of; of others 0.
   double rootOf(int64_t parameter) const;
@@ -89,7 +94,6 @@ private:
   std::deque<Table> tables;
   void *scratch = nullptr;                        ///< of a device
   std::unique_ptr<LambCoefficients> coefficients; ///< null of rules that keep none
-  double least = DSOPT_LEAST_TRUST, largest = DSOPT_LARGEST_TRUST;
 };
 
 } // namespace dsopt::runtime

@@ -3,6 +3,7 @@
 #include "RunSettings.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Data.h"
+#include "dsopt/Runtime/OptimizerFacts.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -74,42 +75,22 @@ static bool hasMomentum(const Program &program) {
   return false;
 }
 
-/// Options that are not what Options.def says where they are not given, by optimizer: PyTorch's, of Lion
-/// those of its paper's code.
-static const std::map<std::string, std::map<std::string, std::string>> kOptimizerDefaults = {
-    {"adamw", {{"weight-decay", "0.01"}}},
-    {"lion", {{"lr", "0.0001"}, {"betas", "0.9,0.99"}}},
-    {"adagrad", {{"lr", "0.01"}, {"eps", "1e-10"}}},
-    {"muon", {{"momentum", "0.95"}, {"weight-decay", "0.1"}}},
-    {"adafactor", {{"lr", "0.01"}}},
-};
-/// Options that mean nothing to an optimizer.
-static const std::map<std::string, std::vector<const char *>> kMeaningless = {
-    {"lion", {"eps", "momentum"}},   {"adagrad", {"betas", "momentum"}},
-    {"lamb", {"momentum"}},          {"adafactor", {"betas", "eps", "momentum"}},
-    {"onebit-adam", {"momentum"}},   {"onebit-lamb", {"momentum"}},
-    {"zero-one-adam", {"momentum"}},
-};
-
 /// Sets the optimizer's defaults. What it does not take is an Error, and what it cannot take.
 static void resolveOptimizer(const Program &program, ParsedOptions &options) {
   const std::string &name = program.optimizer;
-  if (auto own = kOptimizerDefaults.find(name); own != kOptimizerDefaults.end())
-    for (const auto &[option, value] : own->second)
-      options.setDefault(option, value);
-  if (auto refused = kMeaningless.find(name); refused != kMeaningless.end())
-    for (const char *option : refused->second)
-      if (options.has(option))
-        throw Error(StatusInput,
-                    std::string("option -") + option + " has no meaning with -optimizer=" + name);
+  const OptimizerFacts &facts = factsOf(name);
+  for (auto [option, value] : facts.defaults)
+    options.setDefault(option, value);
+  for (auto [option, takes] :
+       {std::pair("betas", facts.takesBetas), {"eps", facts.takesEps}, {"momentum", facts.takesMomentum}})
+    if (facts.refuses && !takes && options.has(option))
+      throw Error(StatusInput, std::string("option -") + option + " has no meaning with -optimizer=" + name);
   if (options.has("adam-lr") && name != "muon")
     throw Error(StatusInput, "option -adam-lr has no meaning with -optimizer=" + name);
   if (name == "muon" && !(options.number("momentum") < 1))
     throw Error(StatusInput, "option -momentum=" + options.text("momentum") +
                                  ": -optimizer=muon takes a mean by it, expected a number from 0 to below 1");
-  bool divides = name.rfind("adam", 0) == 0 || name == "adagrad" || name == "lamb" || name == "muon" ||
-                 name == "onebit-adam" || name == "onebit-lamb" || name == "zero-one-adam";
-  if (divides && !(static_cast<float>(options.number("eps")) > 0))
+  if (facts.takesEps && !(static_cast<float>(options.number("eps")) > 0))
     throw Error(StatusInput, "option -eps=" + options.text("eps") + ": -optimizer=" + name +
                                  " divides by it where gradients are 0, expected a number above 0 in fp32");
 }
@@ -158,10 +139,7 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   else if (run.warmupSteps < 1)
     throw Error(StatusInput, "option -lr-schedule=" + name + " needs -warmup-steps=W of 1 or more");
   bool cycles = run.schedule == LrSchedule::OneCycle;
-  bool takesBetas = program.optimizer.rfind("adam", 0) == 0 || program.optimizer == "lion" ||
-                    program.optimizer == "lamb" || program.optimizer == "onebit-adam" ||
-                    program.optimizer == "onebit-lamb" || program.optimizer == "zero-one-adam";
-  if (cycles && run.lrParameters["cycle_momentum"] > 0 && !takesBetas)
+  if (cycles && run.lrParameters["cycle_momentum"] > 0 && !factsOf(program.optimizer).takesBetas)
     run.lrParameters["cycle_momentum"] = 0; // as DeepSpeed: only betas move
 }
 
@@ -340,8 +318,8 @@ std::string dsopt::runtime::graphLine(const GraphCounts &counts, const RunSettin
 
 std::string dsopt::runtime::programHelp(const Program &program, const std::string &name) {
   std::map<std::string, std::string> values = program.defaults;
-  if (auto own = kOptimizerDefaults.find(program.optimizer); own != kOptimizerDefaults.end())
-    values.insert(own->second.begin(), own->second.end());
+  const OptimizerFacts &facts = factsOf(program.optimizer);
+  values.insert(facts.defaults.begin(), facts.defaults.end());
   values.emplace("weight-decay", "0");
   values.emplace("threads", "at most " + std::to_string(program.threads));
   std::string text = "usage: " + name + " -data=FILE.npz [options]\n\nTrains " +

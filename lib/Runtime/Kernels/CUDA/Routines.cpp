@@ -62,25 +62,40 @@ void squareSums(Device &device, StreamHandle stream, const SquarePiece *pieces, 
                sumCount);
 }
 
+void lambSums(Device &device, StreamHandle stream, const LambPiece *pieces, int64_t count, float eps,
+              int64_t *sums, int64_t sumCount) {
+  for (int64_t first = 0; first < count; first += LambPieces::kMost) {
+    LambPieces some = {std::min<int64_t>(count - first, LambPieces::kMost), {}, {}, eps};
+    for (int64_t i = 0; i < some.count; ++i) {
+      some.pieces[i] = pieces[first + i];
+      some.firsts[i + 1] = some.firsts[i] + blocksFor(pieces[first + i].elements, kSquareElements);
+    }
+    launchBlocks(device, stream, "dsopt_lamb_sums", some.firsts[some.count], kThreads, some, sums);
+  }
+  launchBlocks(device, stream, "dsopt_normalize_sums", blocksFor(sumCount + 1, 32), 32,
+               static_cast<int64_t *>(nullptr), sums, sumCount);
+}
+
 /// A table whose places are more than a launch carries.
-static void writeByParts(Device &device, StreamHandle stream, const TrustTable &table, const int64_t *records,
-                         int64_t ranks, int64_t words, int64_t *scratch) {
+static void writeByParts(Device &device, StreamHandle stream, const TrustTable &table, const LambRule &rule,
+                         const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch) {
   DSOPT_CUDA(cuMemsetD8Async, addressOf(scratch), 0, 2 * kSquareDigits * 8, stream);
   auto count = static_cast<int64_t>(table.places->size());
+  TrustTables some = {.ranks = ranks, .words = words, .rule = rule};
   for (int64_t first = 0; first < count; first += TrustTables::kPlaces) {
-    TrustTables some = {ranks, words, {}, {}, {}, {}, {}};
     some.ends[0] = static_cast<int32_t>(std::min<int64_t>(count - first, TrustTables::kPlaces));
     std::copy_n(table.places->begin() + first, some.ends[0], some.places);
     launchBlocks(device, stream, "dsopt_add_trust", 1, kTrustThreads, some, records, scratch);
   }
-  TrustTables one = {1, 0, {table.group}, {table.table}, {table.root}, {1}, {0}};
+  TrustTables one = {1, 0, {table.group}, {table.table}, {table.root}, {table.numbers}, {1}, {0}, rule};
   launchBlocks(device, stream, "dsopt_trust_tables", 1, kTrustThreads, one, scratch);
 }
 
 void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tables, int64_t count,
-                      const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch) {
+                      const LambRule &rule, const int64_t *records, int64_t ranks, int64_t words,
+                      int64_t *scratch) {
   for (int64_t first = 0; first < count;) {
-    TrustTables some = {ranks, words, {}, {}, {}, {}, {}};
+    TrustTables some = {.ranks = ranks, .words = words, .rule = rule};
     int64_t taken = 0, places = 0;
     for (; first < count && taken < TrustTables::kMost &&
            places + static_cast<int64_t>(tables[first].places->size()) <= TrustTables::kPlaces;
@@ -88,13 +103,14 @@ void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tab
       some.groups[taken] = tables[first].group;
       some.tables[taken] = tables[first].table;
       some.roots[taken] = tables[first].root;
+      some.numbers[taken] = tables[first].numbers;
       for (int64_t place : *tables[first].places)
         some.places[places++] = static_cast<int32_t>(place);
       some.ends[taken] = static_cast<int32_t>(places);
     }
     launchBlocks(device, stream, "dsopt_trust_tables", taken, kTrustThreads, some, records);
     if (taken == 0)
-      writeByParts(device, stream, tables[first++], records, ranks, words, scratch);
+      writeByParts(device, stream, tables[first++], rule, records, ranks, words, scratch);
   }
 }
 

@@ -42,13 +42,19 @@ struct TrustTable {
   const float *group;
   float *table;
   const std::vector<int64_t> *places;
-  double root; ///< of the parameter's elements, where a step is as long as its mean square; else 0
+  double root;    ///< of the parameter's elements, where a step is as long as its mean square; else 0
+  float *numbers; ///< coefficients, which change with the step; null where none are kept
 };
 /// Writes tables. `records` are those of `ranks` ranks, of `words` words each: at a place the digits of two
-/// sums of squares, of the parameter and of its direction. `scratch` has room for two sums. With the host's
-/// bits.
+/// sums of squares, of the parameter and of its direction, or what lambSums writes. `scratch` has room for
+/// two sums. With the host's bits.
 void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tables, int64_t count,
-                      const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch);
+                      const LambRule &rule, const int64_t *records, int64_t ranks, int64_t words,
+                      int64_t *scratch);
+
+/// Adds what 1-bit LAMB measures behind the freeze to `sums` of so many, which squareSums has made.
+void lambSums(Device &device, StreamHandle stream, const LambPiece *pieces, int64_t count, float eps,
+              int64_t *sums, int64_t sumCount);
 
 /// dsopt_rt_scatter_add, with the host's bits.
 void scatterAdd(Device &device, StreamHandle stream, const dsopt_scatter_add &scatter, const void *rows,

@@ -8,6 +8,8 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_SQUAREPIECE_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_SQUAREPIECE_H
 
+#include "Kernels/LambRule.h"
+
 #include <stdint.h>
 
 namespace dsopt::runtime::cuda {
@@ -33,6 +35,23 @@ struct SquarePieces {
   int64_t firsts[kMost + 1];
 };
 
+/// What 1-bit LAMB measures of a part of a parameter: the squares of the quotients of its moments, and the
+/// largest factor by which the root of its variance has changed.
+struct LambPiece {
+  const float *momentum, *variance, *fresh;
+  int64_t elements;
+  int64_t sum; ///< of the squares; the factor's bits lie above the highest digit
+};
+
+/// The same, of these.
+struct LambPieces {
+  static constexpr int kMost = 64;
+  int64_t count;
+  LambPiece pieces[kMost];
+  int64_t firsts[kMost + 1];
+  float eps;
+};
+
 /// Threads that write a table of scalars by the norms of a parameter.
 inline constexpr int kTrustThreads = 64;
 
@@ -42,9 +61,11 @@ struct TrustTables {
   int64_t ranks, words; ///< of the records
   const float *groups[kMost];
   float *tables[kMost];
-  double roots[kMost]; ///< of the parameters' elements, where they alone say the ratio; else 0
+  double roots[kMost];   ///< of the parameters' elements, where they alone say the ratio; else 0
+  float *numbers[kMost]; ///< coefficients; null where none are kept
   int32_t ends[kMost];
   int32_t places[kPlaces]; ///< in a rank's record
+  LambRule rule;
 };
 
 /// Numbers of micro-batches of one launch, in the order of folding.

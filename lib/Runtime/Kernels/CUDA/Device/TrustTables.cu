@@ -7,8 +7,10 @@
 
 #include "Device.h"
 #include "Kernels/CUDA/SquarePiece.h"
+#include "dsopt/Runtime/Coefficients.h"
 #include "dsopt/Runtime/Scalars.h"
 
+using dsopt::runtime::LambRule;
 using dsopt::runtime::cuda::kSquareDigits;
 using dsopt::runtime::cuda::kTrustThreads;
 using dsopt::runtime::cuda::TrustTables;
@@ -44,13 +46,38 @@ DEVICE double valueOf(uint64_t *digits) {
   return __builtin_bit_cast(double, (uint64_t(exponent + 1075) << 52) + (mantissa - (1ull << 52)));
 }
 
+/// Of two words of records. Behind the freeze of 1-bit LAMB the first sum has the largest factor above its
+/// highest digit.
+DEVICE uint64_t joined(const TrustTables &all, uint64_t a, uint64_t b) {
+  if (!all.rule.isFrozen || threadX() != kSquareDigits - 1)
+    return a + b;
+  return most(a >> 32, b >> 32) << 32 | uint32_t(a + b);
+}
+
 /// What a thread adds: its word of the two sums, over ranks and the places [begin, end).
 DEVICE uint64_t wordOf(const TrustTables &all, const uint64_t *records, int begin, int end) {
   uint64_t sum = 0;
   for (int64_t rank = 0; rank < all.ranks; ++rank)
     for (int i = begin; i < end; ++i)
-      sum += records[rank * all.words + all.places[i] + threadX()];
+      sum = joined(all, sum, records[rank * all.words + all.places[i] + threadX()]);
   return sum;
+}
+
+/// LambCoefficients::ratio.
+DEVICE float keptRatio(const LambRule &rule, float *numbers, const float *table, const double *norms,
+                       float factor) {
+  bool applies = table[DSOPT_APPLY] != 0;
+  if (!rule.isFrozen) {
+    auto ratio = static_cast<float>(rule.ratio(norms[0], norms[1]));
+    if (applies)
+      numbers[DSOPT_FROZEN_TRUST] = rule.nextMean(numbers[DSOPT_FROZEN_TRUST], ratio);
+    return ratio;
+  }
+  double next =
+      rule.nextFactor(numbers[DSOPT_LAST_FACTOR], factor, norms[0], norms[1], table[DSOPT_WEIGHT_DECAY] > 0);
+  if (applies)
+    numbers[DSOPT_LAST_FACTOR] = static_cast<float>(next);
+  return static_cast<float>(numbers[DSOPT_FROZEN_TRUST] * next);
 }
 } // namespace
 
@@ -58,17 +85,20 @@ DEVICE uint64_t wordOf(const TrustTables &all, const uint64_t *records, int begi
 KERNEL(kTrustThreads)
 void dsopt_add_trust(const BY_VALUE TrustTables all, const uint64_t *records, uint64_t *sums) {
   if (threadX() < kWords)
-    sums[threadX()] += wordOf(all, records, 0, all.ends[0]);
+    sums[threadX()] = joined(all, sums[threadX()], wordOf(all, records, 0, all.ends[0]));
 }
 
 /// A block a table.
 KERNEL(kTrustThreads) void dsopt_trust_tables(const BY_VALUE TrustTables all, const uint64_t *records) {
   SHARED static uint64_t sums[kWords];
   SHARED static double norms[2];
+  SHARED static float factor;
   int64_t number = blockX();
   int begin = number ? all.ends[number - 1] : 0;
   if (threadX() < kWords)
     sums[threadX()] = wordOf(all, records, begin, all.ends[number]);
+  if (threadX() == kSquareDigits - 1)
+    factor = __builtin_bit_cast(float, uint32_t(sums[threadX()] >> 32));
   barrier();
   if (threadX() < 2)
     norms[threadX()] = __nvvm_sqrt_rn_d(valueOf(sums + threadX() * kSquareDigits));
@@ -77,12 +107,13 @@ KERNEL(kTrustThreads) void dsopt_trust_tables(const BY_VALUE TrustTables all, co
     return;
   float value = all.groups[number][threadX()];
   if (threadX() == DSOPT_TRUST) {
-    double length = norms[0], along = norms[1], root = all.roots[number], ratio = 1;
+    double root = all.roots[number];
     if (root > 0)
-      ratio = most(length / root, DSOPT_LEAST_LENGTH);
-    else if (length != 0 && along != 0)
-      ratio = least(most(length / along, DSOPT_LEAST_TRUST), DSOPT_LARGEST_TRUST);
-    value = static_cast<float>(ratio);
+      value = static_cast<float>(most(norms[0] / root, DSOPT_LEAST_LENGTH));
+    else if (all.numbers[number])
+      value = keptRatio(all.rule, all.numbers[number], all.groups[number], norms, factor);
+    else
+      value = static_cast<float>(all.rule.ratio(norms[0], norms[1]));
   }
   all.tables[number][threadX()] = value;
 }
