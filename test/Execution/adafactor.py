@@ -3,7 +3,6 @@ resumed in another; what it does not take.
 
 usage: adafactor.py DSOPT
 """
-import json
 import os
 import sys
 import tempfile
@@ -11,7 +10,8 @@ import tempfile
 import numpy as np
 
 import small
-from runs import MPIRUN, check, execute, model, train
+from optimizer_layouts import LaidOut, layouts
+from runs import check, execute, model, train
 from saved_weights import safetensors
 from small import initializer, node, value
 
@@ -99,36 +99,9 @@ for words, given in (([], {}), (["-lr=0.5", "-weight-decay=0.1"], {"lr": 0.5, "d
         check(apart < 1e-5 < moved, f"adafactor {words}: {key} is {apart} off, moved by {moved}")
 print(f"adafactor: {STEPS} steps, at most {worst:.1e} of the largest weight off", flush=True)
 
-LAYOUTS = (["-dp=1"], ["-dp=2"], ["-dp=2", "-zero=1"], ["-dp=2", "-zero=2", "-pp=2"], ["-dp=2", "-zero=3", "-recompute=full", "-tile-products=16k"], ["-dp=4", "-zero=1", "-threads=2"],
-           ["-dp=2", "-zero=3", "-offload-optimizer=cpu", "-offload-params=cpu"], ["-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"],
-           ["-dp=2", "-zero=3", "-offload-optimizer=nvme", f"-nvme-path={folder}"], ["-dp=4", "-zero=3", "-reduce-bucket-size=2000"])
-
-
-def options_of(layout):
-    dp = next((int(word[4:]) for word in layout if word.startswith("-dp=")), 1)
-    return ["-optimizer=adafactor", *layout, f"-micro-batches={4 // dp}", "-reduction-shards=4", "-weight-decay=0.1"]
-
-
-def laid_out(layout, *options, **keywords):
-    return train(dsopt, "gpt2-tiny", *options_of(layout), *options, **keywords)
-
-
-hashes = {}
-for layout in LAYOUTS:
-    for computation in (("-accumulate=local",), ("-accumulate=local", "-precision=bf16", "-grad-clip=0.5", "-lr-scale=*bias*=0.5"), ("-accumulate=sharded", "-precision=fp16")):
-        if computation != ("-accumulate=local",) and layout not in (LAYOUTS[0], LAYOUTS[3], LAYOUTS[-1]) and "-precision=fp16" in computation:
-            continue
-        run = laid_out(layout, "-steps=4", *computation)
-        if computation == ("-accumulate=local",):
-            planned = json.loads(execute([dsopt, model("gpt2-tiny")[0], "-plan=json", f"-data={model('gpt2-tiny')[1]}", *options_of(layout), *computation]).stdout)
-            for rank, entry in enumerate(planned["ranks"]):
-                check(run.steps[-1]["peak_bytes"][rank] == entry["memory"]["total"], f"{layout}: rank {rank} maps {run.steps[-1]['peak_bytes'][rank]} bytes, planned {entry['memory']}")
-                check(run.steps[-1]["sent_bytes"][rank] == sum(entry["traffic"].values()), f"{layout}: rank {rank} sends {run.steps[-1]['sent_bytes'][rank]} bytes, planned {entry['traffic']}")
-        hashes.setdefault(computation, {})[tuple(layout)] = (run.hash, *run.loss_text)
-for computation, found in hashes.items():
-    run = laid_out(["-dp=2", "-zero=2"], "-steps=4", *computation, prefix=[*MPIRUN, "2"])
-    found["mpirun"] = (run.hash, *run.loss_text)
-check(all(len(set(found.values())) == 1 for found in hashes.values()), f"{hashes}")
+LAYOUTS = layouts(folder, "-reduce-bucket-size=2000")
+laid_out = LaidOut(dsopt, "-optimizer=adafactor", "-weight-decay=0.1")
+hashes = laid_out.check(LAYOUTS, "-lr-scale=*bias*=0.5")
 
 # What is kept of whole parameters is saved once, by a rank that has it.
 for layout in (LAYOUTS[3], LAYOUTS[-1]):

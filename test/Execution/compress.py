@@ -13,41 +13,24 @@ import tempfile
 import numpy as np
 
 import small
+import tanh_model
 from runs import MPIRUN, check, execute, model, relative, train
 from saved_weights import safetensors
 from small import initializer, node, value
+from tanh_model import ROWS, buckets, gradients
 
 dsopt, method, *driver = sys.argv[1:]
 folder = tempfile.mkdtemp(prefix="compress-")
-STEPS, ROWS, LR = 20, 8, 0.05
+STEPS, LR = 20, 0.05
 
-# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing.
 random = np.random.default_rng(12)
 start = {"a": random.normal(0, 0.5, (7, 33)), "c": random.normal(0, 0.5, (33,)), "b": random.normal(0, 0.5, (33, 5))}
 start = {key: array.astype(np.float32) for key, array in start.items()}
-own = small.write(os.path.join(folder, "own.onnx"),
-                  [node("MatMul", "x a", "xa"), node("Add", "xa c", "s"), node("Tanh", "s", "h"), node("MatMul", "h b", "hb"),
-                   node("Sub", "hb y", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
-                  [value("x", (ROWS, 7)), value("y", (ROWS, 5))], [initializer(key, array) for key, array in start.items()])
+own = tanh_model.write(os.path.join(folder, "own.onnx"), start)
 
 
 def batches(ranks):
-    rows = np.random.default_rng(ranks)
-    return {"x": rows.normal(0, 1, (STEPS * ranks * ROWS, 7)).astype(np.float32), "y": rows.normal(0, 1, (STEPS * ranks * ROWS, 5)).astype(np.float32)}
-
-
-def gradients(p, x, y):
-    h = np.tanh(x @ p["a"] + p["c"])
-    e = 2 * (h @ p["b"] - y) / y.size
-    s = (e @ p["b"].T) * (1 - h * h)
-    return {"a": x.T @ s, "c": s.sum(0), "b": h.T @ e}
-
-
-def buckets(path, ranks):
-    """(elements with padding, first element of each parameter): what is cut into a slice for each rank."""
-    text = execute([dsopt, path, f"-dp={ranks}", "-micro-batches=1", "-emit=dist"]).stdout
-    found = re.findall(r"dist\.bucket .*? : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text)
-    return [(int(padded), {name: int(first) for name, first in re.findall(r"range<@(\w+), (\d+),", ranges)}) for ranges, padded in found]
+    return tanh_model.batches(STEPS, ranks)
 
 
 def signs(c, real):
@@ -140,7 +123,7 @@ def exchange(makes, ranks, places):
 def reference(data, ranks, clip, makes):
     """The weights after all steps, by SGD."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
-    send = exchange(makes, ranks, buckets(own, ranks))
+    send = exchange(makes, ranks, buckets(dsopt, own, ranks))
     for step in range(STEPS):
         parts = []
         for rank in range(ranks):
@@ -256,7 +239,7 @@ plain = ["-optimizer=sgd", "-momentum=0", "-dp=2", "-micro-batches=1", "-quiet",
 equal = {"x": np.where(np.arange(12 * 4 * 70).reshape(-1, 70) % 70 % 3, 1, -1).astype(np.float32), "y": np.ones((12 * 4, 4), np.float32)}
 for way, makes in ways.items():
     _, weights = small.train(dsopt, steep, equal, f"-compress-gradients={way}", *plain, "-lr=0.5")
-    send, want = exchange(makes, 2, buckets(steep, 2)), 0
+    send, want = exchange(makes, 2, buckets(dsopt, steep, 2)), 0
     for _ in range(12):
         want -= 0.5 * send([{"a": equal["x"][:2].T @ equal["y"][:2] / 8.0}] * 2)["a"]
     apart = np.max(np.abs(weights["a"] - want)) / np.max(np.abs(want))

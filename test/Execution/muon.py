@@ -3,7 +3,6 @@ resumed in another; what it does not take.
 
 usage: muon.py DSOPT
 """
-import json
 import os
 import sys
 import tempfile
@@ -11,7 +10,8 @@ import tempfile
 import numpy as np
 
 import small
-from runs import MPIRUN, check, execute, model, train
+from optimizer_layouts import LaidOut, layouts
+from runs import check, execute, model
 from saved_weights import safetensors
 from small import initializer, node, value
 
@@ -88,36 +88,9 @@ for words, ratios, given in (([], ORIGINAL, {}), (["-muon-adjust=match-rms-adamw
         check(apart < 1e-5 < moved, f"muon {words}: {key} is {apart} off, moved by {moved}")
 print(f"muon: {STEPS} steps, at most {worst:.1e} of the largest weight off", flush=True)
 
-LAYOUTS = (["-dp=1"], ["-dp=2"], ["-dp=2", "-zero=1"], ["-dp=2", "-zero=2", "-pp=2"], ["-dp=2", "-zero=3", "-recompute=full", "-tile-products=16k"], ["-dp=4", "-zero=1", "-threads=2"],
-           ["-dp=2", "-zero=3", "-offload-optimizer=cpu", "-offload-params=cpu"], ["-pp=2", "-offload-optimizer=cpu", "-offload-ratio=0.5"],
-           ["-dp=2", "-zero=3", "-offload-optimizer=nvme", f"-nvme-path={folder}"], ["-dp=4", "-zero=3"])
-
-
-def options_of(layout):
-    dp = next((int(word[4:]) for word in layout if word.startswith("-dp=")), 1)
-    return ["-optimizer=muon", *layout, f"-micro-batches={4 // dp}", "-reduction-shards=4", "-lr=0.003"]
-
-
-def laid_out(layout, *options, **keywords):
-    return train(dsopt, "gpt2-tiny", *options_of(layout), *options, **keywords)
-
-
-hashes = {}
-for layout in LAYOUTS:
-    for computation in (("-accumulate=local",), ("-accumulate=local", "-precision=bf16", "-grad-clip=0.5"), ("-accumulate=sharded", "-precision=fp16")):
-        if "-precision=fp16" in computation and layout not in (LAYOUTS[0], LAYOUTS[3], LAYOUTS[-1]):
-            continue
-        run = laid_out(layout, "-steps=4", *computation)
-        if computation == ("-accumulate=local",):
-            planned = json.loads(execute([dsopt, model("gpt2-tiny")[0], "-plan=json", f"-data={model('gpt2-tiny')[1]}", *options_of(layout), *computation]).stdout)
-            for rank, entry in enumerate(planned["ranks"]):
-                check(run.steps[-1]["peak_bytes"][rank] == entry["memory"]["total"], f"{layout}: rank {rank} maps {run.steps[-1]['peak_bytes'][rank]} bytes, planned {entry['memory']}")
-                check(run.steps[-1]["sent_bytes"][rank] == sum(entry["traffic"].values()), f"{layout}: rank {rank} sends {run.steps[-1]['sent_bytes'][rank]} bytes, planned {entry['traffic']}")
-        hashes.setdefault(computation, {})[tuple(layout)] = (run.hash, *run.loss_text)
-for computation, found in hashes.items():
-    run = laid_out(["-dp=2", "-zero=2"], "-steps=4", *computation, prefix=[*MPIRUN, "2"])
-    found["mpirun"] = (run.hash, *run.loss_text)
-check(all(len(set(found.values())) == 1 for found in hashes.values()), f"{hashes}")
+LAYOUTS = layouts(folder)
+laid_out = LaidOut(dsopt, "-optimizer=muon", "-lr=0.003")
+hashes = laid_out.check(LAYOUTS)
 path = os.path.join(folder, "saved")
 laid_out(LAYOUTS[3], "-steps=2", "-accumulate=local", f"-save={path}")
 saved = os.path.join(path, "step-00000002")

@@ -15,51 +15,27 @@ import tempfile
 import numpy as np
 
 import small
+import tanh_model
 from runs import MPIRUN, Run, check, execute, model, relative, train
 from saved_weights import safetensors
 from small import initializer, node, value
+from tanh_model import ROWS, buckets, compress, gradients
 
 dsopt = sys.argv[1]
 folder = tempfile.mkdtemp(prefix="zeroone-")
-FREEZE, STEPS, ROWS = 18, 42, 8
+FREEZE, STEPS = 18, 42
 VAR_SCALER, LOCAL_SCALER, CLIPPER = 4, 3, 4
 
-# A model whose gradients are short to write: the mean of (tanh(x a + c) b - y)^2. Its sizes divide by nothing.
 random = np.random.default_rng(11)
 start = {"a": random.normal(0, 0.5, (7, 33)), "c": random.normal(0, 0.5, (33,)), "b": random.normal(0, 0.5, (33, 5))}
 start = {key: array.astype(np.float32) for key, array in start.items()}
-own = small.write(os.path.join(folder, "own.onnx"),
-                  [node("MatMul", "x a", "xa"), node("Add", "xa c", "s"), node("Tanh", "s", "h"), node("MatMul", "h b", "hb"),
-                   node("Sub", "hb y", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
-                  [value("x", (ROWS, 7)), value("y", (ROWS, 5))], [initializer(key, array) for key, array in start.items()])
+own = tanh_model.write(os.path.join(folder, "own.onnx"), start)
 
 
 def batches(ranks):
-    rows = np.random.default_rng(ranks)
-    x = rows.normal(0, 1, (STEPS * ranks * ROWS, 7)).astype(np.float32)
-    x[:, 0] = 0 # so that a row of `a` has no gradient
-    return {"x": x, "y": rows.normal(0, 1, (STEPS * ranks * ROWS, 5)).astype(np.float32)}
-
-
-def gradients(p, x, y):
-    h = np.tanh(x @ p["a"] + p["c"])
-    e = 2 * (h @ p["b"] - y) / y.size
-    s = (e @ p["b"].T) * (1 - h * h)
-    return {"a": x.T @ s, "c": s.sum(0), "b": h.T @ e}
-
-
-def buckets(ranks):
-    """(elements with padding, first element of each parameter): what is cut into a slice for each rank."""
-    text = execute([dsopt, own, f"-dp={ranks}", "-micro-batches=1", "-emit=dist"]).stdout
-    found = re.findall(r"dist\.bucket .*? : f32 of \[[^\]]*\] \[(.*?)\] elements \d+ padded (\d+)", text)
-    return [(int(padded), {name: int(first) for name, first in re.findall(r"range<@(\w+), (\d+),", ranges)}) for ranges, padded in found]
-
-
-def compress(c, part):
-    """Signs by the root of the mean square of what takes part, and what they leave out."""
-    scale = np.sqrt((c[part] ** 2).sum() / max(part.sum(), 1))
-    signs = np.where(c < 0, -1.0, 1.0) * scale * part
-    return signs, (c - signs) * part
+    data = tanh_model.batches(STEPS, ranks)
+    data["x"][:, 0] = 0 # so that a row of `a` has no gradient
+    return data
 
 
 class Exchange:
@@ -96,7 +72,7 @@ def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta
     p = {key: array.astype(np.float64) for key, array in start.items()}
     zeros = lambda: {key: np.zeros(array.shape) for key, array in start.items()}
     m, v = zeros(), zeros()
-    exchanges = [Exchange(ranks, padded, first, {key: start[key].size for key in start}) for padded, first in buckets(ranks)]
+    exchanges = [Exchange(ranks, padded, first, {key: start[key].size for key in start}) for padded, first in buckets(dsopt, own, ranks)]
     own_m, u, sum_of_rates = None, [zeros() for _ in range(ranks)], 0.0
     var_interval, var_counter, local_interval, local_counter, kinds = 1, 0, 1, 0, []
 

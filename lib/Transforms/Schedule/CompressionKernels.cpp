@@ -2,20 +2,10 @@
 
 #include "CompressionKernels.h"
 
-#include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Dialect/Graph/Graph.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 using namespace dsopt;
-
-/// Rows that a kernel's types say; a map runs it on as many as there are.
-static constexpr int64_t kRows = 64;
-
-CompressionKernels::CompressionKernels(ModuleOp module)
-    : nested(module.lookupSymbol<ModuleOp>(exec::kKernelsModule)), home(nested ? nested : module),
-      symbols(home) {}
 
 /// Adds the kernel's result to what another argument holds, or takes it away.
 static void combine(func::FuncOp function, Into into) {
@@ -33,27 +23,18 @@ static void combine(func::FuncOp function, Into into) {
 }
 
 SymbolRefAttr CompressionKernels::get(const std::string &plain, const std::string &text, Into into) {
-  MLIRContext *context = home.getContext();
   std::string name = plain + (into == Into::Add ? ".add" : into == Into::Subtract ? ".subtract" : "");
-  auto function = symbols.lookup<func::FuncOp>(name);
-  if (!function) {
-    OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(text, context);
-    if (!parsed || parsed->getOps<func::FuncOp>().empty())
-      return {};
-    function = *parsed->getOps<func::FuncOp>().begin();
-    function->remove();
-    function.setName(name);
-    if (into != Into::Replace)
-      combine(function, into);
-    nested ? function.setNested() : function.setPrivate();
-    if (!function->hasAttr(graph::kIterateAttr)) {
-      function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, graph::Iteration::Rows));
-      function->setAttr(graph::kRangeAttr, DenseI64ArrayAttr::get(context, {kRows}));
-    }
-    symbols.insert(function);
-  }
-  SymbolRefAttr symbol = FlatSymbolRefAttr::get(function);
-  return nested ? SymbolRefAttr::get(nested.getSymNameAttr(), {FlatSymbolRefAttr::get(function)}) : symbol;
+  if (auto function = home.lookup(name))
+    return home.symbolOf(function);
+  OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(text, home.getContext());
+  if (!parsed || parsed->getOps<func::FuncOp>().empty())
+    return {};
+  func::FuncOp function = *parsed->getOps<func::FuncOp>().begin();
+  function->remove();
+  function.setName(name);
+  if (into != Into::Replace)
+    combine(function, into);
+  return home.add(function, graph::Iteration::Rows);
 }
 
 std::string dsopt::withRowTypes(StringRef row, StringRef gradient, const std::string &text) {

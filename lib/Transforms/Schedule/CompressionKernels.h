@@ -9,9 +9,9 @@
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_COMPRESSIONKERNELS_H
 
+#include "KernelHome.h"
 #include "dsopt/Transforms/Schedule/Compression.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/SymbolTable.h"
 
 namespace dsopt {
 
@@ -28,7 +28,7 @@ std::string keepAndSum();
 
 class CompressionKernels {
 public:
-  explicit CompressionKernels(mlir::ModuleOp module);
+  explicit CompressionKernels(mlir::ModuleOp module) : home(module) {}
   /// The kernel of that name; made of its text where it is new, with what becomes of its last result. It runs
   /// over rows unless it says otherwise. Null where the text is wrong: the parser has said so.
   mlir::SymbolRefAttr get(const std::string &name, const std::string &text, Into into = Into::Replace);
@@ -53,8 +53,7 @@ public:
   mlir::SymbolRefAttr unpackScaled();
 
 private:
-  mlir::ModuleOp nested, home; ///< null where kernels are in the module itself
-  mlir::SymbolTable symbols;
+  KernelHome home;
 };
 
 } // namespace dsopt

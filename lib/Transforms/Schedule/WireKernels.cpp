@@ -2,37 +2,21 @@
 
 #include "WireKernels.h"
 
-#include "dsopt/Dialect/Dist/Dist.h"
-
 using namespace mlir;
 using namespace dsopt;
 
-/// Rows that a kernel over rows is said to have: it runs on any number of them.
-static constexpr int64_t kRows = 64;
 /// The largest multiples of a scale, and the smallest scale: one below has no reciprocal.
 static constexpr float kMostI8 = 127, kMostI4 = 7, kLeastScale = 0x1p-126f;
 
-WireKernels::WireKernels(ModuleOp module)
-    : nested(module.lookupSymbol<ModuleOp>(exec::kKernelsModule)), home(nested ? nested : module),
-      symbols(home) {}
-
 SymbolRefAttr WireKernels::make(StringRef name, FunctionType type, graph::Iteration iteration,
                                 llvm::function_ref<void(func::FuncOp)> write) {
-  MLIRContext *context = home.getContext();
-  SymbolRefAttr &known = kernels[{StringAttr::get(context, name), type}];
+  SymbolRefAttr &known = kernels[{StringAttr::get(home.getContext(), name), type}];
   if (known)
     return known;
-  OpBuilder builder = OpBuilder::atBlockEnd(home.getBody());
-  auto function = func::FuncOp::create(builder, home.getLoc(), graph::freeSymbol(symbols, name.str()), type);
-  nested ? function.setNested() : function.setPrivate();
-  function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(context, iteration));
-  function->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr(
-                                           {iteration == graph::Iteration::Rows ? kRows : dist::kGranule}));
+  auto function = func::FuncOp::create(home.getLoc(), home.freeName(name), type);
   function.addEntryBlock();
   write(function);
-  symbols.insert(function);
-  auto symbol = FlatSymbolRefAttr::get(function);
-  return known = nested ? SymbolRefAttr::get(nested.getSymNameAttr(), symbol) : SymbolRefAttr(symbol);
+  return known = home.add(function, iteration);
 }
 
 static std::string named(StringRef what, Type type) {
@@ -80,7 +64,8 @@ namespace {
 struct Rows {
   Rows(func::FuncOp function, int64_t row)
       : b(OpBuilder::atBlockBegin(&function.front())), loc(function.getLoc()), f32(b.getF32Type()),
-        wide(RankedTensorType::get({kRows, row}, f32)), one(RankedTensorType::get({kRows, 1}, f32)) {}
+        wide(RankedTensorType::get({KernelHome::kRows, row}, f32)),
+        one(RankedTensorType::get({KernelHome::kRows, 1}, f32)) {}
 
   Value splat(float value) {
     auto scalar = RankedTensorType::get({}, f32);
@@ -120,8 +105,8 @@ SymbolRefAttr WireKernels::overRows(const std::string &name, ArrayRef<Type> inpu
   // Scales are one for each row, and f32.
   auto tensors = [&](ArrayRef<Type> elements) {
     return llvm::map_to_vector(elements, [&](Type element) -> Type {
-      return element ? RankedTensorType::get({kRows, row}, element)
-                     : RankedTensorType::get({kRows, 1}, types.getF32Type());
+      return element ? RankedTensorType::get({KernelHome::kRows, row}, element)
+                     : RankedTensorType::get({KernelHome::kRows, 1}, types.getF32Type());
     });
   };
   return make(name, types.getFunctionType(tensors(inputs), tensors(results)), graph::Iteration::Rows, write);

@@ -13,9 +13,8 @@
 #ifndef DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H
 #define DSOPT_LIB_TRANSFORMS_SCHEDULE_WIREKERNELS_H
 
+#include "KernelHome.h"
 #include "dsopt/Dialect/Exec/Actions.h"
-#include "dsopt/Dialect/Graph/Graph.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dsopt {
 
@@ -44,7 +43,7 @@ inline int64_t pairBytes(int64_t elements) {
 /// are in a module of their own (nest-kernels).
 class WireKernels {
 public:
-  explicit WireKernels(mlir::ModuleOp module);
+  explicit WireKernels(mlir::ModuleOp module) : home(module) {}
   /// The first operand's values as those of another type.
   mlir::SymbolRefAttr convert(llvm::StringRef name, mlir::Type from, mlir::Type to);
   /// target += source.
@@ -72,8 +71,7 @@ private:
                                llvm::ArrayRef<mlir::Type> results, int64_t row,
                                llvm::function_ref<void(mlir::func::FuncOp)> write);
 
-  mlir::ModuleOp nested, home; ///< null where kernels are in the module itself
-  mlir::SymbolTable symbols;
+  KernelHome home;
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::Type>, mlir::SymbolRefAttr> kernels; ///< by name and type
 };
 
