@@ -38,7 +38,7 @@ def training_line(rows):
 
 def efficiency_line(row):
     return (f"{row['size']} {row['precision']}: {row['gflop']:.1f} GFLOP of products a step at {row['rate']:.0f} GFLOP/s; "
-            f"the library alone would need {row['efficiency']:.0f} % of the step for them")
+            f"the step is at {row['efficiency']:.0f} % of the peak of multiplications on registers alone")
 
 
 def update_lines(rows):

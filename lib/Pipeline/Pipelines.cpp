@@ -45,7 +45,7 @@ static const char *const kToExec[] = {
 static const char *const kToLLVM[] = {
     "describe-calls", "describe-changes",
     // stage 7: lower, kernels
-    "builtin.module(", "func.func(", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
+    "compile-products", "builtin.module(", "func.func(", "product-to-loops", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
     "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
     // what LLVM has no intrinsic for
     "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")",

@@ -155,6 +155,71 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// ProductToLoops
+//===----------------------------------------------------------------------===//
+
+def CompileProducts : Pass<"compile-products", "::mlir::ModuleOp"> {
+  let summary = "give the products of segments kernels of their own";
+  let description = [{
+    Expects segments, and kernels in modules of their targets (nest-kernels). What multiplies matrices
+    (ProductCallOpInterface) gets a kernel for each product that the target can be compiled for: a function
+    without a body in `@kernels` that says in `exec.product` all that it is compiled for, one for all products
+    of equal shape, strides and types. What has none stays the library's. The choice follows from the product
+    and the target alone. Programs for devices are left as they are.
+
+    ```mlir
+    exec.gemm %a, %b -> %c : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
+    // becomes
+    module @kernels attributes {dsopt.target = #target} {
+      func.func nested @product0(index, index, memref<32xf32>, memref<8xf32>, memref<16xf32>) attributes
+          {exec.product = #exec.product<m = 8, n = 2, k = 4, operands = f32, result = f32, lda = 4, ldb = 2, ldc = 2>,
+           graph.range = array<i64: 1>}
+    }
+    exec.gemm %a, %b -> %c by <@kernels::@product0 range 1> : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::func::FuncDialect"];
+}
+
+def ProductToLoops : Pass<"product-to-loops", "::mlir::func::FuncOp"> {
+  let summary = "fill the kernel of a product with loops";
+  let description = [{
+    Expects a function in a module of kernels with a target. One with `exec.product` gets loops over matrices of
+    the batch, panels of columns, runs of 1024 elements of the contraction, blocks of rows, and the elements of
+    a run; the last loop carries a block's sums in vectors, eight rows by three vectors of AVX-512. The range
+    counts blocks of rows of panels of columns of matrices. A panel of b is copied where several blocks of
+    rows read it: by the first of them as it reads it, or, where b lies transposed, before. While a panel is
+    computed, the next one's lines are asked for.
+
+    An element of the result is a chain of fused multiplications and additions over each run, from 0; runs
+    are added in order, the first to what is there or to the addend. So its bits do not depend on how
+    blocks are chosen or the range is cut. In bf16, which takes AVX-512 BF16, a link of the chain is two
+    neighbours, as VDPBF16PS adds them, and a result in bf16 is rounded once, when its sum is complete.
+
+    Scratch is on the stack: a panel of b (192 KiB), where columns of a lie far apart some rows of it (512 KiB),
+    and sums of such rows where the result is in bf16.
+
+    ```mlir
+    func.func nested @product0(index, index, memref<32xf32>, memref<8xf32>, memref<16xf32>) attributes {exec.product = ...}
+    // becomes
+    func.func nested @product0(%lo: index, %hi: index, %a: memref<32xf32>, %b: memref<8xf32>, %c: memref<16xf32>) {
+      scf.for %panel = %lo to %hi step %c1 {
+        scf.for %block = ... {
+          %sums:8 = scf.for %k = %c0 to %c4 step %c1 iter_args(...) -> (vector<16xf32>, ...) {
+            %line = vector.maskedload %b[%atB], %mask, %zero : ...
+            %x0 = memref.load %a[%at0] : memref<32xf32>
+            %f0 = vector.broadcast %x0 : f32 to vector<16xf32>
+            %s0 = vector.fma %f0, %line, %sum0 : vector<16xf32>
+            ...
+          }
+          vector.maskedstore %c[%atC], %mask, %sums#0 : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // KernelToNVVM
 //===----------------------------------------------------------------------===//
 

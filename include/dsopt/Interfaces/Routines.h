@@ -53,6 +53,15 @@ public:
   virtual mlir::Value accumulates(bool intoGradient) = 0;
   /// Calls a function of the runtime, whose first argument is the runtime itself.
   virtual void call(llvm::StringRef function, llvm::ArrayRef<mlir::Value> arguments) = 0;
+  /// The pointer to a kernel of the host. An error at `op` where there is none of the name.
+  virtual llvm::FailureOr<mlir::Value> kernel(mlir::Operation *op, mlir::SymbolRefAttr name) = 0;
+  /// The pointer to an array of pointers and 64-bit integers.
+  virtual mlir::Value array(llvm::ArrayRef<mlir::Value> values) = 0;
+  /// Launches a kernel over its range with these pointers. An error at `op` where there is none of the name.
+  virtual llvm::LogicalResult launch(mlir::Operation *op, mlir::SymbolRefAttr kernel, int64_t range,
+                                     int64_t grain, llvm::ArrayRef<mlir::Value> pointers) = 0;
+  /// The pointer to the run's accumulate flag.
+  virtual mlir::Value accumulateFlag() = 0;
 };
 
 /// What one call is; equal ones are one row of the report.

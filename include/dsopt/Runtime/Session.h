@@ -206,8 +206,7 @@ struct CallRow {
 /// What this rank's threads reach, all ranks measuring at the same time; of a device its memory alone.
 struct MachineLimits {
   double bandwidth = 0;               ///< bytes a second, of a triad; of a device's memory, of a copy there
-  std::map<std::string, double> peak; ///< flops a second by element type, of products of 512-tiles
-  std::vector<double> productSeconds; ///< of each row: the products of one call, alone
+  std::map<std::string, double> peak; ///< flops a second by element type, of multiplications on registers alone
 };
 
 /// The options that change what a step computes, by name, as a checkpoint keeps them.

@@ -7,10 +7,77 @@
 using namespace mlir;
 using namespace dsopt;
 
+static int64_t classesOf(exec::LinearNllOp loss) {
+  return dim(loss.getWeight(), loss.getTransposeB() ? 0 : 1);
+}
+
+/// The products of a tile of rows, in the order of LinearNllOp's kernels; null for one that there is not.
+static void collectTile(exec::LinearNllOp loss, int64_t rows, SmallVectorImpl<exec::ProductAttr> &products) {
+  if (!rows)
+    return products.append(3, exec::ProductAttr());
+  MLIRContext *context = loss.getContext();
+  int64_t depth = dim(loss.getX(), 1);
+  bool transposed = loss.getTransposeB();
+  int64_t classes = classesOf(loss), ldb = transposed ? depth : classes;
+  Type type = getElementTypeOrSelf(loss.getX().getType());
+  // Rows of gradients stand in those of logits.
+  int64_t stride = classes * (32 / type.getIntOrFloatBitWidth());
+  auto product = [&](int64_t m, int64_t n, int64_t k, Type result, int64_t lda, int64_t ldb, bool turnsA,
+                     bool turnsB, bool accumulates) {
+    return exec::ProductAttr::get(context, m, n, k, type, result, lda, ldb, /*ldc=*/n, turnsA, turnsB,
+                                  /*whole_m=*/0, /*addend=*/false, accumulates, /*batch=*/nullptr,
+                                  /*strides_a=*/nullptr, /*strides_b=*/nullptr, /*strides_c=*/nullptr);
+  };
+  products.push_back(
+      product(rows, classes, depth, Float32Type::get(context), depth, ldb, false, transposed, false));
+  products.push_back(loss.getXGrad()
+                         ? product(rows, depth, classes, type, stride, ldb, false, !transposed, false)
+                         : exec::ProductAttr());
+  if (!loss.getWeightGrad())
+    return products.push_back(nullptr);
+  Type result = getElementTypeOrSelf(loss.getWeightGrad().getType());
+  products.push_back(transposed ? product(classes, depth, rows, result, stride, depth, true, false, true)
+                                : product(depth, classes, rows, result, depth, stride, true, false, true));
+}
+
+namespace {
+struct LinearNllProducts : exec::ProductCallOpInterface::ExternalModel<LinearNllProducts, exec::LinearNllOp> {
+  LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
+    auto loss = cast<exec::LinearNllOp>(op);
+    int64_t rows = dim(loss.getX(), 0), chunk = linearNllChunk(rows, classesOf(loss), isForDevice(op));
+    collectTile(loss, std::min(chunk, rows), products);
+    collectTile(loss, rows % chunk, products);
+    return success();
+  }
+  void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
+    if (llvm::none_of(kernels, [](exec::ProductKernelAttr kernel) { return kernel; }))
+      return;
+    auto entries = llvm::map_to_vector(kernels, [&](exec::ProductKernelAttr kernel) {
+      return kernel ? Attribute(kernel) : Attribute(UnitAttr::get(op->getContext()));
+    });
+    cast<exec::LinearNllOp>(op).setKernelsAttr(ArrayAttr::get(op->getContext(), entries));
+  }
+};
+} // namespace
+
+/// The array of six that the runtime takes, null where all are the library's.
+static FailureOr<Value> productKernels(exec::LinearNllOp loss, RuntimeCallBuilder &builder) {
+  if (!loss.getKernelsAttr())
+    return builder.pointer(Value());
+  SmallVector<Value> fields;
+  for (Attribute entry : loss.getKernelsAttr()) {
+    auto compiled = dyn_cast<exec::ProductKernelAttr>(entry);
+    FailureOr<Value> kernel =
+        compiled ? builder.kernel(loss, compiled.getKernel()) : FailureOr<Value>(builder.pointer(Value()));
+    if (failed(kernel))
+      return failure();
+    fields.append({*kernel, builder.constant(compiled ? compiled.getRange() : 0)});
+  }
+  return builder.array(fields);
+}
+
 static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &builder) {
-  auto weight = cast<MemRefType>(loss.getWeight().getType());
-  int64_t rows = dim(loss.getX(), 0), depth = dim(loss.getX(), 1);
-  int64_t classes = weight.getDimSize(loss.getTransposeB() ? 0 : 1);
+  int64_t rows = dim(loss.getX(), 0), depth = dim(loss.getX(), 1), classes = classesOf(loss);
   auto type = elementTypeOf(loss, loss.getX());
   if (failed(type))
     return failure();
@@ -40,27 +107,29 @@ static LogicalResult buildLinearNll(exec::LinearNllOp loss, RuntimeCallBuilder &
   arguments.push_back(builder.pointer(loss.getWorkspace()));
   arguments.push_back(builder.accumulates(loss.getWeightIntoGradient()));
   arguments.push_back(builder.accumulates(loss.getBiasIntoGradient()));
+  FailureOr<Value> kernels = productKernels(loss, builder);
+  if (failed(kernels))
+    return failure();
+  arguments.push_back(*kernels);
   builder.call("dsopt_rt_linear_nll", arguments);
   return success();
 }
 
 /// Rows, depth and classes; its products are made some rows at a time.
 static CallDescription describeLinearNll(exec::LinearNllOp loss) {
-  auto x = cast<MemRefType>(loss.getX().getType()), weight = cast<MemRefType>(loss.getWeight().getType());
-  bool transposed = loss.getTransposeB();
-  int64_t rows = x.getDimSize(0), depth = x.getDimSize(1), classes = weight.getDimSize(transposed ? 0 : 1);
+  auto x = cast<MemRefType>(loss.getX().getType());
+  int64_t rows = x.getDimSize(0), depth = x.getDimSize(1), classes = classesOf(loss);
   CallDescription call = {"linear_nll", shapeText({rows, depth, classes}), x.getElementType()};
-  int64_t chunk = linearNllChunk(rows, classes, isForDevice(loss)), left = rows % chunk;
-  for (auto [count, some] : {std::pair(rows / chunk, chunk), std::pair(int64_t(left ? 1 : 0), left)}) {
+  int64_t chunk = linearNllChunk(rows, classes, isForDevice(loss));
+  for (auto [count, some] : {std::pair(rows / chunk, chunk), std::pair(int64_t(1), rows % chunk)}) {
     if (!count)
       continue;
-    call.products.append({count, 1, some, classes, depth, 0, transposed});
-    if (loss.getXGrad())
-      call.products.append({count, 1, some, depth, classes, 0, !transposed});
-    if (loss.getWeightGrad() && transposed)
-      call.products.append({count, 1, classes, depth, some, 1, 0});
-    else if (loss.getWeightGrad())
-      call.products.append({count, 1, depth, classes, some, 1, 0});
+    SmallVector<exec::ProductAttr> products;
+    collectTile(loss, some, products);
+    for (exec::ProductAttr product : products)
+      if (product)
+        call.products.append({count, 1, product.getM(), product.getN(), product.getK(),
+                              product.getTransposeA(), product.getTransposeB()});
   }
   // All but the workspace.
   call.bytes = sumBytes(loss->getOperands().drop_back());
@@ -101,7 +170,7 @@ template <typename Op> struct CtcCall : RuntimeCallOpInterface::ExternalModel<Ct
 } // namespace
 
 void dsopt::registerLossCalls(MLIRContext *context) {
-  exec::LinearNllOp::attachInterface<LinearNllCall>(*context);
+  exec::LinearNllOp::attachInterface<LinearNllCall, LinearNllProducts>(*context);
   exec::CtcOp::attachInterface<CtcCall<exec::CtcOp>>(*context);
   exec::CtcGradOp::attachInterface<CtcCall<exec::CtcGradOp>>(*context);
 }

@@ -6,6 +6,8 @@
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/ABI.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace dsopt;
 
@@ -112,6 +114,18 @@ template <typename Op> static FailureOr<Product> productOf(Op gemm, bool writesR
   return product;
 }
 
+/// By the kernel that is compiled for it.
+static LogicalResult launchGemm(exec::GemmOp gemm, const Product &product, RuntimeCallBuilder &builder) {
+  SmallVector<Value> pointers = {builder.pointer(product.lhs), builder.pointer(product.rhs)};
+  if (gemm.getAddend())
+    pointers.push_back(builder.pointer(gemm.getAddend()));
+  pointers.push_back(builder.pointer(gemm.getResult()));
+  if (gemm.getIntoGradient())
+    pointers.push_back(builder.accumulateFlag());
+  return builder.launch(gemm, gemm.getKernel()->getKernel(), gemm.getKernel()->getRange(), /*grain=*/1,
+                        pointers);
+}
+
 static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
   auto whole = gemm.getWhole();
   auto product = productOf(gemm, whole.has_value());
@@ -121,6 +135,8 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
                                               memrefType(gemm.getResult()).getElementType(),
                                               isForDevice(gemm)))))
     return failure();
+  if (gemm.getKernel())
+    return launchGemm(gemm, *product, builder);
   if (whole) {
     llvm::append_range(product->fields, *whole);
     builder.call("dsopt_rt_gemm_part",
@@ -179,6 +195,54 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
     return describeProduct(gemm, gemm.getWorkspace());
   }
 };
+} // namespace
+
+/// Null for what has no elements.
+static FailureOr<exec::ProductAttr> describeKernel(exec::GemmOp gemm) {
+  auto product = productOf(gemm, gemm.getWhole().has_value());
+  if (failed(product))
+    return failure();
+  dsopt_gemm p;
+  static_assert(sizeof(p) % sizeof(int64_t) == 0, "every field takes 8 bytes");
+  std::memcpy(&p, product->fields.data(), sizeof(p));
+  if (p.m == 0 || p.n == 0 || p.k == 0)
+    return exec::ProductAttr();
+  MLIRContext *context = gemm.getContext();
+  DenseI64ArrayAttr batch, stridesA, stridesB, stridesC;
+  int64_t dims = llvm::count_if(p.batch, [](int64_t extent) { return extent != 1; });
+  if (dims) {
+    auto last = [&](const int64_t (&values)[DSOPT_BATCH_RANK]) {
+      SmallVector<int64_t> kept;
+      for (auto [extent, value] : llvm::zip_equal(p.batch, values))
+        if (extent != 1)
+          kept.push_back(value);
+      return DenseI64ArrayAttr::get(context, kept);
+    };
+    batch = last(p.batch);
+    stridesA = last(p.stride_a);
+    stridesB = last(p.stride_b);
+    stridesC = last(p.stride_c);
+  }
+  return exec::ProductAttr::get(context, p.m, p.n, p.k, getElementTypeOrSelf(gemm.getLhs().getType()),
+                                getElementTypeOrSelf(gemm.getResult().getType()), p.lda, p.ldb, p.ldc,
+                                p.transpose_a, p.transpose_b, gemm.getWhole() ? (*gemm.getWhole())[0] : 0,
+                                gemm.getAddend() != nullptr, gemm.getIntoGradient(), batch, stridesA,
+                                stridesB, stridesC);
+}
+
+namespace {
+struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, exec::GemmOp> {
+  LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
+    auto product = describeKernel(cast<exec::GemmOp>(op));
+    if (succeeded(product))
+      products.push_back(*product);
+    return product;
+  }
+  void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
+    if (kernels.front())
+      cast<exec::GemmOp>(op).setKernelAttr(kernels.front());
+  }
+};
 
 struct GemmEpilogueCall : RuntimeCallOpInterface::ExternalModel<GemmEpilogueCall, exec::GemmEpilogueOp> {
   LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
@@ -212,7 +276,7 @@ struct AccumulateCall : RuntimeCallOpInterface::ExternalModel<AccumulateCall, ex
 } // namespace
 
 void dsopt::registerProductCalls(MLIRContext *context) {
-  exec::GemmOp::attachInterface<GemmCall>(*context);
+  exec::GemmOp::attachInterface<GemmCall, GemmProducts>(*context);
   exec::GemmEpilogueOp::attachInterface<GemmEpilogueCall>(*context);
   exec::AccumulateOp::attachInterface<AccumulateCall>(*context);
 }

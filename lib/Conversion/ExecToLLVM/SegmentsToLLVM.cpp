@@ -59,21 +59,22 @@ class Kernels {
 public:
   explicit Kernels(SymbolTable &symbols) : symbols(symbols) {}
 
-  FailureOr<LLVM::LLVMFuncOp> get(exec::LaunchOp launch) {
-    LLVM::LLVMFuncOp &known = kernels[launch.getKernel()];
+  /// The one that `launch` launches, or an error there.
+  FailureOr<LLVM::LLVMFuncOp> get(Operation *launch, SymbolRefAttr name) {
+    LLVM::LLVMFuncOp &known = kernels[name];
     if (known)
       return known;
     auto module = cast<ModuleOp>(symbols.getOp());
-    auto kernel = tables.lookupSymbolIn<LLVM::LLVMFuncOp>(module, launch.getKernel());
+    auto kernel = tables.lookupSymbolIn<LLVM::LLVMFuncOp>(module, name);
     if (!kernel)
-      return launch.emitOpError("launches ")
-             << launch.getKernel() << ", expected a kernel that is lowered to the LLVM dialect";
+      return launch->emitOpError("launches ")
+             << name << ", expected a kernel that is lowered to the LLVM dialect";
     if (kernel->getParentOp() == module)
       return known = kernel;
     graph::makeWay(symbols, kernel.getName());
     if (symbols.lookup(kernel.getName()))
-      return launch.emitOpError("launches ")
-             << launch.getKernel() << ", expected no other symbol of that name in the module of the segments";
+      return launch->emitOpError("launches ")
+             << name << ", expected no other symbol of that name in the module of the segments";
     OpBuilder builder(module.getContext());
     known = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), kernel.getName(), kernel.getFunctionType());
     symbols.insert(known, module.getBody()->begin());
@@ -112,6 +113,13 @@ private:
     return intoGradient ? Value(function.getArgument(3)) : constant(0);
   }
   void call(StringRef name, ArrayRef<Value> arguments) override;
+  FailureOr<Value> kernel(Operation *op, SymbolRefAttr name) override;
+  Value array(ArrayRef<Value> values) override;
+  LogicalResult launch(Operation *op, SymbolRefAttr kernel, int64_t range, int64_t grain,
+                       ArrayRef<Value> pointers) override;
+  Value accumulateFlag() override;
+  /// What the segment begins with, made where it is first needed.
+  Value atEntry(Value &value, llvm::function_ref<Value()> make);
 
   func::FuncOp segment;
   SymbolTable &symbols;
@@ -122,7 +130,8 @@ private:
   Location loc; ///< of what is lowered
   Type ptr, i64;
   LLVM::LLVMFuncOp function;
-  Value launchArguments; ///< an array on the stack that holds any launch's arguments
+  Value slots, flag; ///< of array and accumulateFlag, if there are
+  int64_t mostSlots = 0;
   DenseMap<Value, Value> pointers;
 };
 } // namespace
@@ -142,31 +151,68 @@ void SegmentLowering::call(StringRef name, ArrayRef<Value> rest) {
   LLVM::CallOp::create(builder, loc, callee, arguments);
 }
 
-LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp launch) {
-  LLVM::GlobalOp onDevice = device ? device->find(launch.getKernel()) : LLVM::GlobalOp();
-  if (device && !onDevice)
-    return launch.emitOpError("launches ")
-           << launch.getKernel() << ", expected a kernel that is lowered for the device";
-  FailureOr<LLVM::LLVMFuncOp> kernel = device ? LLVM::LLVMFuncOp() : kernels.get(launch);
-  if (failed(kernel))
+FailureOr<Value> SegmentLowering::kernel(Operation *op, SymbolRefAttr name) {
+  FailureOr<LLVM::LLVMFuncOp> function = kernels.get(op, name);
+  if (failed(function))
     return failure();
-  for (auto [index, memref] : llvm::enumerate(launch->getOperands())) {
-    if (!cast<MemRefType>(memref.getType()).getLayout().isIdentity())
-      return launch.emitOpError("takes a buffer of type ")
-             << memref.getType() << ", expected a contiguous one";
-    Value slot =
-        LLVM::GEPOp::create(builder, loc, ptr, ptr, launchArguments, ArrayRef<LLVM::GEPArg>(int32_t(index)));
-    LLVM::StoreOp::create(builder, loc, pointer(memref), slot);
-  }
+  return Value(LLVM::AddressOfOp::create(builder, loc, *function));
+}
+
+LogicalResult SegmentLowering::launch(Operation *op, SymbolRefAttr name, int64_t range, int64_t grain,
+                                      ArrayRef<Value> pointers) {
   if (device) {
+    LLVM::GlobalOp onDevice = device->find(name);
+    if (!onDevice)
+      return op->emitOpError("launches ") << name << ", expected a kernel that is lowered for the device";
+    Value arguments = array(pointers);
     call("dsopt_rt_launch_device",
-         {LLVM::AddressOfOp::create(builder, loc, onDevice), constant(launch.getRange()), launchArguments});
+         {LLVM::AddressOfOp::create(builder, loc, onDevice), constant(range), arguments});
     return success();
   }
-  Value address = LLVM::AddressOfOp::create(builder, loc, *kernel);
-  call("dsopt_rt_launch",
-       {address, constant(launch.getRange()), constant(launch.getGrain()), launchArguments});
+  Value arguments = array(pointers);
+  FailureOr<Value> address = kernel(op, name);
+  if (failed(address))
+    return failure();
+  call("dsopt_rt_launch", {*address, constant(range), constant(grain), arguments});
   return success();
+}
+
+LogicalResult SegmentLowering::lowerLaunch(exec::LaunchOp op) {
+  SmallVector<Value> pointers;
+  for (Value memref : op->getOperands()) {
+    if (!cast<MemRefType>(memref.getType()).getLayout().isIdentity())
+      return op.emitOpError("takes a buffer of type ") << memref.getType() << ", expected a contiguous one";
+    pointers.push_back(pointer(memref));
+  }
+  return launch(op, op.getKernel(), op.getRange(), op.getGrain(), pointers);
+}
+
+Value SegmentLowering::atEntry(Value &value, llvm::function_ref<Value()> make) {
+  if (!value) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.front());
+    value = make();
+  }
+  return value;
+}
+
+Value SegmentLowering::array(ArrayRef<Value> values) {
+  // One for all calls, which have read it when they return; how large it is is known in the end.
+  atEntry(slots, [&] { return LLVM::AllocaOp::create(builder, loc, ptr, ptr, constant(1)); });
+  mostSlots = std::max<int64_t>(mostSlots, values.size());
+  for (auto [index, value] : llvm::enumerate(values)) {
+    Value slot = LLVM::GEPOp::create(builder, loc, ptr, ptr, slots, ArrayRef<LLVM::GEPArg>(int32_t(index)));
+    LLVM::StoreOp::create(builder, loc, value, slot);
+  }
+  return slots;
+}
+
+Value SegmentLowering::accumulateFlag() {
+  return atEntry(flag, [&] {
+    Value place = LLVM::AllocaOp::create(builder, loc, ptr, i64, constant(1));
+    LLVM::StoreOp::create(builder, loc, function.getArgument(3), place);
+    return place;
+  });
 }
 
 LogicalResult SegmentLowering::lower(Operation &op) {
@@ -212,11 +258,6 @@ LogicalResult SegmentLowering::run() {
   function->setDiscardableAttrs(segment->getDiscardableAttrDictionary());
 
   builder.setInsertionPointToStart(function.addEntryBlock(builder));
-  size_t mostArguments = 0;
-  segment.walk(
-      [&](exec::LaunchOp op) { mostArguments = std::max<size_t>(mostArguments, op->getNumOperands()); });
-  if (mostArguments)
-    launchArguments = LLVM::AllocaOp::create(builder, loc, ptr, ptr, constant(mostArguments));
   for (BlockArgument argument : segment.getArguments()) {
     if (argument.use_empty())
       continue;
@@ -227,6 +268,11 @@ LogicalResult SegmentLowering::run() {
   for (Operation &op : segment.getBody().front())
     if (failed(lower(op)))
       return failure();
+  if (slots) {
+    auto alloca = slots.getDefiningOp<LLVM::AllocaOp>();
+    builder.setInsertionPoint(alloca);
+    alloca.getArraySizeMutable().assign(constant(mostSlots));
+  }
   symbols.remove(segment);
   symbols.insert(function);
   segment.erase();

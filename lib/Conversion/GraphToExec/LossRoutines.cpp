@@ -61,7 +61,8 @@ struct LinearNllGradRoutine
         buffers.of(loss.getBias()), buffers.of(loss.getLabels()), buffers.of(loss.getGrad()),
         buffers.of(loss.getLoss()), buffers.of(loss.getXGrad()), buffers.of(loss.getWeightGrad()),
         buffers.of(loss.getBiasGrad()), buffers.workspace, loss.getIgnoreIndexAttr(),
-        loss.getTransposeBAttr(), flag(loss.getWeightGrad()), flag(loss.getBiasGrad()));
+        loss.getTransposeBAttr(), flag(loss.getWeightGrad()), flag(loss.getBiasGrad()),
+        /*kernels=*/ArrayAttr());
   }
 };
 

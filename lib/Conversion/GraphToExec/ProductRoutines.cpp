@@ -47,7 +47,8 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
           rhs = buffers.of(matmul.getRhs());
     return exec::GemmOp::create(builder, op->getLoc(), lhs, rhs, result, matmul.getTransposeA(),
                                 matmul.getTransposeB(), buffers.accumulates(matmul.getResult()),
-                                /*addend=*/Value(), buffers.workspace, /*whole=*/DenseI64ArrayAttr());
+                                /*addend=*/Value(), buffers.workspace, /*whole=*/DenseI64ArrayAttr(),
+                                /*kernel=*/exec::ProductKernelAttr());
   }
 };
 
@@ -92,7 +93,7 @@ struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, 
     return exec::GemmOp::create(builder, loc, buffers.of(part.getLhs()), buffers.of(part.getRhs()), result,
                                 part.getTransposeA(), part.getTransposeB(),
                                 buffers.accumulates(part.getResult()), buffers.of(part.getAddend()),
-                                buffers.workspace, part.getWholeAttr());
+                                buffers.workspace, part.getWholeAttr(), /*kernel=*/exec::ProductKernelAttr());
   }
 };
 } // namespace

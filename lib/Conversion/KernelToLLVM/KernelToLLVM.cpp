@@ -1,6 +1,7 @@
 //===- KernelToLLVM.cpp - loops over buffers to LLVM functions ------------===//
 
 #include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Target.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -10,6 +11,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -28,9 +30,10 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
     MLIRContext *context = &getContext();
     SmallVector<std::string> names;
     for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(graph::kIterateAttr)) {
+      if (function->hasAttr(graph::kIterateAttr) || function->hasAttr(exec::kProductAttr)) {
         names.push_back(function.getName().str());
-        for (StringRef name : {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr})
+        for (StringRef name :
+             {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr, exec::kProductAttr})
           function->removeAttr(name);
       }
 
@@ -51,6 +54,7 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     populateFuncToLLVMConversionPatterns(converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
     LLVMConversionTarget target(*context);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();

@@ -51,6 +51,8 @@ static bool isPhase(Attribute value) {
 }
 static const AttributeKind kPhaseKind = {"compressed, local, join or first", isPhase};
 
+static const AttributeKind kProductKind = {"a #exec.product", isAttribute<ProductAttr>};
+
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
 static constexpr llvm::StringLiteral kAction[] = {"an action"};
@@ -66,6 +68,7 @@ static const AttributeRow kAttributes[] = {
     {kPicosecondsAttr, On::Function, kCountKind},
     {kFlopsAttr, On::Operation, kCountKind, kCalls, isCall},
     {kPerBlockAttr, On::Function, kCountKind},
+    {kProductAttr, On::Function, kProductKind},
     {kCallsAttr, On::Function, kExtentsKind},
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},

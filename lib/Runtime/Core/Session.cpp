@@ -228,23 +228,13 @@ public:
     engine.barrier();
     if (device) {
       limits.bandwidth = cuda::measureBandwidth(device->device);
-      limits.productSeconds.resize(rows.size());
       engine.barrier();
       return limits;
     }
     limits.bandwidth = measureBandwidth(pool);
-    for (const CallRow &row : rows) {
-      double seconds = 0;
-      for (size_t at = 0; at < row.call.products.size(); at += kProductNumbers)
-        seconds += row.call.products[at] *
-                   measureProduct(pool, productType(row.call.type), &row.call.products[at + 1]);
-      limits.productSeconds.push_back(seconds);
-      if (seconds > 0 && !limits.peak.count(row.call.type)) {
-        constexpr int64_t kSize = 2048, square[] = {1, kSize, kSize, kSize, 0, 0};
-        limits.peak[row.call.type] =
-            2.0 * kSize * kSize * kSize / measureProduct(pool, productType(row.call.type), square);
-      }
-    }
+    for (const CallRow &row : rows)
+      if (!row.call.products.empty() && !limits.peak.count(row.call.type))
+        limits.peak[row.call.type] = measurePeak(pool, productType(row.call.type));
     engine.barrier();
     return limits;
   }

@@ -72,7 +72,7 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
 
   int64_t others = 0;
   double othersMs = 0;
-  double sum = 0, productMs = 0, productFlops = 0, aloneMs = 0;
+  double sum = 0, productMs = 0, productFlops = 0, leastMs = 0;
   for (size_t index : order) {
     const CallRow &row = rows[index];
     double seconds = row.ms / 1e3, peak = peakOf(limits, row.call.type);
@@ -86,8 +86,9 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
     }
     if (!row.call.products.empty()) {
       productMs += row.ms;
-      productFlops += row.calls * flopsOfProducts(row.call.products);
-      aloneMs += limits.productSeconds[index] * 1e3 * row.calls;
+      double flops = row.calls * flopsOfProducts(row.call.products);
+      productFlops += flops;
+      leastMs += peak > 0 ? flops / peak * 1e3 : 0;
     }
     if (row.ms < kLeastShare * ms)
       continue;
@@ -108,9 +109,9 @@ std::string dsopt::runtime::kernelsTable(const Program &program, const std::vect
     text += format(
         "calls with products: %.1f%% of the step, %.1f GFLOP at %.1f GFLOP/s; the step as a whole %.1f",
         100 * productMs / ms, productFlops / steps / 1e9, inside, whole);
-    if (aloneMs > 0)
-      text += format("; the same products alone %.1f: whole-program efficiency %.1f%%",
-                     productFlops / aloneMs / 1e6, 100 * aloneMs / ms);
+    if (leastMs > 0)
+      text += format("; at the peak they would take %.2f ms: whole-program efficiency %.1f%%",
+                     leastMs / steps, 100 * leastMs / ms);
     text += "\n";
   }
   text.pop_back();

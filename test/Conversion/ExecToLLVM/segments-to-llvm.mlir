@@ -97,6 +97,38 @@ func.func private @block1.F(%x: memref<5x16x24xf32>, %s: memref<5x2x16x16xf32>, 
   return
 }
 
+// Products by kernels of their own: a, b, c, and a pointer to the flag; for the loss an array of kernels and ranges.
+// CHECK-LABEL: llvm.func @block4.B(
+// CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[ACC:.*]]: i64)
+func.func private @block4.B(%x: memref<8x4xf32>, %d: memref<8x3xf32>, %g: memref<4x3xf32>, %l: memref<8xi32>, %r: memref<f32>,
+                            %s: memref<96xi8>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+  // CHECK: %[[ARRAY:.*]] = llvm.alloca %{{.*}} x !llvm.ptr
+  // CHECK: %[[FLAG:.*]] = llvm.alloca %{{.*}} x i64
+  // CHECK: llvm.store %[[ACC]], %[[FLAG]]
+  // CHECK: %[[S3:.*]] = llvm.getelementptr %[[ARRAY]][3]
+  // CHECK: llvm.store %[[FLAG]], %[[S3]]
+  // CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel0
+  // CHECK: %[[RANGE:.*]] = llvm.mlir.constant(5 : i64)
+  // CHECK: llvm.call @dsopt_rt_launch(%[[RT]], %[[KERNEL]], %[[RANGE]], %{{.*}}, %[[ARRAY]])
+  exec.gemm %x, %d -> %g by <@kernel0 range 5> {into_gradient, transpose_a} : memref<8x4xf32>, memref<8x3xf32> -> memref<4x3xf32>
+  // CHECK: %[[LOGITS:.*]] = llvm.mlir.addressof @kernel0
+  // CHECK: %[[RANGE:.*]] = llvm.mlir.constant(7 : i64)
+  // CHECK: %[[NONE:.*]] = llvm.mlir.zero
+  // CHECK: %[[S0:.*]] = llvm.getelementptr %[[ARRAY]][0]
+  // CHECK: llvm.store %[[LOGITS]], %[[S0]]
+  // CHECK: %[[S1:.*]] = llvm.getelementptr %[[ARRAY]][1]
+  // CHECK: llvm.store %[[RANGE]], %[[S1]]
+  // CHECK: %[[S2:.*]] = llvm.getelementptr %[[ARRAY]][2]
+  // CHECK: llvm.store %[[NONE]], %[[S2]]
+  // CHECK: llvm.getelementptr %[[ARRAY]][11]
+  // CHECK: llvm.call @dsopt_rt_linear_nll(%[[RT]], {{.*}}, %[[ARRAY]])
+  exec.linear_nll %x, %g, %l, %r, %r, %s {ignore_index = -100 : i64, kernels = [#exec.product_kernel<@kernel0 range 7>, unit, unit, unit, unit, unit], operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<8x4xf32>, memref<4x3xf32>, memref<8xi32>, memref<f32>, memref<f32>, memref<96xi8>
+  // CHECK: %[[NULL:.*]] = llvm.mlir.zero
+  // CHECK: llvm.call @dsopt_rt_linear_nll(%[[RT]], {{.*}}, %{{.*}})
+  exec.linear_nll %x, %g, %l, %r, %r, %s {ignore_index = -100 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<8x4xf32>, memref<4x3xf32>, memref<8xi32>, memref<f32>, memref<f32>, memref<96xi8>
+  return
+}
+
 // Gradients in bf16: the order of rows needs scratch, a value is rounded as it is added.
 // CHECK-LABEL: llvm.func @block2.W(
 // CHECK-SAME: %[[RT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[TEMP:.*]]: !llvm.ptr, %[[ACC:.*]]: i64)

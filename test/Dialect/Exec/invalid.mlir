@@ -494,3 +494,31 @@ exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
   }
 }
+
+// -----
+
+// expected-error @below {{product is of 0x4x3, expected 1 or more each}}
+func.func private @product() attributes {exec.product = #exec.product<m = 0, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>}
+
+// -----
+
+// expected-error @below {{product has lines of 3 elements that begin 2 apart, expected as many or more}}
+func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 2, ldb = 4, ldc = 4>}
+
+// -----
+
+// expected-error @below {{product has 2 rows of 1, expected as many or fewer}}
+func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, whole_m = 1>}
+
+// -----
+
+// expected-error @below {{product has a batch of 1 dimensions and 0 strides, expected as many}}
+func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, batch = [2], strides_a = [6]>}
+
+// -----
+
+func.func @loss(%x: memref<4x8xf32>, %w: memref<8x9xf32>, %l: memref<4xi32>, %g: memref<f32>, %s: memref<144xi8>) {
+  // expected-error @below {{has kernels [unit], expected six, each a #exec.product_kernel or unit}}
+  exec.linear_nll %x, %w, %l, %g, %g, %s {ignore_index = -100 : i64, kernels = [unit], operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<4x8xf32>, memref<8x9xf32>, memref<4xi32>, memref<f32>, memref<f32>, memref<144xi8>
+  return
+}

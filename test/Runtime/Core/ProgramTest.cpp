@@ -54,15 +54,15 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 17", "\"version\": 1"),
-            "program table: version 1, this runtime expects 17: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 17", "\"version\": 17, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 1"),
+            "program table: version 1, this runtime expects 18: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 18, \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
-  EXPECT_EQ(failure(kGood, "\"version\": 17", "\"version\": 17, \"freeze_step\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 18, \"freeze_step\": 3"),
             "program table: freeze_step is 3, but list 3 has 0 positions");
   auto withPolicy = [](const std::string &policy) {
-    return failure(kGood, "\"version\": 17",
-                   "\"version\": 17, \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
+    return failure(kGood, "\"version\": 18",
+                   "\"version\": 18, \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
   };
   EXPECT_EQ(withPolicy("\"local_step_clipper\": 2"),
             "program table: local_policy has a scaler of 0, expected 1 or more");
@@ -112,7 +112,7 @@ TEST(Program, SaysWhatIsWrong) {
 
 TEST(Program, DevicesHaveImages) {
   auto with = [&](const std::string &keys) {
-    return failure(kGood, "\"version\": 17", "\"version\": 17, " + keys);
+    return failure(kGood, "\"version\": 18", "\"version\": 18, " + keys);
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;
@@ -270,7 +270,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 17, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 18, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -63,7 +63,7 @@ static void rightAndSameBits(LinearNllShape s, bool transposed, bool hasBias) {
     std::vector<Sum> dw = start, db(s.classes, stored<Sum>({NAN})[0]);
     dsopt_rt_linear_nll(&rt, &d, x.data(), w.data(), hasBias ? bias.data() : nullptr, labels.data(),
                         grad.data(), losses.data(), dx.data(), dw.data(), hasBias ? db.data() : nullptr,
-                        workspace.data(), 1, 0);
+                        workspace.data(), 1, 0, nullptr);
     if (threads > 1) {
       ASSERT_EQ(losses, firstLosses);
       ASSERT_EQ(dx, firstX);
@@ -122,7 +122,7 @@ TEST(LinearNll, KeepsWhatIsNotFinite) {
   dsopt_rt rt;
   rt.pool = &pool;
   dsopt_rt_linear_nll(&rt, &d, x.data(), w.data(), nullptr, labels.data(), grad.data(), losses.data(),
-                      dx.data(), nullptr, nullptr, workspace.data(), 0, 0);
+                      dx.data(), nullptr, nullptr, workspace.data(), 0, 0, nullptr);
   EXPECT_NEAR(losses[0], std::log(40.0), 1e-6);
   EXPECT_FALSE(std::isfinite(losses[1]));
   EXPECT_FALSE(std::isfinite(losses[2]));

@@ -27,6 +27,8 @@ namespace dsopt::exec {
 inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
 /// The module in which nest-kernels puts the kernels of the module's own target.
 inline constexpr llvm::StringLiteral kKernelsModule = "kernels";
+/// On a function in a module of kernels: the product that it is compiled for (ProductAttr).
+inline constexpr llvm::StringLiteral kProductAttr = "exec.product";
 /// The module in which copy-host-kernels puts what a device's program runs on its host.
 inline constexpr llvm::StringLiteral kHostKernelsModule = "host_kernels";
 /// On a segment: bytes of scratch it needs (i64).
@@ -36,9 +38,9 @@ inline constexpr llvm::StringLiteral kAccessAttr = "exec.access";
 /// On the module: what calls of the runtime there are, a dictionary each; on a
 /// segment: which of them it makes, in order (see describe-calls).
 inline constexpr llvm::StringLiteral kCallsAttr = "exec.calls";
-/// On the module: the index into them of each update kernel, by its name.
 /// Of a device's kernel, lowered: elements of its range that a block does at a time.
 inline constexpr llvm::StringLiteral kPerBlockAttr = "exec.per_block";
+/// On the module: the index into them of each update kernel, by its name.
 inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 } // namespace dsopt::exec
 
@@ -49,6 +51,7 @@ inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 #define GET_ATTRDEF_CLASSES
 #include "dsopt/Dialect/Exec/ActionInterfaces.h.inc"
 #include "dsopt/Dialect/Exec/ExecAttrs.h.inc"
+#include "dsopt/Dialect/Exec/ProductCallOpInterface.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Exec/ExecOps.h.inc"
 

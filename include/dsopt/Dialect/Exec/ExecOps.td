@@ -11,6 +11,7 @@
 include "mlir/IR/BuiltinAttributes.td"
 include "dsopt/Dialect/Exec/ExecBase.td"
 include "dsopt/Dialect/Exec/ExecEnums.td"
+include "dsopt/Dialect/Exec/ExecProducts.td"
 include "dsopt/Interfaces/Enums.td"
 include "dsopt/Interfaces/Reductions.td"
 include "mlir/IR/OpAsmInterface.td"
@@ -460,17 +461,18 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
   }];
 }
 def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
-  let summary = "matrix product by library tiles; `into_gradient` obeys the run's accumulate flag";
+  let summary = "matrix product; `into_gradient` obeys the run's accumulate flag";
   let description = [{
+    By `kernel`, which is compiled for its shape (compile-products), or else by tiles of a library.
     With `whole` (its M, N and K) it is a part of a product, as graph.matmul_part has it. `workspace` is scratch
     of a device's products.
   }];
   let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs, AnyMemRef:$result,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient,
                        Optional<AnyMemRef>:$addend, Optional<AnyMemRef>:$workspace,
-                       OptionalAttr<DenseI64ArrayAttr>:$whole);
+                       OptionalAttr<DenseI64ArrayAttr>:$whole, OptionalAttr<Exec_ProductKernelAttr>:$kernel);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)?
+    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)? (`by` $kernel^)?
     (`workspace` $workspace^ `:` type($workspace))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -493,13 +495,16 @@ def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {
   let summary = "graph.linear_nll_grad by tiles of rows";
   let description = [{
     `workspace` holds a tile of logits. Gradients of weight and bias are stored, or
-    obey the run's accumulate flag where they are marked.
+    obey the run's accumulate flag where they are marked. `kernels` (compile-products) are those of its
+    products, in a tile of rows and in the last one that has fewer: logits, gradient of x, gradient of the
+    weight; unit for one that is the library's or that there is not.
   }];
   let arguments = (ins AnyMemRef:$x, AnyMemRef:$weight, Optional<AnyMemRef>:$bias, AnyMemRef:$labels, AnyMemRef:$grad,
                        AnyMemRef:$loss, Optional<AnyMemRef>:$x_grad, Optional<AnyMemRef>:$weight_grad,
                        Optional<AnyMemRef>:$bias_grad, AnyMemRef:$workspace, I64Attr:$ignore_index, UnitAttr:$transpose_b,
-                       UnitAttr:$weight_into_gradient, UnitAttr:$bias_into_gradient);
+                       UnitAttr:$weight_into_gradient, UnitAttr:$bias_into_gradient, OptionalAttr<ArrayAttr>:$kernels);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
+  let hasVerifier = 1;
 }
 def Exec_CtcOp : Exec_Op<"ctc"> {
   let summary = "graph.ctc, a sample at a time";

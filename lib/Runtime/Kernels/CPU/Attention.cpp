@@ -17,15 +17,11 @@ using namespace dsopt::runtime;
 static const AttentionKernels *kernels = &kAttentionBaseline;
 
 void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
-  auto has = [&](std::initializer_list<const char *> names) {
-    return std::all_of(names.begin(), names.end(), [&](const char *name) {
-      return std::find(features.begin(), features.end(), name) != features.end();
-    });
-  };
   kernels = &kAttentionBaseline;
 #ifdef __x86_64__
-  if (has({"avx2", "fma"}))
-    kernels = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? &kAttentionAVX512 : &kAttentionAVX2;
+  if (hasAll(features, {"avx2", "fma"}))
+    kernels = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? &kAttentionAVX512
+                                                                                : &kAttentionAVX2;
 #endif
 }
 

@@ -27,13 +27,16 @@ namespace dsopt::runtime {
 
 void prepareThread() { omp_set_num_threads(1); }
 
+bool hasAll(const std::vector<std::string> &features, std::initializer_list<const char *> names) {
+  return std::all_of(names.begin(), names.end(), [&](const char *name) {
+    return std::find(features.begin(), features.end(), name) != features.end();
+  });
+}
+
 void limitLibraries(const std::vector<std::string> &features) {
   selectAttention(features);
-  auto has = [&](std::initializer_list<const char *> names) {
-    return std::all_of(names.begin(), names.end(), [&](const char *name) {
-      return std::find(features.begin(), features.end(), name) != features.end();
-    });
-  };
+  selectPeak(features);
+  auto has = [&](std::initializer_list<const char *> names) { return hasAll(features, names); };
   bool wide = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
   dnnl_cpu_isa_t isa = wide && has({"avx512bf16"}) ? dnnl_cpu_isa_avx512_core_bf16
                        : wide                      ? dnnl_cpu_isa_avx512_core
@@ -195,6 +198,15 @@ static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, 
 
 void multiply(dsopt_rt &rt, const dsopt_gemm &p, const void *a, const void *b, void *c, bool accumulate) {
   multiply(rt, p, gemmTiles(batchOf(p), p.m, p.n, p.k), a, b, nullptr, c, accumulate);
+}
+
+void multiply(dsopt_rt &rt, const dsopt_product_kernel &compiled, const dsopt_gemm &p, const void *a,
+              const void *b, void *c, bool accumulate) {
+  if (!compiled.kernel)
+    return multiply(rt, p, a, b, c, accumulate);
+  int64_t flag = accumulate;
+  void *args[] = {const_cast<void *>(a), const_cast<void *>(b), c, &flag};
+  launch(rt, compiled.kernel, compiled.range, /*grain=*/1, args);
 }
 
 /// A part's calls of the library are some of the whole's: tiles and chunks begin where the whole's do.

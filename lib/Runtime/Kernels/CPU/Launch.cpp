@@ -8,19 +8,18 @@
 /// Waking workers costs some microseconds.
 static constexpr float kWorthThreads = 15000;
 
-static dsopt_launch_cost &costOf(dsopt_rt *rt, dsopt_kernel kernel) {
+static dsopt_launch_cost &costOf(dsopt_rt &rt, dsopt_kernel kernel) {
   uint64_t hash = reinterpret_cast<uintptr_t>(kernel) * 0x9e3779b97f4a7c15ull >> 40;
-  dsopt_launch_cost &cost = rt->costs[hash % dsopt_rt::kCosts];
+  dsopt_launch_cost &cost = rt.costs[hash % dsopt_rt::kCosts];
   if (cost.kernel != kernel)
     cost = {kernel, 0};
   return cost;
 }
 
-extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain,
-                                void *const *args) {
-  dsopt::runtime::CallTimer timer(rt->profile);
+void dsopt::runtime::launch(dsopt_rt &rt, dsopt_kernel kernel, int64_t range, int64_t grain,
+                            void *const *args) {
   grain = std::max<int64_t>(grain, 1);
-  if (rt->pool->threads() == 1 || range <= grain) {
+  if (rt.pool->threads() == 1 || range <= grain) {
     kernel(0, range, args);
     return;
   }
@@ -32,7 +31,7 @@ extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range
     cost.nanoseconds = std::chrono::duration<float, std::nano>(Clock::now() - start).count() / range;
     return;
   }
-  rt->pool->split(0, range, grain, [&](int64_t begin, int64_t end, int thread) {
+  rt.pool->split(0, range, grain, [&](int64_t begin, int64_t end, int thread) {
     if (thread != 0) {
       kernel(begin, end, args);
       return;
@@ -41,6 +40,12 @@ extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range
     kernel(begin, end, args);
     cost.nanoseconds = std::chrono::duration<float, std::nano>(Clock::now() - start).count() / (end - begin);
   });
+}
+
+extern "C" void dsopt_rt_launch(dsopt_rt *rt, dsopt_kernel kernel, int64_t range, int64_t grain,
+                                void *const *args) {
+  dsopt::runtime::CallTimer timer(rt->profile);
+  dsopt::runtime::launch(*rt, kernel, range, grain, args);
 }
 
 extern "C" void dsopt_rt_launch_device(dsopt_rt *rt, const dsopt_device_kernel *kernel, int64_t range,

@@ -164,19 +164,20 @@ template <typename Element>
 void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const Element *weight,
                const Element *bias, const void *labels, const float *grad, float *losses, Element *x_grad,
                void *weight_grad, void *bias_grad, float *logits, bool accumulate_weight,
-               bool accumulate_bias) {
+               bool accumulate_bias, const dsopt_product_kernel *kernels) {
   constexpr bool isNarrow = sizeof(Element) < sizeof(float);
   int64_t chunk = dsopt_linear_nll_chunk(d.rows, d.classes);
   int64_t stride = isNarrow ? 2 * d.classes : d.classes; // of a row of gradients
   for (int64_t first = 0; first < d.rows; first += chunk) {
     int64_t rows = std::min(chunk, d.rows - first);
+    const dsopt_product_kernel *compiled = rows == chunk ? kernels : kernels + 3;
     const Element *inputs = x + first * d.depth;
     const auto *gradients = reinterpret_cast<const Element *>(logits);
     dsopt_gemm p = matrixProduct(rows, d.classes, d.depth, d.type);
     p.lda = d.depth;
     p.transpose_b = d.transpose_b;
     p.ldb = d.transpose_b ? d.depth : d.classes;
-    multiply(rt, p, inputs, weight, logits, false);
+    multiply(rt, compiled[0], p, inputs, weight, logits, false);
     rt.pool->split(0, rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t label = d.label_bytes == 8 ? static_cast<const int64_t *>(labels)[first + i]
@@ -200,7 +201,7 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
       p.lda = stride;
       p.transpose_b = !d.transpose_b;
       p.ldb = d.transpose_b ? d.depth : d.classes;
-      multiply(rt, p, gradients, weight, x_grad + first * d.depth, false);
+      multiply(rt, compiled[1], p, gradients, weight, x_grad + first * d.depth, false);
     }
     if (weight_grad) {
       p = d.transpose_b ? matrixProduct(d.classes, d.depth, rows, d.type)
@@ -210,7 +211,7 @@ void linearNll(dsopt_rt &rt, const dsopt_linear_nll &d, const Element *x, const 
       p.lda = d.transpose_b ? stride : d.depth;
       p.ldb = d.transpose_b ? d.depth : stride;
       const Element *left = d.transpose_b ? gradients : inputs, *right = d.transpose_b ? inputs : gradients;
-      multiply(rt, p, left, right, weight_grad, first || accumulate_weight);
+      multiply(rt, compiled[2], p, left, right, weight_grad, first || accumulate_weight);
     }
     if (bias_grad)
       withElement(dsopt::runtime::Element(d.type_bias_grad), [&](auto sum) {
@@ -227,18 +228,19 @@ extern "C" void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, 
                                     const void *weight, const void *bias, const void *labels,
                                     const float *grad, float *losses, void *x_grad, void *weight_grad,
                                     void *bias_grad, void *workspace, int64_t accumulate_weight,
-                                    int64_t accumulate_bias) {
+                                    int64_t accumulate_bias, const dsopt_product_kernel *kernels) {
   CallTimer timer(rt->profile);
   if (rt->device) {
     rt->device->linearNll(*loss, x, weight, bias, labels, grad, losses, x_grad, weight_grad, bias_grad,
                           workspace, accumulate_weight, accumulate_bias);
     return;
   }
+  static constexpr dsopt_product_kernel kLibrary[6] = {};
   withElement(dsopt::runtime::Element(loss->type), [&](auto element) {
     using Element = decltype(element);
     linearNll(*rt, *loss, static_cast<const Element *>(x), static_cast<const Element *>(weight),
               static_cast<const Element *>(bias), labels, grad, losses, static_cast<Element *>(x_grad),
               weight_grad, bias_grad, static_cast<float *>(workspace), accumulate_weight != 0,
-              accumulate_bias != 0);
+              accumulate_bias != 0, kernels ? kernels : kLibrary);
   });
 }

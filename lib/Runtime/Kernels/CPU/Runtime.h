@@ -8,6 +8,7 @@
 #include "Kernels/DeviceCalls.h"
 #include "dsopt/Runtime/ABI.h"
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ private:
 
 namespace dsopt::runtime {
 
-/// The version of the choice of library, algorithm and tiles for matrix products.
-inline constexpr int kKernelTable = 3;
+/// The version of the choice of library, algorithm and tiles for matrix products, and of their kernels' order
+/// of additions (compile-products).
+inline constexpr int kKernelTable = 4;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
@@ -57,8 +59,14 @@ void prepareThread();
 /// products have the same bits on every machine that runs it; before the first product.
 void limitLibraries(const std::vector<std::string> &features);
 
+/// Whether a processor with these features has all of those named.
+bool hasAll(const std::vector<std::string> &features, std::initializer_list<const char *> names);
+
 /// Chooses attention's instruction set from the same features; limitLibraries calls it.
 void selectAttention(const std::vector<std::string> &features);
+
+/// Chooses what measurePeak measures from the same features; limitLibraries calls it.
+void selectPeak(const std::vector<std::string> &features);
 
 /// How a product is cut (DESIGN 2.1 rule 2).
 struct GemmTiles {
@@ -71,10 +79,17 @@ GemmTiles gemmTiles(int64_t batch, int64_t m, int64_t n, int64_t k);
 void multiply(dsopt_rt &rt, const dsopt_gemm &product, const void *a, const void *b, void *c,
               bool accumulate);
 
+/// The same by a kernel that is compiled for it, if there is one.
+void multiply(dsopt_rt &rt, const dsopt_product_kernel &compiled, const dsopt_gemm &product, const void *a,
+              const void *b, void *c, bool accumulate);
+/// What dsopt_rt_launch does.
+void launch(dsopt_rt &rt, dsopt_kernel kernel, int64_t range, int64_t grain, void *const *args);
+
 /// Bytes a second of a triad over arrays that no cache holds.
 double measureBandwidth(ThreadPool &pool);
-/// Seconds of a product alone: element type, then batch, m, n, k and whether a and b are transposed.
-double measureProduct(ThreadPool &pool, int64_t type, const int64_t *shape);
+/// Floating-point operations a second of fused multiplications and additions on elements of a type (DSOPT_F32
+/// ...), by all threads.
+double measurePeak(ThreadPool &pool, int64_t type);
 
 } // namespace dsopt::runtime
 

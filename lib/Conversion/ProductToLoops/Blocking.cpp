@@ -1,0 +1,87 @@
+//===- Blocking.cpp - how a product's kernel is cut -----------------------===//
+
+#include "Blocking.h"
+
+#include "llvm/TargetParser/Triple.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace dsopt;
+
+static bool hasFeature(TargetAttr target, StringRef name) {
+  return llvm::any_of(target.getFeatures().getAsValueRange<StringAttr>(), [&](StringRef feature) {
+    return feature.front() == '+' && feature.drop_front() == name;
+  });
+}
+
+bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
+  if (target.getKind() != TargetKind::CPU)
+    return false;
+  // Of few rows and a b that lies transposed the copy of b would be most of the work. A part is computed as
+  // the whole.
+  constexpr int64_t kFewRows = 16;
+  if (product.getTransposeB() && std::max(product.getM(), product.getWholeM()) < kFewRows)
+    return false;
+  if (product.getOperands().isBF16())
+    return hasFeature(target, "avx512bf16") && target.getVectorBits() == 512 &&
+           (product.getResult().isF32() || product.getResult().isBF16());
+  // Where there is no fused multiplication and addition it would be a call of a library.
+  return product.getOperands().isF32() && product.getResult().isF32() &&
+         (!llvm::Triple(target.getTriple()).isX86() || hasFeature(target, "fma"));
+}
+
+/// Most rows of a block, by its vectors: sums, a line of b and one broadcast fit the registers. More than 24
+/// sums gain nothing.
+static int64_t mostRows(int64_t vectors, int64_t registers) {
+  return std::min<int64_t>({(registers - 1 - vectors) / vectors, 24 / vectors, 16});
+}
+
+Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+  Blocking blocking;
+  blocking.lanes = target.getVectorBits() / 32;
+  // AVX-512 and Arm have 32 registers, what is before AVX-512 has 16.
+  bool isX86 = llvm::Triple(target.getTriple()).isX86();
+  int64_t registers = isX86 && target.getVectorBits() < 512 ? 16 : 32;
+  int64_t m = product.getM(), n = product.getN(), k = product.getK();
+  int64_t vectors = (n + blocking.lanes - 1) / blocking.lanes;
+  // Three vectors by eight rows of 32 registers, two by six of 16. Four make a whole of what would be two and
+  // two; few rows need more vectors, or they would wait for their own sums.
+  int64_t most = registers == 32 ? 3 : 2;
+  if (registers == 32 && (vectors == 4 || m <= 6))
+    most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
+  blocking.columns = Panels(vectors, most);
+  blocking.rows = Panels(m, mostRows(blocking.columns.largest(), registers));
+  // Rows of a that lie as columns are one element of each line. Lines that are a multiple of a large power of
+  // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
+  // read them. In 16 bits neighbours along the contraction have to be side by side.
+  constexpr int64_t kSets = 1024, kWays = 16, kCacheLine = 64;
+  int64_t bytes = product.getOperands().getIntOrFloatBitWidth() / 8, run = std::min(k, Blocking::kDepth);
+  int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
+  bool isNarrow = bytes < 4, collides = spread * kWays <= run;
+  // What of a all panels of columns read should stay in a cache: half of the second for a band that is
+  // copied.
+  constexpr int64_t kSecondCache = 1 << 20, kLastCache = 8 << 20;
+  bool isLarge = m * run * bytes > kLastCache, isRead = blocking.columns.count > 2;
+  blocking.copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
+  bool keepsSums = k > Blocking::kDepth && !product.getResult().isF32();
+  int64_t rows = blocking.copiesA || (isRead && isLarge) ? kSecondCache / 2 / (run * bytes) : m;
+  // Sums that are kept take as much.
+  constexpr int64_t kKeptRows = 256, kKept = kSecondCache / 2;
+  if (keepsSums)
+    rows = std::min(rows, kKeptRows);
+  blocking.bands = Panels(blocking.rows.count, std::max<int64_t>(rows / blocking.rows.largest(), 1));
+  if (keepsSums) {
+    int64_t panel =
+        blocking.bands.largest() * blocking.rows.largest() * blocking.columns.largest() * blocking.lanes * 4;
+    blocking.panelsApart = std::clamp<int64_t>(kKept / panel, 1, blocking.columns.count);
+  }
+  // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
+  // In 16 bits it also pairs neighbours.
+  constexpr int64_t kFirstCache = 32 * 1024;
+  bool isFar = blocking.columns.count > 1 && n * k * bytes > kFirstCache;
+  if (product.getTransposeB())
+    blocking.packing = Packing::Transpose;
+  else if (blocking.rows.count > 2 && (isFar || isNarrow))
+    blocking.packing = Packing::Fused;
+  return blocking;
+}

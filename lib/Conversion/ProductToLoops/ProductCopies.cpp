@@ -1,0 +1,108 @@
+//===- ProductCopies.cpp - what a product's kernel copies -----------------===//
+
+#include "ProductEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+/// Lines of a that are asked for before they are copied.
+static constexpr int64_t kLinesAhead = 8;
+
+void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
+  if (!product.getTransposeA())
+    llvm_unreachable("rows of a are read where they lie");
+  int64_t size = blocking.rows.size, larger = blocking.rows.larger;
+  auto type = VectorType::get({widthOfCopyA}, stored);
+  auto placeType = VectorType::get({widthOfCopyA}, b.getIndexType());
+  Value lanes =
+      arith::ConstantOp::create(b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(widthOfCopyA))));
+  // Line by line: what blocks of rows have of a line is side by side.
+  auto copyLines = [&](Value from, Value to, bool isHalf) {
+    loop(from, to, 1, [&](Value step, ValueRange) {
+      Value line = add(ofA, multiply(add(run.begin, multiply(step, group)), product.getLda()));
+      loop(index(0), index(band.count), 1, [&](Value place, ValueRange) {
+        Value block = add(band.first, place), row = multiply(block, size), count = index(size);
+        if (larger) {
+          row = add(row, least(block, index(larger)));
+          Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block, index(larger));
+          count = arith::SelectOp::create(b, isLarger, index(size + 1), count);
+        }
+        // The same of later lines, which lie too far apart for the processor to see it coming.
+        prefetch(lhs, add(add(line, kLinesAhead * group * product.getLda()), row));
+        auto read = [&](Value at) -> Value {
+          if (!larger && size == widthOfCopyA)
+            return vector::LoadOp::create(b, type, lhs, at);
+          Value end = vector::BroadcastOp::create(b, placeType, count);
+          Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
+          return vector::MaskedLoadOp::create(b, type, lhs, at, mask, zeros(type));
+        };
+        Value at = add(line, row), some = read(at);
+        if (group == 2)
+          some =
+              vector::InterleaveOp::create(b, some, isHalf ? zeros(type) : read(add(at, product.getLda())));
+        vector::StoreOp::create(b, some, copyA,
+                                add(multiply(place, blockOfCopyA), multiply(step, widthOfCopyA * group)));
+        return Values();
+      });
+      return Values();
+    });
+  };
+  Value whole = quotient(run.depth, group);
+  copyLines(index(0), whole, /*isHalf=*/false);
+  if (product.getK() % group)
+    copyLines(whole, quotient(run.depth, group, /*up=*/true), /*isHalf=*/true);
+}
+
+void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
+  int64_t lanes = blocking.lanes, elements = lanes * group, rest = product.getK() % elements;
+  auto lanesType = VectorType::get({lanes}, b.getI32Type());
+  Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
+  // `count` elements of the contraction of each column, from `first` on.
+  auto copySome = [&](Value first, int64_t count) {
+    Value firstLine = multiply(quotient(first, group), panel.vectors * elements);
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      Values columns(lanes, zeros(lanesType));
+      for (int64_t column = 0; column < lanesOf(panel, v); ++column) {
+        Value at = add(add(firstB, first), (v * lanes + column) * product.getLdb());
+        columns[column] = vector::BitCastOp::create(b, lanesType, load(lineType, rhs, at, count));
+      }
+      columns = transpose(columns);
+      for (int64_t line = 0; line < (count + group - 1) / group; ++line)
+        store(vector::BitCastOp::create(b, lineType, columns[line]), copy,
+              add(firstLine, (line * panel.vectors + v) * elements), elements);
+    }
+  };
+  Value whole = rest ? multiply(quotient(run.depth, elements), elements) : run.depth;
+  loop(index(0), whole, elements, [&](Value first, ValueRange) {
+    copySome(first, elements);
+    return Values();
+  });
+  // At most once: only the last run is no multiple.
+  if (rest)
+    loop(whole, run.depth, elements, [&](Value first, ValueRange) {
+      copySome(first, rest);
+      return Values();
+    });
+}
+
+void ProductEmitter::prefetchNext(const Band &band, const Panel &panel, const Run &run, const Rows &rows) {
+  // The next panel's. Each block of rows asks for its part of the lines.
+  int64_t inLine = 64 / bytes, columns = panel.vectors * blocking.lanes;
+  bool isTransposed = product.getTransposeB();
+  int64_t inRow = isTransposed ? (depth + inLine - 1) / inLine : columns / inLine + 1;
+  int64_t lines = inRow * (isTransposed ? columns : depth);
+  int64_t part = (lines + band.count - 1) / band.count;
+  int64_t stepK = isTransposed ? 1 : product.getLdb(), stepN = isTransposed ? product.getLdb() : 1;
+  Value first = add(ofB, add(multiply(run.begin, stepK), multiply(add(panel.column, columns), stepN)));
+  Value begin = multiply(rows.place, part);
+  loop(begin, add(begin, part), 1, [&](Value line, ValueRange) {
+    Value row = quotient(line, inRow), in = arith::RemUIOp::create(b, line, index(inRow));
+    Value at = add(first, add(multiply(row, product.getLdb()), multiply(in, inLine)));
+    prefetch(rhs, at);
+    return Values();
+  });
+}

@@ -1,0 +1,393 @@
+//===- ProductEmitter.cpp - the loops of a product's kernel ---------------===//
+
+#include "ProductEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+/// Lines of b that are asked for before they are copied.
+static constexpr int64_t kAhead = 12;
+/// Bytes between blocks of a's copy, which else would begin in one set of the first cache.
+static constexpr int64_t kBetween = 64;
+
+ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product, const Blocking &blocking)
+    : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(product), blocking(blocking),
+      group(product.getOperands().isF32() ? 1 : 2), bytes(4 / group),
+      stored(group == 1 ? Type(b.getF32Type()) : Type(b.getI16Type())),
+      sumType(VectorType::get({blocking.lanes}, b.getF32Type())),
+      lineType(VectorType::get({blocking.lanes * group}, stored)),
+      tail((product.getN() - 1) % blocking.lanes + 1), depth(std::min(product.getK(), Blocking::kDepth)) {
+  Block *entry = &function.front();
+  b.setInsertionPointToStart(entry);
+  func::ReturnOp::create(b);
+  b.setInsertionPointToStart(entry);
+  auto next = entry->args_begin();
+  low = *next++;
+  high = *next++;
+  lhs = *next++;
+  rhs = *next++;
+  if (product.getAddend())
+    addend = *next++;
+  result = *next++;
+  if (product.getAccumulates()) {
+    Value flag = memref::LoadOp::create(b, *next++, index(0));
+    accumulates = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flag, zeros(flag.getType()));
+  }
+  int64_t groups = (depth + group - 1) / group;
+  if (blocking.packing != Packing::None)
+    copy = scratch(groups * blocking.columns.largest() * blocking.lanes * group, stored);
+  if (blocking.copiesA) {
+    widthOfCopyA = llvm::PowerOf2Ceil(blocking.rows.largest());
+    blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
+    copyA = scratch(blocking.bands.largest() * blockOfCopyA, stored);
+  }
+  if (blocking.panelsApart)
+    apart = scratch(blocking.panelsApart * blocking.bands.largest() * blocking.rows.largest() *
+                        blocking.columns.largest() * blocking.lanes,
+                    b.getF32Type());
+}
+
+//===----------------------------------------------------------------------===//
+// From matrices to blocks
+//===----------------------------------------------------------------------===//
+
+void ProductEmitter::overPanels(
+    const Panels &panels, Value first, Value last,
+    llvm::function_ref<void(Value place, Value start, int64_t size, bool isLast)> body, bool cutsLast) {
+  struct Part {
+    int64_t from, to, start, size;
+    bool isLast;
+  };
+  SmallVector<Part> parts = {
+      {0, panels.larger, 0, panels.size + 1, false},
+      {panels.larger, panels.count, panels.larger * (panels.size + 1), panels.size, false}};
+  if (cutsLast) {
+    Part &whole = parts[panels.larger == panels.count ? 0 : 1];
+    --whole.to;
+    parts.push_back(
+        {whole.to, whole.to + 1, whole.start + (whole.to - whole.from) * whole.size, whole.size, true});
+  }
+  for (const Part &part : parts) {
+    if (part.from == part.to)
+      continue;
+    loop(most(first, index(part.from)), least(last, index(part.to)), 1, [&](Value place, ValueRange) {
+      Value start = add(multiply(subtract(place, index(part.from)), part.size), part.start);
+      body(place, start, part.size, part.isLast);
+      return Values();
+    });
+  }
+}
+
+void ProductEmitter::emit() {
+  if (product.count() == 1) {
+    ofA = ofB = ofC = index(0);
+    emitMatrix(low, high);
+    return;
+  }
+  int64_t units = blocking.columns.count * blocking.rows.count;
+  loop(quotient(low, units), quotient(high, units, /*up=*/true), 1, [&](Value matrix, ValueRange) {
+    ofA = ofB = ofC = index(0);
+    Value rest = matrix;
+    for (int64_t d = product.getBatch().size() - 1; d >= 0; --d) {
+      int64_t extent = product.getBatch()[d];
+      Value at = d ? Value(arith::RemUIOp::create(b, rest, index(extent))) : rest;
+      rest = quotient(rest, extent);
+      ofA = add(ofA, multiply(at, product.getStridesA()[d]));
+      ofB = add(ofB, multiply(at, product.getStridesB()[d]));
+      ofC = add(ofC, multiply(at, product.getStridesC()[d]));
+    }
+    Value before = multiply(matrix, units);
+    emitMatrix(most(subtract(low, before), index(0)), least(subtract(high, before), index(units)));
+    return Values();
+  });
+}
+
+void ProductEmitter::emitMatrix(Value first, Value last) {
+  if (blocking.bands.count == 1)
+    return emitBand({index(0), blocking.rows.count}, first, last);
+  overPanels(blocking.bands, index(0), index(blocking.bands.count),
+             [&](Value, Value start, int64_t count, bool) {
+               Value before = multiply(start, blocking.columns.count);
+               Value from = most(subtract(first, before), index(0)),
+                     to = least(subtract(last, before), index(count * blocking.columns.count));
+               Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, from, to);
+               branch(isAsked, [&] { emitBand({start, count}, from, to); });
+             });
+}
+
+void ProductEmitter::overColumns(const Band &band, Value first, Value last,
+                                 llvm::function_ref<void(const Panel &, Value, Value)> body) {
+  overPanels(
+      blocking.columns, quotient(first, band.count), quotient(last, band.count, /*up=*/true),
+      [&](Value place, Value start, int64_t size, bool isLast) {
+        Value before = multiply(place, band.count);
+        body({multiply(start, blocking.lanes), size, isLast, place}, most(subtract(first, before), index(0)),
+             least(subtract(last, before), index(band.count)));
+      },
+      /*cutsLast=*/tail != blocking.lanes);
+}
+
+void ProductEmitter::overRuns(llvm::function_ref<void(const Run &)> body) {
+  int64_t k = product.getK();
+  if (k <= Blocking::kDepth)
+    return body({index(0), index(k), nullptr, nullptr});
+  loop(index(0), index(k), Blocking::kDepth, [&](Value begin, ValueRange) {
+    int64_t last = (k - 1) / Blocking::kDepth * Blocking::kDepth;
+    body({begin, least(subtract(index(k), begin), index(depth)), isEqual(begin, index(0)),
+          isEqual(begin, index(last))});
+    return Values();
+  });
+}
+
+void ProductEmitter::emitBand(const Band &band, Value first, Value last) {
+  if (!blocking.panelsApart)
+    return emitRuns(band, first, last);
+  int64_t group = blocking.panelsApart * band.count;
+  loop(quotient(first, group), quotient(last, group, /*up=*/true), 1, [&](Value place, ValueRange) {
+    Value from = multiply(place, group);
+    firstApart = multiply(place, blocking.panelsApart);
+    emitRuns(band, most(first, from), least(last, add(from, group)));
+    return Values();
+  });
+}
+
+void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
+  overRuns([&](const Run &run) {
+    if (blocking.copiesA)
+      emitCopyOfA(band, run);
+    overColumns(band, first, last, [&](const Panel &panel, Value firstRow, Value lastRow) {
+      emitPanel(band, panel, run, firstRow, lastRow);
+    });
+  });
+}
+
+void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &run, Value first,
+                               Value last) {
+  if (blocking.packing == Packing::Transpose)
+    emitTransposedCopy(panel, run);
+  Value from = add(band.first, first);
+  overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
+    Rows rows = {row, count, subtract(place, band.first)};
+    if (blocking.packing != Packing::None && blocking.columns.count > 1)
+      prefetchNext(band, panel, run, rows);
+    if (blocking.packing == Packing::None)
+      return emitBlock(panel, run, rows, Source::Given);
+    if (blocking.packing == Packing::Transpose)
+      return emitBlock(panel, run, rows, Source::Copy);
+    branch(
+        isEqual(place, from), [&] { emitBlock(panel, run, rows, Source::GivenAndCopied); },
+        [&] { emitBlock(panel, run, rows, Source::Copy); });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// A block
+//===----------------------------------------------------------------------===//
+
+void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source) {
+  // What sums are added to is here when they are complete.
+  if (accumulates || (run.isFirst && !blocking.panelsApart)) {
+    Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
+    for (int64_t r = 0; r < rows.count; ++r)
+      for (int64_t v = 0; v < panel.vectors; ++v)
+        prefetch(result, add(first, r * product.getLdc() + v * blocking.lanes), /*isNear=*/true);
+  }
+  emitStores(panel, run, rows, emitSums(panel, run, rows, source));
+}
+
+ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &run, const Rows &rows,
+                                                Source source) {
+  // Of a the block's rows at the run's first element, of b the panel's first column there.
+  bool isTransposed = product.getTransposeA();
+  int64_t rowStride = isTransposed ? 1 : product.getLda(), stepA = isTransposed ? product.getLda() : 1;
+  Value firstA = add(ofA, add(multiply(rows.first, rowStride), multiply(run.begin, stepA)));
+  if (copyA) {
+    rowStride = group;
+    stepA = widthOfCopyA;
+    firstA = multiply(rows.place, blockOfCopyA);
+  }
+  Value firstB;
+  if (source != Source::Copy)
+    firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
+  auto steps = [&](Value from, Value to, ValueRange sums, bool isHalf) {
+    return loop(
+        from, to, 1,
+        [&](Value step, ValueRange sums) {
+          Value atGiven = firstB ? add(firstB, multiply(step, group * product.getLdb())) : Value();
+          Values line = emitLine(panel, atGiven, multiply(step, panel.vectors * blocking.lanes * group),
+                                 source, isHalf);
+          // Row by row: one broadcast is alive at a time.
+          Value atA = add(firstA, multiply(step, group * stepA));
+          Values next;
+          for (int64_t r = 0; r < rows.count; ++r) {
+            Value factor = emitFactor(add(atA, r * rowStride), isHalf);
+            for (int64_t v = 0; v < panel.vectors; ++v)
+              next.push_back(multiplyAdd(factor, line[v], sums[r * panel.vectors + v]));
+          }
+          return next;
+        },
+        sums);
+  };
+  Value whole = quotient(run.depth, group);
+  Values sums = steps(index(0), whole, Values(rows.count * panel.vectors, zeros(sumType)), /*isHalf=*/false);
+  // An element without a partner, at most once: only the last run may have one.
+  if (product.getK() % group)
+    sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true);
+  return sums;
+}
+
+ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGiven, Value atCopy,
+                                                Source source, bool isHalf) {
+  Values line;
+  int64_t inVector = blocking.lanes * group;
+  for (int64_t v = 0; v < panel.vectors; ++v) {
+    if (source == Source::Copy) {
+      line.push_back(load(lineType, copy, add(atCopy, v * inVector), inVector));
+      continue;
+    }
+    auto type = VectorType::get({blocking.lanes}, stored);
+    Value at = add(atGiven, v * blocking.lanes);
+    Value some = load(type, rhs, at, lanesOf(panel, v));
+    if (group == 2) {
+      Value other = isHalf ? zeros(type) : load(type, rhs, add(at, product.getLdb()), lanesOf(panel, v));
+      some = vector::InterleaveOp::create(b, some, other);
+    }
+    line.push_back(some);
+  }
+  if (source == Source::GivenAndCopied)
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      for (int64_t element = 0; element < group; ++element)
+        prefetch(rhs, add(atGiven, (kAhead + element) * product.getLdb() + v * blocking.lanes),
+                 /*isNear=*/true);
+      store(line[v], copy, add(atCopy, v * inVector), inVector);
+    }
+  return line;
+}
+
+Value ProductEmitter::emitFactor(Value at, bool isHalf) {
+  Value from = copyA ? copyA : lhs, element;
+  if (group == 1 || (isHalf && !copyA))
+    element = memref::LoadOp::create(b, from, at);
+  if (group == 1)
+    return vector::BroadcastOp::create(b, lineType, element);
+  // Two as one integer; what would follow the last element belongs to another line.
+  Value pair;
+  if (element) {
+    pair = arith::ExtUIOp::create(b, b.getI32Type(), element);
+  } else {
+    Value two = load(VectorType::get({2}, stored), from, at, 2);
+    Value one = vector::BitCastOp::create(b, VectorType::get({1}, b.getI32Type()), two);
+    pair = vector::ExtractOp::create(b, one, ArrayRef<int64_t>{0});
+  }
+  Value all = vector::BroadcastOp::create(b, VectorType::get({blocking.lanes}, b.getI32Type()), pair);
+  return vector::BitCastOp::create(b, lineType, all);
+}
+
+Value ProductEmitter::multiplyAdd(Value factor, Value line, Value sum) {
+  if (group == 1)
+    return vector::FMAOp::create(b, factor, line, sum);
+  auto type = VectorType::get({blocking.lanes * group}, b.getBF16Type());
+  Value operands[] = {sum, vector::BitCastOp::create(b, type, factor),
+                      vector::BitCastOp::create(b, type, line)};
+  return LLVM::CallIntrinsicOp::create(b, sumType, b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                                       operands)
+      .getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+void ProductEmitter::emitStores(const Panel &panel, const Run &run, const Rows &rows, ArrayRef<Value> sums) {
+  auto storeTo = [&](ArrayRef<Value> sums, Value from) {
+    storeSums(panel, rows, from ? addResult(panel, rows, sums, from) : Values(sums));
+  };
+  auto addOrStore = [&](Value adds, ArrayRef<Value> sums) {
+    branch(adds, [&] { storeTo(sums, result); }, [&] { storeTo(sums, nullptr); });
+  };
+  auto storeTotal = [&](ArrayRef<Value> sums, Value from) {
+    accumulates ? addOrStore(accumulates, sums) : storeTo(sums, from);
+  };
+  if (!run.isFirst)
+    return storeTotal(sums, addend);
+  if (!blocking.panelsApart) {
+    if (addend)
+      return branch(run.isFirst, [&] { storeTo(sums, addend); }, [&] { storeTo(sums, result); });
+    Value isLater = arith::XOrIOp::create(b, run.isFirst, arith::ConstantIntOp::create(b, 1, 1));
+    return addOrStore(accumulates ? arith::OrIOp::create(b, accumulates, isLater).getResult() : isLater,
+                      sums);
+  }
+  // Rounded once: until the last run sums are kept apart.
+  branch(
+      run.isFirst,
+      [&] { storeApart(panel, rows, addend ? addResult(panel, rows, sums, addend) : Values(sums)); },
+      [&] {
+        Values total = loadApart(panel, rows, sums);
+        branch(run.isLast, [&] { storeTotal(total, nullptr); }, [&] { storeApart(panel, rows, total); });
+      });
+}
+
+Value ProductEmitter::readC(Value buffer, Value at, int64_t lanes) {
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  Value read = load(VectorType::get({blocking.lanes}, element), buffer, at, lanes);
+  if (element.isF32())
+    return read;
+  auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
+  return arith::ExtFOp::create(b, sumType, vector::BitCastOp::create(b, narrow, read).getResult());
+}
+
+ProductEmitter::Values ProductEmitter::addResult(const Panel &panel, const Rows &rows, ArrayRef<Value> sums,
+                                                 Value from) {
+  Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
+  Values total;
+  for (int64_t r = 0; r < rows.count; ++r)
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      Value before = readC(from, add(first, r * product.getLdc() + v * blocking.lanes), lanesOf(panel, v));
+      total.push_back(arith::AddFOp::create(b, before, sums[r * panel.vectors + v]));
+    }
+  return total;
+}
+
+void ProductEmitter::storeSums(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
+  Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
+  for (int64_t r = 0; r < rows.count; ++r)
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      Value sum = sums[r * panel.vectors + v];
+      if (!product.getResult().isF32()) {
+        auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
+        sum = vector::BitCastOp::create(b, VectorType::get({blocking.lanes}, b.getI16Type()),
+                                        arith::TruncFOp::create(b, narrow, sum).getResult());
+      }
+      store(sum, result, add(first, r * product.getLdc() + v * blocking.lanes), lanesOf(panel, v));
+    }
+}
+
+Value ProductEmitter::placeApart(const Panel &panel, const Rows &rows, int64_t row, int64_t vector) {
+  // Blocks are as large as the largest.
+  int64_t inRow = blocking.columns.largest() * blocking.lanes, inBlock = blocking.rows.largest() * inRow;
+  Value first = add(multiply(subtract(panel.place, firstApart), blocking.bands.largest() * inBlock),
+                    multiply(rows.place, inBlock));
+  return add(first, row * inRow + vector * blocking.lanes);
+}
+
+ProductEmitter::Values ProductEmitter::loadApart(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
+  Values total;
+  for (int64_t r = 0; r < rows.count; ++r)
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      Value before = load(sumType, apart, placeApart(panel, rows, r, v), blocking.lanes);
+      total.push_back(arith::AddFOp::create(b, before, sums[r * panel.vectors + v]));
+    }
+  return total;
+}
+
+void ProductEmitter::storeApart(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
+  for (int64_t r = 0; r < rows.count; ++r)
+    for (int64_t v = 0; v < panel.vectors; ++v)
+      store(sums[r * panel.vectors + v], apart, placeApart(panel, rows, r, v), blocking.lanes);
+}

@@ -1,0 +1,114 @@
+//===- ProductEmitter.h - the loops of a product's kernel -------*- C++ -*-===//
+//
+// Fills the body of a kernel, from the outermost loop to the innermost: matrices of the
+// batch, bands of rows, panels of columns, runs of Blocking::kDepth elements of the
+// contraction, blocks of rows, and elements of the run, whose loop carries the block's
+// sums in registers.
+//
+// A lane of a vector of b is 32 bits: one float, or two neighbours along the contraction
+// in bf16, which one instruction multiplies and adds. `group` is how many.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_PRODUCTEMITTER_H
+#define DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_PRODUCTEMITTER_H
+
+#include "Blocking.h"
+#include "KernelBuilder.h"
+
+namespace dsopt {
+
+class ProductEmitter : KernelBuilder {
+public:
+  /// `function` has no body yet.
+  ProductEmitter(mlir::func::FuncOp function, exec::ProductAttr product, const Blocking &blocking);
+  void emit();
+
+private:
+  /// Some blocks of rows: `count` of them from `first` on.
+  struct Band {
+    mlir::Value first;
+    int64_t count;
+  };
+  /// A panel of columns: `vectors` from `column` on, of which the last may have but some lanes.
+  struct Panel {
+    mlir::Value column;
+    int64_t vectors;
+    bool isCut;
+    mlir::Value place; ///< among all
+  };
+  /// A run of the contraction: `depth` elements from `begin` on.
+  struct Run {
+    mlir::Value begin, depth, isFirst, isLast; ///< the last two null: it is the only one
+  };
+  /// A block's rows: `count` from `first` on, the block's place in its band.
+  struct Rows {
+    mlir::Value first;
+    int64_t count;
+    mlir::Value place;
+  };
+  /// Where a block's line of b comes from.
+  enum class Source { Given, GivenAndCopied, Copy };
+
+  void emitMatrix(mlir::Value low, mlir::Value high);
+  void emitBand(const Band &band, mlir::Value low, mlir::Value high);
+  /// Runs of panels whose sums are kept meanwhile, where that is asked for: from the group's first on.
+  void emitRuns(const Band &band, mlir::Value low, mlir::Value high);
+  void emitPanel(const Band &band, const Panel &panel, const Run &run, mlir::Value firstRow,
+                 mlir::Value lastRow);
+  void overColumns(const Band &band, mlir::Value low, mlir::Value high,
+                   llvm::function_ref<void(const Panel &, mlir::Value firstRow, mlir::Value lastRow)> body);
+  void overRuns(llvm::function_ref<void(const Run &)> body);
+  /// A loop over whichever of panels [first, last) there are, by size; with `cutsLast` the last is one of its
+  /// own.
+  void
+  overPanels(const Panels &panels, mlir::Value first, mlir::Value last,
+             llvm::function_ref<void(mlir::Value place, mlir::Value start, int64_t size, bool isLast)> body,
+             bool cutsLast = false);
+
+  void emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source);
+  Values emitSums(const Panel &panel, const Run &run, const Rows &rows, Source source);
+  /// The line of a panel at a group of the contraction; with `isHalf` of the group's first element alone.
+  Values emitLine(const Panel &panel, mlir::Value atGiven, mlir::Value atCopy, Source source, bool isHalf);
+  /// A group of a's elements in all lanes.
+  mlir::Value emitFactor(mlir::Value at, bool isHalf);
+  mlir::Value multiplyAdd(mlir::Value factor, mlir::Value line, mlir::Value sum);
+  void emitStores(const Panel &panel, const Run &run, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  /// Sums added to what lies in `from`, the result or what lies as it does.
+  Values addResult(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums, mlir::Value from);
+  void storeSums(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  /// Sums of runs in fp32, where the result is narrower: added to those before, and kept.
+  mlir::Value placeApart(const Panel &panel, const Rows &rows, int64_t row, int64_t vector);
+  Values loadApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  void storeApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+
+  // ProductCopies.cpp
+  void emitTransposedCopy(const Panel &panel, const Run &run);
+  void emitCopyOfA(const Band &band, const Run &run);
+  /// Asks for the lines of b that are read next, into the second cache.
+  void prefetchNext(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
+
+  int64_t lanesOf(const Panel &panel, int64_t vector) const {
+    return panel.isCut && vector + 1 == panel.vectors ? tail : blocking.lanes;
+  }
+  mlir::Value readC(mlir::Value buffer, mlir::Value at, int64_t lanes);
+
+  exec::ProductAttr product;
+  Blocking blocking;
+  int64_t group;             ///< elements of the contraction in a lane
+  int64_t bytes;             ///< of an element of a and b
+  mlir::Type stored;         ///< f32, or i16 for the bits of bf16
+  mlir::VectorType sumType;  ///< of a vector of sums
+  mlir::VectorType lineType; ///< of a vector of a line of b: as many lanes
+  int64_t tail;              ///< columns of the last vector
+  int64_t depth;             ///< of the longest run
+  int64_t widthOfCopyA = 0;  ///< rows of a block, with what fills them up
+  int64_t blockOfCopyA = 0;  ///< elements from one block to the next
+  mlir::Value firstApart;    ///< the first panel whose sums are kept now
+  mlir::Value low, high, lhs, rhs, addend, result, accumulates, copy, copyA, apart;
+  mlir::Value ofA, ofB, ofC; ///< where the matrix begins
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_PRODUCTEMITTER_H

@@ -1,0 +1,37 @@
+//===- ExecProducts.cpp - what kernels of products are compiled for -------===//
+
+#include "dsopt/Dialect/Exec/Exec.h"
+
+using namespace mlir;
+using namespace dsopt::exec;
+
+#include "dsopt/Dialect/Exec/ProductCallOpInterface.cpp.inc"
+
+LogicalResult LinearNllOp::verify() {
+  if (ArrayAttr kernels = getKernelsAttr();
+      kernels && (kernels.size() != 6 || !llvm::all_of(kernels, llvm::IsaPred<UnitAttr, ProductKernelAttr>)))
+    return emitOpError("has kernels ") << kernels << ", expected six, each a #exec.product_kernel or unit";
+  return success();
+}
+
+LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t m, int64_t n,
+                                  int64_t k, Type operands, Type result, int64_t lda, int64_t ldb,
+                                  int64_t ldc, bool transposeA, bool transposeB, int64_t wholeM, bool, bool,
+                                  DenseI64ArrayAttr batch, DenseI64ArrayAttr stridesA,
+                                  DenseI64ArrayAttr stridesB, DenseI64ArrayAttr stridesC) {
+  if (m < 1 || n < 1 || k < 1)
+    return emitError() << "product is of " << m << "x" << n << "x" << k << ", expected 1 or more each";
+  std::pair<int64_t, int64_t> lines[] = {{lda, transposeA ? m : k}, {ldb, transposeB ? k : n}, {ldc, n}};
+  for (auto [leading, elements] : lines)
+    if (leading < elements)
+      return emitError() << "product has lines of " << elements << " elements that begin " << leading
+                         << " apart, expected as many or more";
+  if (wholeM && wholeM < m)
+    return emitError() << "product has " << m << " rows of " << wholeM << ", expected as many or fewer";
+  int64_t rank = batch ? batch.size() : 0;
+  for (DenseI64ArrayAttr strides : {stridesA, stridesB, stridesC})
+    if (int64_t given = strides ? strides.size() : 0; given != rank)
+      return emitError() << "product has a batch of " << rank << " dimensions and " << given
+                         << " strides, expected as many";
+  return success();
+}

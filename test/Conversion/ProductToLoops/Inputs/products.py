@@ -1,0 +1,214 @@
+"""Compiles products to kernels for several processors, runs them, compares with reference.c bit for bit.
+
+usage: products.py DSOPT-OPT FOLDER. Each kernel runs whole and cut at odd places, so that any number of threads is
+covered; what lies between the result's lines and around it stays as it was."""
+import ctypes, itertools, os, re, subprocess, sys
+import numpy as np
+
+#: -arch, what /proc/cpuinfo says of machines that have it, and types of a and b: the first and the last that the machine
+#: has, which have the same bits.
+PROCESSORS = [("x86-64-v3", "avx2", ["f32"]), ("x86-64-v4", "avx512f", ["f32"]), ("cooperlake", "avx512_bf16", ["f32", "bf16"])]
+DTYPES = {"f32": np.float32, "bf16": np.uint16}
+
+
+def run(command, text=""):
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr.decode()}")
+    return done.stdout.decode()
+
+
+class Product:
+    """`pads`: elements between lines of a, b and c; `mode`: store, accumulate or addend; `turns_c`: c lies transposed;
+    `type` is that of a and b, `result` that of c."""
+
+    def __init__(self, m, n, k, turns_a=0, turns_b=0, batch=(), pads=(0, 0, 0), mode="store", turns_c=0, type="f32", result="f32"):
+        self.__dict__.update(locals())
+
+    def matrices(self):
+        """Of a, b and c: shape as it lies, shape as the operation sees it, strides of its batch and lines."""
+        m, n, k = self.m, self.n, self.k
+        for lies, pad, turned in [((k, m) if self.turns_a else (m, k), self.pads[0], 0),
+                                  ((n, k) if self.turns_b else (k, n), self.pads[1], 0),
+                                  ((n, m) if self.turns_c else (m, n), self.pads[2], self.turns_c)]:
+            leading = lies[1] + pad
+            strides = [leading, 1]
+            for extent in reversed(self.batch):
+                strides.insert(0, strides[0] * (lies[0] if len(strides) == 2 else before))
+                before = extent
+            yield lies, leading, strides, turned
+
+    def text(self, index):
+        def memref(lies, strides, turned, type):
+            shape, strides = list(self.batch) + list(lies), list(strides)
+            if turned:
+                shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
+            return f"memref<{'x'.join(map(str, shape))}x{type}, strided<[{', '.join(map(str, strides))}]>>"
+
+        matrices = list(self.matrices())
+        a, b, c = [memref(lies, strides, turned, type)
+                   for (lies, _, strides, turned), type in zip(matrices, (self.type, self.type, self.result))]
+        d = memref(matrices[2][0], matrices[2][2], matrices[2][3], "f32")
+        flags = "".join([", transpose_a" if self.turns_a else "", ", transpose_b" if self.turns_b else "",
+                         ", into_gradient" if self.mode == "accumulate" else ""])
+        plus = f" plus %d : {d}" if self.mode == "addend" else ""
+        of = f" of [{self.m}, {self.n}, {self.k}]" if self.mode == "addend" else ""
+        return (f"func.func @segment{index}(%a: {a}, %b: {b}, %c: {c}, %d: {d}) attributes {{exec.segment, exec.temp_bytes = 0 : i64}} {{\n"
+                f"  exec.gemm %a, %b{plus} -> %c{of} {{{flags[2:]}}} : {a}, {b} -> {c}\n  return\n}}\n")
+
+
+def compile_kernels(opt, folder, products, arch, level="-O3"):
+    """The library, and for each product the kernel's name and range."""
+    os.makedirs(folder, exist_ok=True)
+    module = "".join(product.text(index) for index, product in enumerate(products))
+    outlined = run([opt, f"-pass-pipeline=builtin.module(attach-target{{arch={arch}}},nest-kernels,compile-products)"], module)
+    calls = [(m.group(1), int(m.group(2))) for m in re.finditer(r"by <@kernels::@(\w+) range (\d+)>", outlined)]
+    if len(calls) != len(products):
+        sys.exit(f"{len(products)} products, {len(calls)} with kernels for {arch}")
+    target = re.search(r"#target = .*|^#.* = #dsopt.target<.*", outlined, re.M).group(0)
+    inner = outlined[outlined.index("module @kernels"):]
+    lowered = run([opt, "-lower-kernels"], target + "\n" + inner[:inner.index("\n  }") + 4])
+    # The translation knows no target of ours.
+    lowered = re.sub(r"^#target = .*|attributes \{dsopt.target = #target\} ", "", lowered, flags=re.M)
+    library = f"{folder}/{arch}.so"
+    run(["clang", level, "-Wno-override-module", "-x", "ir", "-", "-o", library, f"-march={arch}", "-shared", "-fPIC",
+         "-mprefer-vector-width=512"], run(["mlir-translate", "--mlir-to-llvmir"], lowered))
+    return ctypes.CDLL(library), calls
+
+
+def cuts(total):
+    """The range whole; in two, three and eight parts; and in its smallest, last first."""
+    for parts in (1, 2, 3, 8):
+        places = [total * part // parts for part in range(parts + 1)]
+        yield list(zip(places, places[1:]))
+    if total <= 64:
+        yield [(i, i + 1) for i in reversed(range(total))]
+
+
+def numbers(random, count, type):
+    """Of type bf16 their bits."""
+    values = random.standard_normal(count).astype(np.float32)
+    return values if type == "f32" else (values.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def expect(product, references, a, b, c, d):
+    """What c is then."""
+    want, pointer = c.copy(), ctypes.c_void_p
+    parts = list(product.matrices())
+    sizes, (lda, ldb, ldc) = [lies[0] * leading for lies, leading, _, _ in parts], [leading for _, leading, _, _ in parts]
+    m, n, k, turns_a, turns_b = product.m, product.n, product.k, product.turns_a, product.turns_b
+    if product.turns_c:
+        m, n, lda, ldb, turns_a, turns_b = n, m, ldb, lda, 1 - turns_b, 1 - turns_a
+    for i in range(int(np.prod(product.batch, dtype=np.int64))):
+        one, other, addend, start = [x[i * size:].ctypes.data_as(pointer) for x, size in zip((a, b, d, want), sizes + sizes[2:])]
+        if product.turns_c:
+            one, other = other, one
+        numbers = [ctypes.c_int64(v) for v in (m, n, k, lda, ldb, ldc, turns_a, turns_b)]
+        flags = [ctypes.c_int64(product.mode == "accumulate")]
+        if product.type == "bf16":
+            flags.append(ctypes.c_int64(product.result == "bf16"))
+        function = references.reference if product.type == "f32" else references.reference_bf16
+        function(*numbers, one, other, addend if product.mode == "addend" else None, start, *flags)
+    return want
+
+
+def check(product, references, libraries, seed):
+    random = np.random.default_rng(seed)
+    parts, count = list(product.matrices()), int(np.prod(product.batch, dtype=np.int64))
+    a, b, c, d = [numbers(random, count * lies[0] * leading + 7, type) for (lies, leading, _, _), type in
+                  zip(parts + parts[2:], (product.type, product.type, product.result, "f32"))]
+    want, flag = expect(product, references, a, b, c, d), np.ones(1, np.int64)
+    for arch, (library, (name, total)) in libraries.items():
+        kernel = library[name]
+        kernel.argtypes, kernel.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p], None
+        for ranges in cuts(total):
+            got = c.copy()
+            buffers = ([b, a] if product.turns_c else [a, b]) + ([d] if product.mode == "addend" else []) + [got]
+            if product.mode == "accumulate":
+                buffers.append(flag)
+            pointers = (ctypes.c_void_p * len(buffers))(*[x.ctypes.data for x in buffers])
+            for begin, end in ranges:
+                kernel(begin, end, pointers)
+            if got.tobytes() != want.tobytes():
+                wrong = np.flatnonzero(got.view(np.uint8).reshape(got.size, -1) != want.view(np.uint8).reshape(got.size, -1)) // got.itemsize
+                sys.exit(f"{arch}: {text(product)} in {len(ranges)} parts: {wrong.size} of {got.size} elements differ, "
+                         f"the first at {wrong[0]}: {got[wrong[0]]}, expected {want[wrong[0]]}")
+        # A flag of 0 stores.
+        if product.mode == "accumulate":
+            flag[0] = 0
+            kernel(0, total, pointers)
+            first = got.copy()
+            got[want != c] = np.nan if product.result == "f32" else 0x7FC0
+            kernel(0, total, pointers)
+            if first.tobytes() != got.tobytes():
+                sys.exit(f"{arch}: {text(product)} reads its result where it should store")
+            flag[0] = 1
+
+
+def text(product):
+    return ", ".join(f"{name}={value}" for name, value in product.__dict__.items() if name != "self" and value)
+
+
+def cases():
+    odd = [(1, 1, 1), (5, 7, 3), (8, 48, 16), (33, 20, 17), (17, 100, 65), (1, 257, 100), (96, 1, 70), (3, 130, 31), (64, 64, 64),
+           (25, 161, 130), (70, 333, 64)]
+    for (m, n, k), turns_a, turns_b in itertools.product(odd, (0, 1), (0, 1)):
+        if turns_b and m < 16:
+            continue  # the library's
+        yield Product(m, n, k, turns_a, turns_b)
+        yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate")
+    for turns_a, turns_b, mode in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend")):
+        # Runs of the contraction: whole ones, and one that is cut.
+        yield Product(20, 100, 2048, turns_a, turns_b, mode=mode)
+        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
+        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode != "addend"))
+    for turns_b, mode in itertools.product((0, 1), ("store", "accumulate", "addend")):
+        # Columns of a whose lines share a few sets of a cache: they are copied, some rows at a time.
+        yield Product(136, 200, 300, 1, turns_b, pads=(2048 - 136, 0, 0), mode=mode)
+        yield Product(301, 160, 1024 + 300, 1, turns_b, pads=(1024 - 301, 0, 1), mode=mode)
+    for turns_a, turns_b in itertools.product((0, 1), (0, 1)):
+        yield Product(18, 20, 9, turns_a, turns_b, batch=(3,))
+        yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1))
+        yield Product(300, 200, 150, turns_a, turns_b)
+        yield Product(133, 170, 260, turns_a, turns_b, batch=(2,), pads=(1024 - (133 if turns_a else 260), 0, 0))
+
+
+def narrow_cases():
+    for (m, n, k), turns_a, turns_b in itertools.product([(1, 1, 1), (5, 7, 3), (33, 20, 17), (17, 100, 65), (3, 130, 31), (70, 333, 64)],
+                                                         (0, 1), (0, 1)):
+        if turns_b and m < 16:
+            continue
+        yield Product(m, n, k, turns_a, turns_b, type="bf16")
+        yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate", type="bf16", result="bf16")
+    for turns_a, turns_b, mode, result in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend"), ("f32", "bf16")):
+        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
+        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode != "addend"), type="bf16", result=result)
+    # Sums of more columns than are kept at a time.
+    yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="accumulate")
+    for turns_a, turns_b in itertools.product((0, 1), (0, 1)):
+        yield Product(300, 160, 2 * 1024 + 2, turns_a, turns_b, type="bf16", result="bf16")
+        yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1), type="bf16", result="bf16")
+
+
+def main(opt, folder):
+    processor = open("/proc/cpuinfo").read()
+    here = os.path.dirname(os.path.abspath(__file__))
+    products = [*cases(), *narrow_cases()]
+    libraries = [{} for _ in products]
+    there = [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
+    for arch, types in dict(there[:1] + there[-1:]).items():
+        some = [index for index, product in enumerate(products) if product.type in types]
+        library, calls = compile_kernels(opt, folder, [products[index] for index in some], arch, "-O1")
+        for index, call in zip(some, calls):
+            libraries[index][arch] = library, call
+    march = "cooperlake" if "avx512_bf16" in processor else "x86-64-v3"
+    run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
+    references = ctypes.CDLL(f"{folder}/reference.so")
+    for index, product in enumerate(products):
+        if libraries[index]:
+            check(product, references, libraries[index], index)
+    print(f"ok {len(products)} products")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
