@@ -64,7 +64,9 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
   bool isLarge = m * run * bytes > kLastCache, isRead = blocking.columns.count > 2;
   blocking.copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
   bool keepsSums = k > Blocking::kDepth && !product.getResult().isF32();
-  int64_t rows = blocking.copiesA || (isRead && isLarge) ? kSecondCache / 2 / (run * bytes) : m;
+  int64_t rows = blocking.copiesA     ? kSecondCache / 2 / (run * bytes)
+                 : isRead && isLarge ? kLastCache / (run * bytes)
+                                     : m;
   // Sums that are kept take as much.
   constexpr int64_t kKeptRows = 256, kKept = kSecondCache / 2;
   if (keepsSums)
