@@ -1,17 +1,46 @@
 // What bench_products.py measures with: the peak of multiplications on registers, a kernel by some threads, and the
 // serial or threaded calls of a library. All return seconds of one call, but for the peak (operations a second).
+#define _GNU_SOURCE
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
 typedef void (*kernel_t)(int64_t, int64_t, void *const *);
 typedef struct {
+  int threads, arrived, phase;
+} barrier_t;
+typedef struct {
   kernel_t kernel;
   int64_t begin, end, repeats;
   void *const *args;
-  pthread_barrier_t *barrier;
+  barrier_t *barrier;
+  int thread;
+  double start;
 } work_t;
+
+// Without sleeping: who is woken may be put beside who woke it, on one processor.
+static void wait_for_all(barrier_t *barrier) {
+  int phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);
+  if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_ACQ_REL) == barrier->threads) {
+    barrier->arrived = 0;
+    __atomic_store_n(&barrier->phase, phase + 1, __ATOMIC_RELEASE);
+  }
+  while (__atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase)
+    _mm_pause();
+}
+
+// A thread for each of the processors that the process may run on.
+static cpu_set_t allowed;
+static void place(int thread) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed) && seen++ == thread % CPU_COUNT(&allowed))
+      CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
 
 static double now(void) {
   struct timespec t;
@@ -61,7 +90,12 @@ static void narrow_chains(int64_t rounds) {
 
 static void *work(void *given) {
   work_t *w = given;
-  pthread_barrier_wait(w->barrier);
+  place(w->thread);
+  // A new thread's stack has no pages yet.
+  if (w->kernel)
+    w->kernel(w->begin, w->end, w->args);
+  wait_for_all(w->barrier);
+  w->start = now();
   for (int64_t i = 0; i < w->repeats; ++i) {
     if (w->kernel)
       w->kernel(w->begin, w->end, w->args);
@@ -70,41 +104,42 @@ static void *work(void *given) {
     else
       chains(w->end);
     // The calls of a step wait for each other.
-    pthread_barrier_wait(w->barrier);
+    wait_for_all(w->barrier);
   }
   return 0;
 }
 
 static double together(int threads, work_t *works) {
   pthread_t others[64];
-  pthread_barrier_t barrier;
-  pthread_barrier_init(&barrier, 0, threads);
+  barrier_t barrier = {threads, 0, 0};
+  sched_getaffinity(0, sizeof allowed, &allowed);
   for (int i = 0; i < threads; ++i) {
     works[i].barrier = &barrier;
+    works[i].thread = i;
     if (i)
       pthread_create(&others[i], 0, work, &works[i]);
   }
-  double start = now();
   work(&works[0]);
-  double seconds = now() - start;
+  double seconds = now() - works[0].start;
   for (int i = 1; i < threads; ++i)
     pthread_join(others[i], 0);
-  pthread_barrier_destroy(&barrier);
+  sched_setaffinity(0, sizeof allowed, &allowed);
   return seconds;
 }
 
 double peak(int threads, int narrow) {
+  enum { kRepeats = 20 };
   const int64_t rounds = 20000;
   work_t works[64];
   for (int i = 0; i < threads; ++i)
-    works[i] = (work_t){0, narrow, rounds, 4, 0, 0};
-  return 4.0 * threads * rounds * kSums * kLanes * 2 * (narrow ? 2 : 1) / together(threads, works);
+    works[i] = (work_t){0, narrow, rounds, kRepeats, 0, 0, 0, 0};
+  return (double)kRepeats * threads * rounds * kSums * kLanes * 2 * (narrow ? 2 : 1) / together(threads, works);
 }
 
 double time_kernel(int threads, kernel_t kernel, int64_t range, void *const *args, int64_t repeats) {
   work_t works[64];
   for (int i = 0; i < threads; ++i)
-    works[i] = (work_t){kernel, range * i / threads, range * (i + 1) / threads, repeats, args, 0};
+    works[i] = (work_t){kernel, range * i / threads, range * (i + 1) / threads, repeats, args, 0, 0, 0};
   return together(threads, works) / repeats;
 }
 

@@ -58,13 +58,13 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
   int64_t bytes = product.getOperands().getIntOrFloatBitWidth() / 8, run = std::min(k, Blocking::kDepth);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool isNarrow = bytes < 4, collides = spread * kWays <= run;
-  // What of a all panels of columns read should stay in a cache: half of the second for a band that is
-  // copied.
+  // What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else
+  // the last one will do, whose rows are read in order, and a copy of b serves more of them.
   constexpr int64_t kSecondCache = 1 << 20, kLastCache = 8 << 20;
   bool isLarge = m * run * bytes > kLastCache, isRead = blocking.columns.count > 2;
   blocking.copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
   bool keepsSums = k > Blocking::kDepth && !product.getResult().isF32();
-  int64_t rows = blocking.copiesA     ? kSecondCache / 2 / (run * bytes)
+  int64_t rows = blocking.copiesA    ? kSecondCache / (run * bytes)
                  : isRead && isLarge ? kLastCache / (run * bytes)
                                      : m;
   // Sums that are kept take as much.

@@ -82,7 +82,7 @@ void dsopt::runtime::selectPeak(const std::vector<std::string> &features) {
 }
 
 double dsopt::runtime::measurePeak(ThreadPool &pool, int64_t type) {
-  constexpr int64_t kRounds = 20000;
+  constexpr int64_t kRounds = 200000;
   const Chains &chains = type == DSOPT_BF16 ? narrow : wide;
   int64_t threads = pool.threads();
   double least =
