@@ -21,6 +21,7 @@ struct Panels {
   int64_t count = 1, size = 0, larger = 0;
 
   int64_t largest() const { return size + (larger != 0); }
+  int64_t extent() const { return count * size + larger; }
 
   Panels() = default;
   /// None has more than `most`.
@@ -49,8 +50,10 @@ struct Blocking {
   int64_t panelsApart = 0;
   Packing packing = Packing::None;
 
-  /// What the kernel's range counts: blocks of rows of panels of columns of bands of matrices.
-  int64_t range(exec::ProductAttr product) const { return product.count() * columns.count * rows.count; }
+  /// What the kernel's range counts: blocks of rows of vectors of panels of columns of bands of matrices. A
+  /// block of a panel is done by who has the first of its vectors, so that equal parts of the range are equal
+  /// work.
+  int64_t range(exec::ProductAttr product) const { return product.count() * columns.extent() * rows.count; }
 };
 
 /// Whether a product has a kernel of its own on a processor, and is not the library's.

@@ -90,7 +90,7 @@ void ProductEmitter::emit() {
     emitMatrix(low, high);
     return;
   }
-  int64_t units = blocking.columns.count * blocking.rows.count;
+  int64_t units = blocking.columns.extent() * blocking.rows.count;
   loop(quotient(low, units), quotient(high, units, /*up=*/true), 1, [&](Value matrix, ValueRange) {
     ofA = ofB = ofC = index(0);
     Value rest = matrix;
@@ -113,22 +113,42 @@ void ProductEmitter::emitMatrix(Value first, Value last) {
     return emitBand({index(0), blocking.rows.count}, first, last);
   overPanels(blocking.bands, index(0), index(blocking.bands.count),
              [&](Value, Value start, int64_t count, bool) {
-               Value before = multiply(start, blocking.columns.count);
+               Value before = multiply(start, blocking.columns.extent());
                Value from = most(subtract(first, before), index(0)),
-                     to = least(subtract(last, before), index(count * blocking.columns.count));
+                     to = least(subtract(last, before), index(count * blocking.columns.extent()));
                Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, from, to);
                branch(isAsked, [&] { emitBand({start, count}, from, to); });
              });
 }
 
+Value ProductEmitter::panelAt(const Band &band, Value unit) {
+  const Panels &columns = blocking.columns;
+  Value vector = quotient(unit, band.count), place = quotient(vector, columns.largest());
+  if (!columns.larger)
+    return place;
+  Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, place, index(columns.larger));
+  Value other = quotient(most(subtract(vector, index(columns.larger)), index(0)), columns.size);
+  return arith::SelectOp::create(b, isLarger, place, other);
+}
+
+Value ProductEmitter::firstUnit(const Band &band, Value panel) {
+  Value vectors = multiply(panel, blocking.columns.size);
+  if (blocking.columns.larger)
+    vectors = add(vectors, least(panel, index(blocking.columns.larger)));
+  return multiply(vectors, band.count);
+}
+
 void ProductEmitter::overColumns(const Band &band, Value first, Value last,
                                  llvm::function_ref<void(const Panel &, Value, Value)> body) {
   overPanels(
-      blocking.columns, quotient(first, band.count), quotient(last, band.count, /*up=*/true),
+      blocking.columns, panelAt(band, first), add(panelAt(band, subtract(last, index(1))), 1),
       [&](Value place, Value start, int64_t size, bool isLast) {
-        Value before = multiply(place, band.count);
-        body({multiply(start, blocking.lanes), size, isLast, place}, most(subtract(first, before), index(0)),
-             least(subtract(last, before), index(band.count)));
+        Value before = multiply(start, band.count);
+        auto row = [&](Value unit) {
+          Value of = least(most(subtract(unit, before), index(0)), index(size * band.count));
+          return quotient(of, size, /*up=*/true);
+        };
+        body({multiply(start, blocking.lanes), size, isLast, place}, row(first), row(last));
       },
       /*cutsLast=*/tail != blocking.lanes);
 }
@@ -148,13 +168,14 @@ void ProductEmitter::overRuns(llvm::function_ref<void(const Run &)> body) {
 void ProductEmitter::emitBand(const Band &band, Value first, Value last) {
   if (!blocking.panelsApart)
     return emitRuns(band, first, last);
-  int64_t group = blocking.panelsApart * band.count;
-  loop(quotient(first, group), quotient(last, group, /*up=*/true), 1, [&](Value place, ValueRange) {
-    Value from = multiply(place, group);
-    firstApart = multiply(place, blocking.panelsApart);
-    emitRuns(band, most(first, from), least(last, add(from, group)));
-    return Values();
-  });
+  Value end = add(panelAt(band, subtract(last, index(1))), 1);
+  loop(quotient(panelAt(band, first), blocking.panelsApart), quotient(end, blocking.panelsApart, /*up=*/true),
+       1, [&](Value place, ValueRange) {
+         firstApart = multiply(place, blocking.panelsApart);
+         Value next = least(add(firstApart, blocking.panelsApart), index(blocking.columns.count));
+         emitRuns(band, most(first, firstUnit(band, firstApart)), least(last, firstUnit(band, next)));
+         return Values();
+       });
 }
 
 void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
@@ -169,8 +190,10 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
 
 void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &run, Value first,
                                Value last) {
-  if (blocking.packing == Packing::Transpose)
-    emitTransposedCopy(panel, run);
+  if (blocking.packing == Packing::Transpose) {
+    Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, last);
+    branch(isAsked, [&] { emitTransposedCopy(panel, run); });
+  }
   Value from = add(band.first, first);
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};

@@ -1,7 +1,7 @@
 // A block of 24 sums has the registers of NEON, and those of SVE with vectors of 256 bits, to itself.
-// RUN: sed 's/BITS/128/; s/RANGE/8/' %s | dsopt-opt -lower-kernels | sed -E 's/^#target = .*|attributes \{dsopt.target = #target\} //' \
+// RUN: sed 's/BITS/128/; s/RANGE/24/' %s | dsopt-opt -lower-kernels | sed -E 's/^#target = .*|attributes \{dsopt.target = #target\} //' \
 // RUN:   | mlir-translate --mlir-to-llvmir | llc -O3 -mtriple=aarch64-linux-gnu -mattr=+neon | FileCheck %s --check-prefix=NEON
-// RUN: sed 's/BITS/256/; s/RANGE/4/' %s | dsopt-opt -lower-kernels | sed -E 's/^#target = .*|attributes \{dsopt.target = #target\} //' \
+// RUN: sed 's/BITS/256/; s/RANGE/12/' %s | dsopt-opt -lower-kernels | sed -E 's/^#target = .*|attributes \{dsopt.target = #target\} //' \
 // RUN:   | mlir-translate --mlir-to-llvmir | llc -O3 -mtriple=aarch64-linux-gnu -mattr=+sve -aarch64-sve-vector-bits-min=256 | FileCheck %s --check-prefix=SVE
 
 #target = #dsopt.target<cpu, triple = "aarch64-unknown-linux-gnu", arch = "generic", threads = 2, vector_bits = BITS, features = ["+neon", "+sve"]>

@@ -5,7 +5,7 @@
 module @one attributes {dsopt.target = #target} {
   // CHECK: module @kernels
   // 40 rows are five blocks, 100 columns seven vectors: three panels. What only its operands' names tell apart is one.
-  // CHECK-NEXT: func.func nested @product0(index, index, memref<1200xf32>, memref<3000xf32>, memref<4000xf32>) attributes {exec.product = #exec.product<m = 40, n = 100, k = 30, operands = f32, result = f32, lda = 30, ldb = 100, ldc = 100>, graph.range = array<i64: 15>}
+  // CHECK-NEXT: func.func nested @product0(index, index, memref<1200xf32>, memref<3000xf32>, memref<4000xf32>) attributes {exec.product = #exec.product<m = 40, n = 100, k = 30, operands = f32, result = f32, lda = 30, ldb = 100, ldc = 100>, graph.range = array<i64: 35>}
   // An accumulating one reads a flag. Transposed operands are named as they lie.
   // CHECK-NEXT: func.func nested @product1(index, index, memref<1200xf32>, memref<3000xf32>, memref<4000xf32>, memref<1xi64>) attributes {exec.product = #exec.product<m = 40, n = 100, k = 30, operands = f32, result = f32, lda = 40, ldb = 30, ldc = 100, transpose_a = true, transpose_b = true, accumulates = true>
   // Columns of the result are rows of the transposed operands' product.
@@ -26,13 +26,13 @@ module @one attributes {dsopt.target = #target} {
   func.func @segment(%a: memref<40x30xf32>, %b: memref<30x100xf32>, %c: memref<40x100xf32>, %at: memref<30x40xf32>, %bt: memref<100x30xf32>,
                      %turned: memref<40x100xf32, strided<[1, 40]>>)
       attributes {exec.segment, exec.temp_bytes = 0 : i64} {
-    // CHECK: exec.gemm %{{.*}} by <@kernels::@product0 range 15> :
+    // CHECK: exec.gemm %{{.*}} by <@kernels::@product0 range 35> :
     exec.gemm %a, %b -> %c : memref<40x30xf32>, memref<30x100xf32> -> memref<40x100xf32>
-    // CHECK: exec.gemm %{{.*}} by <@kernels::@product1 range 15> {into_gradient, transpose_a, transpose_b}
+    // CHECK: exec.gemm %{{.*}} by <@kernels::@product1 range 35> {into_gradient, transpose_a, transpose_b}
     exec.gemm %at, %bt -> %c {into_gradient, transpose_a, transpose_b} : memref<30x40xf32>, memref<100x30xf32> -> memref<40x100xf32>
-    // CHECK: by <@kernels::@product0 range 15>
+    // CHECK: by <@kernels::@product0 range 35>
     exec.gemm %a, %b -> %c : memref<40x30xf32>, memref<30x100xf32> -> memref<40x100xf32>
-    // CHECK: by <@kernels::@product2 range 13>
+    // CHECK: by <@kernels::@product2 range 39>
     exec.gemm %a, %b -> %turned : memref<40x30xf32>, memref<30x100xf32> -> memref<40x100xf32, strided<[1, 40]>>
     return
   }

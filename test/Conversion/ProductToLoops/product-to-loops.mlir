@@ -25,5 +25,5 @@ module attributes {dsopt.target = #target} {
   // CHECK: scf.yield
   // CHECK-NEXT: llvm.loop_annotation
   func.func nested @small(index, index, memref<36xf32>, memref<120xf32>, memref<480xf32>) attributes
-      {exec.product = #exec.product<m = 12, n = 40, k = 3, operands = f32, result = f32, lda = 3, ldb = 40, ldc = 40>, graph.range = array<i64: 2>}
+      {exec.product = #exec.product<m = 12, n = 40, k = 3, operands = f32, result = f32, lda = 3, ldb = 40, ldc = 40>, graph.range = array<i64: 6>}
 }
