@@ -89,20 +89,45 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
     });
 }
 
-void ProductEmitter::prefetchNext(const Band &band, const Panel &panel, const Run &run, const Rows &rows) {
-  // The next panel's. Each block of rows asks for its part of the lines.
-  int64_t inLine = 64 / bytes, columns = panel.vectors * blocking.lanes;
-  bool isTransposed = product.getTransposeB();
-  int64_t inRow = isTransposed ? (depth + inLine - 1) / inLine : columns / inLine + 1;
-  int64_t lines = inRow * (isTransposed ? columns : depth);
-  int64_t part = (lines + band.count - 1) / band.count;
-  int64_t stepK = isTransposed ? 1 : product.getLdb(), stepN = isTransposed ? product.getLdb() : 1;
-  Value first = add(ofB, add(multiply(run.begin, stepK), multiply(add(panel.column, columns), stepN)));
-  Value begin = multiply(rows.place, part);
-  loop(begin, add(begin, part), 1, [&](Value line, ValueRange) {
-    Value row = quotient(line, inRow), in = arith::RemUIOp::create(b, line, index(inRow));
-    Value at = add(first, add(multiply(row, product.getLdb()), multiply(in, inLine)));
-    prefetch(rhs, at);
-    return Values();
-  });
+/// Elements of b in a cache line.
+static int64_t inCacheLine(int64_t bytes) { return 64 / bytes; }
+
+ProductEmitter::Ahead ProductEmitter::linesAhead(const Band &band, const Panel &panel, const Run &run,
+                                                 const Rows &rows) {
+  int64_t inLine = inCacheLine(bytes), columns = panel.vectors * blocking.lanes,
+          steps = (depth + group - 1) / group;
+  auto begin = [&](Value column, Value element) {
+    bool isTransposed = product.getTransposeB();
+    return add(ofB, add(multiply(element, isTransposed ? 1 : product.getLdb()),
+                        multiply(column, isTransposed ? product.getLdb() : 1)));
+  };
+  Value next = add(panel.column, columns);
+  if (!product.getTransposeB()) {
+    // Each block some of the lines that hold the panel's part of a line of b.
+    int64_t lines = columns / inLine + 1, count = (lines + band.count - 1) / band.count;
+    Value line = least(multiply(rows.place, count), index(lines - count));
+    return {add(begin(next, run.begin), multiply(line, inLine)), count};
+  }
+  // Each block some of the columns, all of which have so many lines.
+  int64_t lines = (depth + inLine - 1) / inLine;
+  int64_t blocks = std::min(band.count, (columns * lines + steps - 1) / steps);
+  int64_t part = (columns + blocks - 1) / blocks;
+  Value column = least(multiply(rows.place, part), index(columns - part));
+  return {begin(add(next, column), run.begin), (part * lines + steps - 1) / steps, part};
+}
+
+void ProductEmitter::prefetchAhead(const Ahead &ahead, Value step) {
+  if (!ahead.columns) {
+    for (int64_t element = 0; element < group; ++element)
+      for (int64_t line = 0; line < ahead.count; ++line)
+        prefetch(rhs, add(add(ahead.first, multiply(step, group * product.getLdb())),
+                          element * product.getLdb() + line * inCacheLine(bytes)));
+    return;
+  }
+  for (int64_t i = 0; i < ahead.count; ++i) {
+    Value place = add(multiply(step, ahead.count), i);
+    Value column = arith::RemUIOp::create(b, place, index(ahead.columns));
+    Value line = multiply(quotient(place, ahead.columns), inCacheLine(bytes));
+    prefetch(rhs, add(add(ahead.first, line), multiply(column, product.getLdb())));
+  }
 }

@@ -198,7 +198,7 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};
     if (blocking.packing != Packing::None && blocking.columns.count > 1)
-      prefetchNext(band, panel, run, rows);
+      rows.ahead = linesAhead(band, panel, run, rows);
     if (blocking.packing == Packing::None)
       return emitBlock(panel, run, rows, Source::Given);
     if (blocking.packing == Packing::Transpose)
@@ -245,6 +245,8 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
           Value atGiven = firstB ? add(firstB, multiply(step, group * product.getLdb())) : Value();
           Values line = emitLine(panel, atGiven, multiply(step, panel.vectors * blocking.lanes * group),
                                  source, isHalf);
+          if (rows.ahead.first)
+            prefetchAhead(rows.ahead, step);
           // Row by row: one broadcast is alive at a time.
           Value atA = add(firstA, multiply(step, group * stepA));
           Values next;

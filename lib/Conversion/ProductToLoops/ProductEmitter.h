@@ -41,11 +41,18 @@ private:
   struct Run {
     mlir::Value begin, depth, isFirst, isLast; ///< the last two null: it is the only one
   };
+  /// Cache lines of the next panel of b that a block asks for: `count` in each step of its loop, from an
+  /// element on. Of a b that lies transposed they are those of `columns`, one after the other's.
+  struct Ahead {
+    mlir::Value first; ///< null: none
+    int64_t count = 0, columns = 0;
+  };
   /// A block's rows: `count` from `first` on, the block's place in its band.
   struct Rows {
     mlir::Value first;
     int64_t count;
     mlir::Value place;
+    Ahead ahead = {};
   };
   /// Where a block's line of b comes from.
   enum class Source { Given, GivenAndCopied, Copy };
@@ -88,8 +95,9 @@ private:
   // ProductCopies.cpp
   void emitTransposedCopy(const Panel &panel, const Run &run);
   void emitCopyOfA(const Band &band, const Run &run);
-  /// Asks for the lines of b that are read next, into the second cache.
-  void prefetchNext(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
+  /// What a block asks for of the lines of b that are read next.
+  Ahead linesAhead(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
+  void prefetchAhead(const Ahead &ahead, mlir::Value step);
 
   int64_t lanesOf(const Panel &panel, int64_t vector) const {
     return panel.isCut && vector + 1 == panel.vectors ? tail : blocking.lanes;
